@@ -1,0 +1,158 @@
+//! The axes that are not numbers: kernel, load and method.
+
+use crate::UnknownWord;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Text form and back for a type that is typed as one word, in plans, on the command line and in JSON.
+macro_rules! as_text {
+    ($type:ty) => {
+        impl TryFrom<String> for $type {
+            type Error = UnknownWord;
+
+            fn try_from(text: String) -> Result<Self, UnknownWord> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> String {
+                value.to_string()
+            }
+        }
+    };
+}
+
+/// The kernel a cell runs on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Kernel {
+    /// The kernel of this machine, as booted.
+    Running,
+}
+
+impl Kernel {
+    /// Every kernel as it is typed.
+    pub const KNOWN: &[&str] = &["running"];
+}
+
+impl FromStr for Kernel {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        match text {
+            "running" => Ok(Kernel::Running),
+            _ => Err(UnknownWord::new("kernel", text, Kernel::KNOWN)),
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("running")
+    }
+}
+
+as_text!(Kernel);
+
+/// How the measured thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Method {
+    /// `clock_nanosleep(2)` to an absolute instant on `CLOCK_MONOTONIC`.
+    ClockNanosleep,
+}
+
+impl Method {
+    /// Every method as it is typed.
+    pub const KNOWN: &[&str] = &["clock_nanosleep"];
+}
+
+impl FromStr for Method {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        match text {
+            "clock_nanosleep" => Ok(Method::ClockNanosleep),
+            _ => Err(UnknownWord::new("method", text, Method::KNOWN)),
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("clock_nanosleep")
+    }
+}
+
+as_text!(Method);
+
+/// Background work while measuring.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Load {
+    /// Nothing is started; whatever else the machine does goes on.
+    None,
+    /// hackbench's pattern: groups of 20 senders and 20 receivers over socket pairs.
+    Messaging {
+        /// Number of groups; `None` means 10, or one for each CPU where there are more than 10.
+        groups: Option<u32>,
+    },
+}
+
+impl Load {
+    /// Every load as it is typed.
+    pub const KNOWN: &[&str] = &["none", "messaging", "messaging:groups=N"];
+    /// The most groups: 1000 groups are 40 000 processes.
+    pub const MAX_GROUPS: u32 = 1000;
+}
+
+impl FromStr for Load {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        let unknown = || UnknownWord::new("load", text, Load::KNOWN);
+        match text.split_once(':') {
+            None if text == "none" => Ok(Load::None),
+            None if text == "messaging" => Ok(Load::Messaging { groups: None }),
+            Some(("messaging", option)) => {
+                let groups = option.strip_prefix("groups=").and_then(|n| n.parse().ok());
+                let groups = groups.filter(|n| (1..=Load::MAX_GROUPS).contains(n)).ok_or_else(unknown)?;
+                Ok(Load::Messaging { groups: Some(groups) })
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Load::None => f.pad("none"),
+            Load::Messaging { groups: None } => f.pad("messaging"),
+            Load::Messaging { groups: Some(n) } => f.pad(&format!("messaging:groups={n}")),
+        }
+    }
+}
+
+as_text!(Load);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_print_as_they_are_typed() {
+        for text in ["none", "messaging", "messaging:groups=1", "messaging:groups=1000"] {
+            assert_eq!(text.parse::<Load>().map(|load| load.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["messaging:groups=0", "messaging:groups=1001", "messaging:loops=5", "mesaging", "", "none:1"] {
+            assert!(text.parse::<Load>().is_err(), "{text}");
+        }
+        assert_eq!("mesaging".parse::<Load>().unwrap_err().nearest().as_deref(), Some("messaging"));
+    }
+}

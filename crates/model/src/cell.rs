@@ -1,0 +1,161 @@
+//! One point of the matrix, complete: everything needed to carry it out.
+
+use crate::{CpuSet, Kernel, Load, Method, Period, Policy, Span};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One measurement that can be carried out, here, in a guest or on another machine.
+///
+/// Invariant: it carries *all* dimensions, so two equal cells ask for the same thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// The kernel it runs on.
+    pub kernel: Kernel,
+    /// Background work while measuring.
+    pub load: Load,
+    /// How the measured thread is scheduled.
+    pub policy: Policy,
+    /// Distance between due times, ns.
+    #[serde(rename = "period_ns")]
+    pub period: Period,
+    /// How the measured thread waits.
+    pub method: Method,
+    /// One pinned measured thread runs on each of these CPUs.
+    pub cpus: CpuSet,
+    /// Measured time, ns, after the warm-up.
+    #[serde(rename = "duration_ns")]
+    pub duration: Span,
+    /// Time, ns, whose cycles run but are not recorded.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Span,
+    /// Lateness, ns, above which a wake-up counts as a miss. `null`: the period.
+    #[serde(rename = "deadline_ns")]
+    pub deadline: Option<Span>,
+    /// Timer slack, ns, of the measured threads. `null`: the kernel's default for the policy (50 us for normal
+    /// policies, none for real-time ones), `PR_SET_TIMERSLACK(2const)`.
+    #[serde(rename = "timer_slack_ns")]
+    pub timer_slack: Option<Span>,
+    /// Whether all memory must be locked, `mlockall(2)`.
+    pub lock_memory: bool,
+    /// Value, us, held in `/dev/cpu_dma_latency` while measuring. `null`: left alone.
+    pub cpu_dma_latency_us: Option<u32>,
+}
+
+impl Cell {
+    /// The first measured cycle; those before it are warm-up.
+    #[must_use]
+    pub fn first_cycle(&self) -> u64 {
+        self.period.cycles_in(self.warm_up)
+    }
+
+    /// One past the last cycle: warm-up and measured cycles together.
+    #[must_use]
+    pub fn end_cycle(&self) -> u64 {
+        self.first_cycle() + self.period.cycles_in(self.duration)
+    }
+
+    /// The lateness above which a wake-up is a miss.
+    #[must_use]
+    pub fn deadline(&self) -> Span {
+        self.deadline.unwrap_or(self.period.span())
+    }
+
+    /// The identity: a hash of the contents.
+    #[must_use]
+    pub fn id(&self) -> CellId {
+        let text = canonical_text(self);
+        // FNV-1a, 64 bits (Fowler, Noll, Vo): stable for ever, and not a security boundary.
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        CellId(format!("{hash:016x}"))
+    }
+
+    /// What people call the cell: the axes that a table shows.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.load, self.policy)
+    }
+}
+
+/// All dimensions in a fixed order, independent of any serializer's version.
+fn canonical_text(cell: &Cell) -> String {
+    let Cell { kernel, load, policy, period, method, cpus, duration, warm_up, .. } = cell;
+    let optional = |span: Option<Span>| span.map_or_else(|| "-".to_owned(), |span| span.to_string());
+    let dma = cell.cpu_dma_latency_us.map_or_else(|| "-".to_owned(), |us| us.to_string());
+    format!(
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}",
+        optional(cell.deadline),
+        optional(cell.timer_slack),
+        cell.lock_memory,
+    )
+}
+
+/// Identity of a [`Cell`]: 16 hexadecimal digits that follow from its contents.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct CellId(String);
+
+impl fmt::Display for CellId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn cell() -> Cell {
+        Cell {
+            kernel: Kernel::Running,
+            load: Load::None,
+            policy: Policy::Other,
+            period: Period::try_from(Span(1_000_000)).unwrap(),
+            method: Method::ClockNanosleep,
+            cpus: [0, 1].into_iter().collect(),
+            duration: Span(2_000_000_000),
+            warm_up: Span(250_500_000),
+            deadline: None,
+            timer_slack: None,
+            lock_memory: true,
+            cpu_dma_latency_us: Some(0),
+        }
+    }
+
+    #[test]
+    fn json_has_units_in_its_keys_and_reads_back() {
+        let json = serde_json::to_string(&cell()).unwrap();
+        assert_eq!(
+            json,
+            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"lock_memory":true,"cpu_dma_latency_us":0}"#
+        );
+        assert_eq!(serde_json::from_str::<Cell>(&json).unwrap(), cell());
+        assert!(serde_json::from_str::<Cell>(&json.replace("lock_memory", "lock")).is_err());
+        assert!(serde_json::from_str::<Cell>(&json.replace(":1000000,", ":0,")).is_err());
+    }
+
+    #[test]
+    fn warm_up_is_rounded_up_to_whole_cycles() {
+        assert_eq!((cell().first_cycle(), cell().end_cycle()), (251, 2251));
+    }
+
+    #[test]
+    fn the_id_follows_from_every_dimension() {
+        let id = cell().id();
+        assert_eq!(id.to_string(), "6f3d3a950f31d5ee");
+        let others = [
+            Cell { load: Load::Messaging { groups: None }, ..cell() },
+            Cell { cpus: [0].into_iter().collect(), ..cell() },
+            Cell { warm_up: Span(0), ..cell() },
+            Cell { deadline: Some(Span(1)), ..cell() },
+            Cell { timer_slack: Some(Span(1)), ..cell() },
+            Cell { lock_memory: false, ..cell() },
+            Cell { cpu_dma_latency_us: None, ..cell() },
+        ];
+        assert!(others.iter().all(|other| other.id() != id));
+    }
+}

@@ -1,0 +1,219 @@
+//! A histogram of latencies that cannot overflow: log-linear, 128 steps per octave.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Steps per octave, as a power of two: 2^7 = 128, so a bucket is at most 1/128 = 0.78 % wide.
+const STEP_BITS: u32 = 7;
+
+/// One bucket: the values from `lower_ns` to `upper_ns`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    /// Smallest value that falls into it.
+    pub lower_ns: u64,
+    /// Largest value that falls into it.
+    pub upper_ns: u64,
+    /// How many samples did.
+    pub count: u64,
+}
+
+/// Counts of latencies in buckets whose width grows with the value: exact below 256 ns, 0.78 % wide at most above.
+///
+/// `n`, `min`, `max`, `sum` and `sum_of_squares` are exact for every sample, early ones included; only the position
+/// inside a bucket is lost. Early samples (negative latency) are counted in the first bucket. Any value has a bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Histogram {
+    /// How many samples.
+    pub n: u64,
+    /// Smallest latency, ns; `None` without samples.
+    pub min_ns: Option<i64>,
+    /// Largest latency, ns; `None` without samples.
+    pub max_ns: Option<i64>,
+    /// Sum of all latencies, ns.
+    pub sum_ns: i128,
+    /// Sum of the squares of all latencies, ns²; stops at the largest number, which takes 300 000 samples of a year.
+    pub sum_of_squares_ns2: u128,
+    /// Count by bucket; the key is the bucket's lowest value, ns.
+    counts: BTreeMap<u64, u64>,
+}
+
+/// The form in JSON. Sums are text because they do not fit what most readers of JSON take for a number.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Histogram"))]
+struct Stored {
+    n: u64,
+    min_ns: Option<i64>,
+    max_ns: Option<i64>,
+    /// Integer as text, ns.
+    sum_ns: String,
+    /// Integer as text, ns².
+    sum_of_squares_ns2: String,
+    /// `[lowest value of the bucket in ns, count]`, ascending, empty buckets left out.
+    buckets: Vec<(u64, u64)>,
+}
+
+/// The lowest and highest value of the bucket that `ns` falls into.
+fn edges(ns: u64) -> (u64, u64) {
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
+    let lower = ns >> shift << shift;
+    (lower, lower | ((1 << shift) - 1))
+}
+
+impl Histogram {
+    /// Counts one latency.
+    pub fn record(&mut self, latency_ns: i64) {
+        self.n += 1;
+        self.min_ns = Some(self.min_ns.map_or(latency_ns, |min| min.min(latency_ns)));
+        self.max_ns = Some(self.max_ns.map_or(latency_ns, |max| max.max(latency_ns)));
+        self.sum_ns += i128::from(latency_ns);
+        let square = u128::from(latency_ns.unsigned_abs()).pow(2);
+        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(square);
+        *self.counts.entry(edges(u64::try_from(latency_ns).unwrap_or(0)).0).or_default() += 1;
+    }
+
+    /// Adds all of `other`, exactly as if its samples had been recorded here.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.n += other.n;
+        self.min_ns = [self.min_ns, other.min_ns].into_iter().flatten().min();
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sum_ns += other.sum_ns;
+        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(other.sum_of_squares_ns2);
+        for (lower, count) in &other.counts {
+            *self.counts.entry(*lower).or_default() += count;
+        }
+    }
+
+    /// The buckets that hold samples, ascending.
+    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
+        self.counts.iter().map(|(&lower_ns, &count)| Bucket { lower_ns, upper_ns: edges(lower_ns).1, count })
+    }
+
+    /// How many samples lie in buckets wholly above `ns`: exceedances, counted with the bucket's resolution.
+    #[must_use]
+    pub fn count_above(&self, ns: u64) -> u64 {
+        self.counts.range(edges(ns).1.saturating_add(1)..).map(|(_, count)| count).sum()
+    }
+}
+
+impl From<Histogram> for Stored {
+    fn from(h: Histogram) -> Stored {
+        Stored {
+            n: h.n,
+            min_ns: h.min_ns,
+            max_ns: h.max_ns,
+            sum_ns: h.sum_ns.to_string(),
+            sum_of_squares_ns2: h.sum_of_squares_ns2.to_string(),
+            buckets: h.counts.into_iter().collect(),
+        }
+    }
+}
+
+impl TryFrom<Stored> for Histogram {
+    type Error = String;
+
+    fn try_from(stored: Stored) -> Result<Histogram, String> {
+        let counts: BTreeMap<u64, u64> = stored.buckets.iter().copied().collect();
+        if let Some((lower, _)) = counts.iter().find(|(lower, _)| edges(**lower).0 != **lower) {
+            return Err(format!("{lower} ns is not the lower edge of a histogram bucket"));
+        }
+        if counts.len() != stored.buckets.len() || counts.values().sum::<u64>() != stored.n {
+            return Err(format!("the histogram's buckets do not add up to n = {}", stored.n));
+        }
+        let integer = |text: &str| text.parse().map_err(|_| format!("`{text}` is no integer"));
+        let squares = &stored.sum_of_squares_ns2;
+        Ok(Histogram {
+            n: stored.n,
+            min_ns: stored.min_ns,
+            max_ns: stored.max_ns,
+            sum_ns: integer(&stored.sum_ns)?,
+            sum_of_squares_ns2: squares.parse().map_err(|_| format!("`{squares}` is no integer"))?,
+            counts,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(latencies: &[i64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        latencies.iter().for_each(|ns| histogram.record(*ns));
+        histogram
+    }
+
+    #[test]
+    fn buckets_are_exact_below_256_ns_and_never_wider_than_1_in_128() {
+        for (ns, bucket) in [
+            (0, (0, 0)),
+            (255, (255, 255)),
+            (256, (256, 257)),
+            (511, (510, 511)),
+            (512, (512, 515)),
+            (1 << 62, (1 << 62, (1 << 62) + (1 << 55) - 1)),
+            (u64::MAX, (255 << 56, u64::MAX)),
+        ] {
+            assert_eq!(edges(ns), bucket, "{ns}");
+        }
+    }
+
+    #[test]
+    fn nothing_falls_out() {
+        let h = of(&[-7, 0, 1, 300, 301, i64::MAX]);
+        assert_eq!((h.n, h.min_ns, h.max_ns), (6, Some(-7), Some(i64::MAX)));
+        assert_eq!(h.sum_ns, 595 + i128::from(i64::MAX));
+        let counts: Vec<_> = h.buckets().map(|b| (b.lower_ns, b.count)).collect();
+        assert_eq!(counts, [(0, 2), (1, 1), (300, 2), (255 << 55, 1)]);
+        assert_eq!((h.count_above(0), h.count_above(1), h.count_above(301)), (4, 3, 1));
+    }
+
+    #[test]
+    fn sums_are_exact_where_floats_are_not() {
+        // NIST StRD NumAcc4 scaled to integers: mean 10000000.2, sd 0.1.
+        let mut h = Histogram::default();
+        h.record(100_000_002);
+        for _ in 0..500 {
+            h.record(100_000_001);
+            h.record(100_000_003);
+        }
+        let n = i128::from(h.n);
+        assert_eq!(h.sum_ns, 100_000_002 * n);
+        let squares = i128::try_from(h.sum_of_squares_ns2).unwrap();
+        assert_eq!(squares * n - h.sum_ns * h.sum_ns, n * (n - 1), "variance of exactly 1");
+    }
+
+    #[test]
+    fn damaged_counts_are_refused() {
+        let json = serde_json::to_string(&of(&[5, 300])).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), of(&[5, 300]));
+        for (from, to) in [("[300,1]", "[301,1]"), ("[300,1]", "[300,2]"), ("[5,1]", "[300,1]"), ("\"305\"", "\"x\"")] {
+            assert!(serde_json::from_str::<Histogram>(&json.replace(from, to)).is_err(), "{from} -> {to}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording(a in prop::collection::vec(any::<i64>(), 0..40), b in prop::collection::vec(any::<i64>(), 0..40), c in prop::collection::vec(any::<i64>(), 0..40)) {
+            let mut left = of(&a);
+            left.merge(&of(&b));
+            left.merge(&of(&c));
+            let mut bc = of(&b);
+            bc.merge(&of(&c));
+            let mut right = of(&a);
+            right.merge(&bc);
+            prop_assert_eq!(&left, &right);
+            prop_assert_eq!(left, of(&[a, b, c].concat()));
+        }
+
+        #[test]
+        fn a_value_lies_in_its_bucket(ns in any::<u64>()) {
+            let (lower, upper) = edges(ns);
+            prop_assert!(lower <= ns && ns <= upper && edges(upper).0 == lower);
+            prop_assert!(upper - lower <= lower / 128);
+        }
+    }
+}

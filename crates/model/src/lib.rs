@@ -1,0 +1,36 @@
+//! Words and plain data of punctual: units, policy, CPU set, plan, cell, record.
+//!
+//! Everything here is a value: no I/O, no clock, no host facts that were not handed in. The same words are used in
+//! code, on the command line, in JSON and in reports (GLOSSARY.md).
+#![forbid(unsafe_code)]
+
+mod axis;
+mod cell;
+mod cpuset;
+mod histogram;
+mod host;
+mod plan;
+mod policy;
+mod progress;
+mod record;
+mod run;
+mod schedule;
+mod units;
+mod word;
+
+pub use axis::{Kernel, Load, Method};
+pub use cell::{Cell, CellId};
+pub use cpuset::{CpuSet, CpuSetError};
+pub use histogram::{Bucket, Histogram};
+pub use host::{Host, Preemption};
+pub use plan::{Axes, Plan, PlanError, Point, Requirement};
+pub use policy::{Policy, PolicyError, RtPriority};
+pub use progress::{Progress, ThreadProgress};
+pub use record::{
+    Achieved, Censored, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT, Record, Second,
+    Slice, ThreadRecord, Usage, Worst,
+};
+pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
+pub use schedule::{Cycle, Schedule};
+pub use units::{MonoTime, Nanos, Period, Span, SpanError};
+pub use word::UnknownWord;

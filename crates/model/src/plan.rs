@@ -1,0 +1,145 @@
+//! What is asked: axes, repetitions, duration, requirement.
+
+mod parse;
+mod requirement;
+
+use crate::{CpuSet, Kernel, Load, Method, Period, Policy, RtPriority, Span};
+use serde::{Deserialize, Serialize};
+
+pub use parse::PlanError;
+pub use requirement::Requirement;
+
+/// A campaign as it was asked for. It holds no host facts, so the same plan can be taken to another machine.
+///
+/// Invariant of a parsed plan: every axis has at least one value and none twice, `repetitions` is 1 or more, and
+/// `duration` holds at least one cycle of the longest period.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What the campaign is called.
+    pub title: String,
+    /// Blocks: passes over all cells.
+    pub repetitions: u32,
+    /// Measured time of one cell in one block.
+    #[serde(rename = "duration_ns")]
+    pub duration: Span,
+    /// Time before it whose cycles are not recorded.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Span,
+    /// Decides the order of the cells; `None`: drawn when the run starts, and recorded.
+    pub seed: Option<u64>,
+    /// CPUs to measure on; `None`: every CPU that may be used.
+    pub cpus: Option<CpuSet>,
+    /// Timer slack of the measured threads; `None`: the kernel's default.
+    #[serde(rename = "timer_slack_ns")]
+    pub timer_slack: Option<Span>,
+    /// Value, us, to hold in `/dev/cpu_dma_latency`; `None`: leave it alone.
+    pub cpu_dma_latency_us: Option<u32>,
+    /// The matrix.
+    pub axes: Axes,
+    /// What the machine has to keep; empty when nothing is required.
+    pub require: Requirement,
+}
+
+/// The axes of the matrix: their product is the list of cells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axes {
+    /// Kernels to measure.
+    pub kernel: Vec<Kernel>,
+    /// Loads to measure under.
+    pub load: Vec<Load>,
+    /// Policies of the measured thread.
+    pub policy: Vec<Policy>,
+    /// Periods of the measured thread.
+    #[serde(rename = "period_ns")]
+    pub period: Vec<Period>,
+    /// How the measured thread waits.
+    pub method: Vec<Method>,
+}
+
+/// One point of the axes, before the rest of a cell is known.
+pub type Point = (Kernel, Load, Policy, Period, Method);
+
+impl Axes {
+    /// Every combination, the last axis turning fastest except that policies follow loads, as tables show them.
+    #[must_use]
+    pub fn points(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        for kernel in &self.kernel {
+            for period in &self.period {
+                for method in &self.method {
+                    for load in &self.load {
+                        for policy in &self.policy {
+                            points.push((kernel.clone(), load.clone(), *policy, *period, *method));
+                        }
+                    }
+                }
+            }
+        }
+        points
+    }
+}
+
+impl Default for Axes {
+    /// Idle and loaded, as a normal and as a real-time thread, once a millisecond.
+    fn default() -> Self {
+        Axes {
+            kernel: vec![Kernel::Running],
+            load: vec![Load::None, Load::Messaging { groups: None }],
+            policy: RtPriority::new(80).map_or(vec![Policy::Other], |high| vec![Policy::Other, Policy::Fifo(high)]),
+            period: Period::try_from(Span(1_000_000)).into_iter().collect(),
+            method: vec![Method::ClockNanosleep],
+        }
+    }
+}
+
+impl Default for Plan {
+    /// The question everybody asks first, answered in about a minute.
+    fn default() -> Self {
+        Plan {
+            title: "How late can this machine be?".to_owned(),
+            repetitions: 6,
+            duration: Span(2_000_000_000),
+            warm_up: Span(200_000_000),
+            seed: None,
+            cpus: None,
+            timer_slack: None,
+            cpu_dma_latency_us: Some(0),
+            axes: Axes::default(),
+            require: Requirement::default(),
+        }
+    }
+}
+
+impl Plan {
+    /// The same plan in its short form: 2 blocks, at most 1 s a cell. Enough to see that it runs, not to judge by.
+    #[must_use]
+    pub fn quick(mut self) -> Plan {
+        let longest = self.axes.period.iter().max().map_or(Span(0), |period| period.span());
+        self.repetitions = self.repetitions.min(2);
+        self.duration = self.duration.min(Span::SECOND).max(longest);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_plan_is_the_documented_one() {
+        let labels: Vec<_> = Axes::default().points().iter().map(|(_, load, policy, ..)| format!("{load}/{policy}")).collect();
+        assert_eq!(labels, ["none/other", "none/fifo:80", "messaging/other", "messaging/fifo:80"]);
+        assert!(Plan::default().repetitions >= 6);
+    }
+
+    #[test]
+    fn quick_keeps_room_for_one_cycle() {
+        let mut plan = Plan { repetitions: 1, ..Plan::default() };
+        plan.axes.period = vec!["10s".parse().unwrap()];
+        plan.duration = Span(60_000_000_000);
+        let quick = plan.quick();
+        assert_eq!((quick.repetitions, quick.duration), (1, Span(10_000_000_000)));
+    }
+}

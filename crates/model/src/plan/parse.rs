@@ -1,0 +1,203 @@
+//! Reading a plan from TOML, with the place of every mistake.
+
+use super::{Axes, Plan, Requirement};
+use crate::{Span, UnknownWord};
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::hash::Hash;
+use std::str::FromStr;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A mistake in the text of a plan and where it is; lines and columns count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct PlanError {
+    /// Line in the text.
+    pub line: usize,
+    /// Column in characters.
+    pub column: usize,
+    /// What is wrong and what to write instead.
+    pub message: String,
+}
+
+/// A mistake and the offset of its first byte.
+type Located<T> = Result<T, (usize, String)>;
+
+const KEYS: &[&str] = &[
+    "title", "repetitions", "duration", "warm_up", "seed", "cpus", "timer_slack", "cpu_dma_latency", "axes", "require",
+];
+const AXES: &[&str] = &["kernel", "load", "policy", "period", "method"];
+
+impl Plan {
+    /// Reads a plan. Keys that are left out have the values of [`Plan::default`], except that nothing is required.
+    ///
+    /// # Errors
+    /// The first mistake: TOML syntax, an unknown key or word, an impossible value, a contradiction.
+    pub fn parse(text: &str) -> Result<Plan, PlanError> {
+        plan(text).map_err(|(offset, message)| {
+            let before = text.get(..offset).unwrap_or(text);
+            let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+            PlanError {
+                line: before.matches('\n').count() + 1,
+                column: before.get(line_start..).map_or(0, |line| line.chars().count()) + 1,
+                message,
+            }
+        })
+    }
+}
+
+fn plan(text: &str) -> Located<Plan> {
+    let document = DeTable::parse(text).map_err(|err| {
+        let message = err.message().replace('\n', ", ");
+        (err.span().map_or(0, |span| span.start), format!("not TOML: {message}"))
+    })?;
+    let mut plan = Plan { title: String::new(), ..Plan::default() };
+    let mut duration_at = 0;
+    for (key, value) in document.get_ref() {
+        let at = value.span().start;
+        match key.get_ref().as_ref() {
+            "title" => plan.title = string(value)?.to_owned(),
+            "repetitions" => plan.repetitions = integer(value, 1..=10_000)?,
+            "duration" => (plan.duration, duration_at) = (parsed(value)?, at),
+            "warm_up" => plan.warm_up = parsed(value)?,
+            "seed" => plan.seed = Some(integer(value, 0..=u64::MAX)?),
+            "cpus" => plan.cpus = Some(parsed(value)?),
+            "timer_slack" => plan.timer_slack = Some(parsed(value)?),
+            "cpu_dma_latency" => {
+                plan.cpu_dma_latency_us = Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
+            }
+            "axes" => axes(table(value)?, &mut plan.axes)?,
+            "require" => require(table(value)?, &mut plan.require)?,
+            other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
+        }
+    }
+    if plan.cpus.as_ref().is_some_and(crate::CpuSet::is_empty) {
+        return Err((0, "`cpus` is empty; name at least one CPU or leave the key out".to_owned()));
+    }
+    let longest = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
+    if plan.duration < longest {
+        let message = format!(
+            "a duration of {} has no room for one period of {longest}; measure at least {longest}",
+            plan.duration
+        );
+        return Err((duration_at, message));
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// Reads a value to hold in `/dev/cpu_dma_latency`: a length of time, or `leave`.
+    ///
+    /// # Errors
+    /// One line that says what to write.
+    pub fn cpu_dma_latency(text: &str) -> Result<Option<u32>, String> {
+        if text == "leave" {
+            return Ok(None);
+        }
+        let span: Span = text.parse().map_err(|err: crate::SpanError| format!("{err}, or `leave`"))?;
+        let us = u32::try_from(span.ns() / 1000).ok().filter(|us| *us <= i32::MAX.unsigned_abs());
+        us.filter(|_| span.ns().is_multiple_of(1000))
+            .map(Some)
+            .ok_or_else(|| format!("`{text}` is no cpu_dma_latency; write whole microseconds like 0us, or `leave`"))
+    }
+}
+
+fn axes(table: &DeTable<'_>, axes: &mut Axes) -> Located<()> {
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "kernel" => axes.kernel = axis(key, value)?,
+            "load" => axes.load = axis(key, value)?,
+            "policy" => axes.policy = axis(key, value)?,
+            "period" => axes.period = axis(key, value)?,
+            "method" => axes.method = axis(key, value)?,
+            other => return Err((key.span().start, UnknownWord::new("axis", other, AXES).to_string())),
+        }
+    }
+    Ok(())
+}
+
+/// The values of one axis: at least one, none twice.
+fn axis<T>(key: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Located<Vec<T>>
+where
+    T: FromStr<Err: Display> + Eq + Hash + Clone,
+{
+    let name = key.get_ref();
+    let DeValue::Array(items) = value.get_ref() else {
+        return Err((value.span().start, format!("axis `{name}` is a list; write {name} = [\"...\"]")));
+    };
+    if items.is_empty() {
+        return Err((value.span().start, format!("axis `{name}` is empty; give it a value or leave it out")));
+    }
+    let mut seen = HashSet::new();
+    let mut values = Vec::new();
+    for item in items.iter() {
+        let value: T = parsed(item)?;
+        if !seen.insert(value.clone()) {
+            return Err((item.span().start, format!("`{}` stands twice in axis `{name}`", string(item)?)));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
+    for (key, value) in table {
+        let number = match value.get_ref() {
+            DeValue::Integer(n) => Some(n.as_str().to_owned()),
+            DeValue::Float(n) => Some(n.as_str().to_owned()),
+            _ => None,
+        };
+        let text = number.map_or_else(|| string(value).map(str::to_owned), Ok)?;
+        let unknown = !Requirement::KNOWN.contains(&key.get_ref().as_ref());
+        let at = if unknown { key.span().start } else { value.span().start };
+        require.set(key.get_ref(), &text).map_err(|err| (at, err.to_string()))?;
+    }
+    Ok(())
+}
+
+fn table<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Located<&'a DeTable<'i>> {
+    match value.get_ref() {
+        DeValue::Table(table) => Ok(table),
+        other => Err((value.span().start, format!("a table is expected here, not {}", kind(other)))),
+    }
+}
+
+fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text),
+        other => Err((value.span().start, format!("text in quotes is expected here, not {}", kind(other)))),
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(value: &Spanned<DeValue<'_>>) -> Located<T> {
+    string(value)?.parse().map_err(|err: T::Err| (value.span().start, err.to_string()))
+}
+
+fn integer<T>(value: &Spanned<DeValue<'_>>, range: std::ops::RangeInclusive<T>) -> Located<T>
+where
+    T: TryFrom<u64> + PartialOrd + Display,
+{
+    let number = match value.get_ref() {
+        DeValue::Integer(n) => n.as_str().parse::<u64>().ok(),
+        _ => None,
+    };
+    number.and_then(|n| T::try_from(n).ok()).filter(|n| range.contains(n)).ok_or_else(|| {
+        (value.span().start, format!("a whole number from {} to {} is expected here", range.start(), range.end()))
+    })
+}
+
+/// What a TOML value is, for messages.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Plans as people type them, right and wrong.
+
+use crate::{Load, Plan, PlanError, Policy, Span};
+use proptest::prelude::*;
+
+fn mistake(text: &str) -> String {
+    Plan::parse(text).expect_err("a mistake").to_string()
+}
+
+#[test]
+fn an_empty_plan_is_the_default_without_a_title() {
+    assert_eq!(Plan::parse("").unwrap(), Plan { title: String::new(), ..Plan::default() });
+}
+
+#[test]
+fn every_key_is_read() {
+    let plan = Plan::parse(
+        r#"
+        title = "Stock against PREEMPT_RT"
+        repetitions = 12
+        duration = "10s"
+        warm_up = "1s"
+        seed = 42
+        cpus = "0-1,3"
+        timer_slack = "1us"
+        cpu_dma_latency = "leave"
+        [axes]
+        kernel = ["running"]
+        load = ["messaging:groups=4"]
+        policy = ["other", "fifo:80"]
+        period = ["1ms", "500us"]
+        method = ["clock_nanosleep"]
+        [require]
+        max = "1ms"
+        p999 = "200us"
+        misses_per_hour = 1
+        "#,
+    )
+    .unwrap();
+    assert_eq!((plan.repetitions, plan.duration, plan.seed), (12, Span(10_000_000_000), Some(42)));
+    assert_eq!(plan.axes.load, [Load::Messaging { groups: Some(4) }]);
+    assert_eq!(plan.axes.policy[0], Policy::Other);
+    assert_eq!(plan.axes.points().len(), 4);
+    assert_eq!((plan.timer_slack, plan.cpu_dma_latency_us), (Some(Span(1000)), None));
+    assert_eq!((plan.require.max, plan.require.misses_per_hour), (Some(Span(1_000_000)), Some(1.0)));
+}
+
+#[test]
+fn a_mistake_is_named_with_its_place() {
+    for (text, message) in [
+        ("[axes]\nlaod = []", "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method)"),
+        (
+            "durration = \"1s\"",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration warm_up seed cpus timer_slack cpu_dma_latency axes require)",
+        ),
+        ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
+        ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
+        ("[axes]\nload = [\"none\", \"none\"]", "2:17: `none` stands twice in axis `load`"),
+        ("[axes]\npolicy = [\"fifo:100\"]", "2:11: `fifo:100` has no priority from 1 to 99; write fifo:80"),
+        ("[axes]\nperiod = [\"0\"]", "2:11: period `0` is out of range; a period is 10us to 100s"),
+        ("[axes]\nperiod = [5]", "2:11: text in quotes is expected here, not a number"),
+        ("duration = \"foo\"", "1:12: `foo` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
+        ("duration = \"1\"", "1:12: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
+        ("duration = \"0s\"", "1:12: a duration of 0s has no room for one period of 1ms; measure at least 1ms"),
+        ("repetitions = 0", "1:15: a whole number from 1 to 10000 is expected here"),
+        ("repetitions = -1", "1:15: a whole number from 1 to 10000 is expected here"),
+        ("cpus = \"\"", "1:1: `cpus` is empty; name at least one CPU or leave the key out"),
+        ("axes = 3", "1:8: a table is expected here, not a number"),
+        ("[require]\nmax = \"0us\"", "2:7: `max = 0us` can never be kept; a limit is more than 0"),
+        ("[require]\nmaxx = \"1us\"", "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 misses_per_hour)"),
+        ("cpu_dma_latency = \"1ns\"", "1:19: `1ns` is no cpu_dma_latency; write whole microseconds like 0us, or `leave`"),
+    ] {
+        assert_eq!(mistake(text), message);
+    }
+}
+
+#[test]
+fn columns_count_characters_not_bytes() {
+    assert_eq!(mistake("# ä\ntitle = \"ä\"; x"), mistake("# a\ntitle = \"a\"; x"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_a_plan_or_a_place_inside_it(text in "(title|axes|load|\\[|\\]|\"|=|\n|\\.|ä|[a-z0-9 ]){0,30}") {
+        if let Err(PlanError { line, column, .. }) = Plan::parse(&text) {
+            prop_assert!(line <= text.matches('\n').count() + 1);
+            prop_assert!(column <= text.chars().count() + 1);
+        }
+    }
+}

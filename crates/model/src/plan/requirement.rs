@@ -1,0 +1,116 @@
+//! What the machine has to keep.
+
+use crate::{Span, SpanError, UnknownWord};
+use serde::{Deserialize, Serialize};
+
+/// Limits on the latency of every cell; `None` where nothing is required.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// No wake-up later than this. It is also the deadline that misses are counted against.
+    #[serde(rename = "max_ns")]
+    pub max: Option<Span>,
+    /// 99 % of the wake-ups no later than this.
+    #[serde(rename = "p99_ns")]
+    pub p99: Option<Span>,
+    /// 99.9 % of the wake-ups no later than this.
+    #[serde(rename = "p999_ns")]
+    pub p999: Option<Span>,
+    /// Episodes of missed deadlines (the `max`, else the period) an hour, at most.
+    pub misses_per_hour: Option<f64>,
+}
+
+/// Why a limit cannot be taken.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RequirementError {
+    /// No such limit.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// Not a length of time.
+    #[error(transparent)]
+    Span(#[from] SpanError),
+    /// A limit of 0 can never be kept.
+    #[error("`{0} = {1}` can never be kept; a limit is more than 0")]
+    Zero(&'static str, String),
+    /// Not a rate.
+    #[error("`{0}` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01")]
+    Rate(String),
+    /// Neither `key=value`.
+    #[error("`{0}` is no requirement; write it like max=1ms or p999=200us")]
+    NoValue(String),
+}
+
+impl Requirement {
+    /// Every limit as it is typed.
+    pub const KNOWN: &[&str] = &["max", "p99", "p999", "misses_per_hour"];
+
+    /// Whether nothing is required.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Requirement::default()
+    }
+
+    /// Sets one limit from its text forms.
+    ///
+    /// # Errors
+    /// When `key` names no limit or `value` is none.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), RequirementError> {
+        let (name, limit) = match key {
+            "max" => ("max", &mut self.max),
+            "p99" => ("p99", &mut self.p99),
+            "p999" => ("p999", &mut self.p999),
+            "misses_per_hour" => {
+                let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+                self.misses_per_hour = Some(rate.ok_or_else(|| RequirementError::Rate(value.to_owned()))?);
+                return Ok(());
+            }
+            _ => return Err(UnknownWord::new("requirement", key, Requirement::KNOWN).into()),
+        };
+        let span: Span = value.parse()?;
+        if span == Span(0) {
+            return Err(RequirementError::Zero(name, value.to_owned()));
+        }
+        *limit = Some(span);
+        Ok(())
+    }
+
+    /// Sets limits from text like `max=1ms,p999=200us`.
+    ///
+    /// # Errors
+    /// As [`Requirement::set`], and when a part is no `key=value`.
+    pub fn set_all(&mut self, text: &str) -> Result<(), RequirementError> {
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').ok_or_else(|| RequirementError::NoValue(part.to_owned()))?;
+            self.set(key.trim(), value.trim())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_and_impossible_ones_refused() {
+        let mut require = Requirement::default();
+        assert!(require.is_empty());
+        require.set_all("max=1ms, p999=200us,misses_per_hour=0.5").unwrap();
+        assert_eq!(require.max, Some(Span(1_000_000)));
+        assert_eq!((require.p999, require.misses_per_hour), (Some(Span(200_000)), Some(0.5)));
+        for (text, message) in [
+            ("max", "`max` is no requirement; write it like max=1ms or p999=200us"),
+            ("max=0s", "`max = 0s` can never be kept; a limit is more than 0"),
+            ("max=1", "`1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
+            ("misses_per_hour=0", "`0` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
+            ("misses_per_hour=nan", "`nan` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
+            (
+                "p99.9=1ms",
+                "unknown requirement `p99.9` (did you mean `p999`? known: max p99 p999 misses_per_hour)",
+            ),
+        ] {
+            assert_eq!(Requirement::default().set_all(text).map_err(|e| e.to_string()), Err(message.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The raw result of one cell: counts and samples, never derived numbers.
+
+use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Record`] that this program writes.
+pub const RECORD_FORMAT: u32 = 1;
+
+/// What one cell measured, complete and raw, so that an old record gets tomorrow's statistics.
+///
+/// Invariant, for each thread: `recorded + missed + lost + censored = cycles_due`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Record {
+    /// [`RECORD_FORMAT`] of the program that wrote it.
+    pub format: u32,
+    /// Name and version of the program that wrote it.
+    pub tool: String,
+    /// What was asked.
+    pub cell: Cell,
+    /// Identity of the cell.
+    pub cell_id: CellId,
+    /// Wall-clock time of the first measured cycle, ms since 1970-01-01 UTC.
+    pub started_unix_ms: u64,
+    /// When the first measured cycle was due, `CLOCK_MONOTONIC`, ns.
+    #[serde(rename = "started_mono_ns")]
+    pub started: MonoTime,
+    /// Time really measured, ns; shorter than asked when interrupted.
+    #[serde(rename = "measured_ns")]
+    pub measured: Span,
+    /// How it came to its end.
+    pub ended: Ended,
+    /// One entry for each measured CPU.
+    pub threads: Vec<ThreadRecord>,
+    /// What the load did; `null` without one.
+    pub load: Option<LoadRecord>,
+    /// What the machine did in each second.
+    pub machine: Vec<MachineSecond>,
+    /// The machine before the cell.
+    pub host_before: Host,
+    /// The machine after the cell.
+    pub host_after: Host,
+}
+
+/// How a cell came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// After the time that was asked.
+    Completed,
+    /// Earlier, by a signal.
+    Interrupted,
+}
+
+/// What one measured thread recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadRecord {
+    /// The CPU it was pinned to.
+    pub cpu: u32,
+    /// Its settings, read back from the kernel.
+    pub achieved: Achieved,
+    /// Due times in the measured window.
+    pub cycles_due: u64,
+    /// Wake-ups recorded.
+    pub recorded: u64,
+    /// Due times already past when the thread could sleep again.
+    pub missed: u64,
+    /// Samples for which there was no room.
+    pub lost: u64,
+    /// Wake-ups before their due time; they are among the recorded.
+    pub early: u64,
+    /// The wait that had not ended when the cell did; `null` when none was open.
+    pub censored: Option<Censored>,
+    /// All recorded latencies.
+    pub histogram: Histogram,
+    /// One row a second, those without any due time left out.
+    pub seconds: Vec<Second>,
+    /// Histograms of consecutive stretches of the window.
+    pub slices: Vec<Slice>,
+    /// The largest latencies, largest first.
+    pub worst: Vec<Worst>,
+    /// Wake-ups later than the deadline, joined to episodes.
+    pub episodes: Episodes,
+    /// What the thread itself used; `null` when it never came to its end.
+    pub usage: Option<Usage>,
+}
+
+/// The settings of a measured thread as the kernel reports them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Achieved {
+    /// `sched_getattr(2)`.
+    pub policy: Policy,
+    /// `sched_getaffinity(2)`.
+    pub cpus: CpuSet,
+    /// `PR_GET_TIMERSLACK`, ns. Linux up to 6.11 reports the unused value for real-time threads.
+    pub timer_slack_ns: u64,
+    /// Locked memory of the process, bytes (`VmLck`); 0 when nothing is locked.
+    pub memory_locked_bytes: u64,
+    /// What `/dev/cpu_dma_latency` said while it was held, us; `null` when left alone.
+    pub cpu_dma_latency_us: Option<u32>,
+}
+
+/// A wait that was still open when the cell ended: its latency is at least this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Censored {
+    /// Index of the cycle waited for, counted from the first measured one; negative during warm-up.
+    pub cycle: i64,
+    /// How late the thread was already, ns.
+    pub at_least_ns: u64,
+}
+
+/// One second of one thread, by due time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Second {
+    /// Which second of the measured window, from 0.
+    pub second: u64,
+    /// Wake-ups recorded.
+    pub n: u64,
+    /// Largest latency, ns; `null` without wake-ups.
+    pub max_ns: Option<i64>,
+    /// Index of the cycle with the largest latency, counted from the first measured one.
+    pub max_cycle: Option<u64>,
+    /// Sum of the latencies, ns.
+    pub sum_ns: i64,
+    /// Wake-ups later than the deadline.
+    pub over_deadline: u64,
+    /// Due times missed by wake-ups of this second.
+    pub missed: u64,
+}
+
+/// The latencies of one stretch of the window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Slice {
+    /// First cycle, counted from the first measured one.
+    pub first_cycle: u64,
+    /// Cycles in the slice.
+    pub cycles: u64,
+    /// Latencies whose due time lies in the slice.
+    pub histogram: Histogram,
+}
+
+/// One of the largest latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Worst {
+    /// Latency, ns.
+    pub latency_ns: i64,
+    /// Index of its cycle, counted from the first measured one.
+    pub cycle: u64,
+}
+
+/// Misses of the deadline, joined when they are closer than a second.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Episodes {
+    /// All episodes, also those not listed.
+    pub count: u64,
+    /// The first of them, up to 1000.
+    pub first: Vec<Episode>,
+}
+
+/// A stretch of wake-ups later than the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Episode {
+    /// Cycle of its first late wake-up, counted from the first measured one.
+    pub first_cycle: u64,
+    /// Cycle of its last late wake-up.
+    pub last_cycle: u64,
+    /// Late wake-ups in it.
+    pub count: u64,
+    /// Largest latency, ns.
+    pub worst_ns: i64,
+}
+
+/// What a measured thread used between the barrier and its end, `getrusage(2)` with `RUSAGE_THREAD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Usage {
+    /// CPU time in user space, us.
+    pub user_us: u64,
+    /// CPU time in the kernel, us.
+    pub system_us: u64,
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults with I/O.
+    pub major_faults: u64,
+    /// Switches because the thread waited.
+    pub voluntary_switches: u64,
+    /// Switches because something else had to run.
+    pub involuntary_switches: u64,
+    /// Calls of the memory allocator; anything but 0 is a defect of this program.
+    pub allocations: u64,
+}
+
+/// What the load did while measuring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadRecord {
+    /// What one operation is: "message".
+    pub operation: String,
+    /// Processes that did the work.
+    pub workers: u64,
+    /// Readings, about one a second.
+    pub seconds: Vec<LoadSecond>,
+}
+
+/// One reading of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadSecond {
+    /// Time between this reading and the one before, ns.
+    #[serde(rename = "elapsed_ns")]
+    pub elapsed: Span,
+    /// Operations in that time.
+    pub operations: u64,
+}
+
+/// What the machine did between two readings, about a second apart; `null` where it cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineSecond {
+    /// Time since the first measured cycle was due, ns, at the end of this stretch; 0 when before it.
+    #[serde(rename = "at_ns")]
+    pub at: Span,
+    /// Time between this reading and the one before, ns.
+    #[serde(rename = "elapsed_ns")]
+    pub elapsed: Span,
+    /// Time all CPUs were idle, ms, summed over the CPUs (proc_stat(5)).
+    pub idle_ms: Option<u64>,
+    /// Time the hypervisor ran something else, ms, summed over the CPUs.
+    pub steal_ms: Option<u64>,
+    /// Context switches.
+    pub context_switches: Option<u64>,
+    /// Interrupts.
+    pub interrupts: Option<u64>,
+    /// Soft interrupts.
+    pub soft_interrupts: Option<u64>,
+    /// Processes and threads created.
+    pub forks: Option<u64>,
+}

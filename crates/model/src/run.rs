@@ -1,0 +1,58 @@
+//! What a run directory holds: a header, then one entry for each finished cell.
+
+use crate::{Cell, Host, Plan, Record};
+use serde::{Deserialize, Serialize};
+
+/// The version of the run directory that this program writes.
+pub const RUN_FORMAT: u32 = 1;
+
+/// The first line of `run.jsonl`: everything that was decided before the first measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`RUN_FORMAT`] of the program that wrote it.
+    pub format: u32,
+    /// Name and version of the program that wrote it.
+    pub tool: String,
+    /// When the run began, ms since 1970-01-01 UTC.
+    pub started_unix_ms: u64,
+    /// What was asked.
+    pub plan: Plan,
+    /// Decides the order of the cells in each block.
+    pub seed: u64,
+    /// The machine at the start.
+    pub host: Host,
+    /// The cells that the plan means on this machine, in the order of the plan.
+    pub cells: Vec<Cell>,
+    /// Combinations of the plan that this machine or user cannot measure.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A combination that was not measured, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The cell as asked.
+    pub cell: Cell,
+    /// Why it cannot be measured and what would allow it, in one sentence.
+    pub reason: String,
+}
+
+/// One measurement of a run: which cell, in which block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Planned {
+    /// The pass over all cells, from 0.
+    pub block: u32,
+    /// Position in the block's random order, from 0.
+    pub position: u32,
+    /// Index into [`Header::cells`].
+    pub cell_index: usize,
+}
+
+/// One line of `run.jsonl` after the header.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Which measurement of the run it is.
+    #[serde(flatten)]
+    pub planned: Planned,
+    /// What it measured.
+    pub record: Record,
+}

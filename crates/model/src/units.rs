@@ -1,0 +1,256 @@
+//! Times and durations: newtypes where code computes, text with a unit where people type.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// An instant on `CLOCK_MONOTONIC`, in nanoseconds. Comparable only within one boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct MonoTime(pub u64);
+
+impl MonoTime {
+    /// `self - earlier`, exact for any two instants of one boot.
+    #[must_use]
+    pub fn since(self, earlier: MonoTime) -> Nanos {
+        Nanos(self.0.wrapping_sub(earlier.0).cast_signed())
+    }
+
+    /// The instant `span` later; stops at the end of the clock (584 years).
+    #[must_use]
+    pub fn plus(self, span: Span) -> MonoTime {
+        MonoTime(self.0.saturating_add(span.0))
+    }
+}
+
+/// A signed time difference in nanoseconds: negative means "early".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Nanos(pub i64);
+
+/// A length of time in nanoseconds, never negative. Typed with a unit: `500us`, `1ms`, `1.5s`, `2min`, `8h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Span(pub u64);
+
+/// Why a text is no length of time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// The text has no number, or something else than a number before its unit.
+    #[error("`{0}` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h")]
+    Malformed(String),
+    /// A bare number: guessing the unit is how wrong measurements are made.
+    #[error("`{0}` has no unit; write {0}us, {0}ms, {0}s, {0}min or {0}h")]
+    NoUnit(String),
+    /// A negative length.
+    #[error("`{0}` is negative; a duration is 0 or more")]
+    Negative(String),
+    /// Longer than [`Span::MAX`].
+    #[error("`{0}` is too long; the longest duration is 366d")]
+    TooLong(String),
+    /// A [`Period`] outside its range.
+    #[error("period `{0}` is out of range; a period is 10us to 100s")]
+    Period(String),
+}
+
+/// Units as typed, longest factor first so that printing finds the largest that divides.
+const UNITS: [(&str, u64); 7] = [
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("min", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+impl Span {
+    /// One second.
+    pub const SECOND: Span = Span(1_000_000_000);
+    /// The longest: 366 days, far inside the signed range of a latency.
+    pub const MAX: Span = Span(366 * 86_400_000_000_000);
+
+    /// The value in nanoseconds.
+    #[must_use]
+    pub fn ns(self) -> u64 {
+        self.0
+    }
+
+    /// The value in seconds, for statistics and people; not for clocks.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let malformed = || SpanError::Malformed(text.to_owned());
+        let trimmed = text.trim();
+        if let Some(rest) = trimmed.strip_prefix('-') {
+            let is_span = rest.starts_with(|c: char| c.is_ascii_digit());
+            return Err(if is_span { SpanError::Negative(text.to_owned()) } else { malformed() });
+        }
+        let unit_at = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(unit_at);
+        if number.is_empty() {
+            return Err(malformed());
+        }
+        if unit.is_empty() {
+            return Err(if number == "0" { malformed() } else { SpanError::NoUnit(text.to_owned()) });
+        }
+        let factor = UNITS.iter().find(|(name, _)| *name == unit.trim_start()).ok_or_else(malformed)?.1;
+        let ns = scaled(number, factor).ok_or_else(malformed)?;
+        let ns = u64::try_from(ns).ok().filter(|ns| *ns <= Span::MAX.0);
+        ns.map(Span).ok_or_else(|| SpanError::TooLong(text.to_owned()))
+    }
+}
+
+/// `number * factor` in integers, digits beyond a nanosecond refused. `None` when `number` is no decimal number.
+fn scaled(number: &str, factor: u64) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') || fraction.len() > 18 {
+        return None;
+    }
+    let digits = u32::try_from(fraction.len()).ok()?;
+    let part = fraction.parse::<u128>().ok()? * u128::from(factor);
+    let scale = 10u128.pow(digits);
+    let whole = if whole.len() > 20 { u128::from(u64::MAX) } else { whole.parse::<u128>().ok()? };
+    (part % scale == 0).then(|| whole.saturating_mul(u128::from(factor)) + part / scale)
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, factor) = UNITS.iter().find(|(_, factor)| self.0 % factor == 0 && self.0 > 0).unwrap_or(&UNITS[3]);
+        write!(f, "{}{unit}", self.0 / factor)
+    }
+}
+
+/// The period of a cyclic thread: 10 us to 100 s.
+///
+/// The lower end is where a wake-up costs as much as the period on common machines: below it a FIFO thread would
+/// take its CPU for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "Span", into = "Span")]
+pub struct Period(Span);
+
+impl Period {
+    /// The shortest period.
+    pub const MIN: Span = Span(10_000);
+    /// The longest period.
+    pub const MAX: Span = Span(100_000_000_000);
+
+    /// The value in nanoseconds, never 0.
+    #[must_use]
+    pub fn ns(self) -> u64 {
+        self.0.0
+    }
+
+    /// The value as a length of time.
+    #[must_use]
+    pub fn span(self) -> Span {
+        self.0
+    }
+
+    /// How many periods it takes to fill `span`, rounded up.
+    #[must_use]
+    pub fn cycles_in(self, span: Span) -> u64 {
+        span.0.div_ceil(self.0.0)
+    }
+}
+
+impl TryFrom<Span> for Period {
+    type Error = SpanError;
+
+    fn try_from(span: Span) -> Result<Self, SpanError> {
+        let in_range = (Period::MIN..=Period::MAX).contains(&span);
+        if in_range { Ok(Period(span)) } else { Err(SpanError::Period(span.to_string())) }
+    }
+}
+
+impl From<Period> for Span {
+    fn from(period: Period) -> Span {
+        period.0
+    }
+}
+
+impl FromStr for Period {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        match text.parse::<Span>() {
+            Ok(span) => Period::try_from(span).map_err(|_| SpanError::Period(text.to_owned())),
+            Err(SpanError::Negative(_)) => Err(SpanError::Period(text.to_owned())),
+            Err(SpanError::Malformed(_)) if text.trim() == "0" => Err(SpanError::Period(text.to_owned())),
+            Err(err) => Err(err),
+        }
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_need_a_unit_and_keep_their_exact_value() {
+        let ns = |text: &str| text.parse::<Span>().map(Span::ns);
+        for (text, value) in [
+            ("0s", 0),
+            ("1ns", 1),
+            ("500us", 500_000),
+            ("1ms", 1_000_000),
+            ("1.5s", 1_500_000_000),
+            ("0.000001ms", 1),
+            ("2min", 120_000_000_000),
+            ("8h", 28_800_000_000_000),
+            ("366d", Span::MAX.0),
+        ] {
+            assert_eq!(ns(text), Ok(value), "{text}");
+        }
+        let own = str::to_owned;
+        assert_eq!(ns("foo"), Err(SpanError::Malformed(own("foo"))));
+        assert_eq!(ns(""), Err(SpanError::Malformed(own(""))));
+        assert_eq!(ns("1"), Err(SpanError::NoUnit(own("1"))));
+        assert_eq!(ns("-5us"), Err(SpanError::Negative(own("-5us"))));
+        assert_eq!(ns("367d"), Err(SpanError::TooLong(own("367d"))));
+        assert_eq!(ns("99999999999999999999999d"), Err(SpanError::TooLong(own("99999999999999999999999d"))));
+        for text in ["1.s", ".5s", "1..5s", "0.1ns", "1 fortnight", "1e3s", "+1s", "1msx"] {
+            assert!(matches!(ns(text), Err(SpanError::Malformed(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_period_is_10_us_to_100_s() {
+        for (text, ok) in [("9999ns", false), ("10us", true), ("100s", true), ("100.001s", false), ("0", false)] {
+            assert_eq!(text.parse::<Period>().is_ok(), ok, "{text}");
+        }
+        assert_eq!("-5us".parse::<Period>(), Err(SpanError::Period("-5us".to_owned())));
+        assert_eq!("1".parse::<Period>(), Err(SpanError::NoUnit("1".to_owned())));
+    }
+
+    #[test]
+    fn differences_are_signed() {
+        assert_eq!(MonoTime(5).since(MonoTime(7)), Nanos(-2));
+        assert_eq!(MonoTime(7).since(MonoTime(5)), Nanos(2));
+    }
+
+    proptest! {
+        #[test]
+        fn printed_durations_parse_back(ns in 0..=Span::MAX.0) {
+            prop_assert_eq!(Span(ns).to_string().parse::<Span>(), Ok(Span(ns)));
+        }
+    }
+}
