@@ -65,13 +65,21 @@ fn edges(ns: u64) -> (u64, u64) {
 impl Histogram {
     /// Counts one latency.
     pub fn record(&mut self, latency_ns: i64) {
-        self.n += 1;
+        self.record_n(latency_ns, 1);
+    }
+
+    /// Counts the same latency `n` times.
+    pub fn record_n(&mut self, latency_ns: i64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.n += n;
         self.min_ns = Some(self.min_ns.map_or(latency_ns, |min| min.min(latency_ns)));
         self.max_ns = Some(self.max_ns.map_or(latency_ns, |max| max.max(latency_ns)));
-        self.sum_ns += i128::from(latency_ns);
+        self.sum_ns += i128::from(latency_ns) * i128::from(n);
         let square = u128::from(latency_ns.unsigned_abs()).pow(2);
-        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(square);
-        *self.counts.entry(edges(u64::try_from(latency_ns).unwrap_or(0)).0).or_default() += 1;
+        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(square.saturating_mul(u128::from(n)));
+        *self.counts.entry(edges(u64::try_from(latency_ns).unwrap_or(0)).0).or_default() += n;
     }
 
     /// Adds all of `other`, exactly as if its samples had been recorded here.
@@ -84,6 +92,12 @@ impl Histogram {
         for (lower, count) in &other.counts {
             *self.counts.entry(*lower).or_default() += count;
         }
+    }
+
+    /// The mean of all samples, ns, rounded towards 0; `None` without samples.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<i64> {
+        i64::try_from(self.sum_ns.checked_div(i128::from(self.n))?).ok()
     }
 
     /// The buckets that hold samples, ascending.
@@ -169,6 +183,14 @@ mod tests {
         let counts: Vec<_> = h.buckets().map(|b| (b.lower_ns, b.count)).collect();
         assert_eq!(counts, [(0, 2), (1, 1), (300, 2), (255 << 55, 1)]);
         assert_eq!((h.count_above(0), h.count_above(1), h.count_above(301)), (4, 3, 1));
+    }
+
+    #[test]
+    fn counting_many_equals_counting_one_by_one() {
+        let mut many = of(&[7]);
+        many.record_n(-300, 3);
+        many.record_n(1 << 40, 0);
+        assert_eq!(many, of(&[-300, 7, -300, -300]));
     }
 
     #[test]

@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn the_default_plan_is_the_documented_one() {
-        let labels: Vec<_> = Axes::default().points().iter().map(|(_, load, policy, ..)| format!("{load}/{policy}")).collect();
+        let labels: Vec<_> =
+            Axes::default().points().iter().map(|(_, load, policy, ..)| format!("{load}/{policy}")).collect();
         assert_eq!(labels, ["none/other", "none/fifo:80", "messaging/other", "messaging/fifo:80"]);
         assert!(Plan::default().repetitions >= 6);
     }

@@ -113,10 +113,7 @@ mod tests {
             ("fifo:100", "`fifo:100` has no priority from 1 to 99; write fifo:80"),
             ("fifo:-1", "`fifo:-1` has no priority from 1 to 99; write fifo:80"),
             ("fifo", "`fifo` needs a priority from 1 to 99; write fifo:80"),
-            (
-                "fifoo:80",
-                "unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)",
-            ),
+            ("fifoo:80", "unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)"),
             ("other:5", "unknown scheduling policy `other:5` (known: other fifo:PRIORITY)"),
         ] {
             assert_eq!(text.parse::<Policy>().map_err(|e| e.to_string()), Err(message.to_owned()));

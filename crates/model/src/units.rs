@@ -126,7 +126,8 @@ fn scaled(number: &str, factor: u64) -> Option<u128> {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, factor) = UNITS.iter().find(|(_, factor)| self.0 % factor == 0 && self.0 > 0).unwrap_or(&UNITS[3]);
+        let (unit, factor) =
+            UNITS.iter().find(|(_, factor)| self.0.is_multiple_of(*factor) && self.0 > 0).unwrap_or(&UNITS[3]);
         write!(f, "{}{unit}", self.0 / factor)
     }
 }

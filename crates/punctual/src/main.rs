@@ -1,2 +1,24 @@
-//! stub
-fn main() {}
+//! `punctual`: the laboratory for Linux real-time performance.
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod cell;
+mod cli;
+mod host;
+mod load;
+mod report;
+mod store;
+
+use rt::sys::alloc::CountingAllocator;
+use std::process::ExitCode;
+
+/// Counts what a measured thread allocates, so that every record can say that it was nothing.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Name and version, as records keep them.
+const TOOL: &str = concat!("punctual ", env!("CARGO_PKG_VERSION"));
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,1 +1,21 @@
-//! stub
+//! What runs inside a measured thread, and the only unsafe code of punctual.
+//!
+//! From the barrier to its last cycle a measured thread reads the clock, makes the one system call under test, does
+//! integer arithmetic and writes to memory that was allocated, touched and locked before. Nothing else: no allocation,
+//! lock, log, channel or formatting. `SYSCALLS.md` lists the calls; the witness [`RtSection`] marks the functions.
+
+mod clock;
+mod cyclic;
+mod gate;
+mod log;
+mod section;
+mod settings;
+pub mod sys;
+mod team;
+
+pub use clock::{Clock, Monotonic};
+pub use cyclic::{Limits, run_cycles};
+pub use log::{LogReader, LogWriter, Sample, sample_log};
+pub use section::RtSection;
+pub use settings::{SettingError, Settings};
+pub use team::{Member, Outcome, Team, TeamError};

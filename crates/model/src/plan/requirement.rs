@@ -105,10 +105,7 @@ mod tests {
             ("max=1", "`1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
             ("misses_per_hour=0", "`0` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
             ("misses_per_hour=nan", "`nan` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
-            (
-                "p99.9=1ms",
-                "unknown requirement `p99.9` (did you mean `p999`? known: max p99 p999 misses_per_hour)",
-            ),
+            ("p99.9=1ms", "unknown requirement `p99.9` (did you mean `p999`? known: max p99 p999 misses_per_hour)"),
         ] {
             assert_eq!(Requirement::default().set_all(text).map_err(|e| e.to_string()), Err(message.to_owned()));
         }

@@ -48,7 +48,10 @@ fn every_key_is_read() {
 #[test]
 fn a_mistake_is_named_with_its_place() {
     for (text, message) in [
-        ("[axes]\nlaod = []", "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method)"),
+        (
+            "[axes]\nlaod = []",
+            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method)",
+        ),
         (
             "durration = \"1s\"",
             "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration warm_up seed cpus timer_slack cpu_dma_latency axes require)",
@@ -67,8 +70,14 @@ fn a_mistake_is_named_with_its_place() {
         ("cpus = \"\"", "1:1: `cpus` is empty; name at least one CPU or leave the key out"),
         ("axes = 3", "1:8: a table is expected here, not a number"),
         ("[require]\nmax = \"0us\"", "2:7: `max = 0us` can never be kept; a limit is more than 0"),
-        ("[require]\nmaxx = \"1us\"", "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 misses_per_hour)"),
-        ("cpu_dma_latency = \"1ns\"", "1:19: `1ns` is no cpu_dma_latency; write whole microseconds like 0us, or `leave`"),
+        (
+            "[require]\nmaxx = \"1us\"",
+            "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 misses_per_hour)",
+        ),
+        (
+            "cpu_dma_latency = \"1ns\"",
+            "1:19: `1ns` is no cpu_dma_latency; write whole microseconds like 0us, or `leave`",
+        ),
     ] {
         assert_eq!(mistake(text), message);
     }

@@ -1,0 +1,88 @@
+//! Carrying out a plan: which cells, in which order, one after the other, each in a process of its own.
+
+mod execute;
+mod expand;
+mod order;
+
+pub(crate) use execute::{Child, Executor, Failure};
+pub(crate) use expand::{Machine, expand};
+pub(crate) use order::planned;
+
+use crate::store::{StoreError, Writer};
+use model::{Ended, Entry, Header, Planned, Progress, Record};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Why a campaign stopped before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CampaignError {
+    /// A cell was not measured.
+    #[error("{cell}: {source}")]
+    Cell {
+        /// What the cell is called.
+        cell: String,
+        /// Why not.
+        source: Failure,
+    },
+    /// The result cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A signal ended it.
+    #[error("interrupted after {done} of {all} measurements")]
+    Interrupted {
+        /// Measurements recorded.
+        done: usize,
+        /// Measurements planned.
+        all: usize,
+    },
+}
+
+/// Who wants to know how a campaign goes on.
+pub(crate) trait Observer {
+    /// `planned` starts; `done` measurements of the run are recorded.
+    fn starts(&mut self, planned: &Planned, done: usize);
+    /// The running cell says this about itself.
+    fn progress(&mut self, progress: &Progress);
+    /// A measurement is recorded.
+    fn recorded(&mut self, entry: &Entry);
+}
+
+/// Makes every measurement of the run that `done` does not hold, in its planned order, and records each.
+///
+/// # Errors
+/// When a cell fails, a result cannot be kept, or `stop` was set.
+pub(crate) fn carry_out(
+    header: &Header,
+    done: Vec<Entry>,
+    writer: &mut Writer,
+    executor: &mut impl Executor,
+    observer: &mut impl Observer,
+    stop: &AtomicBool,
+) -> Result<Vec<Entry>, CampaignError> {
+    let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
+    let mut entries = done;
+    let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
+    for planned in all.iter().filter(|planned| !made.contains(planned)) {
+        let cell = header.cells.get(planned.cell_index).expect("planned over the cells of this header");
+        observer.starts(planned, entries.len());
+        let record = executor.execute(cell, stop, &mut |progress| observer.progress(progress));
+        let record = match record {
+            Ok(Record { ended: Ended::Interrupted, .. }) => None,
+            Ok(record) => Some(record),
+            // What a cell says that is told to stop is no failure of its own.
+            Err(_) if stop.load(Relaxed) => None,
+            Err(source) => return Err(CampaignError::Cell { cell: cell.label(), source }),
+        };
+        let Some(record) = record else {
+            return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });
+        };
+        let entry = Entry { planned: *planned, record };
+        writer.entry(&entry)?;
+        observer.recorded(&entry);
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Carrying out one cell in a child process.
+
+use crate::host;
+use model::{Cell, Progress, Record};
+use rt::sys::process;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Carries out cells. The campaign knows nothing else about how that is done.
+pub(crate) trait Executor {
+    /// Measures `cell`; ends early, with what there is, when `stop` is set. `observe` is called now and then.
+    ///
+    /// # Errors
+    /// When the cell was not measured.
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        stop: &AtomicBool,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure>;
+}
+
+/// Why a child process gave no record.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// It cannot be started or talked to.
+    #[error("cannot carry out the cell: {0}")]
+    Process(#[from] io::Error),
+    /// It said what was wrong.
+    #[error("{0}")]
+    Said(String),
+    /// It ended without a word.
+    #[error("the measuring process ended early ({0}); nothing of this cell is recorded")]
+    Ended(std::process::ExitStatus),
+    /// It answered with something else than a record.
+    #[error("the measuring process gave no readable record: {0}")]
+    NoRecord(serde_json::Error),
+}
+
+/// This program again, as `punctual cell`: a process of its own, so that a cell inherits no memory, thread or setting.
+#[derive(Debug)]
+pub(crate) struct Child;
+
+/// `SIGINT`, signal(7): a cell that gets it ends early and still writes its record.
+const SIGINT: i32 = 2;
+
+impl Executor for Child {
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        stop: &AtomicBool,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure> {
+        let mut child = Command::new(host::THIS_PROGRAM)
+            .args(["cell", "--progress"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: Ctrl-C reaches this process only, which then tells the cell to stop.
+            .process_group(0)
+            .spawn()?;
+        let missing = || io::Error::other("a pipe is missing");
+        let mut input = child.stdin.take().ok_or_else(missing)?;
+        let mut output = child.stdout.take().ok_or_else(missing)?;
+        let words = BufReader::new(child.stderr.take().ok_or_else(missing)?);
+        input.write_all(&serde_json::to_vec(cell).map_err(io::Error::from)?)?;
+        drop(input);
+        let pid = child.id();
+        let (record, said) = std::thread::scope(|scope| {
+            let record = scope.spawn(move || {
+                let mut text = Vec::new();
+                output.read_to_end(&mut text).map(|_| text)
+            });
+            let mut said = Vec::new();
+            for line in words.lines().map_while(Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(progress) => observe(&progress),
+                    Err(_) => said.push(line),
+                }
+                if stop.load(Relaxed) {
+                    let _ = process::signal(pid, SIGINT);
+                }
+            }
+            (record.join(), said)
+        });
+        let status = child.wait()?;
+        if !status.success() {
+            let said = said.join("; ");
+            let said = said.strip_prefix("punctual: ").unwrap_or(&said);
+            return Err(if said.is_empty() { Failure::Ended(status) } else { Failure::Said(said.to_owned()) });
+        }
+        said.iter().for_each(|line| eprintln!("{line}"));
+        let record = record.map_err(|_| io::Error::other("the reading thread failed"))??;
+        serde_json::from_slice(&record).map_err(Failure::NoRecord)
+    }
+}

@@ -1,0 +1,97 @@
+//! What a plan means on this machine, for this user.
+
+use crate::host;
+use model::{Cell, CpuSet, Plan, Policy, Skipped};
+
+/// What the machine and the user's rights allow, as far as cells depend on it.
+pub(crate) struct Machine<'a> {
+    /// CPUs this process may use.
+    pub(crate) cpus: CpuSet,
+    /// Whether memory can be locked.
+    pub(crate) lock_memory: bool,
+    /// Whether `/dev/cpu_dma_latency` can be held.
+    pub(crate) dma_latency: bool,
+    /// Whether a thread may have a policy.
+    pub(crate) may_have: &'a dyn Fn(Policy) -> bool,
+}
+
+/// The cells of `plan` here, and the combinations that this user cannot measure.
+///
+/// What is not allowed but not essential is left out of the cells (memory lock, idle states), visible in each of them;
+/// what a cell is about is never replaced.
+///
+/// # Errors
+/// When the plan names CPUs that are not there: one line.
+pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skipped>), String> {
+    let cpus = plan.cpus.clone().unwrap_or_else(|| machine.cpus.clone());
+    let absent = cpus.minus(&machine.cpus);
+    if !absent.is_empty() {
+        let allowed = &machine.cpus;
+        return Err(format!("CPU {absent} cannot be used here; this process may use {allowed} (--cpus, key `cpus`)"));
+    }
+    let (mut cells, mut skipped) = (Vec::new(), Vec::new());
+    for (kernel, load, policy, period, method) in plan.axes.points() {
+        let cell = Cell {
+            kernel,
+            load,
+            policy,
+            period,
+            method,
+            cpus: cpus.clone(),
+            duration: plan.duration,
+            warm_up: plan.warm_up,
+            deadline: plan.require.max,
+            timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime()),
+            lock_memory: machine.lock_memory,
+            cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency),
+        };
+        if (machine.may_have)(policy) {
+            cells.push(cell);
+        } else {
+            let reason = format!("{policy} needs CAP_SYS_NICE; {}", host::how_to_allow_realtime());
+            skipped.push(Skipped { cell, reason });
+        }
+    }
+    Ok((cells, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {
+        Machine { cpus: [0, 1].into_iter().collect(), lock_memory: false, dma_latency: false, may_have }
+    }
+
+    #[test]
+    fn a_privileged_user_measures_all_cells_of_the_default_plan() {
+        let (cells, skipped) = expand(&Plan::default(), &machine(&|_| true)).unwrap();
+        assert_eq!((cells.len(), skipped.len()), (4, 0));
+        assert!(cells.iter().all(|cell| cell.cpus.len() == 2));
+    }
+
+    #[test]
+    fn without_the_right_only_normal_threads_are_measured_and_the_rest_is_named() {
+        let (cells, skipped) = expand(&Plan::default(), &machine(&|policy| !policy.is_realtime())).unwrap();
+        assert!(cells.iter().all(|cell| cell.policy == Policy::Other && !cell.lock_memory));
+        assert_eq!(cells.iter().filter(|cell| cell.cpu_dma_latency_us.is_some()).count(), 0);
+        assert_eq!(skipped.len(), 2);
+        assert!(skipped[0].reason.contains("setcap cap_sys_nice,cap_ipc_lock+ep /"), "{}", skipped[0].reason);
+    }
+
+    #[test]
+    fn cpus_that_are_not_there_are_refused() {
+        let plan = Plan { cpus: Some("1,99".parse().unwrap()), ..Plan::default() };
+        assert_eq!(
+            expand(&plan, &machine(&|_| true)).unwrap_err(),
+            "CPU 99 cannot be used here; this process may use 0-1 (--cpus, key `cpus`)"
+        );
+    }
+
+    #[test]
+    fn slack_is_a_matter_of_normal_threads_only() {
+        let plan = Plan { timer_slack: Some("1us".parse().unwrap()), ..Plan::default() };
+        let (cells, _) = expand(&plan, &machine(&|_| true)).unwrap();
+        assert!(cells.iter().all(|cell| cell.timer_slack.is_none() == cell.policy.is_realtime()));
+    }
+}

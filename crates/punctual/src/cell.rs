@@ -1,0 +1,42 @@
+//! Carrying out one cell: `Cell → Prepared → Armed → Measured → Record`, each phase a type.
+//!
+//! Every phase owns what the one before it made. Dropping it, on whatever way out, stops the loads and puts the host
+//! back.
+
+mod armed;
+mod collector;
+mod measured;
+mod prepared;
+mod readings;
+
+pub(crate) use prepared::Prepared;
+
+use crate::load::LoadError;
+
+/// Why a cell was not measured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CellError {
+    /// The cell asks for something impossible on this machine.
+    #[error("{0}")]
+    Impossible(String),
+    /// A setting of the machine or of this process could not be made, or was not kept.
+    #[error("{0}")]
+    Setting(String),
+    /// A measured thread could not be made ready.
+    #[error(transparent)]
+    Team(#[from] rt::TeamError),
+    /// The load did not start, or did not last.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A wait failed inside the measured section.
+    #[error("CPU {cpu}: the wait failed: {source}")]
+    Wait {
+        /// The CPU of the thread.
+        cpu: u32,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// Interrupted before anything was measured.
+    #[error("interrupted before the first measured cycle")]
+    NothingMeasured,
+}

@@ -1,0 +1,233 @@
+//! Turns the samples of one thread into the tables of its record.
+
+use model::{Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Worst};
+use rt::Sample;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Slices a cell is cut into, and the fewest periods a slice may have: below that a slice says nothing of a quantile.
+const SLICES: u64 = 64;
+const FEWEST_CYCLES: u64 = 20;
+/// The largest latencies that are kept one by one.
+const WORST: usize = 1000;
+/// Episodes that are kept one by one.
+const EPISODES: usize = 1000;
+/// Misses closer than this belong to one episode.
+const JOIN: u64 = Span::SECOND.0;
+
+/// The tables of one thread, growing.
+#[derive(Debug)]
+pub(super) struct Collector {
+    schedule: Schedule,
+    first: u64,
+    end: u64,
+    deadline: Span,
+    slice_cycles: u64,
+    pub(super) histogram: Histogram,
+    pub(super) early: u64,
+    pub(super) seconds: Vec<Second>,
+    pub(super) slices: Vec<Slice>,
+    pub(super) episodes: Episodes,
+    /// The last episode, which may still grow, and when its last late wake-up came, ns after the first measured cycle.
+    open: Option<(Episode, u64)>,
+    worst: BinaryHeap<Reverse<Worst>>,
+    /// Missed due times that follow from the samples.
+    pub(super) missed: u64,
+    /// The last sample.
+    pub(super) last: Option<Sample>,
+}
+
+impl Collector {
+    /// For the cycles from `first` to before `end` of `schedule`; a wake-up later than `deadline` is a miss.
+    pub(super) fn new(schedule: Schedule, first: u64, end: u64, deadline: Span) -> Self {
+        Collector {
+            schedule,
+            first,
+            end,
+            deadline,
+            slice_cycles: (end - first).div_ceil(SLICES).max(FEWEST_CYCLES),
+            histogram: Histogram::default(),
+            early: 0,
+            seconds: Vec::new(),
+            slices: Vec::new(),
+            episodes: Episodes::default(),
+            open: None,
+            worst: BinaryHeap::new(),
+            missed: 0,
+            last: None,
+        }
+    }
+
+    /// Takes the next sample. One outside the measured cycles is passed over.
+    pub(super) fn take(&mut self, sample: Sample) {
+        if !(self.first..self.end).contains(&sample.cycle) {
+            return;
+        }
+        let (cycle, latency_ns) = (sample.cycle - self.first, sample.latency.0);
+        let missed = self.schedule.missed(sample.latency).min(self.end - sample.cycle - 1);
+        let is_late = u64::try_from(latency_ns).is_ok_and(|late| late > self.deadline.ns());
+        self.histogram.record(latency_ns);
+        self.early += u64::from(latency_ns < 0);
+        self.missed += missed;
+        self.last = Some(sample);
+        self.take_second(cycle, latency_ns, missed, is_late);
+        self.take_slice(cycle, latency_ns);
+        self.take_worst(Worst { latency_ns, cycle });
+        if is_late {
+            self.take_late(cycle, latency_ns);
+        }
+    }
+
+    fn take_second(&mut self, cycle: u64, latency_ns: i64, missed: u64, is_late: bool) {
+        let second = cycle * self.schedule.period.ns() / Span::SECOND.0;
+        if self.seconds.last().is_none_or(|row| row.second != second) {
+            self.seconds.push(Second { second, ..Second::default() });
+        }
+        let Some(row) = self.seconds.last_mut() else { return };
+        row.n += 1;
+        row.sum_ns = row.sum_ns.saturating_add(latency_ns);
+        row.over_deadline += u64::from(is_late);
+        row.missed += missed;
+        if row.max_ns.is_none_or(|max| latency_ns > max) {
+            (row.max_ns, row.max_cycle) = (Some(latency_ns), Some(cycle));
+        }
+    }
+
+    fn take_slice(&mut self, cycle: u64, latency_ns: i64) {
+        let first_cycle = cycle / self.slice_cycles * self.slice_cycles;
+        if self.slices.last().is_none_or(|slice| slice.first_cycle != first_cycle) {
+            let cycles = self.slice_cycles.min(self.end - self.first - first_cycle);
+            self.slices.push(Slice { first_cycle, cycles, histogram: Histogram::default() });
+        }
+        if let Some(slice) = self.slices.last_mut() {
+            slice.histogram.record(latency_ns);
+        }
+    }
+
+    fn take_worst(&mut self, worst: Worst) {
+        if self.worst.len() < WORST {
+            self.worst.push(Reverse(worst));
+        } else if let Some(mut least) = self.worst.peek_mut()
+            && worst > least.0
+        {
+            *least = Reverse(worst);
+        }
+    }
+
+    fn take_late(&mut self, cycle: u64, latency_ns: i64) {
+        let due = cycle * self.schedule.period.ns();
+        let woke = due.saturating_add_signed(latency_ns);
+        let new = Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: latency_ns };
+        match &mut self.open {
+            Some((episode, last_woke)) if due < last_woke.saturating_add(JOIN) => {
+                episode.last_cycle = cycle;
+                episode.count += 1;
+                episode.worst_ns = episode.worst_ns.max(latency_ns);
+                *last_woke = woke;
+            }
+            open => {
+                let ended = open.replace((new, woke));
+                self.close(ended);
+            }
+        }
+    }
+
+    fn close(&mut self, ended: Option<(Episode, u64)>) {
+        let Some((episode, _)) = ended else { return };
+        self.episodes.count += 1;
+        if self.episodes.first.len() < EPISODES {
+            self.episodes.first.push(episode);
+        }
+    }
+
+    /// Moves the end forward, to before cycle `end`, which no sample has reached yet.
+    pub(super) fn end_before(&mut self, end: u64) {
+        self.end = self.end.min(end);
+    }
+
+    /// Ends the tables; `open_wait` is a wait that was still open then. Returns the largest latencies, largest first.
+    pub(super) fn finish(&mut self, open_wait: Option<Censored>) -> Vec<Worst> {
+        if let Some(Censored { cycle, at_least_ns }) = open_wait
+            && at_least_ns > self.deadline.ns()
+        {
+            self.take_late(u64::try_from(cycle).unwrap_or(0), i64::try_from(at_least_ns).unwrap_or(i64::MAX));
+        }
+        let ended = self.open.take();
+        self.close(ended);
+        let mut worst: Vec<Worst> = std::mem::take(&mut self.worst).into_iter().map(|Reverse(worst)| worst).collect();
+        worst.sort_by(|a, b| b.cmp(a));
+        worst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{MonoTime, Nanos, Period};
+
+    fn collect(end: u64, deadline: u64, samples: &[(u64, i64)]) -> Collector {
+        let schedule = Schedule { first_due: MonoTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
+        let mut collector = Collector::new(schedule, 10, end, Span(deadline));
+        for &(cycle, latency_ns) in samples {
+            collector.take(Sample { cycle, latency: Nanos(latency_ns) });
+        }
+        collector
+    }
+
+    #[test]
+    fn only_measured_cycles_count() {
+        let collector = collect(20, 1_000_000, &[(9, 5), (10, 6), (19, 7), (20, 8)]);
+        assert_eq!((collector.histogram.n, collector.last), (2, Some(Sample { cycle: 19, latency: Nanos(7) })));
+    }
+
+    #[test]
+    fn missed_due_times_stop_at_the_end() {
+        assert_eq!(collect(20, 1, &[(10, 2_000_001)]).missed, 2);
+        assert_eq!(collect(20, 1, &[(18, 9_000_000)]).missed, 1);
+        assert_eq!(collect(20, 1, &[(19, 9_000_000)]).missed, 0);
+    }
+
+    #[test]
+    fn seconds_and_slices_cut_at_their_boundaries() {
+        let collector = collect(2 * 1280 + 10, 100, &[(10, 5), (1009, -3), (1010, 200), (1049, 9), (1050, 1)]);
+        let rows: Vec<_> =
+            collector.seconds.iter().map(|s| (s.second, s.n, s.max_ns, s.max_cycle, s.over_deadline)).collect();
+        assert_eq!(rows, [(0, 2, Some(5), Some(0), 0), (1, 3, Some(200), Some(1000), 1)]);
+        let slices: Vec<_> = collector.slices.iter().map(|s| (s.first_cycle, s.cycles, s.histogram.n)).collect();
+        assert_eq!(slices, [(0, 40, 1), (960, 40, 1), (1000, 40, 2), (1040, 40, 1)]);
+        assert_eq!(collector.early, 1);
+    }
+
+    #[test]
+    fn a_slice_has_at_least_20_cycles_and_the_last_may_be_shorter() {
+        let collector = collect(10 + 50, 1, &[(10, 1), (59, 1)]);
+        assert_eq!(collector.slices.iter().map(|s| (s.first_cycle, s.cycles)).collect::<Vec<_>>(), [(0, 20), (40, 10)]);
+    }
+
+    #[test]
+    fn misses_closer_than_a_second_are_one_episode() {
+        let late = 2_000_000;
+        // Woke 2 ms after cycle 0 was due; the next late one is due just within, then exactly, a second after waking.
+        let mut collector = collect(5000, 1_000_000, &[(10, late), (1011, late), (1011 + 1002, late)]);
+        let worst = collector.finish(None);
+        let found: Vec<_> = collector.episodes.first.iter().map(|e| (e.first_cycle, e.last_cycle, e.count)).collect();
+        assert_eq!((collector.episodes.count, found), (2, vec![(0, 1001, 2), (2003, 2003, 1)]));
+        assert_eq!(worst.first(), Some(&Worst { latency_ns: late, cycle: 2003 }));
+    }
+
+    #[test]
+    fn an_open_wait_is_a_miss() {
+        let mut collector = collect(5000, 1_000_000, &[]);
+        collector.finish(Some(Censored { cycle: -3, at_least_ns: 9_300_000_000 }));
+        assert_eq!(collector.episodes.first.first().map(|e| e.worst_ns), Some(9_300_000_000));
+    }
+
+    #[test]
+    fn only_the_largest_are_kept() {
+        let samples: Vec<_> = (0..3000_u64).map(|i| (10 + i, i.cast_signed() % 1500)).collect();
+        let mut collector = collect(5000, 1_000_000, &samples);
+        let worst = collector.finish(None);
+        assert_eq!(worst.len(), WORST);
+        assert_eq!((worst[0].latency_ns, worst[0].cycle, worst[999].latency_ns), (1499, 2999, 1000));
+    }
+}

@@ -1,0 +1,60 @@
+//! The command line: what was typed, what it means, what is shown, and the exit status.
+
+mod arguments;
+mod cell;
+mod measure;
+mod output;
+mod progress;
+mod run;
+mod show;
+mod usage;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a command comes to: an exit status, or one line that says what is wrong.
+type Outcome = Result<u8, Box<dyn Error>>;
+
+/// An error: nothing was measured, or not what was asked. The other statuses are a verdict's.
+const ERROR: u8 = 1;
+
+/// Runs the command of this process. The only place that decides an exit status.
+pub(crate) fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(err) => return usage::report(&err),
+    };
+    let outcome = match arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Measure(arguments) => measure::measure(arguments),
+        Command::Show(arguments) => show::show(&arguments),
+        Command::Cell(arguments) => cell::cell(&arguments),
+    };
+    outcome.map_or_else(
+        |err| {
+            eprintln!("punctual: {}", one_line(&*err));
+            ExitCode::from(ERROR)
+        },
+        ExitCode::from,
+    )
+}
+
+/// The text of an error on one line.
+fn one_line(err: &dyn Error) -> String {
+    err.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// Set by the first Ctrl-C (or SIGTERM), which asks for an early end in good order; the second ends this process.
+fn stop_on_signal() -> std::io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}

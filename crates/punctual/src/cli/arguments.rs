@@ -1,0 +1,143 @@
+//! What can be typed. Values are read here; what they mean on this machine is decided later.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
+use std::path::PathBuf;
+
+/// The laboratory for Linux real-time performance: how late can this machine be, and how sure are we?
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, disable_help_subcommand = true, after_help = EXIT_STATUS)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 passed, 1 error, 2 requirement violated, 3 inconclusive.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Carry out a plan; without one, measure this machine, idle and loaded, in about a minute
+    Run(RunArguments),
+    /// Measure one cell, with a live view
+    Measure(MeasureArguments),
+    /// Show the summary of a run
+    Show(ShowArguments),
+    /// Carry out one cell: JSON in on stdin, JSON out on stdout
+    #[command(hide = true)]
+    Cell(CellArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct RunArguments {
+    /// Plan in TOML; without it, load {none, messaging} x policy {other, fifo:80} at 1 ms
+    pub(super) plan: Option<PathBuf>,
+    /// Directory to keep the run in [default: runs/DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Go on with the run in --out: measure what is missing, nothing twice
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require"])]
+    pub(super) resume: bool,
+    /// Number that decides the order of the cells in each block
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// 2 blocks, at most 1 s a cell: shows that it works, not how late the machine can be
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// Blocks: passes over all cells [default: the plan's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) repetitions: Option<u32>,
+    /// Measured time of a cell in each block, like 10s [default: the plan's]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) duration: Option<Span>,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct MeasureArguments {
+    /// How the thread waits (clock_nanosleep)
+    #[arg(default_value = "clock_nanosleep")]
+    pub(super) method: Method,
+    /// How the thread is scheduled: other, fifo:PRIORITY
+    #[arg(long, default_value = "other")]
+    pub(super) policy: Policy,
+    /// Time between two due times, 10us to 100s
+    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
+    pub(super) period: Period,
+    /// Background work: none, messaging, messaging:groups=N
+    #[arg(long, default_value = "none")]
+    pub(super) load: Load,
+    /// Measured time
+    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    pub(super) duration: Span,
+    /// Time before it that is not recorded
+    #[arg(long, value_name = "TIME", default_value = "200ms", allow_hyphen_values = true)]
+    pub(super) warm_up: Span,
+    /// Timer slack of a normal thread [default: the kernel's 50us]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) timer_slack: Option<Span>,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// What `run` and `measure` share.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// CPUs to measure on, like 0-3,5 [default: every CPU that may be used]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(super) cpus: Option<CpuSet>,
+    /// What has to be kept, like max=1ms,p999=200us,misses_per_hour=1
+    #[arg(long, value_name = "LIMITS", value_parser = requirement)]
+    pub(super) require: Option<Requirement>,
+    /// Time to hold in /dev/cpu_dma_latency, which limits idle states, or `leave` [default: 0us]
+    #[arg(long, value_name = "TIME", value_parser = dma_latency)]
+    pub(super) cpu_dma_latency: Option<DmaLatencyAsked>,
+    /// Wait until nobody else measures this machine
+    #[arg(long)]
+    pub(super) wait: bool,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct ShowArguments {
+    /// Directory of a run
+    pub(super) run: PathBuf,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CellArguments {
+    /// Write a line of JSON to stderr once a second that says how it goes
+    #[arg(long)]
+    pub(super) progress: bool,
+}
+
+/// The form of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// One document for programs
+    Json,
+}
+
+/// A value for `/dev/cpu_dma_latency`, us; `None`: leave it alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DmaLatencyAsked(pub(super) Option<u32>);
+
+fn dma_latency(text: &str) -> Result<DmaLatencyAsked, String> {
+    Plan::cpu_dma_latency(text).map(DmaLatencyAsked)
+}
+
+fn requirement(text: &str) -> Result<Requirement, String> {
+    let mut require = Requirement::default();
+    require.set_all(text).map_err(|err| err.to_string())?;
+    Ok(require)
+}

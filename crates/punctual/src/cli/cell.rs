@@ -1,0 +1,31 @@
+//! `punctual cell`: one Cell as JSON in, one Record as JSON out. The one way that a cell is carried out anywhere.
+
+use super::{Outcome, arguments::CellArguments, stop_on_signal};
+use crate::cell::Prepared;
+use model::{Cell, Progress};
+use rt::sys::process;
+use std::io::{self, Read, Write};
+
+pub(super) fn cell(arguments: &CellArguments) -> Outcome {
+    // Whoever asked for the cell is gone: nobody is left to read the record, and nothing may run on.
+    process::die_with(std::os::unix::process::parent_id())?;
+    process::adopt_orphans()?;
+    let stop = stop_on_signal()?;
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
+    let cell: Cell = serde_json::from_str(&text)
+        .map_err(|err| format!("stdin: {err}; a cell is JSON as in schema/cell.schema.json"))?;
+    let observe = |progress: Progress| {
+        if arguments.progress
+            && let Ok(line) = serde_json::to_string(&progress)
+        {
+            // Nobody listening is no reason to stop measuring.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    };
+    let record = Prepared::new(cell)?.arm()?.measure(&stop, observe)?.record()?;
+    let mut line = serde_json::to_vec(&record)?;
+    line.push(b'\n');
+    io::stdout().write_all(&line).map_err(|err| format!("cannot write the record to stdout: {err}"))?;
+    Ok(0)
+}

@@ -1,0 +1,44 @@
+//! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
+
+use super::arguments::MeasureArguments;
+use super::progress::Live;
+use super::run::{header, holder};
+use super::{Outcome, output, stop_on_signal};
+use crate::campaign::{Child, Executor};
+use crate::host::MachineLock;
+use model::{Axes, Entry, Kernel, Plan, Planned};
+use std::time::SystemTime;
+
+pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
+    let stop = stop_on_signal()?;
+    let common = arguments.common;
+    if arguments.timer_slack.is_some() && arguments.policy.is_realtime() {
+        return Err(format!("--timer-slack does not apply to {}: real-time threads have none", arguments.policy).into());
+    }
+    let plan = Plan {
+        title: format!("measure {}", arguments.method),
+        repetitions: 1,
+        duration: arguments.duration,
+        warm_up: arguments.warm_up,
+        seed: None,
+        cpus: common.cpus,
+        timer_slack: arguments.timer_slack,
+        cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
+        axes: Axes {
+            kernel: vec![Kernel::Running],
+            load: vec![arguments.load],
+            policy: vec![arguments.policy],
+            period: vec![arguments.period],
+            method: vec![arguments.method],
+        },
+        require: common.require.unwrap_or_default(),
+    };
+    let header = header(plan, SystemTime::now())?;
+    let cell = header.cells.first().ok_or("nothing to measure")?;
+    let _lock = MachineLock::take(&holder(&header), common.wait)?;
+    let mut live = Live::new(cell);
+    let record = Child.execute(cell, &stop, &mut |progress| live.show(progress));
+    live.finish();
+    let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record: record? };
+    output::show(&header, &[entry], common.format)
+}

@@ -1,0 +1,155 @@
+//! What is seen while measuring: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
+
+use super::run::expected;
+use crate::campaign::Observer;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::{Cell, Entry, Header, Planned, Progress, ThreadProgress};
+use std::io::{self, IsTerminal};
+
+/// The progress of a campaign: one line, with the worst so far of each cell that has been measured.
+#[derive(Debug)]
+pub(super) struct Lines {
+    header: Header,
+    bar: ProgressBar,
+    /// The largest latency of each cell so far, ns.
+    worst_ns: Vec<Option<i64>>,
+    now: Option<Planned>,
+    done: usize,
+    all: usize,
+}
+
+impl Lines {
+    /// Says what is to be done and how long it will take; `done` measurements are there already.
+    pub(super) fn new(header: &Header, done: usize) -> Self {
+        let blocks = header.plan.repetitions;
+        let all = header.cells.len() * blocks as usize;
+        let left = expected(header, all.saturating_sub(done));
+        let resumed = if done > 0 { format!(", {done} of them done") } else { String::new() };
+        eprintln!(
+            "{} cells x {blocks} blocks = {all} measurements{resumed}, about {}",
+            header.cells.len(),
+            humantime::format_duration(std::time::Duration::from_secs(left.as_secs().max(1))),
+        );
+        for skipped in &header.skipped {
+            eprintln!("skipped {}: {}", skipped.cell.label(), skipped.reason);
+        }
+        let bar = if io::stderr().is_terminal() {
+            ProgressBar::new(all as u64)
+        } else {
+            ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::hidden())
+        };
+        let style =
+            ProgressStyle::with_template("  [{bar:22}]  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("#--"));
+        bar.set_position(done as u64);
+        Lines { header: header.clone(), bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn say(&self, running_ns: Option<i64>) {
+        let Some(now) = self.now else { return };
+        let label = self.header.cells.get(now.cell_index).map(Cell::label).unwrap_or_default();
+        let worst = self.worst_ns.iter().copied().chain([running_ns]).flatten().max();
+        let left = expected(&self.header, self.all.saturating_sub(self.done)).as_secs();
+        self.bar.set_message(format!(
+            "block {}/{}  {label}  worst so far {}  {left} s left",
+            now.block + 1,
+            self.header.plan.repetitions,
+            us(worst),
+        ));
+    }
+}
+
+impl Observer for Lines {
+    fn starts(&mut self, planned: &Planned, done: usize) {
+        (self.now, self.done) = (Some(*planned), done);
+        self.say(None);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.say(progress.threads.iter().filter_map(|thread| thread.max_ns).max());
+    }
+
+    fn recorded(&mut self, entry: &Entry) {
+        let maxima = entry.record.threads.iter().map(|thread| thread.histogram.max_ns);
+        let max_ns = maxima.max().flatten();
+        if let Some(worst) = self.worst_ns.get_mut(entry.planned.cell_index) {
+            *worst = (*worst).max(max_ns);
+        }
+        self.done += 1;
+        self.bar.inc(1);
+        if self.bar.is_hidden() {
+            let label = entry.record.cell.label();
+            eprintln!("{:>3}/{}  block {}  {label}  max {}", self.done, self.all, entry.planned.block + 1, us(max_ns));
+        }
+    }
+}
+
+/// The live view of one cell: a line for each CPU.
+#[derive(Debug)]
+pub(super) struct Live {
+    screen: MultiProgress,
+    head: ProgressBar,
+    cpus: Vec<ProgressBar>,
+    duration_s: f64,
+}
+
+impl Live {
+    /// Begins the view of `cell`.
+    pub(super) fn new(cell: &Cell) -> Self {
+        eprintln!("{}, every {}, for {} on CPU {}", cell.label(), cell.period, cell.duration, cell.cpus);
+        let screen = MultiProgress::new();
+        if !io::stderr().is_terminal() {
+            screen.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        let line = || screen.add(ProgressBar::new(1).with_style(style.clone()));
+        let head = line();
+        let cpus = cell.cpus.iter().map(|_| line()).collect();
+        Live { head, cpus, screen, duration_s: cell.duration.as_secs_f64() }
+    }
+
+    /// Shows where it stands.
+    pub(super) fn show(&mut self, progress: &Progress) {
+        let elapsed = progress.elapsed.as_secs_f64();
+        if !io::stderr().is_terminal() {
+            let max_ns = progress.threads.iter().filter_map(|thread| thread.max_ns).max();
+            let missed: u64 = progress.threads.iter().map(|thread| thread.missed).sum();
+            eprintln!("{elapsed:7.1} s  max {}  missed {missed}", us(max_ns));
+            return;
+        }
+        let seconds = format!("{:.0}/{:.0} s", elapsed.min(self.duration_s), self.duration_s);
+        self.head.set_message(format!(
+            "{seconds:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>8}",
+            "wake-ups", "last", "min", "mean", "max", "missed"
+        ));
+        for (line, thread) in self.cpus.iter().zip(&progress.threads) {
+            let ThreadProgress { cpu, n, min_ns, last_ns, mean_ns, max_ns, missed } = thread;
+            line.set_message(format!(
+                "{:>12} {n:>12} {:>10} {:>10} {:>10} {:>10} {missed:>8}",
+                format!("CPU {cpu}"),
+                us(*last_ns),
+                us(*min_ns),
+                us(*mean_ns),
+                us(*max_ns),
+            ));
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) fn finish(&self) {
+        for line in self.cpus.iter().chain([&self.head]) {
+            line.finish_and_clear();
+        }
+        let _ = self.screen.clear();
+    }
+}
+
+/// A latency for people, in microseconds; `-` when there is none yet.
+fn us(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3))
+}

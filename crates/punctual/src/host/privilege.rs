@@ -1,0 +1,58 @@
+//! What this user may do here, found by trying or by the kernel's own word.
+
+use super::{DmaLatency, HostFs};
+use model::Policy;
+use rt::sys;
+
+/// What the campaign has to know before it decides which cells it can measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Privileges {
+    /// Memory may be locked without a limit that matters.
+    pub(crate) lock_memory: bool,
+    /// `/dev/cpu_dma_latency` may be held.
+    pub(crate) dma_latency: bool,
+}
+
+/// The one command that lets this user measure real-time threads.
+pub(crate) fn how_to_allow_realtime() -> String {
+    let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
+    format!("run as root, or allow it once: sudo setcap cap_sys_nice,cap_ipc_lock+ep {program}")
+}
+
+/// `CAP_IPC_LOCK`, capabilities(7).
+const CAP_IPC_LOCK: u32 = 14;
+/// What a cell locks at most besides its samples: program, stacks and heap, measured at under 10 MB.
+const LOCKED_BYTES: u64 = 64 << 20;
+
+impl Privileges {
+    /// Looks at this process.
+    pub(crate) fn here() -> Self {
+        Privileges { lock_memory: may_lock_memory(&HostFs::here()), dma_latency: DmaLatency::is_permitted() }
+    }
+
+    /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
+    /// control groups and containers all have a say.
+    pub(crate) fn may_have(policy: Policy) -> bool {
+        let attempt = move || sys::sched::set_policy(sys::thread::id(), policy).is_ok();
+        !policy.is_realtime() || std::thread::spawn(attempt).join().unwrap_or(false)
+    }
+}
+
+fn may_lock_memory(fs: &HostFs) -> bool {
+    let status = fs.text("proc/self/status").unwrap_or_default();
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capable = capabilities
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1);
+    let limits = fs.text("proc/self/limits").unwrap_or_default();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
+    capable
+        || limit.is_some_and(|soft| soft == "unlimited" || soft.parse().is_ok_and(|bytes: u64| bytes >= LOCKED_BYTES))
+}
+
+/// Memory that this process has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.
+pub(crate) fn memory_locked_bytes() -> Option<u64> {
+    let status = HostFs::here().text("proc/self/status")?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?.trim().strip_suffix("kB")?;
+    kib.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}

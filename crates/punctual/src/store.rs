@@ -1,0 +1,77 @@
+//! Run directories: the only place that knows how a run is kept in files.
+//!
+//! `run.jsonl` holds a header line and then one line for each measurement. Lines are only ever appended, each with one
+//! `write` and on disk before the next measurement starts; a line that a crash cut off is passed over on reading.
+
+mod reader;
+mod writer;
+
+pub(crate) use reader::read;
+pub(crate) use writer::{Writer, append, create};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file of a run directory that holds the run.
+const FILE: &str = "run.jsonl";
+
+/// Why a run cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// A file or directory cannot be used.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// No run at all.
+    #[error("{path} is no run: it has no {FILE}; name a directory that `punctual run` made", path = .0.display())]
+    NoRun(PathBuf),
+    /// Something else is there already.
+    #[error("{path} exists and is not a run; name a new directory with --out", path = .0.display())]
+    NotARun(PathBuf),
+    /// A run is there already.
+    #[error("{path} holds a run already; go on with it by --resume, or name a new directory", path = .0.display())]
+    Exists(PathBuf),
+    /// The header is missing or damaged.
+    #[error("{path}:1: the header is damaged ({reason}); without it the run cannot be read", path = path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Written by a later version.
+    #[error("{path}:1: format {format} is newer than this program reads ({known}); use a newer punctual", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+        /// The newest format we read.
+        known: u32,
+    },
+    /// No room, or another fault, while recording.
+    #[error("cannot record in {path}: {source}; {kept} whole measurements are kept, go on with: punctual run --resume --out {dir}", path = path.display(), dir = dir.display())]
+    Append {
+        /// The file.
+        path: PathBuf,
+        /// The run directory.
+        dir: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+        /// Measurements recorded before.
+        kept: usize,
+    },
+}
+
+impl StoreError {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.to_owned();
+        move |source| StoreError::Io { action, path, source }
+    }
+}

@@ -1,0 +1,89 @@
+//! Reading a run, whole or damaged.
+
+use super::{FILE, StoreError};
+use model::{Entry, Header, RECORD_FORMAT, RUN_FORMAT};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A run as far as it has come.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// What was decided before the first measurement.
+    pub(crate) header: Header,
+    /// Every measurement that can be read, in the order they were made.
+    pub(crate) entries: Vec<Entry>,
+    /// Lines that cannot be read.
+    pub(crate) damage: Vec<Damage>,
+}
+
+/// A line of a run that cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    path: PathBuf,
+    line: usize,
+    reason: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage { path, line, reason } = self;
+        write!(f, "{}:{line}: {reason}; this measurement is left out, --resume makes it again", path.display())
+    }
+}
+
+/// Reads the run in directory `dir` (or in `dir/run.jsonl`, named itself).
+///
+/// # Errors
+/// When there is no run, or its header cannot be read.
+pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
+    let path = if dir.is_file() { dir.to_owned() } else { dir.join(FILE) };
+    if !path.exists() {
+        return Err(StoreError::NoRun(dir.to_owned()));
+    }
+    let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+    let first = lines.next().map_or(&[][..], |(_, line)| line);
+    let header = header(first, &path)?;
+    let mut entries = Vec::new();
+    let mut damage = Vec::new();
+    for (index, line) in lines {
+        match entry(line, &header) {
+            Ok(entry) => entries.extend(entry),
+            Err(reason) => damage.push(Damage { path: path.clone(), line: index + 1, reason }),
+        }
+    }
+    Ok(Run { header, entries, damage })
+}
+
+fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {
+    let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
+    if !line.ends_with(b"\n") {
+        return Err(damaged("the line is cut off".to_owned()));
+    }
+    let value: serde_json::Value = serde_json::from_slice(line).map_err(|err| damaged(err.to_string()))?;
+    let format = value["format"].as_u64().ok_or_else(|| damaged("it names no format".to_owned()))?;
+    if format > u64::from(RUN_FORMAT) {
+        return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
+    }
+    serde_json::from_value(value).map_err(|err| damaged(err.to_string()))
+}
+
+/// One measurement; `None` for an empty line, which is what follows a line that was cut off. A line without its end is
+/// whole when it can be read: JSON that was cut off cannot.
+fn entry(line: &[u8], header: &Header) -> Result<Option<Entry>, String> {
+    let is_ended = line.ends_with(b"\n");
+    let whole = line.trim_ascii_end();
+    if whole.is_empty() {
+        return Ok(None);
+    }
+    let entry: Entry = serde_json::from_slice(whole).map_err(|err| {
+        if is_ended { format!("the line is damaged ({err})") } else { "the line is cut off".to_owned() }
+    })?;
+    if entry.record.format > RECORD_FORMAT {
+        return Err(format!("record format {} is newer than this program reads", entry.record.format));
+    }
+    if header.cells.get(entry.planned.cell_index) != Some(&entry.record.cell) {
+        return Err("the record is of a cell that the header does not name".to_owned());
+    }
+    Ok(Some(entry))
+}

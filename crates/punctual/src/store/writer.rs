@@ -1,0 +1,95 @@
+//! Writing a run, so that a crash at any instant costs at most the measurement under way.
+
+use super::{FILE, StoreError};
+use model::{Entry, Header};
+use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Appends to a run.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: File,
+    path: PathBuf,
+    dir: PathBuf,
+    kept: usize,
+}
+
+/// Makes a new run directory with its header.
+///
+/// # Errors
+/// When `dir` holds something already, or cannot be written.
+pub(crate) fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
+    if dir.join(FILE).exists() {
+        return Err(StoreError::Exists(dir.to_owned()));
+    }
+    if dir.exists() {
+        let is_empty = dir.is_dir() && fs::read_dir(dir).map_err(StoreError::io("read", dir))?.next().is_none();
+        if !is_empty {
+            return Err(StoreError::NotARun(dir.to_owned()));
+        }
+    }
+    fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
+    let path = dir.join(FILE);
+    let file = OpenOptions::new().append(true).create_new(true).open(&path).map_err(StoreError::io("make", &path))?;
+    let mut writer = Writer { file, path, dir: dir.to_owned(), kept: 0 };
+    writer.line(header)?;
+    // The new names are on disk, too.
+    for directory in [Some(dir), dir.parent().filter(|parent| !parent.as_os_str().is_empty())].into_iter().flatten() {
+        File::open(directory).and_then(|dir| dir.sync_all()).map_err(StoreError::io("sync", directory))?;
+    }
+    Ok(writer)
+}
+
+/// Opens a run to append to it; `kept` measurements are there already.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
+    let path = dir.join(FILE);
+    let mut file =
+        OpenOptions::new().read(true).append(true).open(&path).map_err(StoreError::io("append to", &path))?;
+    let torn = ends_torn(&mut file).map_err(StoreError::io("read", &path))?;
+    let mut writer = Writer { file, path, dir: dir.to_owned(), kept };
+    if torn {
+        // Nothing is rewritten: the line that was cut off is closed, and stays as a damaged line.
+        writer.write(b"\n")?;
+    }
+    Ok(writer)
+}
+
+fn ends_torn(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+impl Writer {
+    /// Records one measurement; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// When there is no room or the disk fails: the measurements before it are kept.
+    pub(crate) fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        self.line(entry)?;
+        self.kept += 1;
+        Ok(())
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> Result<(), StoreError> {
+        let mut line = serde_json::to_vec(value).map_err(|err| self.error(err.into()))?;
+        line.push(b'\n');
+        self.write(&line)
+    }
+
+    /// One `write`: appended whole, or, when the disk is full, cut off where a reader sees it.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        written.map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> StoreError {
+        StoreError::Append { path: self.path.clone(), dir: self.dir.clone(), source, kept: self.kept }
+    }
+}

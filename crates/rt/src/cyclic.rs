@@ -1,0 +1,122 @@
+//! The measured loop: wait for a due time, read the clock, append to the log.
+
+use crate::log::{LogWriter, Sample};
+use crate::{Clock, RtSection};
+use model::Schedule;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Which cycles run, and which of them are recorded.
+#[derive(Debug)]
+pub struct Limits {
+    /// Cycles before this one are warm-up: they run and leave no sample.
+    pub first_recorded: u64,
+    /// One past the last cycle. Only ever lowered, to end a cell early.
+    pub end: AtomicU64,
+}
+
+/// Runs the cycles of `schedule` until the end of `limits`: the one loop that every published latency comes from.
+///
+/// It ends by itself: each turn waits for a later due time, and there are finitely many before the end. Per cycle it
+/// makes one system call, reads the clock once and writes one sample.
+///
+/// # Errors
+/// The errno of a wait that failed for another reason than a signal.
+pub fn run_cycles<C: Clock>(
+    rt: &RtSection<'_>,
+    clock: &C,
+    schedule: &Schedule,
+    limits: &Limits,
+    log: &mut LogWriter,
+) -> Result<(), i32> {
+    let mut cycle = schedule.cycle(0);
+    while cycle.index < limits.end.load(Relaxed) {
+        while let Err(errno) = clock.sleep_until(rt, cycle.due) {
+            if errno != libc::EINTR {
+                return Err(errno);
+            }
+        }
+        let latency = clock.now(rt).since(cycle.due);
+        if cycle.index >= limits.first_recorded {
+            log.push(rt, Sample { cycle: cycle.index, latency });
+        }
+        cycle = schedule.after(cycle, latency);
+        log.waits_for(rt, cycle.index);
+    }
+    Ok(())
+}
+
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_log;
+    use model::{MonoTime, Nanos, Period, Span};
+    use std::cell::{Cell, RefCell};
+    use std::iter::Copied;
+    use std::slice::Iter;
+
+    /// A kernel in which nothing takes time except lateness, which is given for each wait.
+    struct FakeKernel<'a> {
+        now: Cell<u64>,
+        lateness: RefCell<Copied<Iter<'a, Result<i64, i32>>>>,
+    }
+
+    impl Clock for FakeKernel<'_> {
+        fn now(&self, _rt: &RtSection<'_>) -> MonoTime {
+            MonoTime(self.now.get())
+        }
+
+        fn sleep_until(&self, _rt: &RtSection<'_>, due: MonoTime) -> Result<(), i32> {
+            let late = self.lateness.borrow_mut().next().unwrap_or(Ok(0))?;
+            self.now.set(due.0.max(self.now.get()).wrapping_add_signed(late));
+            Ok(())
+        }
+    }
+
+    /// The samples of a run of `end` cycles of 1 ms whose waits end as told, and how many were lost.
+    fn run(
+        first: u64,
+        end: u64,
+        room: usize,
+        lateness: &[Result<i64, i32>],
+    ) -> (Vec<(u64, i64)>, u64, Result<(), i32>) {
+        let schedule = Schedule { first_due: MonoTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
+        let clock = FakeKernel { now: Cell::new(0), lateness: RefCell::new(lateness.iter().copied()) };
+        let limits = Limits { first_recorded: first, end: AtomicU64::new(end) };
+        let (mut writer, mut reader) = sample_log(room);
+        let (result, allocations) = RtSection::enter(|rt| run_cycles(rt, &clock, &schedule, &limits, &mut writer));
+        assert_eq!(allocations, 0, "the measured loop allocates nothing");
+        let mut samples = Vec::new();
+        reader.drain(|Sample { cycle, latency: Nanos(ns) }| samples.push((cycle, ns)));
+        (samples, reader.lost(), result)
+    }
+
+    #[test]
+    fn each_due_time_leaves_a_sample_or_is_missed() {
+        let on_time = run(0, 3, 8, &[Ok(5), Ok(-3), Ok(0)]);
+        assert_eq!(on_time, (vec![(0, 5), (1, -3), (2, 0)], 0, Ok(())));
+        // Exactly one period late: the next due time is now, and is waited for.
+        assert_eq!(run(0, 3, 8, &[Ok(1_000_000)]).0, [(0, 1_000_000), (1, 0), (2, 0)]);
+        // One nanosecond more and it is past: missed.
+        assert_eq!(run(0, 3, 8, &[Ok(1_000_001)]).0, [(0, 1_000_001), (2, 0)]);
+        // A stall beyond the end leaves its one sample and ends.
+        assert_eq!(run(0, 3, 8, &[Ok(9_000_000)]).0, [(0, 9_000_000)]);
+    }
+
+    #[test]
+    fn warm_up_runs_and_is_not_recorded() {
+        assert_eq!(run(2, 4, 8, &[Ok(7), Ok(7), Ok(1), Ok(2)]).0, [(2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let (samples, lost, _) = run(0, 5, 2, &[Ok(1), Ok(2), Ok(3), Ok(4), Ok(5)]);
+        assert_eq!((samples, lost), (vec![(0, 1), (1, 2)], 3));
+    }
+
+    #[test]
+    fn a_signal_repeats_the_wait_and_another_error_ends_the_run() {
+        assert_eq!(run(0, 1, 8, &[Err(libc::EINTR), Err(libc::EINTR), Ok(4)]).0, [(0, 4)]);
+        assert_eq!(run(0, 2, 8, &[Ok(4), Err(libc::EINVAL)]), (vec![(0, 4)], 0, Err(libc::EINVAL)));
+    }
+}

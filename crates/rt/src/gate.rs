@@ -1,0 +1,40 @@
+//! The barrier: measured threads wait here until all are ready, then learn when their first cycle is due.
+#![expect(clippy::disallowed_methods, reason = "runs before the barrier or after the last cycle")]
+
+use model::MonoTime;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::thread::{self, Thread};
+
+/// Closed until [`Gate::open`] or [`Gate::cancel`]; never closed again.
+///
+/// Unlike a `Barrier` the side that opens it does not wait for those behind it: a thread that gets no CPU time cannot
+/// hold up the cell.
+#[derive(Debug, Default)]
+pub(crate) struct Gate(AtomicU64);
+
+const CLOSED: u64 = 0;
+const CANCELLED: u64 = u64::MAX;
+
+impl Gate {
+    /// Lets `waiting` go with the due time of their first cycle.
+    pub(crate) fn open<'a>(&self, first_due: MonoTime, waiting: impl Iterator<Item = &'a Thread>) {
+        self.0.store(first_due.0, Release);
+        waiting.for_each(Thread::unpark);
+    }
+
+    /// Sends `waiting` home.
+    pub(crate) fn cancel<'a>(&self, waiting: impl Iterator<Item = &'a Thread>) {
+        self.open(MonoTime(CANCELLED), waiting);
+    }
+
+    /// Waits for the gate; `None` when the cell was given up.
+    pub(crate) fn pass(&self) -> Option<MonoTime> {
+        loop {
+            match self.0.load(Acquire) {
+                CLOSED => thread::park(),
+                CANCELLED => return None,
+                first_due => return Some(MonoTime(first_due)),
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The sample log: one measured thread writes, one normal thread reads, nobody waits.
+
+use crate::RtSection;
+use atomic::{AtomicI64, AtomicU64, Ordering::*};
+use model::Nanos;
+use std::sync::Arc;
+
+#[cfg(loom)]
+use loom::sync::atomic;
+#[cfg(not(loom))]
+use std::sync::atomic;
+
+/// One wake-up: which cycle, and how late. The due time follows from the cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Index of the cycle in the thread's schedule.
+    pub cycle: u64,
+    /// `woke - due`.
+    pub latency: Nanos,
+}
+
+/// One place in the log. Atomics make the hand-over safe code; relaxed stores cost what plain ones do.
+#[derive(Debug)]
+struct Slot {
+    cycle: AtomicU64,
+    latency_ns: AtomicI64,
+}
+
+/// Keeps what the two sides write in different cache lines; 128 bytes because x86 prefetches lines in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Own<T>(T);
+
+#[derive(Debug)]
+struct Shared {
+    slots: Box<[Slot]>,
+    /// Samples ever written. The writer's release of it hands over everything before.
+    written: Own<AtomicU64>,
+    /// Samples ever taken. The reader's release of it gives the slots back.
+    taken: Own<AtomicU64>,
+    /// Samples that found no free slot. Written by the writer.
+    lost: AtomicU64,
+    /// The cycle the thread waits for. Written by the writer.
+    waits_for: AtomicU64,
+}
+
+/// The measured thread's end of the log. It never waits, allocates or fails: without room it counts.
+#[derive(Debug)]
+pub struct LogWriter {
+    shared: Arc<Shared>,
+    written: u64,
+    /// The last value of `taken` that was seen: re-read only when the log looks full.
+    taken: u64,
+    lost: u64,
+}
+
+/// The other end, for a normal thread.
+#[derive(Debug)]
+pub struct LogReader {
+    shared: Arc<Shared>,
+    taken: u64,
+}
+
+/// A log with room for at least `room` samples (16 bytes each), all of it written to once, so that it is in memory.
+#[must_use]
+pub fn sample_log(room: usize) -> (LogWriter, LogReader) {
+    let slot = |_| Slot { cycle: AtomicU64::new(u64::MAX), latency_ns: AtomicI64::new(i64::MIN) };
+    let shared = Arc::new(Shared {
+        slots: (0..room.max(1).next_power_of_two()).map(slot).collect(),
+        written: Own(AtomicU64::new(0)),
+        taken: Own(AtomicU64::new(0)),
+        lost: AtomicU64::new(0),
+        waits_for: AtomicU64::new(0),
+    });
+    let writer = LogWriter { shared: Arc::clone(&shared), written: 0, taken: 0, lost: 0 };
+    (writer, LogReader { shared, taken: 0 })
+}
+
+impl Shared {
+    /// The slot of the `n`-th sample; `None` cannot happen, and keeps the measured path free of panics.
+    #[inline]
+    fn slot(&self, n: u64) -> Option<&Slot> {
+        #[expect(clippy::cast_possible_truncation, reason = "masked to the number of slots, which is a usize")]
+        self.slots.get(n as usize & (self.slots.len() - 1))
+    }
+}
+
+impl LogWriter {
+    /// Appends a sample, or counts it as lost when the reader has not made room.
+    #[inline]
+    pub fn push(&mut self, _rt: &RtSection<'_>, sample: Sample) {
+        if self.written - self.taken == self.shared.slots.len() as u64 {
+            self.taken = self.shared.taken.0.load(Acquire);
+        }
+        let free = self.written - self.taken < self.shared.slots.len() as u64;
+        let Some(slot) = self.shared.slot(self.written).filter(|_| free) else {
+            self.lost += 1;
+            self.shared.lost.store(self.lost, Relaxed);
+            return;
+        };
+        slot.cycle.store(sample.cycle, Relaxed);
+        slot.latency_ns.store(sample.latency.0, Relaxed);
+        self.written += 1;
+        self.shared.written.0.store(self.written, Release);
+    }
+
+    /// Says which cycle the thread waits for next. Released, so that a reader who sees it also sees the samples before.
+    #[inline]
+    pub fn waits_for(&mut self, _rt: &RtSection<'_>, cycle: u64) {
+        self.shared.waits_for.store(cycle, Release);
+    }
+}
+
+impl LogReader {
+    /// Hands every sample written so far to `take`, in order, and makes room.
+    pub fn drain(&mut self, mut take: impl FnMut(Sample)) {
+        let written = self.shared.written.0.load(Acquire);
+        for slot in (self.taken..written).filter_map(|n| self.shared.slot(n)) {
+            take(Sample { cycle: slot.cycle.load(Relaxed), latency: Nanos(slot.latency_ns.load(Relaxed)) });
+        }
+        self.taken = written;
+        self.shared.taken.0.store(written, Release);
+    }
+
+    /// Samples that found no room so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Relaxed)
+    }
+
+    /// The cycle that the thread waits for. Read it before [`LogReader::drain`]: then all earlier samples are there.
+    #[must_use]
+    pub fn waits_for(&self) -> u64 {
+        self.shared.waits_for.load(Acquire)
+    }
+}
+
+#[cfg(loom)]
+#[cfg(test)]
+mod loom_tests {
+    use super::*;
+
+    /// All interleavings of a writer that is faster than its reader: every sample is taken once and in order, or lost.
+    #[test]
+    fn loom_a_sample_is_taken_once_whole_and_in_order_or_counted_as_lost() {
+        const SAMPLES: u64 = 4;
+        loom::model(|| {
+            let (mut writer, mut reader) = sample_log(2);
+            let thread = loom::thread::spawn(move || {
+                let ((), _) = RtSection::enter(|rt| {
+                    for cycle in 0..SAMPLES {
+                        writer.push(rt, Sample { cycle, latency: Nanos(cycle.cast_signed() * 10) });
+                        writer.waits_for(rt, cycle + 1);
+                    }
+                });
+            });
+            let mut seen = Vec::new();
+            let waits_for = reader.waits_for();
+            reader.drain(|sample| seen.push(sample));
+            let before = seen.len() as u64 + reader.lost();
+            assert!(before >= waits_for, "all samples before the announced wait are there or lost");
+            thread.join().expect("the writer ends");
+            reader.drain(|sample| seen.push(sample));
+            assert_eq!(seen.len() as u64 + reader.lost(), SAMPLES);
+            assert!(seen.iter().all(|sample| sample.latency.0 == sample.cycle.cast_signed() * 10), "never torn");
+            assert!(seen.windows(2).all(|pair| pair[0].cycle < pair[1].cycle), "never reordered or repeated");
+        });
+    }
+}
+
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_given_back_by_draining() {
+        let (mut writer, mut reader) = sample_log(3);
+        let sample = |cycle| Sample { cycle, latency: Nanos(1) };
+        let ((), allocations) = RtSection::enter(|rt| (0..6).for_each(|cycle| writer.push(rt, sample(cycle))));
+        assert_eq!((reader.lost(), allocations), (2, 0), "3 rounds up to 4");
+        let mut taken = Vec::new();
+        reader.drain(|sample| taken.push(sample.cycle));
+        RtSection::enter(|rt| writer.push(rt, sample(6)));
+        reader.drain(|sample| taken.push(sample.cycle));
+        assert_eq!(taken, [0, 1, 2, 3, 6]);
+    }
+}

@@ -1,0 +1,19 @@
+//! Every system call and every unsafe operation of punctual, wrapped once and safe above.
+//!
+//! Each function does one call and returns what the kernel said. Policy, retries and meaning live with the callers.
+
+pub mod alloc;
+pub mod clock;
+pub mod memory;
+pub mod process;
+pub mod sched;
+pub mod terminal;
+pub mod thread;
+pub mod usage;
+
+use std::io;
+
+/// The result of a call that returns -1 and sets errno on failure.
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

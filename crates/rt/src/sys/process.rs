@@ -1,0 +1,141 @@
+//! Processes that a load is made of: forked, tied to their parent's life, killed as a group, reaped.
+#![expect(clippy::disallowed_macros, reason = "never called by a measured thread")]
+
+use super::check;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Forks a worker that runs `work` and exits with what it returns.
+///
+/// The worker joins process group `group` (`None`: it founds one, with its own id), gets SIGKILL when its parent
+/// dies, and takes SIGINT and SIGTERM in the default way. It never returns into the caller's code.
+///
+/// # Errors
+/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; or when this process has more than one thread: after `fork` only the calling
+/// thread exists, and locks that others held would stay locked (fork(2)).
+pub fn fork_worker(group: Option<u32>, work: impl FnOnce() -> i32) -> io::Result<u32> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    if threads != 1 {
+        return Err(io::Error::other(format!("fork needs a process with 1 thread, not {threads}")));
+    }
+    let parent = std::process::id();
+    // SAFETY: this process has one thread, so the child may use everything that the parent could.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => {
+            let status = catch_unwind(AssertUnwindSafe(|| {
+                let tied = die_with(parent).is_ok() && join_group(group).is_ok();
+                take_signals_by_default();
+                if tied { work() } else { 1 }
+            }));
+            exit_now(status.unwrap_or(101))
+        }
+        pid => {
+            let pid = u32::try_from(pid).map_err(io::Error::other)?;
+            // Both sides set the group, so that it holds whichever runs first; the child's own call reports errors.
+            let _ = set_group(pid, group.unwrap_or(pid));
+            Ok(pid)
+        }
+    }
+}
+
+/// Ends this process without running anything else.
+fn exit_now(status: i32) -> ! {
+    // SAFETY: `_exit` takes an integer and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+fn take_signals_by_default() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGPIPE] {
+        // SAFETY: SIG_DFL is a valid disposition for these signals.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+fn join_group(group: Option<u32>) -> io::Result<()> {
+    set_group(0, group.unwrap_or(0))
+}
+
+fn set_group(pid: u32, group: u32) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::setpgid(pid.cast_signed(), group.cast_signed()) }.into()).map(drop)
+}
+
+/// Has the kernel send SIGKILL to the calling process when the thread that made it ends (`PR_SET_PDEATHSIG(2const)`).
+///
+/// # Errors
+/// When the kernel refuses, or process `parent` is already gone.
+pub fn die_with(parent: u32) -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes an integer and no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into())?;
+    let now = std::os::unix::process::parent_id();
+    if now == parent { Ok(()) } else { Err(io::Error::other("the parent process has ended")) }
+}
+
+/// Makes the calling process the one that orphaned descendants fall to, so that it can wait for every one of them
+/// (`PR_SET_CHILD_SUBREAPER(2const)`).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes an integer and no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1_u64) }.into()).map(drop)
+}
+
+/// Sends `signal` to process group `group`.
+///
+/// # Errors
+/// `ESRCH` when no process is left in it.
+pub fn signal_group(group: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::killpg(group.cast_signed(), signal) }.into()).map(drop)
+}
+
+/// Sends `signal` to process `pid`.
+///
+/// # Errors
+/// `ESRCH` when there is no such process.
+pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::kill(pid.cast_signed(), signal) }.into()).map(drop)
+}
+
+/// What was found when looking for a child that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// This one has ended, and is now reaped.
+    Ended(u32),
+    /// There are some, and all of them run.
+    Running,
+    /// There is none.
+    None,
+}
+
+/// Looks for an ended process of group `group` without waiting, and reaps it (`waitpid(2)`).
+///
+/// # Errors
+/// When the kernel refuses for another reason than that there is no child.
+pub fn reap(group: u32) -> io::Result<Child> {
+    let mut status = 0;
+    // SAFETY: `status` is memory for the status.
+    let result = check(unsafe { libc::waitpid(-group.cast_signed(), &raw mut status, libc::WNOHANG) }.into());
+    match result {
+        Ok(0) => Ok(Child::Running),
+        Ok(pid) => u32::try_from(pid).map(Child::Ended).map_err(io::Error::other),
+        Err(err) if err.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
+        Err(err) => Err(err),
+    }
+}
+
+/// The soft limit on open files of this process, `getrlimit(2)`; raised to the hard limit first.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn raise_open_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is memory for an rlimit.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid rlimit.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into())?;
+    Ok(limit.rlim_cur)
+}

@@ -1,0 +1,186 @@
+//! All measured threads of one cell: set up, held at the gate, released together.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "runs before the barrier or after the last cycle"
+)]
+
+use crate::gate::Gate;
+use crate::log::{LogReader, LogWriter, sample_log};
+use crate::{Limits, Monotonic, RtSection, SettingError, Settings, run_cycles, sys};
+use model::{CpuSet, MonoTime, Period, Policy, Schedule, Span, Usage};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, Thread};
+use std::time::{Duration, Instant};
+
+/// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
+const STACK_BYTES: usize = 128 * 1024;
+
+/// How long a thread may take to set itself up before the cell is given up.
+const SET_UP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why the measured threads of a cell could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum TeamError {
+    /// A thread's settings.
+    #[error("CPU {cpu}: {source}")]
+    Setting {
+        /// The CPU the thread is for.
+        cpu: u32,
+        /// Which setting, and why not.
+        source: SettingError,
+    },
+    /// No thread could be created.
+    #[error("cannot create a thread for CPU {cpu}: {source}; see `ulimit -u`")]
+    Spawn {
+        /// The CPU the thread is for.
+        cpu: u32,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// A thread did not even get the time to set itself up.
+    #[error("the thread for CPU {0} got no CPU time to set itself up in 10 s; end what keeps the CPUs busy")]
+    Starved(u32),
+}
+
+/// What a thread says when it is at its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// What it used between the barrier and its end; `None` when that cannot be read.
+    pub usage: Option<Usage>,
+    /// The errno that ended it early, if one did.
+    pub errno: Option<i32>,
+}
+
+/// One measured thread, waiting at the gate or measuring.
+#[derive(Debug)]
+pub struct Member {
+    /// The CPU it is pinned to.
+    pub cpu: u32,
+    /// Its policy, read back.
+    pub policy: Policy,
+    /// Its CPUs, read back.
+    pub cpus: CpuSet,
+    /// Its timer slack, read back.
+    pub timer_slack: Span,
+    /// Its samples.
+    pub log: LogReader,
+    /// Set when it has ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// All measured threads of one cell.
+#[derive(Debug)]
+pub struct Team {
+    /// One thread for each CPU, in the order of the CPUs.
+    pub members: Vec<Member>,
+    threads: Vec<Thread>,
+    gate: Arc<Gate>,
+    limits: Arc<Limits>,
+    outcomes: Receiver<(usize, Outcome)>,
+}
+
+/// What one thread needs to start.
+struct Start {
+    index: usize,
+    settings: Settings,
+    period: Period,
+    log: LogWriter,
+    gate: Arc<Gate>,
+    limits: Arc<Limits>,
+    ready: Sender<Result<(u32, Span), SettingError>>,
+    outcomes: Sender<(usize, Outcome)>,
+}
+
+impl Start {
+    /// The whole life of a measured thread. A send that nobody receives means that the cell was given up.
+    fn live(mut self) {
+        let slack = self.settings.apply();
+        let is_set = slack.is_ok();
+        let _ = self.ready.send(slack.map(|slack| (sys::thread::id(), slack)));
+        let Some(first_due) = self.gate.pass().filter(|_| is_set) else { return };
+        let schedule = Schedule { first_due, period: self.period };
+        let before = sys::usage::thread();
+        let (result, allocations) =
+            RtSection::enter(|rt| run_cycles(rt, &Monotonic, &schedule, &self.limits, &mut self.log));
+        let usage = before.ok().zip(sys::usage::thread().ok());
+        let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
+        let _ = self.outcomes.send((self.index, Outcome { usage, errno: result.err() }));
+    }
+}
+
+impl Team {
+    /// Makes one thread for each CPU, sets it up, pins it, reads its settings back, and leaves it at the gate.
+    ///
+    /// `room` is the number of samples each log holds.
+    ///
+    /// # Errors
+    /// When a thread cannot be created or one of its settings is refused or not kept; the threads made so far end.
+    pub fn muster(
+        cpus: &CpuSet,
+        settings: Settings,
+        limits: Limits,
+        period: Period,
+        room: usize,
+    ) -> Result<Team, TeamError> {
+        let (outcome, outcomes) = channel();
+        let (gate, limits) = (Arc::new(Gate::default()), Arc::new(limits));
+        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, outcomes };
+        for (index, cpu) in cpus.iter().enumerate() {
+            let (log, reader) = sample_log(room);
+            let (ready, is_ready) = channel();
+            let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), outcome.clone());
+            let start = Start { index, settings, period, log, gate, limits, ready, outcomes };
+            let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
+            let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
+            team.threads.push(handle.thread().clone());
+            let setting = |source| TeamError::Setting { cpu, source };
+            let (tid, timer_slack) =
+                is_ready.recv_timeout(SET_UP_LIMIT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
+            // Pinned from outside: a thread that pinned itself to a CPU that somebody keeps busy might never report.
+            let (policy, cpus) = settings.pin(tid, cpu).map_err(setting)?;
+            team.members.push(Member { cpu, policy, cpus, timer_slack, log: reader, outcome: None });
+        }
+        Ok(team)
+    }
+
+    /// Opens the gate: cycle 0 of every thread is due at `first_due`.
+    pub fn release(&self, first_due: MonoTime) {
+        self.gate.open(first_due, self.threads.iter());
+    }
+
+    /// Ends the cell before cycle `end`, if it would go on longer.
+    pub fn end_before(&self, end: u64) {
+        self.limits.end.fetch_min(end, Relaxed);
+    }
+
+    /// One past the last cycle, as things stand.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.limits.end.load(Relaxed)
+    }
+
+    /// Waits until every thread is at its end, `timeout` at most; says whether they are.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        while self.members.iter().any(|member| member.outcome.is_none()) {
+            let Ok((index, outcome)) = self.outcomes.recv_timeout(until.saturating_duration_since(Instant::now()))
+            else {
+                return false;
+            };
+            if let Some(member) = self.members.get_mut(index) {
+                member.outcome = Some(outcome);
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Team {
+    /// Threads still at the gate go home; those that measure end by themselves.
+    fn drop(&mut self) {
+        self.gate.cancel(self.threads.iter());
+    }
+}
