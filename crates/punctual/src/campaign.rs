@@ -63,6 +63,9 @@ pub(crate) fn carry_out(
     let mut entries = done;
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
     for planned in all.iter().filter(|planned| !made.contains(planned)) {
+        if stop.load(Relaxed) {
+            return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });
+        }
         let cell = header.cells.get(planned.cell_index).expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
         let record = executor.execute(cell, stop, &mut |progress| observer.progress(progress));

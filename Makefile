@@ -1,0 +1,28 @@
+# Entry points for people and for CI. Each makes sure first that the machine has what it needs (scripts/setup).
+# ARGS is handed on:  make run ARGS="plans/quick.toml --seed 7"   make bench ARGS=--help
+
+# Sets CARGO, RUSTC and RUSTDOC for the rest of a recipe line; installs what is missing.
+setup = toolchain=$$(scripts/setup $(1)) && eval "$$toolchain" &&
+
+# Cargo counts its own jobs; without this, `make -j` makes it warn about a job server that it cannot reach.
+unexport MAKEFLAGS MFLAGS
+
+.PHONY: help build run test check bench
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+build: ## the static binary, below target/
+	@$(call setup) "$$CARGO" build --release
+
+run: ## measure this machine: punctual run $(ARGS)
+	@$(call setup) "$$CARGO" build --release && "$$CARGO" run --release --quiet -- run $(ARGS)
+
+test: ## every test; says at the end what had to be skipped, and why
+	@$(call setup,test) scripts/test
+
+check: ## format, lints, tidy rules, schema, documentation
+	@$(call setup) "$$CARGO" xtask check $(ARGS)
+
+bench: ## what measuring itself costs
+	@$(call setup,bench) "$$CARGO" build --release && "$$CARGO" xtask bench $(ARGS)

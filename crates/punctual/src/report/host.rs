@@ -1,0 +1,54 @@
+//! The first lines: which machine, and what was measured on it.
+
+use super::lines::Lines;
+use analysis::RunSummary;
+use analysis::wording::{duration, things};
+use model::{Header, Host};
+use std::collections::BTreeSet;
+use std::io;
+
+pub(super) fn write(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let mut machine = vec![header.tool.clone()];
+    machine.extend(facts(&header.host));
+    lines.facts(out, &machine)?;
+    lines.paragraph(out, "", &measured(header, summary))
+}
+
+/// What is known of the machine; what is not is left out.
+fn facts(host: &Host) -> Vec<String> {
+    let cpus = match (host.cpus_online.as_ref().map(model::CpuSet::len), &host.cpu_model) {
+        (Some(n), Some(model)) => Some(format!("{n} x {model}")),
+        (Some(n), None) => Some(things(u64::try_from(n).unwrap_or(0), "CPU")),
+        (None, model) => model.clone(),
+    };
+    let kernel = host.kernel_release.as_ref().map(|release| {
+        let model = host.preemption.map(|model| format!(" ({})", model.name()));
+        format!("Linux {release}{}", model.unwrap_or_default())
+    });
+    let ground = match &host.hypervisor {
+        Some(name) => format!("virtual machine ({name})"),
+        None => "bare metal".to_owned(),
+    };
+    let container = host.container.as_ref().map(|name| format!("container ({name})"));
+    [host.hostname.clone(), cpus, kernel, Some(ground), container].into_iter().flatten().collect()
+}
+
+/// How much was measured, and whatever is the same for all cells.
+fn measured(header: &Header, summary: &RunSummary) -> String {
+    let span = |span: model::Span| duration(span.ns() as f64);
+    let n_cells = u64::try_from(header.cells.len()).unwrap_or(0);
+    let blocks = things(u64::from(header.plan.repetitions), "block");
+    let mut parts = vec![format!("{} x {blocks} of {}", things(n_cells, "cell"), span(header.plan.duration))];
+    let periods: BTreeSet<_> = header.cells.iter().map(|cell| cell.period).collect();
+    let methods: BTreeSet<_> = header.cells.iter().map(|cell| cell.method).collect();
+    if let ([period], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
+        parts.push(format!("every {} by {method}", span(period.span())));
+    }
+    let cpus: BTreeSet<_> = header.cells.iter().map(|cell| &cell.cpus).collect();
+    if let [cpus] = &Vec::from_iter(cpus)[..] {
+        parts.push(format!("on CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" }));
+    }
+    let total = summary.cells.iter().map(|cell| cell.measured.ns()).sum();
+    parts.push(format!("{} measured", span(model::Span(total))));
+    parts.join(", ")
+}

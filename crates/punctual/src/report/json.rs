@@ -1,0 +1,162 @@
+//! One JSON document for a run: units in the keys, and `null` for what is not known.
+
+use analysis::{CellSummary, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary, Verdict};
+use model::{Cell, Header, Host};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    run: RunDocument<'a>,
+    cells: Vec<CellDocument<'a>>,
+    verdict: &'a Verdict,
+}
+
+#[derive(Serialize)]
+struct RunDocument<'a> {
+    title: &'a str,
+    tool: &'a str,
+    started_unix_ms: u64,
+    blocks: u32,
+    seed: u64,
+    require: &'a model::Requirement,
+    host: &'a Host,
+    findings: Vec<Remark<'a>>,
+}
+
+#[derive(Serialize)]
+struct CellDocument<'a> {
+    name: &'a str,
+    cell: &'a Cell,
+    summary: SummaryDocument<'a>,
+    findings: Vec<Remark<'a>>,
+}
+
+/// A finding and its sentence, so that a program need not know every kind.
+#[derive(Serialize)]
+struct Remark<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct SummaryDocument<'a> {
+    blocks: u32,
+    measured_ns: u64,
+    samples: u64,
+    missed: u64,
+    early: u64,
+    lost: u64,
+    censored: Option<Open>,
+    min_ns: Option<i64>,
+    mean_ns: Option<f64>,
+    stddev_ns: Option<f64>,
+    #[serde(flatten)]
+    quantiles: QuantilesDocument,
+    max_ns: Option<i64>,
+    max_is_lower_bound: Option<bool>,
+    max_at: Option<MaxAt>,
+    n_eff: Option<u64>,
+    by_due_time: DueTimesDocument,
+    misses: Option<Rate>,
+    load: &'a Option<LoadRate>,
+}
+
+#[derive(Serialize)]
+struct MaxAt {
+    block: u32,
+    cpu: u32,
+    run_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct DueTimesDocument {
+    due_times: u64,
+    are_lower_bounds: bool,
+    #[serde(flatten)]
+    quantiles: QuantilesDocument,
+}
+
+#[derive(Serialize)]
+struct QuantilesDocument {
+    p50_ns: Option<i64>,
+    p50_interval_ns: Option<(i64, i64)>,
+    p50_refused: Option<Refusal>,
+    p99_ns: Option<i64>,
+    p99_interval_ns: Option<(i64, i64)>,
+    p99_refused: Option<Refusal>,
+    p999_ns: Option<i64>,
+    p999_interval_ns: Option<(i64, i64)>,
+    p999_refused: Option<Refusal>,
+}
+
+/// The run, its cells and the verdict.
+pub(crate) fn json(header: &Header, summary: &RunSummary) -> serde_json::Value {
+    let document = Document {
+        run: RunDocument {
+            title: &header.plan.title,
+            tool: &header.tool,
+            started_unix_ms: header.started_unix_ms,
+            blocks: header.plan.repetitions,
+            seed: header.seed,
+            require: &header.plan.require,
+            host: &header.host,
+            findings: remarks(&summary.findings),
+        },
+        cells: summary.cells.iter().map(cell).collect(),
+        verdict: &summary.verdict,
+    };
+    serde_json::to_value(document).expect("plain fields with text keys always become JSON")
+}
+
+fn remarks(findings: &[Finding]) -> Vec<Remark<'_>> {
+    findings.iter().map(|finding| Remark { finding, text: finding.to_string() }).collect()
+}
+
+fn cell(cell: &CellSummary) -> CellDocument<'_> {
+    let max_at = |max: Max| MaxAt { block: max.block, cpu: max.cpu, run_ms: max.run_ms };
+    let summary = SummaryDocument {
+        blocks: cell.blocks,
+        measured_ns: cell.measured.ns(),
+        samples: cell.samples,
+        missed: cell.missed,
+        early: cell.early,
+        lost: cell.lost,
+        censored: cell.censored,
+        min_ns: cell.min_ns,
+        mean_ns: cell.mean_ns,
+        stddev_ns: cell.stddev_ns,
+        quantiles: quantiles(&cell.quantiles),
+        max_ns: cell.max.map(|max| max.latency_ns),
+        max_is_lower_bound: cell.max.map(|max| max.at_least),
+        max_at: cell.max.map(max_at),
+        n_eff: cell.n_eff,
+        by_due_time: DueTimesDocument {
+            due_times: cell.due_times.n,
+            are_lower_bounds: cell.due_times.at_least,
+            quantiles: quantiles(&cell.due_times.quantiles),
+        },
+        misses: cell.misses,
+        load: &cell.load,
+    };
+    CellDocument { name: &cell.name, cell: &cell.cell, summary, findings: remarks(&cell.findings) }
+}
+
+fn quantiles(quantiles: &Quantiles) -> QuantilesDocument {
+    let refused = |quantile: Quantile| match quantile {
+        Quantile::Refused(refusal) => Some(refusal),
+        Quantile::Known { .. } => None,
+    };
+    let Quantiles { p50, p99, p999 } = *quantiles;
+    QuantilesDocument {
+        p50_ns: p50.value_ns(),
+        p50_interval_ns: p50.interval_ns(),
+        p50_refused: refused(p50),
+        p99_ns: p99.value_ns(),
+        p99_interval_ns: p99.interval_ns(),
+        p99_refused: refused(p99),
+        p999_ns: p999.value_ns(),
+        p999_interval_ns: p999.interval_ns(),
+        p999_refused: refused(p999),
+    }
+}

@@ -1,0 +1,93 @@
+//! Lines of text within the width of the terminal.
+
+use super::Style;
+use analysis::Verdict;
+use std::io;
+
+/// Narrower terminals get lines of this width all the same: below it text is no longer readable.
+const NARROWEST: usize = 60;
+
+const BOLD: &str = "\x1b[1m";
+const RESET: &str = "\x1b[0m";
+
+/// Writes text as the terminal can show it.
+#[derive(Debug)]
+pub(super) struct Lines {
+    pub(super) width: usize,
+    colour: bool,
+    /// What stands between the facts of one line.
+    pub(super) separator: &'static str,
+}
+
+impl Lines {
+    pub(super) fn new(style: Style) -> Lines {
+        let separator = if style.unicode { "  \u{b7}  " } else { "  |  " };
+        Lines { width: style.width.max(NARROWEST), colour: style.colour, separator }
+    }
+
+    /// A line in bold.
+    pub(super) fn heading(&self, out: &mut dyn io::Write, text: &str) -> io::Result<()> {
+        if self.colour { writeln!(out, "{BOLD}{text}{RESET}") } else { writeln!(out, "{text}") }
+    }
+
+    /// Text in as many lines as it takes; those after the first are indented by two more.
+    pub(super) fn paragraph(&self, out: &mut dyn io::Write, indent: &str, text: &str) -> io::Result<()> {
+        self.wrapped(indent, text, " ").iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    /// Facts beside each other, on as many lines as it takes.
+    pub(super) fn facts(&self, out: &mut dyn io::Write, facts: &[String]) -> io::Result<()> {
+        self.wrapped("", &facts.join(self.separator), self.separator).iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    /// The verdict, its word coloured.
+    pub(super) fn verdict(&self, out: &mut dyn io::Write, verdict: &Verdict) -> io::Result<()> {
+        let (word, colour) = match verdict {
+            Verdict::NoneAsked => ("", ""),
+            Verdict::Pass { .. } => ("PASS", "\x1b[1;32m"),
+            Verdict::Fail { .. } => ("FAIL", "\x1b[1;31m"),
+            Verdict::NotShown { .. } => ("NOT SHOWN", "\x1b[1;33m"),
+        };
+        let text = self.wrapped("", &verdict.to_string(), " ").join("\n");
+        match text.strip_prefix(word).filter(|_| self.colour && !word.is_empty()) {
+            Some(rest) => writeln!(out, "{colour}{word}{RESET}{rest}"),
+            None => writeln!(out, "{text}"),
+        }
+    }
+
+    /// `text` in lines, broken only at `separator`.
+    fn wrapped(&self, indent: &str, text: &str, separator: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut line = String::new();
+        for part in text.split(separator) {
+            let is_first_part = line.is_empty();
+            let length = line.chars().count() + part.chars().count() + separator.chars().count();
+            if !is_first_part && length > self.width {
+                lines.push(std::mem::take(&mut line));
+                line.push_str(indent);
+                line.push_str("  ");
+            } else {
+                line.push_str(if is_first_part { indent } else { separator });
+            }
+            line.push_str(part);
+        }
+        lines.push(line);
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_never_beyond_the_width() {
+        let lines = Lines::new(Style { width: 60, colour: false, unicode: false });
+        let word = "1234567890";
+        let text = [word; 11].join(" ");
+        let wrapped = lines.wrapped("  ", &text, " ");
+        assert_eq!(wrapped.iter().map(String::len).collect::<Vec<_>>(), [56, 58, 14]);
+        assert_eq!(wrapped.join(" ").split_whitespace().count(), 11);
+        assert_eq!(lines.wrapped("", &"x".repeat(99), " "), ["x".repeat(99)], "a long word stays whole");
+    }
+}

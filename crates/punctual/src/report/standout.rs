@@ -1,0 +1,105 @@
+//! What stands out: the findings, equal ones together, the most important first.
+
+use super::lines::Lines;
+use analysis::{CellSummary, Finding, RunSummary};
+use std::collections::HashMap;
+use std::io;
+use std::mem::discriminant;
+
+/// Lines shown; the rest is counted.
+const SHOWN: usize = 8;
+
+/// Findings of one kind that differ only in their numbers; more of them come after everything else.
+const OF_ONE_KIND: usize = 2;
+
+/// Names of cells that are listed one by one.
+const NAMES: usize = 3;
+
+/// A finding and the cells it is about; none for the run as a whole.
+struct Remark<'a> {
+    finding: &'a Finding,
+    cells: Vec<&'a CellSummary>,
+}
+
+pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
+    let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
+    let floor = summary.findings.iter().find(|finding| is_floor(finding));
+    if remarks.is_empty() && floor.is_none() {
+        return Ok(());
+    }
+    lines.heading(out, "What stands out")?;
+    let shown = most_important(&remarks);
+    for remark in &shown {
+        lines.paragraph(out, "  ", &sentence(remark, summary))?;
+    }
+    // What a run cannot have seen is said in every report.
+    if let Some(floor) = floor {
+        lines.paragraph(out, "  ", &format!("{floor}."))?;
+    }
+    match remarks.len() - shown.len() {
+        0 => {}
+        more => lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --format json"))?,
+    }
+    writeln!(out)
+}
+
+/// Findings of the run, then those of cells; cells with an equal finding share one remark.
+fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
+    let mut remarks: Vec<_> = summary.findings.iter().map(|finding| Remark { finding, cells: Vec::new() }).collect();
+    for cell in &summary.cells {
+        for finding in &cell.findings {
+            match remarks.iter_mut().find(|remark| !remark.cells.is_empty() && remark.finding == finding) {
+                Some(remark) => remark.cells.push(cell),
+                None => remarks.push(Remark { finding, cells: vec![cell] }),
+            }
+        }
+    }
+    remarks
+}
+
+/// The most important ones, in the order they came.
+fn most_important<'a, 'b>(remarks: &'b [Remark<'a>]) -> Vec<&'b Remark<'a>> {
+    let mut seen = HashMap::new();
+    let mut order: Vec<(u8, usize)> = Vec::new();
+    for (index, remark) in remarks.iter().enumerate() {
+        let of_kind = seen.entry(discriminant(remark.finding)).or_insert(0);
+        *of_kind += 1;
+        let repeated = if *of_kind > OF_ONE_KIND { u8::MAX / 2 } else { 0 };
+        order.push((repeated + remark.finding.importance(), index));
+    }
+    order.sort_unstable();
+    order.truncate(SHOWN);
+    let mut shown: Vec<usize> = order.into_iter().map(|(_, index)| index).collect();
+    shown.sort_unstable();
+    shown.into_iter().filter_map(|index| remarks.get(index)).collect()
+}
+
+fn sentence(remark: &Remark<'_>, summary: &RunSummary) -> String {
+    match cells(&remark.cells, &summary.cells) {
+        Some(cells) => format!("{cells}: {}.", remark.finding),
+        None => format!("{}.", remark.finding),
+    }
+}
+
+/// The shortest words for a set of cells: an axis value that means just them, or their names.
+fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
+    let first = some.first()?;
+    if some.len() == all.len() && all.len() > 1 {
+        return Some("all cells".to_owned());
+    }
+    let are = |is: &dyn Fn(&CellSummary) -> bool| {
+        all.iter().filter(|cell| is(cell)).count() == some.len() && some.iter().all(|cell| is(cell))
+    };
+    if some.len() > 1 && are(&|cell| cell.cell.policy == first.cell.policy) {
+        return Some(first.cell.policy.to_string());
+    }
+    if some.len() > 1 && are(&|cell| cell.cell.load == first.cell.load) {
+        return Some(first.cell.load.to_string());
+    }
+    let names = some.iter().take(NAMES).map(|cell| cell.name.as_str()).collect::<Vec<_>>().join(", ");
+    Some(match some.len().saturating_sub(NAMES) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    })
+}

@@ -1,0 +1,102 @@
+//! Whole reports against golden files; `UPDATE_EXPECT=1` renews them.
+
+use super::*;
+use analysis::summarise;
+use analysis::testing::RunBuilder;
+use expect_test::{ExpectFile, expect_file};
+use model::{LoadRecord, LoadSecond, Preemption, Skipped, Span};
+
+/// A spread of latencies that follows from CPU and cycle alone: most near `middle_ns`, a tail to 16 times that.
+fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
+    let noise = (cycle * 7919 + u64::from(cpu) * 104_729) % 1009;
+    let noise = i64::try_from(noise).unwrap();
+    let tail = if noise > 990 { middle_ns * (noise - 990) / 2 } else { 0 };
+    middle_ns / 2 + middle_ns * noise / 1009 + tail
+}
+
+/// A machine with faults under two loads and two policies, measured in four blocks.
+fn run() -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.header.host.preemption = Some(Preemption::Voluntary);
+    run.header.host.rt_runtime_us = Some(950_000);
+    run.header.host.governors = vec!["powersave".to_owned()];
+    run.header.plan.repetitions = 4;
+    run.cell("none", "other").cell("none", "fifo:80").cell("messaging", "other").cell("messaging", "fifo:80");
+    for block in 0..4 {
+        run.measure(block, 0, |cpu, cycle| 50_000 + spread(8_000, cpu, cycle));
+        run.measure(block, 1, |cpu, cycle| spread(4_000, cpu, cycle));
+        run.measure(block, 2, move |cpu, cycle| match (block, cpu, cycle) {
+            (2, 1, 1_000) => 44_000_000,
+            _ => 50_000 + spread(260_000, cpu, cycle),
+        });
+        run.measure(block, 3, |cpu, cycle| spread(6_000, cpu, cycle));
+    }
+    for entry in run.entries.iter_mut().filter(|entry| entry.planned.cell_index >= 2) {
+        let seconds = vec![LoadSecond { elapsed: Span::SECOND, operations: 200_000 }; 2];
+        entry.record.load = Some(LoadRecord { operation: "message".to_owned(), workers: 400, seconds });
+    }
+    run
+}
+
+fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
+    let summary = summarise(&run.header, &run.entries);
+    let mut out = Vec::new();
+    text(&mut out, &run.header, &summary, Style { width, colour: false, unicode: true }).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    for line in out.lines() {
+        assert!(line.chars().count() <= width && !line.ends_with(' '), "{line:?}");
+    }
+    golden.assert_eq(&out);
+}
+
+#[test]
+fn a_run_at_80_columns() {
+    check(&run(), 80, expect_file!["../../tests/golden/run-80.txt"]);
+}
+
+#[test]
+fn a_run_at_120_columns() {
+    check(&run(), 120, expect_file!["../../tests/golden/run-120.txt"]);
+}
+
+#[test]
+fn a_run_in_json() {
+    let run = run();
+    let document = json(&run.header, &summarise(&run.header, &run.entries));
+    expect_file!["../../tests/golden/run.json"].assert_eq(&(serde_json::to_string_pretty(&document).unwrap() + "\n"));
+}
+
+#[test]
+fn a_violated_requirement() {
+    let mut run = run();
+    run.header.plan.require.set_all("max=30us,p999=1ms").unwrap();
+    check(&run, 100, expect_file!["../../tests/golden/run-fail.txt"]);
+}
+
+#[test]
+fn a_starved_thread_in_a_guest_without_privileges() {
+    let mut run = RunBuilder::new();
+    run.header.host.hypervisor = Some("QEMU Standard PC".to_owned());
+    run.cell("messaging", "other");
+    run.header.plan.require.set_all("max=10s").unwrap();
+    let mut skipped = run.header.cells[0].clone();
+    skipped.policy = "fifo:80".parse().unwrap();
+    let reason = "fifo:80 needs CAP_SYS_NICE: run as root".to_owned();
+    run.header.skipped.push(Skipped { cell: skipped, reason });
+    run.measure(0, 0, |cpu, cycle| if cpu == 1 && cycle > 800 { i64::MAX } else { 60_000 });
+    check(&run, 80, expect_file!["../../tests/golden/run-starved.txt"]);
+}
+
+#[test]
+fn nothing_measured_is_no_panic() {
+    let mut run = RunBuilder::new();
+    let summary = |run: &RunBuilder| {
+        let mut out = Vec::new();
+        let style = Style { width: 0, colour: true, unicode: false };
+        text(&mut out, &run.header, &summarise(&run.header, &run.entries), style).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert!(summary(&run).contains("Nothing was measured.\n"));
+    run.cell("none", "other").require("max=1ms");
+    assert!(summary(&run).ends_with("\x1b[1;33mNOT SHOWN\x1b[0m: only 0 of 1 measurement complete\n"), "{}", summary(&run));
+}

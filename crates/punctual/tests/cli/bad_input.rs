@@ -1,0 +1,122 @@
+//! Bad input: one line that says what, where and what to do; exit 1; nothing measured, nothing left behind.
+
+use crate::program::{Scratch, command, is_root, machine, punctual, run};
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_wrong_value_is_refused_before_anything_is_measured() {
+    for (arguments, line) in [
+        (
+            "measure --duration foo",
+            "--duration: `foo` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h",
+        ),
+        ("measure --period 0", "--period: period `0` is out of range; a period is 10us to 100s"),
+        ("measure --period -5us", "--period: period `-5us` is out of range; a period is 10us to 100s"),
+        ("measure --duration 1", "--duration: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
+        ("measure --policy fifo:0", "--policy: `fifo:0` has no priority from 1 to 99; write fifo:80"),
+        ("measure --policy fifo:100", "--policy: `fifo:100` has no priority from 1 to 99; write fifo:80"),
+        (
+            "measure --policy fifoo:80",
+            "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)",
+        ),
+        ("run --duration 10us", "--duration 10us has no room for one period of 1ms; measure at least 1ms"),
+        ("run no-such-plan.toml", "no-such-plan.toml: No such file or directory (os error 2)"),
+        ("show no-such-run", "no-such-run is no run: it has no run.jsonl; name a directory that `punctual run` made"),
+        (
+            "measure --policy fifo:80 --timer-slack 1us",
+            "--timer-slack does not apply to fifo:80: real-time threads have none",
+        ),
+    ] {
+        punctual(arguments).expect_error(line);
+    }
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused() {
+    for arguments in ["measure --cpus 99", "run --cpus 99"] {
+        let said = punctual(arguments);
+        assert_eq!(said.status, 1);
+        assert!(said.stderr.starts_with("punctual: CPU 99 cannot be used here; this process may use "), "{said:?}");
+        assert_eq!(said.stderr.lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_mistake_in_a_plan_is_named_with_its_place() {
+    let scratch = Scratch::new("plans");
+    for (text, line) in [
+        (&b"[axes]\nload = []\n"[..], "2:8: axis `load` is empty; give it a value or leave it out"),
+        (
+            b"[axes]\n\n  laod = [\"none\"]\n",
+            "3:3: unknown axis `laod` (did you mean `load`? known: kernel load policy period method)",
+        ),
+        (
+            b"repetition = 3\n",
+            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions duration warm_up seed cpus timer_slack cpu_dma_latency axes require)",
+        ),
+        (b"title = \"a\"\ntitle = \"\xff\"\n", "2: not UTF-8; save the plan as UTF-8 text"),
+    ] {
+        let plan = scratch.file("plan.toml", text);
+        run(command("run").arg(&plan)).expect_error(&format!("{}:{line}", plan.display()));
+    }
+    assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 1, "only the plan is there");
+}
+
+#[test]
+fn a_directory_that_holds_something_else_is_refused() {
+    let scratch = Scratch::new("occupied");
+    scratch.file("notes.txt", "mine");
+    let dir = scratch.dir().display();
+    let _machine = machine();
+    let said = run(command("run --wait --out").arg(scratch.dir()));
+    said.expect_error(&format!("{dir} exists and is not a run; name a new directory with --out"));
+    let said = run(command("run --resume --out").arg(scratch.dir()));
+    said.expect_error(&format!("{dir} is no run: it has no run.jsonl; name a directory that `punctual run` made"));
+}
+
+#[test]
+fn a_second_measurement_is_refused_and_told_who_measures() {
+    let _machine = machine();
+    let mut first =
+        command("measure --wait --duration 3s").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = format!("pid {} ", first.id());
+    let refused = crate::program::comes_true(|| {
+        let said = punctual("measure --duration 100ms");
+        said.status == 1 && said.stderr.contains(&pid)
+    });
+    assert!(refused, "refused, by a line that names {pid}");
+    assert!(first.wait().unwrap().success());
+}
+
+#[test]
+fn a_cell_that_is_no_cell_is_refused() {
+    let said = run(command("cell").stdin(Stdio::null()));
+    assert!(said.stderr.starts_with("punctual: stdin: EOF while parsing"), "{said:?}");
+    assert_eq!((said.status, said.stderr.lines().count()), (1, 1));
+}
+
+#[test]
+fn root_a_full_disk_keeps_what_was_measured_and_says_so() {
+    if !is_root("root_a_full_disk_keeps_what_was_measured_and_says_so") {
+        return;
+    }
+    let scratch = Scratch::new("full");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=300k", "none"]).arg(scratch.dir()).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: root_a_full_disk_keeps_what_was_measured_and_says_so: may not mount");
+        return;
+    }
+    let _machine = machine();
+    let dir = scratch.path("run");
+    let said = run(command("run --wait --duration 500ms --out").arg(&dir));
+    let shown = run(command("show --format json").arg(&dir));
+    let unmounted = Command::new("umount").arg(scratch.dir()).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    assert_eq!(said.status, 1, "{said:?}");
+    let last = said.stderr.lines().last().unwrap_or_default();
+    assert!(last.contains("No space left on device") && last.contains("run --resume --out"), "{last}");
+    let kept: usize = last.split("; ").nth(1).and_then(|part| part.split(' ').next()?.parse().ok()).expect("a number");
+    let blocks: u64 =
+        shown.json()["cells"].as_array().unwrap().iter().filter_map(|cell| cell["summary"]["blocks"].as_u64()).sum();
+    assert_eq!(blocks, kept as u64, "all whole measurements are shown");
+}

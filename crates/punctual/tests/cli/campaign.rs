@@ -1,0 +1,112 @@
+//! Whole campaigns: to their end, killed and resumed, interrupted.
+
+use crate::program::{Scratch, comes_true, command, machine, run, running};
+use model::{Entry, Header};
+use rt::sys::process;
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+const PLAN: &str = r#"
+title = "Small"
+repetitions = 3
+duration = "200ms"
+warm_up = "20ms"
+seed = 7
+[axes]
+load = ["none", "messaging:groups=1"]
+policy = ["other"]
+period = ["1ms", "2ms"]
+"#;
+
+fn entries(dir: &Path) -> (Header, Vec<Entry>) {
+    let text = std::fs::read_to_string(dir.join("run.jsonl")).unwrap();
+    let mut lines = text.lines();
+    let header = serde_json::from_str(lines.next().unwrap()).unwrap();
+    (header, lines.filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+#[test]
+fn a_plan_becomes_a_run_that_can_be_shown() {
+    let _machine = machine();
+    let scratch = Scratch::new("run");
+    let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path("out"));
+    let said = run(command("run --wait --format json --out").arg(&dir).arg(&plan));
+    assert_eq!(said.status, 0, "{said:?}");
+    let (header, entries) = entries(&dir);
+    assert_eq!((header.cells.len(), entries.len(), header.seed), (4, 12, 7));
+    let json = said.json();
+    assert_eq!(json["cells"].as_array().unwrap().len(), 4);
+    for cell in json["cells"].as_array().unwrap() {
+        let summary = &cell["summary"];
+        let due = 600 / (cell["cell"]["period_ns"].as_u64().unwrap() / 1_000_000);
+        let cpus = header.cells[0].cpus.len() as u64;
+        assert_eq!(summary["samples"].as_u64().unwrap() + summary["missed"].as_u64().unwrap(), due * cpus);
+        assert!(summary["p50_ns"].as_i64() <= summary["max_ns"].as_i64());
+    }
+    let shown = run(command("show --format json").arg(&dir));
+    assert_eq!(shown.json(), json, "show says what run said");
+    let text = run(command("show").arg(&dir));
+    assert!(text.stdout.contains("messaging:groups=1") && text.stdout.contains("How late"), "{}", text.stdout);
+}
+
+#[test]
+fn a_requirement_decides_the_exit_status() {
+    let _machine = machine();
+    let measure = "measure --wait --duration 300ms --format json --require";
+    assert_eq!(run(command(measure).arg("max=100s")).status, 0);
+    assert_eq!(run(command(measure).arg("max=1ns")).status, 2);
+    assert_eq!(run(command(measure).arg("max=100s,misses_per_hour=0.001")).status, 3);
+}
+
+#[test]
+fn a_campaign_killed_anywhere_and_resumed_equals_an_uninterrupted_one() {
+    let _machine = machine();
+    let scratch = Scratch::new("killed");
+    let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path("out"));
+    let mut campaign = command("run --wait --out");
+    campaign.arg(&dir).arg(&plan).process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    for ms in [900, 400, 700] {
+        let mut child = campaign.spawn().unwrap();
+        assert!(comes_true(|| dir.join("run.jsonl").exists()));
+        std::thread::sleep(Duration::from_millis(ms));
+        process::signal_group(child.id(), 9).unwrap();
+        child.wait().unwrap();
+        assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+        campaign = command("run --wait --resume --out");
+        campaign.arg(&dir).process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    let said = run(command("run --wait --resume --format json --out").arg(&dir));
+    assert_eq!(said.status, 0, "{said:?}");
+    let (header, entries) = entries(&dir);
+    let made: BTreeSet<_> = entries.iter().map(|entry| entry.planned).collect();
+    assert_eq!((entries.len(), made.len()), (12, 12), "every measurement, none twice");
+    for block in 0..3 {
+        let cells: BTreeSet<_> = made.iter().filter(|p| p.block == block).map(|p| p.cell_index).collect();
+        assert_eq!(cells.len(), header.cells.len(), "every cell in block {block}");
+    }
+    for cell in said.json()["cells"].as_array().unwrap() {
+        assert_eq!(cell["summary"]["blocks"], 3);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_campaign_with_the_way_to_go_on() {
+    let _machine = machine();
+    let scratch = Scratch::new("interrupted");
+    let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path("out"));
+    let mut campaign = command("run --wait --out");
+    let child = campaign.arg(&dir).arg(&plan).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(comes_true(|| dir.join("run.jsonl").exists()));
+    std::thread::sleep(Duration::from_millis(700));
+    process::signal(child.id(), 2).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let last = said.lines().last().unwrap();
+    let go_on = format!("go on with: punctual run --resume --out {}", dir.display());
+    assert!(last.contains("interrupted after ") && last.ends_with(&go_on), "{said}");
+    assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+}

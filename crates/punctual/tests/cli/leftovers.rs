@@ -1,0 +1,29 @@
+//! Nothing stays behind: no process of a load, however the cell or the campaign ended.
+
+use crate::program::{a_cpu, cell, comes_true, command, machine, record, running, start_cell};
+use rt::sys::process;
+use std::time::Duration;
+
+const SIGKILL: i32 = 9;
+
+#[test]
+fn a_load_works_in_every_second_and_is_gone_with_its_cell() {
+    let _machine = machine();
+    let record = record(start_cell(command("cell"), &cell("other", "messaging:groups=2", &a_cpu().to_string(), "2s")));
+    assert!(running().is_empty(), "{:?}", running());
+    let load = record.load.expect("the load is recorded");
+    assert_eq!((load.operation.as_str(), load.workers), ("message", 80));
+    assert!(load.seconds.len() >= 2 && load.seconds.iter().all(|second| second.operations > 0), "{load:?}");
+}
+
+#[test]
+fn a_cell_killed_at_any_instant_takes_its_load_along() {
+    let _machine = machine();
+    for ms in [1, 5, 10, 20, 40, 80, 160, 320, 640] {
+        let mut child = start_cell(command("cell"), &cell("other", "messaging", &a_cpu().to_string(), "5s"));
+        std::thread::sleep(Duration::from_millis(ms));
+        process::signal(child.id(), SIGKILL).unwrap();
+        child.wait().unwrap();
+        assert!(comes_true(|| running().is_empty()), "killed after {ms} ms: {:?} left", running());
+    }
+}

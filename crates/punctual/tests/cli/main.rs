@@ -1,0 +1,9 @@
+//! The program as people and other programs see it: real runs of the real binary on this machine's kernel.
+
+mod bad_input;
+mod campaign;
+mod leftovers;
+mod measured_thread;
+mod program;
+mod stalls;
+mod unprivileged;

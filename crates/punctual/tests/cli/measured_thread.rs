@@ -1,0 +1,66 @@
+//! What a measured thread does, seen from outside: its settings, and its system calls.
+
+use crate::program::{PROGRAM, Scratch, a_cpu, cell, command, is_installed, is_root, machine, record, start_cell};
+use model::{Cell, Span};
+use std::process::Command;
+
+#[test]
+fn a_normal_thread_has_what_was_asked() {
+    let _machine = machine();
+    let cpu = a_cpu();
+    for (slack, ns) in [(None, 50_000), (Some(Span(1)), 1), (Some(Span(2_000_000)), 2_000_000)] {
+        let asked = Cell { timer_slack: slack, ..cell("other", "none", &cpu.to_string(), "50ms") };
+        let record = record(start_cell(command("cell"), &asked));
+        let achieved = &record.threads[0].achieved;
+        assert_eq!((achieved.policy, achieved.timer_slack_ns), (asked.policy, ns));
+        assert_eq!(achieved.cpus.to_string(), cpu.to_string());
+        assert_eq!((achieved.memory_locked_bytes, achieved.cpu_dma_latency_us), (0, None));
+        assert_eq!((record.cell_id.clone(), record.cell), (asked.id(), asked));
+    }
+}
+
+#[test]
+fn root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing() {
+    if !is_root("root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing") {
+        return;
+    }
+    let _machine = machine();
+    let cpus = rt::sys::sched::affinity(0).unwrap().to_string();
+    let dma = std::path::Path::new("/dev/cpu_dma_latency").exists().then_some(0);
+    let asked = Cell { lock_memory: true, cpu_dma_latency_us: dma, ..cell("fifo:80", "messaging", &cpus, "1s") };
+    let record = record(start_cell(command("cell"), &asked));
+    for thread in &record.threads {
+        assert_eq!((thread.achieved.policy, thread.achieved.cpu_dma_latency_us), (asked.policy, dma));
+        assert!(thread.achieved.memory_locked_bytes > 1_000_000);
+        let usage = thread.usage.expect("the thread came to its end");
+        assert_eq!((usage.allocations, usage.minor_faults, usage.major_faults), (0, 0, 0));
+        assert_eq!(thread.recorded + thread.missed, 1000);
+    }
+}
+
+#[test]
+fn between_barrier_and_end_a_measured_thread_calls_clock_nanosleep_and_nothing_else() {
+    if !is_installed(
+        "strace",
+        "strace",
+        "between_barrier_and_end_a_measured_thread_calls_clock_nanosleep_and_nothing_else",
+    ) {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("strace");
+    let trace = scratch.path("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-o"]).arg(&trace).args([PROGRAM, "cell"]);
+    let record = record(start_cell(strace, &cell("other", "none", &a_cpu().to_string(), "300ms")));
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let sleeps = |line: &&str| line.contains(" clock_nanosleep(") || line.contains("<... clock_nanosleep resumed>");
+    let thread = trace.lines().find(sleeps).and_then(|line| line.split(' ').next()).expect("a measured thread");
+    let calls: Vec<&str> = trace.lines().filter(|line| line.split(' ').next() == Some(thread)).collect();
+    let first = calls.iter().position(sleeps).unwrap();
+    let last = calls.iter().rposition(sleeps).unwrap();
+    let others: Vec<_> = calls[first..=last].iter().filter(|line| !sleeps(line)).collect();
+    assert!(others.is_empty(), "{others:?}");
+    let begun = calls.iter().filter(|line| line.contains("clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME")).count();
+    assert_eq!(begun as u64, record.threads[0].recorded, "one call a cycle");
+}

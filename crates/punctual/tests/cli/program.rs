@@ -1,0 +1,180 @@
+//! Running the program in tests, one measurement at a time.
+
+use model::{Cell, Record};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
+
+/// Held by every test that measures: two measurements at a time would measure each other.
+pub(crate) fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the program said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Said {
+        Said {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+
+    /// An error: nothing on stdout, exactly this line on stderr, exit status 1.
+    #[track_caller]
+    pub(crate) fn expect_error(&self, line: &str) {
+        assert_eq!((self.stderr.as_str(), self.status), (format!("punctual: {line}\n").as_str(), 1));
+        assert_eq!(self.stdout, "");
+    }
+
+    /// The result as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|err| panic!("{err}: {self:?}"))
+    }
+}
+
+/// The command `punctual ARGUMENTS`, arguments split at blanks.
+pub(crate) fn command(arguments: &str) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// Runs `punctual ARGUMENTS` to its end.
+pub(crate) fn punctual(arguments: &str) -> Said {
+    Said::of(command(arguments).output().expect("the program starts"))
+}
+
+/// Runs `command` to its end.
+pub(crate) fn run(command: &mut Command) -> Said {
+    Said::of(command.output().expect("the program starts"))
+}
+
+/// A directory of its own for one test, removed afterwards.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("punctual-test-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).expect("a scratch directory");
+        Scratch(dir)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.path(name), contents).expect("a scratch file");
+        self.path(name)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A cell on `cpus` that needs no privilege unless `policy` does.
+pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell {
+    Cell {
+        kernel: model::Kernel::Running,
+        load: load.parse().expect("a load"),
+        policy: policy.parse().expect("a policy"),
+        period: "1ms".parse().expect("a period"),
+        method: model::Method::ClockNanosleep,
+        cpus: cpus.parse().expect("CPUs"),
+        duration: duration.parse().expect("a duration"),
+        warm_up: model::Span(0),
+        deadline: None,
+        timer_slack: None,
+        lock_memory: false,
+        cpu_dma_latency_us: None,
+    }
+}
+
+/// `punctual cell` with `cell` on its stdin, started by `command`.
+pub(crate) fn start_cell(mut command: Command, cell: &Cell) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let json = serde_json::to_vec(cell).expect("a cell is JSON");
+    child.stdin.take().expect("a pipe").write_all(&json).expect("the program reads its cell");
+    child
+}
+
+/// The record of a cell that was started.
+#[track_caller]
+pub(crate) fn record(mut child: Child) -> Record {
+    let mut text = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut text).expect("a record is UTF-8");
+    let mut said = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("words are UTF-8");
+    let status = child.wait().expect("the program ends");
+    assert!(status.success(), "{status}: {said}");
+    serde_json::from_str(&text).unwrap_or_else(|err| panic!("{err}: {text}"))
+}
+
+/// A CPU that this process may use: the last one, which is the least busy on most machines.
+pub(crate) fn a_cpu() -> u32 {
+    rt::sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
+}
+
+/// Whether this test may do what needs root; otherwise it says that it is skipped.
+pub(crate) fn is_root(test: &str) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("own status");
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1));
+    let is_root = uid == Some("0");
+    if !is_root {
+        eprintln!("skipped: {test}: needs root");
+    }
+    is_root
+}
+
+/// Whether `program` is installed; otherwise the test says that it is skipped.
+pub(crate) fn is_installed(program: &str, package: &str, test: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: {test}: needs {program} (apt-get install {package})");
+    }
+    found
+}
+
+/// Ids of the processes that run the program, with all their descendants of the same file.
+pub(crate) fn running() -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let ours = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == Path::new(PROGRAM))
+    };
+    processes.filter(ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Waits until `condition` holds, 10 s at most; says whether it came to hold.
+pub(crate) fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
+    (0..1000).any(|_| {
+        condition() || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            false
+        }
+    })
+}

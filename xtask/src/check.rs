@@ -1,0 +1,147 @@
+//! `cargo xtask check`: every check of CI, one line each, all of them even when one fails.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::{schema, tidy};
+
+/// Which steps to run.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Extent {
+    All,
+    /// Only what compiles nothing beyond xtask itself: fit for a hook before each commit.
+    Fast,
+}
+
+/// How one step ended. A skipped step is no failure, but it must be seen.
+enum Outcome {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+impl From<Result<(), String>> for Outcome {
+    fn from(result: Result<(), String>) -> Outcome {
+        result.map_or_else(Outcome::Failed, |()| Outcome::Passed)
+    }
+}
+
+struct Step {
+    name: &'static str,
+    fast: bool,
+    run: fn(&Path) -> Outcome,
+}
+
+const STEPS: [Step; 5] = [
+    Step { name: "fmt", fast: true, run: fmt },
+    Step { name: "tidy", fast: true, run: |root| tidy::run(root).into() },
+    Step { name: "schema", fast: true, run: |root| schema::compare(root).into() },
+    Step { name: "clippy", fast: false, run: clippy },
+    Step { name: "doc", fast: false, run: doc },
+];
+
+/// Runs the steps and says how each went.
+pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), String> {
+    let (mut failed, mut skipped) = (Vec::new(), Vec::new());
+    for step in STEPS.iter().filter(|step| step.fast || extent == Extent::All) {
+        let start = Instant::now();
+        let outcome = (step.run)(root);
+        let seconds = start.elapsed().as_secs_f64();
+        let (word, why) = match outcome {
+            Outcome::Passed => ("passed", String::new()),
+            Outcome::Failed(why) => {
+                failed.push(step.name);
+                ("FAILED", why)
+            }
+            Outcome::Skipped(why) => {
+                skipped.push(step.name);
+                ("skipped", why)
+            }
+        };
+        let gap = if why.is_empty() { "" } else { "  " };
+        println!("{:<8}{word:<8}{seconds:>7.1} s{gap}{why}", step.name);
+    }
+    let note = if skipped.is_empty() { String::new() } else { format!(" (skipped: {})", skipped.join(", ")) };
+    if failed.is_empty() {
+        println!("check: passed{note}");
+        return Ok(());
+    }
+    println!("check: FAILED: {}{note}", failed.join(", "));
+    Err(format!("{} failed", failed.join(", ")))
+}
+
+fn fmt(root: &Path) -> Outcome {
+    if version(root, "fmt").is_none() {
+        return Outcome::Skipped("no rustfmt for this toolchain; rustup has it".to_owned());
+    }
+    cargo(root, &["fmt", "--all", "--check"], None)
+}
+
+/// Skipped too when clippy belongs to another compiler than the one in use: it could not read what that one compiled.
+fn clippy(root: &Path) -> Outcome {
+    let ours = output(root, Command::new(tool("RUSTC", "rustc")).arg("--version"));
+    match (ours.as_deref().and_then(minor), version(root, "clippy").as_deref().and_then(minor)) {
+        (Some(rustc), Some(clippy)) if rustc == clippy => {
+            cargo(root, &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], None)
+        }
+        (_, None) => Outcome::Skipped("no clippy for this toolchain; rustup has it".to_owned()),
+        (_, Some(other)) => {
+            Outcome::Skipped(format!("the clippy found is of Rust 1.{other}, not of the compiler in use"))
+        }
+    }
+}
+
+fn doc(root: &Path) -> Outcome {
+    let words = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    cargo(root, &words, Some(("RUSTDOCFLAGS", "-D warnings")))
+}
+
+/// Runs cargo; what it prints goes to the terminal, because it says more than a summary would.
+fn cargo(root: &Path, words: &[&str], variable: Option<(&str, &str)>) -> Outcome {
+    match Command::new(tool("CARGO", "cargo")).args(words).envs(variable).current_dir(root).status() {
+        Ok(status) if status.success() => Outcome::Passed,
+        Ok(_) => Outcome::Failed(format!("see above; again with: cargo {}", words.join(" "))),
+        Err(err) => Outcome::Failed(format!("cargo {}: {err}", words.join(" "))),
+    }
+}
+
+/// The version line of a cargo subcommand, or `None` where it does not exist.
+fn version(root: &Path, subcommand: &str) -> Option<String> {
+    output(root, Command::new(tool("CARGO", "cargo")).args([subcommand, "--version"]))
+}
+
+/// The toolchain that the caller chose; it need not be the first one in PATH.
+fn tool(variable: &str, name: &str) -> OsString {
+    std::env::var_os(variable).unwrap_or_else(|| name.into())
+}
+
+fn output(root: &Path, command: &mut Command) -> Option<String> {
+    let output = command.current_dir(root).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// N of "rustc 1.N.P (hash date)" and of "clippy 0.1.N (hash date)".
+fn minor(version: &str) -> Option<u32> {
+    let number = version.split_whitespace().nth(1)?;
+    number.trim_start_matches("0.").split('.').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clippy_and_rustc_count_the_same_releases() {
+        for (line, want) in [
+            ("rustc 1.95.0 (59807616e 2026-04-14)", Some(95)),
+            ("clippy 0.1.95 (59807616e1 2026-04-14)", Some(95)),
+            ("rustc 1.96.0 (built from a source tarball)", Some(96)),
+            ("clippy", None),
+            ("", None),
+        ] {
+            assert_eq!(minor(line), want, "{line}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Developer commands: `cargo xtask check`, `tidy`, `schema`.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a developer's tool talks to its terminal")]
+
+mod check;
+mod schema;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask check [--fast]     all checks of CI; --fast: only those that compile nothing
+cargo xtask tidy               rules about files: edges, sizes, unsafe, text, documents
+cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = root();
+    let result = match words.as_slice() {
+        ["check"] => check::run(&root, check::Extent::All),
+        ["check", "--fast"] => check::run(&root, check::Extent::Fast),
+        ["tidy"] => tidy::run(&root),
+        ["schema"] => schema::write(&root),
+        ["schema", "--check"] => schema::compare(&root),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(format!("unknown command `{}`; the commands are\n{USAGE}", other.join(" "))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory of the workspace: where it was compiled, so that the command works from any place.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a member of the workspace").to_path_buf()
+}

@@ -1,0 +1,52 @@
+//! Only `host` touches the kernel's files, so that everything changed there is put back and a recorded machine can stand in.
+
+use super::tree::Tree;
+use super::{Violation, source};
+
+const ALLOWED: [&str; 3] = ["crates/punctual/src/host/", "crates/punctual/src/host.rs", "crates/rt/src/sys/"];
+
+/// String literals that are paths below /sys or /proc, in other places than those. Test modules are left alone.
+pub(super) fn literals(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let elsewhere = |path: &str| path.starts_with("crates/") && !ALLOWED.iter().any(|home| path.starts_with(home));
+    for file in tree.files(".rs").filter(|file| elsewhere(&file.path) && !file.is_test()) {
+        let test_line =
+            file.lines().find(|(_, text)| text.trim() == "#[cfg(test)]").map_or(usize::MAX, |(line, _)| line);
+        for (line, literal) in source::divide(&file.text).strings {
+            if line < test_line && is_host_path(&literal) {
+                let remedy = format!("let a function below {} read or write it", ALLOWED[0]);
+                found.push(Violation::new(&file.path, line, format!("`{literal}` outside of host"), remedy));
+            }
+        }
+    }
+    found
+}
+
+fn is_host_path(literal: &str) -> bool {
+    ["/sys", "/proc"]
+        .iter()
+        .any(|root| literal.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines;
+    use super::*;
+
+    #[test]
+    fn paths_of_the_kernel_are_found() {
+        let here = "crates/punctual/src/load/cpu.rs";
+        for (path, text, want) in [
+            (here, "fn f() { read(\"/sys/kernel/x\"); }\n", 1),
+            (here, "fn f() { read(\"/proc\"); read(r\"/proc/self\"); }\n", 2),
+            (here, "fn f() { read(\"/system\"); say(\"see /proc/self\"); } // \"/proc\"\n", 0),
+            (here, "#[cfg(test)]\nmod tests { const S: &str = \"/proc\"; }\n", 0),
+            ("crates/punctual/src/host/cpu.rs", "const S: &str = \"/proc\";\n", 0),
+            ("crates/punctual/src/host.rs", "const S: &str = \"/proc\";\n", 0),
+            ("crates/rt/src/sys/mem.rs", "const S: &str = \"/proc\";\n", 0),
+            ("crates/punctual/tests/cli/run.rs", "const S: &str = \"/proc\";\n", 0),
+        ] {
+            assert_eq!(lines(literals, &[(path, text)]).len(), want, "{path} {text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where `unsafe` may stand: in one directory, and the other crates forbid it to themselves.
+
+use super::tree::Tree;
+use super::{Violation, source};
+
+const HOME: &str = "crates/rt/src/sys/";
+
+/// The roots of the crates that have nothing to do with system calls.
+const SAFE: [&str; 4] =
+    ["crates/model/src/lib.rs", "crates/analysis/src/lib.rs", "crates/punctual/src/main.rs", "xtask/src/main.rs"];
+
+/// `unsafe` as a word of code, outside its home.
+pub(super) fn keyword(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in tree.files(".rs").filter(|file| !file.path.starts_with(HOME)) {
+        for (idx, line) in source::divide(&file.text).code.lines().enumerate() {
+            if line.split(|c| !source::is_word(c)).any(|word| word == "unsafe") {
+                let remedy = format!("wrap the operation once below {HOME} and call the wrapper");
+                found.push(Violation::new(&file.path, idx + 1, "`unsafe` outside its directory", remedy));
+            }
+        }
+    }
+    found
+}
+
+/// `#![forbid(unsafe_code)]` as the first thing below the documentation of a safe crate.
+pub(super) fn forbidden(tree: &Tree) -> Vec<Violation> {
+    let remedy = "put it below the `//!` lines, before everything else";
+    let broken = SAFE.iter().filter_map(|path| tree.file(path)).filter(|file| {
+        let first = file.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("//"));
+        first != Some("#![forbid(unsafe_code)]")
+    });
+    broken.map(|file| Violation::new(&file.path, 1, "`#![forbid(unsafe_code)]` is missing", remedy)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines;
+    use super::*;
+
+    #[test]
+    fn the_keyword_stays_at_home() {
+        for (path, text, want) in [
+            ("crates/rt/src/sys/clock.rs", "unsafe { now() }\n", 0),
+            ("crates/rt/src/log.rs", "unsafe { now() }\n", 1),
+            ("crates/rt/src/sysinfo.rs", "pub unsafe fn f() {}\n", 1),
+            ("crates/rt/src/lib.rs", "#![deny(unsafe_op_in_unsafe_fn)]\n// unsafe\nconst S: &str = \"unsafe\";\n", 0),
+            ("crates/model/src/lib.rs", "#![forbid(unsafe_code)]\n", 0),
+        ] {
+            assert_eq!(lines(keyword, &[(path, text)]).len(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn safe_crates_say_so() {
+        for (path, text, want) in [
+            ("crates/model/src/lib.rs", "//! Words.\n\n#![forbid(unsafe_code)]\nmod a;\n", 0),
+            ("crates/model/src/lib.rs", "//! Words.\nmod a;\n#![forbid(unsafe_code)]\n", 1),
+            ("crates/model/src/lib.rs", "", 1),
+            ("crates/model/src/units.rs", "", 0),
+            ("crates/rt/src/lib.rs", "//! Sections.\nmod sys;\n", 0),
+        ] {
+            assert_eq!(lines(forbidden, &[(path, text)]).len(), want, "{path} {text}");
+        }
+    }
+}
