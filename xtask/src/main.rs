@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a developer's tool talks to its terminal")]
 
+mod bench;
 mod check;
 mod schema;
 mod tidy;
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask check [--fast]     all checks of CI; --fast: only those that compile nothing
 cargo xtask tidy               rules about files: edges, sizes, unsafe, text, documents
-cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date";
+cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date
+cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root),
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::compare(&root),
+        ["bench", rest @ ..] => bench::run(&root, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

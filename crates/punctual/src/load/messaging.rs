@@ -1,5 +1,7 @@
-//! The load `messaging`: hackbench's pattern. In each group 20 processes send 100-byte messages to each of 20 others,
-//! over a stream socket pair per receiver; without end, so that the rate is the machine's.
+//! The load `messaging`: the pattern of hackbench.
+//!
+//! In each group 20 processes send 100-byte messages to each of 20 others, over a stream socket pair per
+//! receiver; without end, so that the rate is the machine's.
 
 use super::{Crew, LoadError};
 use model::Load;

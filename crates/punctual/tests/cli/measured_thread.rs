@@ -21,7 +21,7 @@ fn a_normal_thread_has_what_was_asked() {
 
 #[test]
 fn root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing() {
-    if !is_root("root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing") {
+    if !is_root() {
         return;
     }
     let _machine = machine();
@@ -40,11 +40,7 @@ fn root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing()
 
 #[test]
 fn between_barrier_and_end_a_measured_thread_calls_clock_nanosleep_and_nothing_else() {
-    if !is_installed(
-        "strace",
-        "strace",
-        "between_barrier_and_end_a_measured_thread_calls_clock_nanosleep_and_nothing_else",
-    ) {
+    if !is_installed("strace", "strace") {
         return;
     }
     let _machine = machine();

@@ -141,21 +141,21 @@ pub(crate) fn a_cpu() -> u32 {
 }
 
 /// Whether this test may do what needs root; otherwise it says that it is skipped.
-pub(crate) fn is_root(test: &str) -> bool {
+pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("own status");
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1));
     let is_root = uid == Some("0");
     if !is_root {
-        eprintln!("skipped: {test}: needs root");
+        eprintln!("skipped: needs root");
     }
     is_root
 }
 
 /// Whether `program` is installed; otherwise the test says that it is skipped.
-pub(crate) fn is_installed(program: &str, package: &str, test: &str) -> bool {
+pub(crate) fn is_installed(program: &str, package: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: {test}: needs {program} (apt-get install {package})");
+        eprintln!("skipped: needs {program} (apt-get install {package})");
     }
     found
 }

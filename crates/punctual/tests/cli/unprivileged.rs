@@ -16,8 +16,7 @@ fn as_nobody(scratch: &Scratch, arguments: &str) -> Said {
 
 #[test]
 fn root_nobody_measures_normal_threads_and_is_told_what_the_rest_needs() {
-    let test = "root_nobody_measures_normal_threads_and_is_told_what_the_rest_needs";
-    if !is_root(test) || !is_installed("setpriv", "util-linux", test) {
+    if !is_root() || !is_installed("setpriv", "util-linux") {
         return;
     }
     let _machine = machine();

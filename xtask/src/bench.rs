@@ -1,0 +1,128 @@
+//! `cargo xtask bench`: this program beside the installed cyclictest, in interleaved pairs, as ratios.
+//!
+//! Noise that both suffer cancels in a pair; which of the two goes first alternates. Nothing is asserted: a ratio comes
+//! with its interval, and the promise it belongs to.
+
+mod cyclictest;
+mod first_sample;
+mod process;
+mod punctual;
+
+use analysis::median_interval;
+use rt::sys;
+use std::path::Path;
+
+/// What one run of either program cost, and what it measured.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// Mean latency, ns.
+    mean_ns: f64,
+    /// Smallest latency, ns.
+    min_ns: f64,
+    /// CPU time of all its processes for each wake-up, us.
+    cpu_us_per_wakeup: f64,
+    /// Largest resident set of one process, KiB.
+    max_rss_kib: f64,
+}
+
+/// What both programs are asked: one FIFO 80 thread, 1 ms, memory locked, on one CPU.
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    cpu: u32,
+    cycles: u64,
+}
+
+/// Confidence of all intervals, as everywhere in punctual.
+const CONFIDENCE: f64 = 0.95;
+const HELP: &str = "\
+cargo xtask bench [--pairs N] [--cycles N]   against cyclictest: 16 pairs of 4000 cycles unless told otherwise";
+
+/// Runs the pairs and prints the table.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let (mut pairs, mut cycles) = (16, 4000);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let target = match *argument {
+            "--pairs" => &mut pairs,
+            "--cycles" => &mut cycles,
+            _ => return Err(format!("`{argument}` is unknown\n{HELP}")),
+        };
+        let number = arguments.next().and_then(|text| text.parse().ok()).filter(|n| *n > 0);
+        *target = number.ok_or_else(|| format!("{argument} needs a number above 0\n{HELP}"))?;
+    }
+    let program = process::program(root)?;
+    let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
+    let task = Task { cpu: cpus.iter().last().ok_or("no CPU may be used")?, cycles };
+    println!("{pairs} pairs of {cycles} cycles, 1 ms, FIFO 80, CPU {}, memory locked", task.cpu);
+    println!("punctual: {}\ncyclictest: {}\n", program.display(), cyclictest::version()?);
+
+    let mut both = Vec::new();
+    for pair in 0..pairs {
+        let (ours, theirs) = if pair % 2 == 0 {
+            let ours = punctual::run(&program, task)?;
+            (ours, cyclictest::run(task)?)
+        } else {
+            let theirs = cyclictest::run(task)?;
+            (punctual::run(&program, task)?, theirs)
+        };
+        println!(
+            "pair {:>2}  mean {:6.0} / {:6.0} ns  min {:6.0} / {:6.0} ns  CPU {:5.2} / {:5.2} us",
+            pair + 1,
+            ours.mean_ns,
+            theirs.mean_ns,
+            ours.min_ns,
+            theirs.min_ns,
+            ours.cpu_us_per_wakeup,
+            theirs.cpu_us_per_wakeup
+        );
+        both.push((ours, theirs));
+    }
+
+    println!("\n{:<22}{:>12}{:>12}{:>8}  {:<16}promise", "median", "punctual", "cyclictest", "ratio", "[95 %]");
+    let rss_limit =
+        4.0 + task.cycles as f64 * 16.0 / 1024.0 / median(both.iter().map(|(_, theirs)| theirs.max_rss_kib));
+    for (name, of, limit) in [
+        ("mean latency, ns", (|run| run.mean_ns) as fn(&Run) -> f64, 1.0),
+        ("min latency, ns", |run| run.min_ns, 1.0),
+        ("CPU a wake-up, us", |run| run.cpu_us_per_wakeup, 1.0),
+        ("peak RSS, KiB", |run| run.max_rss_kib, rss_limit),
+    ] {
+        row(name, &both, of, limit);
+    }
+    first_sample::report(&program, task)
+}
+
+/// One line of the table. A promise is kept when the interval does not lie wholly above its limit.
+fn row(name: &str, both: &[(Run, Run)], of: fn(&Run) -> f64, limit: f64) {
+    let ratios: Vec<f64> = both.iter().map(|(ours, theirs)| of(ours) / of(theirs)).collect();
+    let (ours, theirs) = (median(both.iter().map(|run| of(&run.0))), median(both.iter().map(|run| of(&run.1))));
+    let (interval, kept) = match median_interval(&ratios, CONFIDENCE) {
+        Some((lower, _, upper)) => (format!("[{lower:.3}-{upper:.3}]"), lower <= limit),
+        None => ("(6 pairs at least)".to_owned(), median(ratios.iter().copied()) <= limit),
+    };
+    let ratio = median(ratios.into_iter());
+    let kept = if kept { "kept" } else { "NOT KEPT" };
+    println!("{name:<22}{ours:>12.2}{theirs:>12.2}{ratio:>8.3}  {interval:<16}<= {limit:.2} {kept}");
+}
+
+/// The middle value; of an even number the mean of the middle two. Not a number for none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let upper = values.get(values.len() / 2).copied().unwrap_or(f64::NAN);
+    let lower = values.get((values.len().max(1) - 1) / 2).copied().unwrap_or(f64::NAN);
+    f64::midpoint(lower, upper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        for (values, middle) in [(&[3.0][..], 3.0), (&[4.0, 1.0], 2.5), (&[9.0, 1.0, 2.0], 2.0)] {
+            assert!((median(values.iter().copied()) - middle).abs() < 1e-12);
+        }
+        assert!(median([].into_iter()).is_nan());
+    }
+}

@@ -1,0 +1,52 @@
+//! Running a program and accounting for it as the kernel does.
+
+use model::MonoTime;
+use rt::sys::{self, usage::Reaped};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A finished process.
+pub(super) struct Finished {
+    /// When it was about to be started, `CLOCK_MONOTONIC`.
+    pub(super) started: MonoTime,
+    pub(super) stdout: String,
+    /// What it and the children it waited for used.
+    pub(super) reaped: Reaped,
+}
+
+/// The program as `cargo build --release` leaves it.
+pub(super) fn program(root: &Path) -> Result<PathBuf, String> {
+    let targets = std::fs::read_dir(root.join("target")).map_err(|err| err.to_string())?.flatten();
+    let path = targets.map(|target| target.path().join("release/punctual")).find(|path| path.is_file());
+    path.ok_or_else(|| "there is no release build; run `make build` first".to_owned())
+}
+
+/// Runs `command` with `input` on its stdin, to its end.
+pub(super) fn finish(command: &mut Command, input: &[u8]) -> Result<Finished, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let failed = |err: std::io::Error| format!("{name}: {err}");
+    let started = sys::clock::monotonic();
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = spawned.map_err(failed)?;
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    if let Some(stdin) = &mut stdin {
+        stdin.write_all(input).map_err(failed)?;
+    }
+    drop(stdin);
+    let mut text = String::new();
+    stdout.map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut text)).map_err(failed)?;
+    let reaped = sys::usage::wait(child.id()).map_err(failed)?;
+    if reaped.status != 0 {
+        return Err(format!(
+            "{name} ended with wait status {:#x}; run as root, with nothing else measuring",
+            reaped.status
+        ));
+    }
+    Ok(Finished { started, stdout: text, reaped })
+}
+
+/// CPU time of a finished process for each of `wakeups`, us.
+pub(super) fn cpu_us_per_wakeup(reaped: &Reaped, wakeups: u64) -> f64 {
+    (reaped.usage.user_us + reaped.usage.system_us) as f64 / wakeups as f64
+}
