@@ -29,17 +29,19 @@ struct Run {
 #[derive(Debug, Clone, Copy)]
 struct Task {
     cpu: u32,
+    /// Where the main threads go; `None` when there is only one CPU.
+    other_cpu: Option<u32>,
     cycles: u64,
 }
 
 /// Confidence of all intervals, as everywhere in punctual.
 const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
-cargo xtask bench [--pairs N] [--cycles N]   against cyclictest: 16 pairs of 4000 cycles unless told otherwise";
+cargo xtask bench [--pairs N] [--cycles N]   against cyclictest: 10 pairs of 10000 cycles unless told otherwise";
 
 /// Runs the pairs and prints the table.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    let (mut pairs, mut cycles) = (16, 4000);
+    let (mut pairs, mut cycles) = (10, 10_000);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let target = match *argument {
@@ -52,7 +54,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     let program = process::program(root)?;
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
-    let task = Task { cpu: cpus.iter().last().ok_or("no CPU may be used")?, cycles };
+    let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
+    let task = Task { cpu, other_cpu: cpus.iter().find(|other| *other != cpu), cycles };
     println!("{pairs} pairs of {cycles} cycles, 1 ms, FIFO 80, CPU {}, memory locked", task.cpu);
     println!("punctual: {}\ncyclictest: {}\n", program.display(), cyclictest::version()?);
 

@@ -1,4 +1,4 @@
-//! The question in one sentence: how late can this machine be?
+//! The question in one sentence: how late this machine can be.
 
 use analysis::wording::duration;
 use analysis::{CellSummary, Max, RunSummary};

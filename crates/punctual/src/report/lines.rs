@@ -37,7 +37,9 @@ impl Lines {
 
     /// Facts beside each other, on as many lines as it takes.
     pub(super) fn facts(&self, out: &mut dyn io::Write, facts: &[String]) -> io::Result<()> {
-        self.wrapped("", &facts.join(self.separator), self.separator).iter().try_for_each(|line| writeln!(out, "{line}"))
+        self.wrapped("", &facts.join(self.separator), self.separator)
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}"))
     }
 
     /// The verdict, its word coloured.
@@ -58,22 +60,36 @@ impl Lines {
     /// `text` in lines, broken only at `separator`.
     fn wrapped(&self, indent: &str, text: &str, separator: &str) -> Vec<String> {
         let mut lines = Vec::new();
-        let mut line = String::new();
-        for part in text.split(separator) {
-            let is_first_part = line.is_empty();
-            let length = line.chars().count() + part.chars().count() + separator.chars().count();
-            if !is_first_part && length > self.width {
-                lines.push(std::mem::take(&mut line));
-                line.push_str(indent);
-                line.push_str("  ");
-            } else {
-                line.push_str(if is_first_part { indent } else { separator });
+        let mut line = indent.to_owned();
+        let mut is_first = true;
+        for part in whole_numbers(text, separator) {
+            let length = line.chars().count() + separator.chars().count() + part.chars().count();
+            if !is_first && length > self.width {
+                lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
+            } else if !is_first {
+                line.push_str(separator);
             }
-            line.push_str(part);
+            line.push_str(&part);
+            is_first = false;
         }
         lines.push(line);
         lines
     }
+}
+
+/// The parts between separators; a number stays with what follows it, which may be its unit.
+fn whole_numbers(text: &str, separator: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in text.split(separator) {
+        match parts.last_mut().filter(|last| separator == " " && last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => {
+                number.push_str(separator);
+                number.push_str(part);
+            }
+            None => parts.push(part.to_owned()),
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -83,11 +99,13 @@ mod tests {
     #[test]
     fn lines_break_between_words_and_never_beyond_the_width() {
         let lines = Lines::new(Style { width: 60, colour: false, unicode: false });
-        let word = "1234567890";
+        let word = "ten-letter";
         let text = [word; 11].join(" ");
         let wrapped = lines.wrapped("  ", &text, " ");
         assert_eq!(wrapped.iter().map(String::len).collect::<Vec<_>>(), [56, 58, 14]);
         assert_eq!(wrapped.join(" ").split_whitespace().count(), 11);
         assert_eq!(lines.wrapped("", &"x".repeat(99), " "), ["x".repeat(99)], "a long word stays whole");
+        let unit = lines.wrapped("", &format!("{} 64 000 ms after", "x".repeat(55)), " ");
+        assert_eq!(unit, ["x".repeat(55), "  64 000 ms after".to_owned()]);
     }
 }

@@ -58,21 +58,20 @@ fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     remarks
 }
 
-/// The most important ones, in the order they came.
+/// The most important ones: those of the run, then those of cells, each by importance.
 fn most_important<'a, 'b>(remarks: &'b [Remark<'a>]) -> Vec<&'b Remark<'a>> {
     let mut seen = HashMap::new();
-    let mut order: Vec<(u8, usize)> = Vec::new();
-    for (index, remark) in remarks.iter().enumerate() {
+    let mut order: Vec<(bool, u8, &Remark<'a>)> = Vec::new();
+    for remark in remarks {
         let of_kind = seen.entry(discriminant(remark.finding)).or_insert(0);
         *of_kind += 1;
-        let repeated = if *of_kind > OF_ONE_KIND { u8::MAX / 2 } else { 0 };
-        order.push((repeated + remark.finding.importance(), index));
+        order.push((*of_kind > OF_ONE_KIND, remark.finding.importance(), remark));
     }
-    order.sort_unstable();
+    // Stable: equally important ones stay in the order of the cells.
+    order.sort_by_key(|(is_repeated, importance, _)| (*is_repeated, *importance));
     order.truncate(SHOWN);
-    let mut shown: Vec<usize> = order.into_iter().map(|(_, index)| index).collect();
-    shown.sort_unstable();
-    shown.into_iter().filter_map(|index| remarks.get(index)).collect()
+    order.sort_by_key(|(_, importance, remark)| (!remark.cells.is_empty(), *importance));
+    order.into_iter().map(|(_, _, remark)| remark).collect()
 }
 
 fn sentence(remark: &Remark<'_>, summary: &RunSummary) -> String {
@@ -102,4 +101,43 @@ fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
         0 => names,
         more => format!("{names} and {more} more"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::summarise;
+    use analysis::testing::RunBuilder;
+
+    #[test]
+    fn sets_of_cells_have_short_names() {
+        let mut run = RunBuilder::new();
+        for load in ["none", "messaging", "messaging:groups=1"] {
+            run.cell(load, "other").cell(load, "fifo:80");
+        }
+        let all = summarise(&run.header, &[]).cells;
+        let named = |indices: &[usize]| cells(&indices.iter().map(|i| &all[*i]).collect::<Vec<_>>(), &all);
+        for (indices, name) in [
+            (&[][..], None),
+            (&[0], Some("none/other")),
+            (&[0, 1, 2, 3, 4, 5], Some("all cells")),
+            (&[0, 2, 4], Some("other")),
+            (&[2, 3], Some("messaging")),
+            (&[0, 3], Some("none/other, messaging/fifo:80")),
+            (&[0, 1, 2, 3], Some("none/other, none/fifo:80, messaging/other and 1 more")),
+        ] {
+            assert_eq!(named(indices).as_deref(), name, "{indices:?}");
+        }
+    }
+
+    #[test]
+    fn many_remarks_of_one_kind_leave_room_for_others() {
+        let losses: Vec<_> = (1..20).map(|lost| Finding::Lost { lost }).collect();
+        let floor = Finding::DmaLatencyLeft;
+        let remarks: Vec<_> =
+            losses.iter().chain([&floor]).map(|finding| Remark { finding, cells: Vec::new() }).collect();
+        let shown: Vec<_> = most_important(&remarks).into_iter().map(|remark| remark.finding).collect();
+        assert_eq!(shown.len(), SHOWN);
+        assert_eq!((shown[0], shown[1], shown[7]), (&losses[0], &losses[1], &floor));
+    }
 }

@@ -66,10 +66,8 @@ fn axes(cells: &[CellSummary]) -> Vec<Column> {
     let kernel = text("kernel", |cell| cell.cell.kernel.to_string());
     let period = text("period", |cell| duration(cell.cell.period.ns() as f64));
     let method = text("method", |cell| cell.cell.method.to_string());
-    let mut columns = vec![
-        text("load", |cell| cell.cell.load.to_string()),
-        text("policy", |cell| cell.cell.policy.to_string()),
-    ];
+    let mut columns =
+        vec![text("load", |cell| cell.cell.load.to_string()), text("policy", |cell| cell.cell.policy.to_string())];
     columns.extend([period, method].into_iter().filter(|axis| varies(axis.show)));
     if varies(kernel.show) {
         columns.insert(0, kernel);

@@ -1,0 +1,225 @@
+//! Doubts and causes as values that travel with the numbers.
+
+mod cell;
+mod machine;
+mod run;
+mod wording;
+
+use crate::Level;
+use crate::pool::Pool;
+use crate::summary::CellSummary;
+use model::{Entry, Header, Preemption};
+use serde::Serialize;
+
+pub(crate) use run::progress as run_progress;
+
+/// Something a reader has to know before believing a number, with the numbers that say so.
+///
+/// `Display` is one plain sentence of at most about 160 characters: what, how much, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Finding {
+    /// This program called its allocator inside the measured section: a defect.
+    Allocations {
+        /// Calls.
+        allocations: u64,
+    },
+    /// Samples had no room and are in no number.
+    Lost {
+        /// Samples.
+        lost: u64,
+    },
+    /// The machine was not the same during the whole run.
+    HostChanged {
+        /// Which fact.
+        fact: &'static str,
+        /// What it was.
+        before: Option<String>,
+        /// What it became.
+        after: Option<String>,
+    },
+    /// Measurements were ended early by a signal.
+    Interrupted {
+        /// How many.
+        measurements: u64,
+    },
+    /// Fewer measurements were done than the plan asks for.
+    NotAllCellsDone {
+        /// Measurements done.
+        done: u64,
+        /// Measurements asked for.
+        planned: u64,
+    },
+    /// Combinations of the plan that could not be measured, for one reason.
+    Skipped {
+        /// Their names.
+        cells: Vec<String>,
+        /// Why, and what would allow it.
+        reason: String,
+    },
+    /// Threads were still waiting when their block ended.
+    Starved {
+        /// Waits that were open.
+        waits: u64,
+        /// The longest was already late by this much, ns.
+        at_least_ns: u64,
+        /// Wake-ups that were recorded all the same.
+        samples: u64,
+    },
+    /// Due times were past before the thread could sleep again.
+    Missed {
+        /// Due times missed.
+        missed: u64,
+        /// Wake-ups later than a period, at the histogram's resolution.
+        stalls: u64,
+        /// The longest, ns.
+        longest_ns: i64,
+        /// Whether the longest had not ended.
+        at_least: bool,
+        /// p99 with the missed due times filled in, ns; `None` when refused or only a lower bound.
+        p99_by_due_time_ns: Option<i64>,
+    },
+    /// Misses of the deadline were not spread evenly.
+    MissStorms {
+        /// Episodes.
+        episodes: u64,
+        /// Upper limit of their rate at 95 %, from the differences within the run.
+        upper_per_hour: f64,
+    },
+    /// The largest latency is the time for which real-time threads are stopped or may run.
+    MaxIsThrottleQuantum {
+        /// The largest latency, ns.
+        max_ns: i64,
+        /// The throttle's time, us.
+        quantum_us: u64,
+    },
+    /// The kernel stops real-time threads that use up their share.
+    RtThrottling {
+        /// What they may use of each period, us.
+        runtime_us: u64,
+        /// The period, us.
+        period_us: u64,
+    },
+    /// Part of each wake-up is the timer slack of normal threads.
+    TimerSlack {
+        /// The slack, ns.
+        slack_ns: u64,
+    },
+    /// Measured inside a virtual machine.
+    VirtualMachine {
+        /// The hypervisor.
+        hypervisor: String,
+    },
+    /// Measured inside a container.
+    Container {
+        /// Its kind.
+        container: String,
+    },
+    /// A measured thread had page faults.
+    PageFaults {
+        /// Without I/O.
+        minor: u64,
+        /// With I/O.
+        major: u64,
+    },
+    /// The hypervisor took time while measuring: a coincidence, never a proven cause.
+    Steal {
+        /// CPU time taken, ms.
+        steal_ms: u64,
+        /// Share of the CPU time there was, 0 to 1; `None` when the number of CPUs is not known.
+        share: Option<f64>,
+    },
+    /// Wake-ups before their due time.
+    Early {
+        /// How many.
+        early: u64,
+        /// The earliest, ns before its due time.
+        earliest_ns: u64,
+    },
+    /// A quantile is not shown.
+    FewSamples {
+        /// Which.
+        level: Level,
+        /// Independent samples the recorded ones are worth.
+        n_eff: u64,
+        /// Time to measure beyond what was measured, ns; `None` when nothing was.
+        more_ns: Option<u64>,
+    },
+    /// Quantiles have no interval.
+    FewSlices {
+        /// Stretches of time recorded.
+        slices: u64,
+        /// How many it takes.
+        need: u64,
+    },
+    /// The samples resemble their neighbours so much that they are worth far fewer independent ones.
+    Dependent {
+        /// Wake-ups recorded.
+        samples: u64,
+        /// Independent samples they are worth at p99.
+        n_eff: u64,
+    },
+    /// The kernel is not `PREEMPT_RT`.
+    NotRealtimeKernel {
+        /// What it is instead.
+        preemption: Preemption,
+    },
+    /// CPUs start slowly after idling.
+    Governor {
+        /// Governors in use.
+        governors: Vec<String>,
+    },
+    /// The clock is slow to read.
+    ClockSource {
+        /// Its name.
+        clock_source: String,
+    },
+    /// Memory was not locked.
+    MemoryUnlocked,
+    /// CPUs were free to sleep deeply.
+    DmaLatencyLeft,
+    /// What is too rare to have been seen.
+    VisibilityFloor {
+        /// Measured time of the least measured cell, ns.
+        measured_ns: u64,
+        /// Causes rarer than once in this time can be missed, ns.
+        floor_ns: u64,
+    },
+}
+
+impl Finding {
+    /// How much it matters, most important first: 0 spoils the numbers, 9 is context.
+    #[must_use]
+    pub fn importance(&self) -> u8 {
+        match self {
+            Finding::Allocations { .. } | Finding::Lost { .. } => 0,
+            Finding::HostChanged { .. }
+            | Finding::Interrupted { .. }
+            | Finding::NotAllCellsDone { .. }
+            | Finding::Skipped { .. } => 1,
+            Finding::Starved { .. } | Finding::Missed { .. } => 2,
+            Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
+            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } => 4,
+            Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,
+            Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
+            Finding::RtThrottling { .. } | Finding::NotRealtimeKernel { .. } | Finding::Governor { .. } => 7,
+            Finding::ClockSource { .. } | Finding::MemoryUnlocked | Finding::DmaLatencyLeft => 8,
+            Finding::Container { .. } | Finding::Dependent { .. } | Finding::VisibilityFloor { .. } => 9,
+        }
+    }
+}
+
+/// What is true of the run as a whole, most important first.
+pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Finding> {
+    let mut findings = run::findings(header, entries, cells);
+    findings.extend(machine::findings(header, entries));
+    findings.sort_by_key(Finding::importance);
+    findings
+}
+
+/// What is true of one cell, most important first.
+pub(crate) fn of_cell(header: &Header, pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+    let mut findings = cell::findings(header, pool, summary);
+    findings.sort_by_key(Finding::importance);
+    findings
+}

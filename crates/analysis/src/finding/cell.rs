@@ -1,0 +1,131 @@
+//! What the records of one cell say about its numbers.
+
+use super::{Finding, machine};
+use crate::Level;
+use crate::pool::Pool;
+use crate::summary::CellSummary;
+use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
+use model::{Header, Span, Usage};
+
+/// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
+const SLACK_NS: u64 = 1_000;
+
+/// Samples worth fewer independent ones than this share are remarked on.
+const DEPENDENT: u64 = 10;
+
+/// How near to a throttle's time a maximum must be to be suspected: 1 %.
+const NEAR: f64 = 0.01;
+
+/// Findings about one cell.
+pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let usage = |of: fn(&Usage) -> u64| pool.sum(|thread| thread.usage.as_ref().map_or(0, of));
+    let allocations = usage(|usage| usage.allocations);
+    if allocations > 0 {
+        findings.push(Finding::Allocations { allocations });
+    }
+    if summary.lost > 0 {
+        findings.push(Finding::Lost { lost: summary.lost });
+    }
+    findings.extend(stalls(pool, summary));
+    findings.extend(throttled(header, summary));
+    let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
+    if minor + major > 0 {
+        findings.push(Finding::PageFaults { minor, major });
+    }
+    if let (1.., Some(min_ns @ ..0)) = (summary.early, summary.min_ns) {
+        findings.push(Finding::Early { early: summary.early, earliest_ns: min_ns.unsigned_abs() });
+    }
+    findings.extend(settings(pool));
+    findings.extend(steal(header, pool));
+    findings.extend(uncertainty(pool, summary));
+    findings
+}
+
+/// Waits that took longer than a period, or did not end at all.
+fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let samples = summary.samples;
+    findings.extend(summary.censored.map(|open| Finding::Starved {
+        waits: open.waits,
+        at_least_ns: open.at_least_ns,
+        samples,
+    }));
+    if let (1.., Some(max)) = (summary.missed, summary.max) {
+        let over = pool.sum(|thread| thread.histogram.count_above(pool.cell.period.ns()));
+        let open = summary.censored.map_or(0, |open| open.waits);
+        // A stall just longer than the period may share a bucket with shorter waits: at least one there was.
+        let stalls = (over + open).clamp(1, summary.missed.max(1));
+        findings.push(Finding::Missed {
+            missed: summary.missed,
+            stalls,
+            longest_ns: max.latency_ns,
+            at_least: max.at_least,
+            p99_by_due_time_ns: summary.due_times.quantiles.p99.value_ns().filter(|_| !summary.due_times.at_least),
+        });
+    }
+    let storms = summary.misses.filter(|rate| rate.storms);
+    findings.extend(
+        storms.map(|rate| Finding::MissStorms { episodes: rate.episodes, upper_per_hour: rate.upper_per_hour }),
+    );
+    findings
+}
+
+/// A maximum that is the throttle's time rather than a latency.
+fn throttled(header: &Header, summary: &CellSummary) -> Option<Finding> {
+    let (runtime_us, period_us) = machine::throttle(&header.host)?;
+    let max_ns = summary.max?.latency_ns;
+    let near = |us: &u64| *us > 0 && (max_ns as f64 / (*us as f64 * 1e3) - 1.0).abs() <= NEAR;
+    let quantum_us = [runtime_us, period_us - runtime_us].into_iter().find(near)?;
+    Some(Finding::MaxIsThrottleQuantum { max_ns, quantum_us })
+}
+
+/// Settings of the measured threads that cost time.
+fn settings(pool: &Pool<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let achieved = || pool.threads().map(|(_, thread)| &thread.achieved);
+    let slack = achieved().filter(|achieved| !achieved.policy.is_realtime()).map(|achieved| achieved.timer_slack_ns);
+    findings.extend(slack.max().filter(|ns| *ns >= SLACK_NS).map(|slack_ns| Finding::TimerSlack { slack_ns }));
+    if achieved().any(|achieved| achieved.memory_locked_bytes == 0) {
+        findings.push(Finding::MemoryUnlocked);
+    }
+    if achieved().any(|achieved| achieved.cpu_dma_latency_us.is_none()) {
+        findings.push(Finding::DmaLatencyLeft);
+    }
+    findings
+}
+
+/// Time that the hypervisor took within the measured windows.
+fn steal(header: &Header, pool: &Pool<'_>) -> Option<Finding> {
+    let seconds = || pool.entries.iter().flat_map(|entry| &entry.record.machine).filter(|second| second.at > Span(0));
+    let steal_ms: u64 = seconds().filter_map(|second| second.steal_ms).sum();
+    let elapsed: f64 = seconds().map(|second| second.elapsed.as_secs_f64()).sum();
+    let cpus = header.host.cpus_online.as_ref().map(model::CpuSet::len).filter(|cpus| *cpus > 0);
+    let share = cpus.map(|cpus| steal_ms as f64 / 1e3 / elapsed / cpus as f64);
+    (steal_ms > 0).then_some(Finding::Steal { steal_ms, share })
+}
+
+/// Quantiles that are refused, or that have no interval, or rest on few independent samples.
+fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+    let few = |level: Level| match summary.quantiles.at(level) {
+        Quantile::Refused(Refusal::FewExceedances { n_eff, times_as_long, .. }) => {
+            let more = summary.measured.as_secs_f64() * (times_as_long - 1.0) * 1e9;
+            let more_ns = (more > 0.0).then(|| crate::special::whole(more));
+            Some(Finding::FewSamples { level, n_eff: *n_eff, more_ns })
+        }
+        _ => None,
+    };
+    // The lowest that is refused says it for those above.
+    let mut findings: Vec<_> = Level::ALL.into_iter().find_map(few).into_iter().collect();
+    let slices = pool.slices().len();
+    if slices < MIN_SLICES && summary.samples > 0 {
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        findings.push(Finding::FewSlices { slices: count(slices), need: count(MIN_SLICES) });
+    }
+    let dependent = summary.n_eff.filter(|n_eff| n_eff.saturating_mul(DEPENDENT) < summary.samples);
+    findings.extend(dependent.map(|n_eff| Finding::Dependent { samples: summary.samples, n_eff }));
+    findings
+}
+
+#[cfg(test)]
+mod tests;

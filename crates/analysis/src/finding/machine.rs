@@ -1,0 +1,146 @@
+//! What about the machine makes it late, or makes the numbers about something else.
+
+use super::Finding;
+use model::{Entry, Header, Host, Kernel, Preemption};
+
+/// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
+const FAST_CLOCKS: [&str; 6] =
+    ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource", "timebase"];
+
+/// Findings from the machine at the start, and from how it changed until the end.
+pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
+    let host = &header.host;
+    let realtime_cells = header.cells.iter().any(|cell| cell.policy.is_realtime());
+    let mut findings = changes(header, entries);
+    findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::VirtualMachine { hypervisor }));
+    findings.extend(host.container.clone().map(|container| Finding::Container { container }));
+    if realtime_cells {
+        let preemption = host.preemption.filter(|model| *model != Preemption::Realtime);
+        findings.extend(preemption.map(|preemption| Finding::NotRealtimeKernel { preemption }));
+        findings.extend(throttle(host).map(|(runtime_us, period_us)| Finding::RtThrottling { runtime_us, period_us }));
+    }
+    if host.governors.iter().any(|governor| governor != "performance") {
+        findings.push(Finding::Governor { governors: host.governors.clone() });
+    }
+    let slow_clock = host.clock_source.clone().filter(|clock| !FAST_CLOCKS.contains(&clock.as_str()));
+    findings.extend(slow_clock.map(|clock_source| Finding::ClockSource { clock_source }));
+    findings
+}
+
+/// What real-time threads may use of each period, and the period, us. `None` when nothing stops them or it is unknown.
+pub(super) fn throttle(host: &Host) -> Option<(u64, u64)> {
+    let runtime_us = u64::try_from(host.rt_runtime_us?).ok()?;
+    let period_us = host.rt_period_us?;
+    (runtime_us < period_us).then_some((runtime_us, period_us))
+}
+
+/// Facts that should hold from the start of the run to its end but did not; each change once.
+///
+/// A cell on another kernel is compared only with itself.
+fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
+    let mut changes = Vec::new();
+    for entry in entries {
+        let record = &entry.record;
+        let here = matches!(record.cell.kernel, Kernel::Running);
+        let pairs = [(here, &header.host, &record.host_before), (true, &record.host_before, &record.host_after)];
+        for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
+            for ((fact, before), (_, after)) in facts(earlier).into_iter().zip(facts(later)) {
+                let change = Finding::HostChanged { fact, before: before.clone(), after: after.clone() };
+                if before != after && !changes.contains(&change) {
+                    changes.push(change);
+                }
+            }
+        }
+    }
+    changes
+}
+
+/// The facts that latency depends on, by name, as text.
+fn facts(host: &Host) -> [(&'static str, Option<String>); 10] {
+    let cpus = |cpus: &Option<model::CpuSet>| cpus.as_ref().map(ToString::to_string);
+    [
+        ("boot", host.boot_id.clone()),
+        ("kernel", host.kernel_release.clone()),
+        ("kernel version", host.kernel_version.clone()),
+        ("command line", host.command_line.clone()),
+        ("preemption model", host.preemption.map(|model| model.name().to_owned())),
+        ("CPUs on line", cpus(&host.cpus_online)),
+        ("clock source", host.clock_source.clone()),
+        ("frequency governor", Some(host.governors.join(" "))),
+        ("sched_rt_runtime_us", host.rt_runtime_us.map(|us| us.to_string())),
+        ("sched_rt_period_us", host.rt_period_us.map(|us| us.to_string())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, host};
+
+    fn found(host: Host, policy: &str) -> Vec<Finding> {
+        let mut run = RunBuilder::new();
+        run.header.host = host.clone();
+        run.cell("none", policy);
+        run.measure(0, 0, |_, _| 5_000);
+        run.entries[0].record.host_before = host.clone();
+        run.entries[0].record.host_after = host;
+        findings(&run.header, &run.entries)
+    }
+
+    #[test]
+    fn a_good_machine_has_no_findings() {
+        assert_eq!(found(host(), "fifo:80"), []);
+        assert_eq!(found(Host::default(), "fifo:80"), [], "what is unknown is not held against it");
+    }
+
+    #[test]
+    fn each_fact_has_its_finding() {
+        let (vm, docker) = (Some("KVM".to_owned()), Some("docker".to_owned()));
+        for (host, finding) in [
+            (Host { hypervisor: vm, ..host() }, Finding::VirtualMachine { hypervisor: "KVM".into() }),
+            (Host { container: docker, ..host() }, Finding::Container { container: "docker".into() }),
+            (
+                Host { clock_source: Some("hpet".into()), ..host() },
+                Finding::ClockSource { clock_source: "hpet".into() },
+            ),
+            (
+                Host { governors: vec!["performance".into(), "powersave".into()], ..host() },
+                Finding::Governor { governors: vec!["performance".into(), "powersave".into()] },
+            ),
+        ] {
+            for policy in ["other", "fifo:80"] {
+                assert_eq!(found(host.clone(), policy), std::slice::from_ref(&finding));
+            }
+        }
+    }
+
+    #[test]
+    fn what_concerns_real_time_threads_needs_one() {
+        let throttled = Host { rt_runtime_us: Some(950_000), preemption: Some(Preemption::Full), ..host() };
+        assert_eq!(found(throttled.clone(), "other"), []);
+        let findings = found(throttled, "fifo:80");
+        let throttling = Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 };
+        assert_eq!(findings, [Finding::NotRealtimeKernel { preemption: Preemption::Full }, throttling]);
+        for runtime in [None, Some(-1), Some(1_000_000)] {
+            assert_eq!(found(Host { rt_runtime_us: runtime, ..host() }, "fifo:80"), [], "{runtime:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_found_once() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other");
+        run.measure(0, 0, |_, _| 5_000);
+        run.measure(1, 0, |_, _| 5_000);
+        let powersave = Host { governors: vec!["powersave".into()], ..host() };
+        run.entries[0].record.host_after = powersave.clone();
+        run.entries[1].record.host_before = powersave.clone();
+        run.entries[1].record.host_after = powersave;
+        let change = Finding::HostChanged {
+            fact: "frequency governor",
+            before: Some("performance".into()),
+            after: Some("powersave".into()),
+        };
+        assert_eq!(findings(&run.header, &run.entries), [change]);
+    }
+}

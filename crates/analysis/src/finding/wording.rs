@@ -1,0 +1,137 @@
+//! Findings in plain words: what, how much, and what to do.
+
+use super::Finding;
+use crate::wording::{count, duration, number, things};
+use std::fmt;
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = |us: u64| duration(us as f64 * 1e3);
+        match self {
+            Finding::Allocations { allocations } => {
+                let calls = things(*allocations, "memory allocation");
+                write!(f, "{calls} inside the measured section: a defect of this program, please report it")
+            }
+            Finding::Lost { lost } => {
+                write!(f, "{} had no room and are in no number here", things(*lost, "sample"))
+            }
+            Finding::HostChanged { fact, before, after } => {
+                let or_unknown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+                let (before, after) = (shortened(&or_unknown(before)), shortened(&or_unknown(after)));
+                write!(f, "{fact} changed during the run: {before} became {after}; blocks before and after differ")
+            }
+            Finding::Interrupted { measurements } => {
+                let measurements = things(*measurements, "measurement");
+                write!(f, "{measurements} ended early by a signal: counted for the time they lasted")
+            }
+            Finding::NotAllCellsDone { done, planned } => {
+                write!(f, "{} of {} are complete: go on with --resume", count(*done), things(*planned, "measurement"))
+            }
+            Finding::Skipped { cells, reason } => write!(f, "not measured: {}: {reason}", some_of(cells)),
+            Finding::Starved { waits, at_least_ns, samples: 0 } => {
+                let late = duration(*at_least_ns as f64);
+                write!(f, "never woke: {} still open at the end, more than {late} late", things(*waits, "wait"))
+            }
+            Finding::Starved { waits, at_least_ns, .. } => {
+                let late = duration(*at_least_ns as f64);
+                let waits = things(*waits, "wait");
+                write!(f, "starved: {waits} still open at the end, more than {late} late; max is a lower bound")
+            }
+            Finding::Missed { missed, stalls, longest_ns, at_least, p99_by_due_time_ns } => {
+                let more_than = if *at_least { "more than " } else { "" };
+                let (missed, stalls) = (things(*missed, "due time"), things(*stalls, "stall"));
+                let longest = duration(*longest_ns as f64);
+                write!(f, "{missed} missed in {stalls}; longest {more_than}{longest}")?;
+                let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
+                p99.map_or(Ok(()), |p99| write!(f, "; p99 is {p99} when they count too"))
+            }
+            Finding::MissStorms { episodes, upper_per_hour } => {
+                let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
+                write!(f, "misses come in storms ({episodes}): their rate is known only to be below {upper}/h")
+            }
+            Finding::MaxIsThrottleQuantum { max_ns, quantum_us } => {
+                let (max, quantum) = (duration(*max_ns as f64), us(*quantum_us));
+                write!(f, "max {max} is within 1 % of the {quantum} of real-time throttling (sched_rt_runtime_us): ")?;
+                f.write_str("probably a real-time thread that used up its share")
+            }
+            Finding::RtThrottling { runtime_us, period_us } => {
+                let (runtime, period, rest) = (us(*runtime_us), us(*period_us), us(period_us - runtime_us));
+                write!(f, "real-time throttling is on: threads that use {runtime} of a {period} period may be ")?;
+                write!(f, "stopped for {rest} (sched_rt_runtime_us)")
+            }
+            Finding::TimerSlack { slack_ns } => {
+                let slack = duration(*slack_ns as f64);
+                write!(f, "up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
+            }
+            Finding::VirtualMachine { hypervisor } => {
+                write!(f, "a virtual machine ({hypervisor}): its host can stop it at any time; ")?;
+                f.write_str("these numbers are no bound for the hardware")
+            }
+            Finding::Container { container } => {
+                write!(f, "in a container ({container}): its limits on CPUs and privileges are part of the result")
+            }
+            Finding::PageFaults { minor, major } => {
+                write!(f, "page faults while measuring: {} minor, {} with I/O", count(*minor), count(*major))
+            }
+            Finding::Steal { steal_ms, share } => {
+                let took = duration(*steal_ms as f64 * 1e6);
+                write!(f, "the hypervisor took {took} of CPU time while this was measured")?;
+                share.map_or(Ok(()), |share| write!(f, " ({} %)", number(share * 100.0)))?;
+                f.write_str("; a coincidence, not a proven cause")
+            }
+            Finding::Early { early, earliest_ns } => {
+                let earliest = duration(*earliest_ns as f64);
+                write!(f, "{} before the due time, by up to {earliest}: clock or timer", things(*early, "wake-up"))
+            }
+            Finding::FewSamples { level, n_eff, more_ns } => {
+                write!(f, "{level} not shown: worth only {} independent samples", count(*n_eff))?;
+                more_ns.map_or(Ok(()), |ns| write!(f, "; about {} more would do", duration(ns as f64)))
+            }
+            Finding::FewSlices { slices, need } => {
+                write!(f, "no intervals: {} of time, they need {need}; measure more blocks", things(*slices, "stretch"))
+            }
+            Finding::Dependent { samples, n_eff } => {
+                let (samples, n_eff) = (count(*samples), count(*n_eff));
+                write!(f, "{samples} wake-ups resemble their neighbours: worth {n_eff} independent ones at p99")
+            }
+            Finding::NotRealtimeKernel { preemption } => {
+                write!(f, "the kernel is {}, not PREEMPT_RT: ", preemption.name())?;
+                f.write_str("some of its work runs to an end before any real-time thread")
+            }
+            Finding::Governor { governors } => {
+                let governors = governors.join(" ");
+                write!(f, "frequency governor {governors}: CPUs may start slowly after idle; performance avoids that")
+            }
+            Finding::ClockSource { clock_source } => {
+                write!(f, "clock source {clock_source} is slow to read, and reading it is part of each latency")
+            }
+            Finding::MemoryUnlocked => f.write_str("memory was not locked: page faults may be part of the latency"),
+            Finding::DmaLatencyLeft => {
+                f.write_str("/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency")
+            }
+            Finding::VisibilityFloor { measured_ns, floor_ns } => {
+                let (measured, floor) = (duration(*measured_ns as f64), duration(*floor_ns as f64));
+                write!(f, "{measured} measured in each cell: causes rarer than once per {floor} can be missed (95 %)")
+            }
+        }
+    }
+}
+
+/// The first names, and how many more.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
+
+/// The beginning of a long fact, such as a command line.
+fn shortened(text: &str) -> String {
+    const LONG: usize = 36;
+    if text.chars().count() <= LONG {
+        return text.to_owned();
+    }
+    text.chars().take(LONG).chain("...".chars()).collect()
+}

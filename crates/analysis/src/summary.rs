@@ -1,0 +1,256 @@
+//! A run in numbers: for each cell the distribution, its uncertainty, its worst moment, and what to doubt.
+
+use crate::due_time::{by_due_time, fill_in};
+use crate::finding::{self, Finding};
+use crate::pool::{Pool, merged};
+use crate::rate::Rate;
+use crate::verdict::Verdict;
+use crate::woodruff::{Quantile, estimate};
+use crate::{Level, name};
+use model::{Cell, Entry, Header, Histogram, Span};
+use serde::Serialize;
+
+/// What a run says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSummary {
+    /// One for each cell, in the order of the plan; also those without any record.
+    pub cells: Vec<CellSummary>,
+    /// What is true of the run as a whole, most important first.
+    pub findings: Vec<Finding>,
+    /// Whether the machine keeps what the plan requires.
+    pub verdict: Verdict,
+}
+
+/// What the blocks of one cell say together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellSummary {
+    /// The cell.
+    pub cell: Cell,
+    /// What this run calls it: load and policy, and every other axis that has more than one value.
+    pub name: String,
+    /// Blocks that measured it.
+    pub blocks: u32,
+    /// Time measured; blocks add up, CPUs do not.
+    pub measured: Span,
+    /// Wake-ups recorded.
+    pub samples: u64,
+    /// Due times missed.
+    pub missed: u64,
+    /// Wake-ups before their due time.
+    pub early: u64,
+    /// Samples for which there was no room.
+    pub lost: u64,
+    /// Waits that had not ended when their block did; `None` when there was none.
+    pub censored: Option<Open>,
+    /// Smallest latency, ns.
+    pub min_ns: Option<i64>,
+    /// Mean latency, ns. For comparison with other tools only: a tail moves it.
+    pub mean_ns: Option<f64>,
+    /// Standard deviation of the latency, ns; `None` below 2 samples. It says little about a heavy tail.
+    pub stddev_ns: Option<f64>,
+    /// The distribution by wake-up.
+    pub quantiles: Quantiles,
+    /// Largest latency and its moment.
+    pub max: Option<Max>,
+    /// Independent samples the recorded ones are worth at p99; `None` when too few slices tell.
+    pub n_eff: Option<u64>,
+    /// The distribution by due time.
+    pub due_times: DueTimes,
+    /// Episodes of wake-ups later than the deadline; `None` without measured time.
+    pub misses: Option<Rate>,
+    /// What the load achieved; `None` without one.
+    pub load: Option<LoadRate>,
+    /// What is true of this cell, most important first.
+    pub findings: Vec<Finding>,
+}
+
+/// Waits that were still open when their block ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Open {
+    /// How many.
+    pub waits: u64,
+    /// The longest was already late by this much, ns.
+    pub at_least_ns: u64,
+}
+
+/// The quantiles of one distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Quantile,
+    /// 99 %.
+    pub p99: Quantile,
+    /// 99.9 %.
+    pub p999: Quantile,
+}
+
+/// Latency by due time: those filled in that were past before the thread could sleep again, see [`crate::by_due_time`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DueTimes {
+    /// Due times in this view.
+    pub n: u64,
+    /// Whether open waits are in it, with the lateness they had: then high quantiles are lower bounds.
+    pub at_least: bool,
+    /// The distribution.
+    pub quantiles: Quantiles,
+}
+
+/// The largest latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Max {
+    /// Its value, ns.
+    pub latency_ns: i64,
+    /// Whether it is an open wait, so the latency is at least this.
+    pub at_least: bool,
+    /// In which block, from 0.
+    pub block: u32,
+    /// On which CPU.
+    pub cpu: u32,
+    /// When it was due: ms since the run began, by the wall clock. `None` when the record does not say.
+    pub run_ms: Option<u64>,
+}
+
+/// What a load achieved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadRate {
+    /// What one operation is.
+    pub operation: String,
+    /// Operations a second.
+    pub per_second: f64,
+}
+
+impl Quantiles {
+    fn of(pooled: &Histogram, slices: &[Histogram]) -> Quantiles {
+        let at = |level| estimate(pooled, slices, level);
+        Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
+    }
+
+    /// The quantile of this level.
+    #[must_use]
+    pub fn at(&self, level: Level) -> &Quantile {
+        match level {
+            Level::P50 => &self.p50,
+            Level::P99 => &self.p99,
+            Level::P999 => &self.p999,
+        }
+    }
+}
+
+/// Computes everything a run says. Pure: the same records give the same summary, on any machine.
+#[must_use]
+pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
+    let names = name::of_cells(&header.cells);
+    let pools = Pool::of_run(header, entries);
+    let mut cells = Vec::new();
+    for (pool, name) in pools.iter().zip(names) {
+        let mut cell = cell_summary(header, pool, name);
+        cell.findings = finding::of_cell(header, pool, &cell);
+        cells.push(cell);
+    }
+    let findings = finding::of_run(header, entries, &cells);
+    let verdict = Verdict::of(header, entries, &cells);
+    RunSummary { cells, findings, verdict }
+}
+
+fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
+    let histogram = pool.histogram();
+    let slices = pool.slices();
+    let quantiles = Quantiles::of(&histogram, &slices);
+    CellSummary {
+        cell: pool.cell.clone(),
+        name,
+        blocks: u32::try_from(pool.entries.len()).unwrap_or(u32::MAX),
+        measured: pool.measured(),
+        samples: pool.sum(|thread| thread.recorded),
+        missed: pool.sum(|thread| thread.missed),
+        early: pool.sum(|thread| thread.early),
+        lost: pool.sum(|thread| thread.lost),
+        censored: open_waits(pool),
+        min_ns: histogram.min_ns,
+        mean_ns: (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64),
+        stddev_ns: standard_deviation(&histogram),
+        max: max(header, pool),
+        n_eff: quantiles.p99.n_eff(),
+        due_times: due_times(pool, &histogram, &slices, quantiles),
+        quantiles,
+        misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
+        load: load(pool),
+        findings: Vec::new(),
+    }
+}
+
+fn open_waits(pool: &Pool<'_>) -> Option<Open> {
+    let waits = pool.sum(|thread| u64::from(thread.censored.is_some()));
+    let longest = pool.threads().filter_map(|(_, thread)| thread.censored).map(|open| open.at_least_ns).max();
+    longest.map(|at_least_ns| Open { waits, at_least_ns })
+}
+
+/// The sample standard deviation: in integers as long as they hold the squares, because the difference of two large
+/// floats would be noise.
+fn standard_deviation(histogram: &Histogram) -> Option<f64> {
+    let n = u128::from(histogram.n);
+    if n < 2 {
+        return None;
+    }
+    let squares = histogram.sum_of_squares_ns2;
+    let exact = squares.checked_mul(n).zip(histogram.sum_ns.unsigned_abs().checked_pow(2));
+    let above_n_n = exact.and_then(|(squares, square)| squares.checked_sub(square)).map_or_else(
+        || (squares as f64 * n as f64 - (histogram.sum_ns as f64).powi(2)).max(0.0),
+        |difference| difference as f64,
+    );
+    Some((above_n_n / n as f64 / (n - 1) as f64).sqrt())
+}
+
+/// The largest latency of any thread; an open wait counts with what it had reached.
+fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
+    let period_ns = pool.cell.period.ns();
+    let of_thread = |(entry, thread): (&Entry, &model::ThreadRecord)| {
+        let at = |latency_ns, at_least, cycle: Option<i64>| {
+            let after_start = cycle.map(|cycle| i128::from(cycle) * i128::from(period_ns) / 1_000_000);
+            let since_run = i128::from(entry.record.started_unix_ms) - i128::from(header.started_unix_ms);
+            let run_ms = after_start.map(|ms| u64::try_from(since_run + ms).unwrap_or(0));
+            Max { latency_ns, at_least, block: entry.planned.block, cpu: thread.cpu, run_ms }
+        };
+        let cycle = thread.worst.first().and_then(|worst| i64::try_from(worst.cycle).ok());
+        let ended = thread.histogram.max_ns.map(|max_ns| at(max_ns, false, cycle));
+        let open =
+            thread.censored.map(|open| at(i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true, Some(open.cycle)));
+        [ended, open]
+    };
+    // Of equal ones the first in time.
+    let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
+    pool.threads().flat_map(of_thread).flatten().reduce(later)
+}
+
+fn due_times(pool: &Pool<'_>, histogram: &Histogram, slices: &[Histogram], by_wakeup: Quantiles) -> DueTimes {
+    let at_least = pool.threads().any(|(_, thread)| thread.censored.is_some());
+    if !at_least && pool.threads().all(|(_, thread)| thread.missed == 0) {
+        return DueTimes { n: histogram.n, at_least, quantiles: by_wakeup };
+    }
+    let period = pool.cell.period;
+    let mut slices: Vec<_> = slices.iter().map(|slice| by_due_time(slice, period)).collect();
+    let mut open = Histogram::default();
+    for (wait, due) in pool.threads().filter_map(|(_, thread)| Some((thread.censored?, thread.cycles_due))) {
+        // The wait may have begun during warm-up; only due times of the measured window count.
+        let first = u64::try_from(wait.cycle).unwrap_or(0);
+        let before = wait.cycle.min(0).unsigned_abs().saturating_mul(period.ns());
+        fill_in(&mut open, wait.at_least_ns.saturating_sub(before), due.saturating_sub(first), 1, period);
+    }
+    let mut all = merged(slices.iter());
+    all.merge(&open);
+    // The open waits are one more slice: they came together at the end.
+    slices.push(open);
+    DueTimes { n: all.n, at_least, quantiles: Quantiles::of(&all, &slices) }
+}
+
+fn load(pool: &Pool<'_>) -> Option<LoadRate> {
+    let records: Vec<_> = pool.entries.iter().filter_map(|entry| entry.record.load.as_ref()).collect();
+    let seconds = || records.iter().flat_map(|load| &load.seconds);
+    let elapsed: f64 = seconds().map(|second| second.elapsed.as_secs_f64()).sum();
+    let operations: u64 = seconds().map(|second| second.operations).sum();
+    let operation = records.first()?.operation.clone();
+    (elapsed > 0.0).then(|| LoadRate { operation, per_second: operations as f64 / elapsed })
+}
+
+#[cfg(test)]
+mod tests;

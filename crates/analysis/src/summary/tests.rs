@@ -1,0 +1,110 @@
+//! Summaries of built runs.
+
+use super::*;
+use crate::testing::RunBuilder;
+use crate::woodruff::Refusal;
+use model::{LoadRecord, LoadSecond};
+
+fn run(latency_ns: impl Fn(u32, u64) -> i64 + Copy) -> CellSummary {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other");
+    run.header.plan.repetitions = 2;
+    run.measure(0, 0, latency_ns).measure(1, 0, latency_ns);
+    summarise(&run.header, &run.entries).cells.remove(0)
+}
+
+#[test]
+fn a_cell_without_records_has_no_numbers() {
+    let mut builder = RunBuilder::new();
+    builder.cell("none", "other");
+    let cell = &summarise(&builder.header, &[]).cells[0];
+    assert_eq!((cell.blocks, cell.samples, cell.measured), (0, 0, Span(0)));
+    assert_eq!((cell.min_ns, cell.mean_ns, cell.stddev_ns, cell.max, cell.misses), (None, None, None, None, None));
+    assert_eq!(cell.quantiles.p50, Quantile::Refused(Refusal::NoSamples));
+    assert_eq!(cell.n_eff, None);
+}
+
+#[test]
+fn blocks_and_cpus_are_added_up_but_time_only_by_block() {
+    let cell = run(|cpu, _| if cpu == 0 { 5_000 } else { 7_000 });
+    assert_eq!((cell.blocks, cell.samples, cell.measured), (2, 8_000, Span(4_000_000_000)));
+    assert_eq!((cell.min_ns, cell.mean_ns), (Some(5_000), Some(6_000.0)));
+    let stddev = cell.stddev_ns.unwrap();
+    assert!((stddev - 1_000.0 * (8_000.0f64 / 7_999.0).sqrt()).abs() < 1e-9, "{stddev}");
+    assert_eq!(cell.quantiles.p99.value_ns(), Some(7_000));
+    assert_eq!(cell.due_times.quantiles, cell.quantiles, "nothing was missed");
+}
+
+#[test]
+fn the_maximum_knows_its_moment() {
+    let cell = run(|cpu, cycle| if (cpu, cycle) == (1, 1_500) { 80_000 } else { 5_000 });
+    // The run's first measurement begins 1 s after it, and the wake-up was due 1.5 s after that; of equal ones the first.
+    let expected = Max { latency_ns: 80_000, at_least: false, block: 0, cpu: 1, run_ms: Some(2_500) };
+    assert_eq!(cell.max, Some(expected));
+    assert_eq!(cell.quantiles.p99.value_ns(), Some(5_023), "the upper edge of the bucket of 5000 ns");
+}
+
+#[test]
+fn an_open_wait_makes_the_maximum_a_lower_bound() {
+    let cell = run(|cpu, cycle| if cpu == 1 && cycle >= 1_500 { i64::MAX } else { 5_000 });
+    let expected = Max { latency_ns: 500_000_000, at_least: true, block: 0, cpu: 1, run_ms: Some(2_500) };
+    assert_eq!(cell.max, Some(expected));
+    assert_eq!(cell.censored, Some(Open { waits: 2, at_least_ns: 500_000_000 }));
+    assert_eq!((cell.samples, cell.missed), (7_000, 998));
+    assert!(cell.due_times.at_least);
+    assert_eq!(cell.due_times.n, 8_000, "each due time once");
+    assert_eq!(cell.misses.map(|rate| rate.episodes), Some(2));
+}
+
+#[test]
+fn missed_due_times_show_in_the_second_view_only() {
+    // One stall of 400 ms in each block: 0.05 % of the wake-ups, but a fifth of the time.
+    let cell = run(|_, cycle| if cycle == 1_000 { 400_000_000 } else { 5_000 });
+    assert_eq!((cell.samples, cell.missed), (4 * 1_601, 4 * 399));
+    assert_eq!(cell.due_times.n, 8_000);
+    let max_ns = cell.max.map(|max| max.latency_ns);
+    assert_eq!(max_ns, Some(400_000_000));
+    assert!(cell.quantiles.p99.value_ns() < Some(6_000), "{:?}", cell.quantiles.p99);
+    let by_due_time = by_due_time(&merged([&one_stall()].into_iter()), cell.cell.period);
+    assert!(crate::quantile(&by_due_time, 0.9) > Some(190_000_000));
+    assert!(!cell.due_times.at_least);
+}
+
+fn one_stall() -> Histogram {
+    let mut histogram = Histogram::default();
+    histogram.record_n(5_000, 1_600);
+    histogram.record(400_000_000);
+    histogram
+}
+
+#[test]
+fn episodes_on_two_cpus_at_once_are_one() {
+    let cell = run(|_, cycle| if cycle == 100 || cycle == 1_900 { 3_000_000 } else { 5_000 });
+    let rate = cell.misses.unwrap();
+    assert_eq!(rate.episodes, 4, "two in each block, on both CPUs");
+    assert!((rate.per_hour - 3600.0).abs() < 1e-9);
+}
+
+#[test]
+fn equal_squares_do_not_break_the_deviation() {
+    let mut histogram = Histogram::default();
+    assert_eq!(standard_deviation(&histogram), None);
+    histogram.record(i64::MAX);
+    assert_eq!(standard_deviation(&histogram), None);
+    histogram.record(i64::MAX);
+    assert_eq!(standard_deviation(&histogram), Some(0.0));
+    histogram.record_n(1, 1 << 40);
+    assert!(standard_deviation(&histogram).unwrap() > 0.0, "beyond what integers hold");
+}
+
+#[test]
+fn the_load_is_summed_over_blocks() {
+    let mut builder = RunBuilder::new();
+    builder.cell("messaging", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
+    for (entry, operations) in builder.entries.iter_mut().zip([100, 300]) {
+        let seconds = vec![LoadSecond { elapsed: Span(2_000_000_000), operations }];
+        entry.record.load = Some(LoadRecord { operation: "message".to_owned(), workers: 40, seconds });
+    }
+    let cell = summarise(&builder.header, &builder.entries).cells.remove(0);
+    assert_eq!(cell.load, Some(LoadRate { operation: "message".to_owned(), per_second: 100.0 }));
+}

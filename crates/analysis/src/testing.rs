@@ -1,0 +1,217 @@
+//! Runs for tests, built from latencies the way an instrument would record them.
+
+use model::{
+    Achieved, Cell, Censored, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host, Kernel, Load, Method,
+    MonoTime, Nanos, Period, Plan, Planned, Policy, Preemption, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
+    Schedule, Slice, Span, ThreadRecord, Usage, Worst,
+};
+
+/// Slices of each measurement.
+const SLICES: u64 = 20;
+
+/// A header and its entries, to be filled step by step and changed at will.
+#[derive(Debug, Clone)]
+pub struct RunBuilder {
+    /// The header; cells are added by [`RunBuilder::cell`].
+    pub header: Header,
+    /// The entries, in the order they were measured.
+    pub entries: Vec<Entry>,
+}
+
+/// A machine without any fault: bare metal, `PREEMPT_RT`, no throttling, no frequency scaling worth naming.
+#[must_use]
+pub fn host() -> Host {
+    let cpus: CpuSet = [0, 1].into_iter().collect();
+    let some = |text: &str| Some(text.to_owned());
+    Host {
+        hostname: some("board7"),
+        cpu_model: some("Cortex-A53"),
+        cpus_online: Some(cpus.clone()),
+        cpus_allowed: Some(cpus),
+        cpus_isolated: Some(CpuSet::default()),
+        memory_bytes: Some(1 << 30),
+        architecture: some("aarch64"),
+        kernel_release: some("6.1.0-21-rt-arm64"),
+        kernel_version: some("#1 SMP PREEMPT_RT Debian 6.1.90-1"),
+        command_line: some("root=/dev/mmcblk0p2"),
+        preemption: Some(Preemption::Realtime),
+        hypervisor: None,
+        container: None,
+        clock_source: some("arch_sys_counter"),
+        governors: vec!["performance".to_owned()],
+        rt_runtime_us: Some(-1),
+        rt_period_us: Some(1_000_000),
+        boot_id: some("b7"),
+    }
+}
+
+/// A cell of 2 s at 1 ms on CPUs 0 and 1, with the load and policy as typed.
+///
+/// # Panics
+/// When they are not known: it is for tests.
+#[must_use]
+pub fn cell(load: &str, policy: &str) -> Cell {
+    let load: Result<Load, _> = load.parse();
+    let policy: Result<Policy, _> = policy.parse();
+    Cell {
+        kernel: Kernel::Running,
+        load: load.expect("a load"),
+        policy: policy.expect("a policy"),
+        period: Period::try_from(Span(1_000_000)).expect("a period"),
+        method: Method::ClockNanosleep,
+        cpus: [0, 1].into_iter().collect(),
+        duration: Span(2_000_000_000),
+        warm_up: Span(0),
+        deadline: None,
+        timer_slack: None,
+        lock_memory: true,
+        cpu_dma_latency_us: Some(0),
+    }
+}
+
+impl Default for RunBuilder {
+    fn default() -> RunBuilder {
+        RunBuilder::new()
+    }
+}
+
+impl RunBuilder {
+    /// A run on [`host`] without any cell, of one block, requiring nothing.
+    #[must_use]
+    pub fn new() -> RunBuilder {
+        let plan = Plan { repetitions: 1, require: Requirement::default(), ..Plan::default() };
+        RunBuilder {
+            header: Header {
+                format: RUN_FORMAT,
+                tool: "punctual 0.1.0".to_owned(),
+                started_unix_ms: 1_790_000_000_000,
+                plan,
+                seed: 7,
+                host: host(),
+                cells: Vec::new(),
+                skipped: Vec::new(),
+            },
+            entries: Vec::new(),
+        }
+    }
+
+    /// Adds a cell.
+    pub fn cell(&mut self, load: &str, policy: &str) -> &mut Self {
+        self.header.cells.push(cell(load, policy));
+        self
+    }
+
+    /// Sets what is required, as typed.
+    ///
+    /// # Panics
+    /// When it is no requirement.
+    pub fn require(&mut self, text: &str) -> &mut Self {
+        self.header.plan.require.set_all(text).expect("a requirement");
+        let deadline = self.header.plan.require.max;
+        self.header.cells.iter_mut().for_each(|cell| cell.deadline = deadline);
+        self
+    }
+
+    /// Measures one cell in one block: `latency_ns(cpu, cycle)` says how late each wake-up is. A latency of
+    /// `i64::MAX` never wakes.
+    ///
+    /// # Panics
+    /// When there is no such cell.
+    pub fn measure(&mut self, block: u32, cell_index: usize, latency_ns: impl Fn(u32, u64) -> i64) -> &mut Self {
+        let cell = self.header.cells[cell_index].clone();
+        let position = u64::try_from(self.entries.len()).unwrap_or(0);
+        let slack = if cell.policy.is_realtime() { 0 } else { 50_000 };
+        let achieved = |cpu| Achieved {
+            policy: cell.policy,
+            cpus: [cpu].into_iter().collect(),
+            timer_slack_ns: slack,
+            memory_locked_bytes: 1 << 20,
+            cpu_dma_latency_us: Some(0),
+        };
+        let threads = cell.cpus.iter().map(|cpu| thread(&cell, achieved(cpu), cpu, |cycle| latency_ns(cpu, cycle)));
+        let threads = threads.collect();
+        let record = Record {
+            format: RECORD_FORMAT,
+            tool: self.header.tool.clone(),
+            cell_id: cell.id(),
+            started_unix_ms: self.header.started_unix_ms + 1_000 + 3_000 * position,
+            started: MonoTime(1_000_000_000_000 + 3_000_000_000 * position),
+            measured: cell.duration,
+            ended: Ended::Completed,
+            threads,
+            load: None,
+            machine: Vec::new(),
+            host_before: self.header.host.clone(),
+            host_after: self.header.host.clone(),
+            cell,
+        };
+        self.entries.push(Entry { planned: Planned { block, position: 0, cell_index }, record });
+        self
+    }
+}
+
+/// What one thread records of these latencies.
+fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) -> i64) -> ThreadRecord {
+    let schedule = Schedule { first_due: MonoTime(0), period: cell.period };
+    let (cycles_due, deadline) = (cell.period.cycles_in(cell.duration), cell.deadline().ns());
+    let per_slice = cycles_due.div_ceil(SLICES).max(1);
+    let mut histogram = Histogram::default();
+    let mut slices: Vec<Slice> = (0..cycles_due.div_ceil(per_slice))
+        .map(|i| Slice { first_cycle: i * per_slice, cycles: per_slice, histogram: Histogram::default() })
+        .collect();
+    let (mut worst, mut episodes, mut missed, mut early) = (Vec::new(), Vec::<Episode>::new(), 0, 0);
+    let mut censored = None;
+    let mut cycle = schedule.cycle(0);
+    while cycle.index < cycles_due {
+        let (index, late) = (cycle.index, latency_ns(cycle.index));
+        if late == i64::MAX {
+            censored = Some(Censored {
+                cycle: i64::try_from(index).unwrap_or(0),
+                at_least_ns: (cycles_due - index) * cell.period.ns(),
+            });
+            missed += cycles_due - index - 1;
+            break;
+        }
+        histogram.record(late);
+        let slice = usize::try_from(index / per_slice).unwrap_or(0);
+        slices[slice].histogram.record(late);
+        worst.push(Worst { latency_ns: late, cycle: index });
+        early += u64::from(late < 0);
+        if u64::try_from(late).is_ok_and(|late| late > deadline) {
+            episode(&mut episodes, index, late, 1_000_000_000 / cell.period.ns());
+        }
+        missed += schedule.missed(Nanos(late)).min(cycles_due - index - 1);
+        cycle = schedule.after(cycle, Nanos(late));
+    }
+    worst.sort_by_key(|worst| (std::cmp::Reverse(worst.latency_ns), worst.cycle));
+    worst.truncate(1000);
+    let count = u64::try_from(episodes.len()).unwrap_or(0);
+    ThreadRecord {
+        cpu,
+        achieved,
+        cycles_due,
+        recorded: histogram.n,
+        missed,
+        lost: 0,
+        early,
+        censored,
+        histogram,
+        seconds: Vec::new(),
+        slices,
+        worst,
+        episodes: Episodes { count, first: episodes },
+        usage: Some(Usage::default()),
+    }
+}
+
+/// Adds a late wake-up to the last episode when it is less than a second away, else begins a new one.
+fn episode(episodes: &mut Vec<Episode>, cycle: u64, late_ns: i64, second: u64) {
+    match episodes.last_mut().filter(|last| cycle - last.last_cycle < second) {
+        Some(last) => {
+            last.last_cycle = cycle;
+            last.count += 1;
+            last.worst_ns = last.worst_ns.max(late_ns);
+        }
+        None => episodes.push(Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: late_ns }),
+    }
+}

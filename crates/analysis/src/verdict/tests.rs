@@ -1,0 +1,126 @@
+//! Verdicts of built runs.
+
+use crate::summarise;
+use crate::testing::{RunBuilder, cell};
+use crate::verdict::Verdict;
+use model::{Ended, Skipped};
+
+/// Both cells of one block, the second as late as `latency_ns` says.
+fn run(require: &str, latency_ns: impl Fn(u32, u64) -> i64) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80").cell("messaging", "fifo:80").require(require);
+    run.measure(0, 0, |_, _| 5_000).measure(0, 1, latency_ns);
+    run
+}
+
+fn verdict(run: &RunBuilder) -> (u8, String) {
+    let verdict = summarise(&run.header, &run.entries).verdict;
+    (verdict.exit_status(), verdict.to_string())
+}
+
+fn own(status: u8, text: &str) -> (u8, String) {
+    (status, text.to_owned())
+}
+
+/// 5 us, but every 500th wake-up 50 us: p99 is 5 us, p99.9 is 50 us.
+fn tail(_: u32, cycle: u64) -> i64 {
+    if cycle % 500 == 7 { 50_000 } else { 5_000 }
+}
+
+#[test]
+fn without_a_requirement_there_is_no_verdict() {
+    let mut run = run("max=1ms", tail);
+    run.header.plan.require = model::Requirement::default();
+    assert_eq!(verdict(&run), own(0, "No limit was given: add --require max=1ms for a verdict."));
+}
+
+#[test]
+fn a_maximum_is_judged_to_the_nanosecond() {
+    let pass = "PASS max 50 us <= 50 us (worst: messaging/fifo:80); none later in 2 s of each cell shows fewer than \
+                5 392/h (95 %), not that there are none";
+    assert_eq!(verdict(&run("max=50us", tail)), own(0, pass));
+    let fail = "FAIL messaging/fifo:80: max 50 us > 30 us";
+    assert_eq!(verdict(&run("max=30us", tail)), own(2, fail));
+    let close = "FAIL messaging/fifo:80: max 50 000 ns > 49 999 ns";
+    assert_eq!(verdict(&run("max=49999ns", tail)), own(2, close));
+    let both = "FAIL messaging/fifo:80: max 50 us > 1 us; none/fifo:80: max 5 us > 1 us";
+    assert_eq!(verdict(&run("max=1us", tail)), own(2, both), "the worst first");
+}
+
+#[test]
+fn a_wait_that_never_ended_fails_or_leaves_it_open() {
+    let stuck = |_, cycle| if cycle == 1_500 { i64::MAX } else { 5_000 };
+    let fail = "FAIL messaging/fifo:80: max at least 500 ms > 100 ms";
+    assert_eq!(verdict(&run("max=100ms", stuck)), own(2, fail));
+    let open = "NOT SHOWN: messaging/fifo:80: a wait had not ended, 500 ms late so far";
+    assert_eq!(verdict(&run("max=1s", stuck)), own(3, open));
+    let never = "NOT SHOWN: messaging/fifo:80: not one wake-up recorded; messaging/fifo:80: a wait had not ended, \
+                 2 s late so far";
+    assert_eq!(verdict(&run("max=5s", |_, _| i64::MAX)), own(3, never));
+}
+
+#[test]
+fn what_is_missing_is_not_shown_but_a_violation_stays_one() {
+    let mut lost = run("max=1ms", tail);
+    lost.entries[1].record.threads[0].lost = 3;
+    let text = "NOT SHOWN: messaging/fifo:80: 3 samples lost, any of them may be later";
+    assert_eq!(verdict(&lost), own(3, text));
+    lost.header.plan.require.max = Some(model::Span(1_000));
+    assert_eq!(verdict(&lost).0, 2);
+
+    let mut short = run("max=1ms", tail);
+    short.entries.pop();
+    assert_eq!(verdict(&short), own(3, "NOT SHOWN: only 1 of 2 measurements complete"));
+    short.entries.clear();
+    assert_eq!(verdict(&short), own(3, "NOT SHOWN: only 0 of 2 measurements complete"));
+
+    let mut interrupted = run("max=1ms", tail);
+    interrupted.entries[0].record.ended = Ended::Interrupted;
+    assert_eq!(verdict(&interrupted), own(3, "NOT SHOWN: only 1 of 2 measurements complete"));
+
+    let mut skipped = run("max=1ms", tail);
+    skipped.header.skipped = vec![Skipped { cell: cell("none", "fifo:99"), reason: "needs root".to_owned() }];
+    assert_eq!(verdict(&skipped), own(3, "NOT SHOWN: 1 cell not measured: needs root"));
+    skipped.header.cells.clear();
+    skipped.entries.clear();
+    let nothing = "NOT SHOWN: nothing could be measured; 1 cell not measured: needs root";
+    assert_eq!(verdict(&skipped), own(3, nothing));
+}
+
+#[test]
+fn quantiles_are_judged_by_their_interval() {
+    let every = |n: u64| move |_: u32, cycle: u64| if cycle % n == 7 { 50_000 } else { 5_000 };
+    let pass = "PASS p99 at most 5.02 us <= 10 us (95 %; worst: messaging/fifo:80)";
+    assert_eq!(verdict(&run("p99=10us", every(500))), own(0, pass));
+    let fail = "FAIL messaging/fifo:80: p99 at least 49.9 us (95 %) > 30 us";
+    assert_eq!(verdict(&run("p99=30us", every(20))), own(2, fail));
+    let (status, text) = verdict(&run("p99=30us", |cpu, cycle| every(100)(cpu, cycle)));
+    assert_eq!(status, 3, "one in a hundred is right at p99: {text}");
+    assert!(
+        text.contains("p99 is between 5.02 us and 50 us") || text.contains("p99 is between 5 us and 50 us"),
+        "{text}"
+    );
+    let few = verdict(&run("p999=30us", every(500)));
+    assert_eq!(few.0, 3, "4000 samples have 4 above p99.9: {few:?}");
+    assert!(few.1.starts_with("NOT SHOWN: none/fifo:80: too few samples to tell p99.9: measure longer; "), "{few:?}");
+}
+
+#[test]
+fn a_rate_is_judged_by_its_interval() {
+    let late = |_, cycle| if cycle == 100 { 3_000_000 } else { 5_000 };
+    let never = "NOT SHOWN: none/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all; \
+                 messaging/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all";
+    assert_eq!(verdict(&run("misses_per_hour=1", |_, _| 5_000)), own(3, never));
+    let pass = "PASS misses at most 5 392/h <= 6 000/h (95 %; worst: messaging/fifo:80)";
+    assert_eq!(verdict(&run("misses_per_hour=6000", |_, _| 5_000)), own(0, pass));
+    let fail = "FAIL messaging/fifo:80: 1 miss, at least 45.6/h (95 %) > 1/h";
+    assert_eq!(verdict(&run("misses_per_hour=1", late)), own(2, fail));
+}
+
+#[test]
+fn limits_are_judged_together() {
+    let (status, text) = verdict(&run("max=1ms,p99=1ms,misses_per_hour=6000", tail));
+    assert_eq!((status, text.matches(" <= ").count()), (0, 3), "{text}");
+    assert_eq!(verdict(&run("max=1us,p999=30us", tail)).0, 2, "a violation outweighs what is not shown");
+    assert!(matches!(summarise(&run("max=1us", tail).header, &[]).verdict, Verdict::NotShown { .. }));
+}

@@ -1,0 +1,115 @@
+//! The verdict in one line.
+
+use super::{Gap, Kept, Verdict, Violation};
+use crate::wording::{count, duration, durations_apart, number, things};
+use std::fmt;
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::NoneAsked => f.write_str("No limit was given: add --require max=1ms for a verdict."),
+            Verdict::Pass { kept } => write!(f, "PASS {}", listed(kept)),
+            Verdict::Fail { violations } => write!(f, "FAIL {}", some(violations)),
+            Verdict::NotShown { gaps } => write!(f, "NOT SHOWN: {}", some(gaps)),
+        }
+    }
+}
+
+fn listed<T: fmt::Display>(parts: &[T]) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The first ones, and how many more.
+fn some<T: fmt::Display>(parts: &[T]) -> String {
+    const SHOWN: usize = 2;
+    match parts.split_at_checked(SHOWN) {
+        Some((shown, rest @ [_, ..])) => format!("{}; and {} more", listed(shown), rest.len()),
+        _ => listed(parts),
+    }
+}
+
+fn ns(ns: u64) -> String {
+    duration(ns as f64)
+}
+
+/// A latency beside its limit, so that they never look equal when they are not.
+fn beside(value_ns: i64, limit_ns: u64) -> (String, String) {
+    durations_apart(value_ns, i64::try_from(limit_ns).unwrap_or(i64::MAX))
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kept::Max { cell, limit_ns, value_ns, measured_ns, upper_per_hour } => {
+                let (value, limit) = beside(*value_ns, *limit_ns);
+                let (measured, upper) = (ns(*measured_ns), number(*upper_per_hour));
+                write!(f, "max {value} <= {limit} (worst: {cell}); none later in {measured} of each cell ")?;
+                write!(f, "shows fewer than {upper}/h (95 %), not that there are none")
+            }
+            Kept::Quantile { cell, level, limit_ns, upper_ns } => {
+                let (upper, limit) = beside(*upper_ns, *limit_ns);
+                write!(f, "{level} at most {upper} <= {limit} (95 %; worst: {cell})")
+            }
+            Kept::MissesPerHour { cell, limit_per_hour, upper_per_hour } => {
+                let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
+                write!(f, "misses at most {upper}/h <= {limit}/h (95 %; worst: {cell})")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Max { cell, limit_ns, value_ns, at_least } => {
+                let (value, limit) = beside(*value_ns, *limit_ns);
+                write!(f, "{cell}: max {}{value} > {limit}", if *at_least { "at least " } else { "" })
+            }
+            Violation::Quantile { cell, level, limit_ns, lower_ns, .. } => {
+                let (lower, limit) = beside(*lower_ns, *limit_ns);
+                write!(f, "{cell}: {level} at least {lower} (95 %) > {limit}")
+            }
+            Violation::MissesPerHour { cell, limit_per_hour, episodes, lower_per_hour } => {
+                let (lower, limit) = (number(*lower_per_hour), number(*limit_per_hour));
+                let misses = misses(*episodes);
+                write!(f, "{cell}: {misses}, at least {lower}/h (95 %) > {limit}/h")
+            }
+        }
+    }
+}
+
+fn misses(episodes: u64) -> String {
+    format!("{} {}", count(episodes), if episodes == 1 { "miss" } else { "misses" })
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gap::Incomplete { planned: 0, .. } => f.write_str("nothing could be measured"),
+            Gap::Incomplete { done, planned } => {
+                write!(f, "only {} of {} complete", count(*done), things(*planned, "measurement"))
+            }
+            Gap::Skipped { cells, why } => write!(f, "{} not measured: {why}", things(*cells, "cell")),
+            Gap::NoSamples { cell } => write!(f, "{cell}: not one wake-up recorded"),
+            Gap::Lost { cell, lost } => write!(f, "{cell}: {} lost, any of them may be later", things(*lost, "sample")),
+            Gap::Open { cell, at_least_ns } => {
+                write!(f, "{cell}: a wait had not ended, {} late so far", ns(*at_least_ns))
+            }
+            Gap::Quantile { cell, level, limit_ns, interval_ns: Some((lower, upper)) } => {
+                let (lower, upper) = (duration(*lower as f64), duration(*upper as f64));
+                write!(f, "{cell}: {level} is between {lower} and {upper} (95 %), limit {}: ", ns(*limit_ns))?;
+                f.write_str("measure longer")
+            }
+            Gap::Quantile { cell, level, .. } => write!(f, "{cell}: too few samples to tell {level}: measure longer"),
+            Gap::MissesPerHour { cell, limit_per_hour, episodes, hours, upper_per_hour, hours_needed } => {
+                let (misses, measured) = (misses(*episodes), duration(hours * 3.6e12));
+                let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
+                write!(f, "{cell}: {misses} in {measured} allow up to {upper}/h (95 %); ")?;
+                match hours_needed {
+                    Some(hours) => write!(f, "for {limit}/h measure {} in all", duration(hours * 3.6e12)),
+                    None => write!(f, "{limit}/h will not be shown while they come this often"),
+                }
+            }
+        }
+    }
+}

