@@ -79,6 +79,13 @@ pub enum Finding {
         /// p99 with the missed due times filled in, ns; `None` when refused or only a lower bound.
         p99_by_due_time_ns: Option<i64>,
     },
+    /// A normal thread was late because it is one of many that want the CPU.
+    TakesTurns {
+        /// Processes of the load.
+        processes: u64,
+        /// The largest latency, ns.
+        max_ns: i64,
+    },
     /// Misses of the deadline were not spread evenly.
     MissStorms {
         /// Episodes.
@@ -197,7 +204,7 @@ impl Finding {
             | Finding::Interrupted { .. }
             | Finding::NotAllCellsDone { .. }
             | Finding::Skipped { .. } => 1,
-            Finding::Starved { .. } | Finding::Missed { .. } => 2,
+            Finding::Starved { .. } | Finding::Missed { .. } | Finding::TakesTurns { .. } => 2,
             Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
             Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } => 4,
             Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,

@@ -28,6 +28,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
         findings.push(Finding::Lost { lost: summary.lost });
     }
     findings.extend(stalls(pool, summary));
+    findings.extend(takes_turns(pool, summary));
     findings.extend(throttled(header, summary));
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     if minor + major > 0 {
@@ -69,6 +70,15 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         storms.map(|rate| Finding::MissStorms { episodes: rate.episodes, upper_per_hour: rate.upper_per_hour }),
     );
     findings
+}
+
+/// A normal thread that was later than a period while more processes than CPUs wanted to run.
+fn takes_turns(pool: &Pool<'_>, summary: &CellSummary) -> Option<Finding> {
+    let loads = pool.entries.iter().filter_map(|entry| entry.record.load.as_ref());
+    let processes = loads.map(|load| load.workers).max().filter(|_| !pool.cell.policy.is_realtime())?;
+    let max_ns = summary.max?.latency_ns;
+    let crowded = processes > u64::try_from(pool.cell.cpus.len()).unwrap_or(u64::MAX);
+    (crowded && max_ns > pool.cell.period.span().ns().cast_signed()).then_some(Finding::TakesTurns { processes, max_ns })
 }
 
 /// A maximum that is the throttle's time rather than a latency.

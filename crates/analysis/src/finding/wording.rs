@@ -45,6 +45,11 @@ impl fmt::Display for Finding {
                 let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
                 p99.map_or(Ok(()), |p99| write!(f, "; p99 is {p99} when they count too"))
             }
+            Finding::TakesTurns { processes, max_ns } => {
+                let (processes, max) = (count(*processes), duration(*max_ns as f64));
+                write!(f, "max {max} because a normal thread takes turns with the load's {processes} processes; ")?;
+                f.write_str("a real-time thread does not")
+            }
             Finding::MissStorms { episodes, upper_per_hour } => {
                 let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
                 write!(f, "misses come in storms ({episodes}): their rate is known only to be below {upper}/h")

@@ -2,6 +2,7 @@
 
 use super::run::expected;
 use crate::campaign::Observer;
+use analysis::wording::duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Cell, Entry, Header, Planned, Progress, ThreadProgress};
 use std::io::{self, IsTerminal};
@@ -39,7 +40,7 @@ impl Lines {
             ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::hidden())
         };
         let style =
-            ProgressStyle::with_template("  [{bar:22}]  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressStyle::with_template("  [{bar:22}]  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("#--"));
         bar.set_position(done as u64);
         Lines { header: header.clone(), bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
@@ -56,10 +57,10 @@ impl Lines {
         let worst = self.worst_ns.iter().copied().chain([running_ns]).flatten().max();
         let left = expected(&self.header, self.all.saturating_sub(self.done)).as_secs();
         self.bar.set_message(format!(
-            "block {}/{}  {label}  worst so far {}  {left} s left",
+            "block {}/{}  {label}  worst {}  {left} s left",
             now.block + 1,
             self.header.plan.repetitions,
-            us(worst),
+            latency(worst),
         ));
     }
 }
@@ -84,7 +85,13 @@ impl Observer for Lines {
         self.bar.inc(1);
         if self.bar.is_hidden() {
             let label = entry.record.cell.label();
-            eprintln!("{:>3}/{}  block {}  {label}  max {}", self.done, self.all, entry.planned.block + 1, us(max_ns));
+            eprintln!(
+                "{:>3}/{}  block {}  {label}  max {}",
+                self.done,
+                self.all,
+                entry.planned.block + 1,
+                latency(max_ns)
+            );
         }
     }
 }
@@ -119,7 +126,7 @@ impl Live {
         if !io::stderr().is_terminal() {
             let max_ns = progress.threads.iter().filter_map(|thread| thread.max_ns).max();
             let missed: u64 = progress.threads.iter().map(|thread| thread.missed).sum();
-            eprintln!("{elapsed:7.1} s  max {}  missed {missed}", us(max_ns));
+            eprintln!("{elapsed:7.1} s  max {}  missed {missed}", latency(max_ns));
             return;
         }
         let seconds = format!("{:.0}/{:.0} s", elapsed.min(self.duration_s), self.duration_s);
@@ -132,10 +139,10 @@ impl Live {
             line.set_message(format!(
                 "{:>12} {n:>12} {:>10} {:>10} {:>10} {:>10} {missed:>8}",
                 format!("CPU {cpu}"),
-                us(*last_ns),
-                us(*min_ns),
-                us(*mean_ns),
-                us(*max_ns),
+                latency(*last_ns),
+                latency(*min_ns),
+                latency(*mean_ns),
+                latency(*max_ns),
             ));
         }
     }
@@ -149,7 +156,7 @@ impl Live {
     }
 }
 
-/// A latency for people, in microseconds; `-` when there is none yet.
-fn us(ns: Option<i64>) -> String {
-    ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3))
+/// A latency for people; `-` when there is none yet.
+fn latency(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64))
 }

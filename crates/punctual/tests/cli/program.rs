@@ -9,6 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
+/// Environment variable by which the processes of this test run are told from anybody else's.
+const MARK: &str = "PUNCTUAL_TEST_RUN";
+
 /// Held by every test that measures: two measurements at a time would measure each other.
 pub(crate) fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
@@ -49,7 +52,7 @@ impl Said {
 /// The command `punctual ARGUMENTS`, arguments split at blanks.
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, std::process::id().to_string());
     command
 }
 
@@ -160,13 +163,15 @@ pub(crate) fn is_installed(program: &str, package: &str) -> bool {
     found
 }
 
-/// Ids of the processes that run the program, with all their descendants of the same file.
+/// Ids of the processes that tests of this run have started, their descendants included.
 pub(crate) fn running() -> Vec<u32> {
-    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
-    let ours = |entry: &std::fs::DirEntry| {
-        std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == Path::new(PROGRAM))
+    let mark = format!("{MARK}={}", std::process::id()).into_bytes();
+    let is_ours = |entry: &std::fs::DirEntry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark)
     };
-    processes.filter(ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    processes.filter(is_ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Waits until `condition` holds, 10 s at most; says whether it came to hold.

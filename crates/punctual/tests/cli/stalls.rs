@@ -21,9 +21,11 @@ fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
     let thread = &record.threads[0];
     let max_ns = thread.histogram.max_ns.unwrap();
     assert!(max_ns >= 199_000_000, "{max_ns}");
-    let of_the_stop = u64::try_from(max_ns).unwrap() / 1_000_000 - 1;
-    assert!(thread.missed >= of_the_stop.max(198), "{} missed, {max_ns} ns", thread.missed);
-    assert!(thread.missed < of_the_stop + 200, "{} missed, {max_ns} ns", thread.missed);
+    // What follows from the latencies: a due time is missed when the thread woke more than a period after it.
+    let missed = |latency_ns: i64| u64::try_from(latency_ns - 1_000_000).unwrap_or(0).div_ceil(1_000_000);
+    assert!(thread.missed >= missed(max_ns) && missed(max_ns) >= 198, "{} missed, {max_ns} ns", thread.missed);
+    let of_all_stalls: u64 = thread.worst.iter().map(|worst| missed(worst.latency_ns)).sum();
+    assert!(thread.missed <= of_all_stalls, "{} missed, {of_all_stalls} follow from the samples", thread.missed);
     assert_eq!(thread.recorded + thread.missed, thread.cycles_due);
     assert_eq!((thread.cycles_due, thread.lost, thread.censored), (1500, 0, None));
     assert_eq!(thread.worst[0].latency_ns, max_ns);
@@ -52,10 +54,6 @@ fn root_a_thread_that_never_runs_ends_in_time_with_a_censored_sample() {
     spinner.join().unwrap();
     let thread = &record.threads[0];
     let censored = thread.censored.expect("the wait was still open at the end");
-    assert_eq!(
-        u64::try_from(censored.cycle).unwrap(),
-        thread.recorded + thread.missed - (499 - u64::try_from(censored.cycle).unwrap())
-    );
     assert!(censored.at_least_ns >= 200_000_000, "{censored:?}");
     assert_eq!(thread.recorded + thread.missed + 1, thread.cycles_due, "the open wait is the one cycle left");
     assert_eq!((thread.usage, record.ended), (None, Ended::Completed));
@@ -73,7 +71,7 @@ fn a_signal_ends_a_cell_early_with_what_was_measured() {
     assert_eq!(record.ended, Ended::Interrupted);
     assert_eq!(thread.recorded + thread.missed, thread.cycles_due);
     assert_eq!(record.measured.ns(), thread.cycles_due * 1_000_000);
-    assert!((1000..60_000).contains(&thread.cycles_due), "{}", thread.cycles_due);
+    assert!((100..60_000).contains(&thread.cycles_due), "{}", thread.cycles_due);
 }
 
 #[test]

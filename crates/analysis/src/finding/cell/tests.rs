@@ -57,6 +57,26 @@ fn settings_and_faults_are_found() {
 }
 
 #[test]
+fn a_normal_thread_takes_turns_with_a_load_and_a_real_time_one_does_not() {
+    let turns = |policy: &str, late_ns: i64, workers: u64| {
+        let mut run = RunBuilder::new();
+        run.cell("messaging", policy).measure(0, 0, |_, cycle| if cycle == 7 { late_ns } else { 5_000 });
+        let load = model::LoadRecord { operation: "message".to_owned(), workers, seconds: Vec::new() };
+        run.entries[0].record.load = Some(load);
+        findings_of(&run).into_iter().find(|finding| matches!(finding, Finding::TakesTurns { .. }))
+    };
+    let expected = Some(Finding::TakesTurns { processes: 400, max_ns: 3_000_000 });
+    assert_eq!(turns("other", 3_000_000, 400), expected);
+    assert_eq!(turns("other", 1_000_000, 400), None, "no later than a period");
+    assert_eq!(turns("other", 3_000_000, 2), None, "a CPU for each");
+    assert_eq!(turns("fifo:80", 3_000_000, 400), None);
+    assert_eq!(
+        expected.map(|finding| finding.to_string()).as_deref(),
+        Some("max 3 ms because a normal thread takes turns with the load's 400 processes; a real-time thread does not")
+    );
+}
+
+#[test]
 fn stalls_are_counted() {
     let boundary = of("fifo:80", |_, cycle| if cycle == 9 { 1_000_000 } else { 5_000 }, |_| {});
     assert_eq!(boundary, [], "the next due time is now: nothing missed");
