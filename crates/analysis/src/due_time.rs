@@ -38,12 +38,6 @@ mod tests {
     use super::*;
     use model::Span;
 
-    fn of(latencies: &[i64]) -> Histogram {
-        let mut histogram = Histogram::default();
-        latencies.iter().for_each(|ns| histogram.record(*ns));
-        histogram
-    }
-
     fn period(ns: u64) -> Period {
         Period::try_from(Span(ns)).unwrap()
     }
@@ -58,15 +52,15 @@ mod tests {
             (1_000_001, vec![1_000_001, 1]),
             (3_500_000, vec![3_500_000, 2_500_000, 1_500_000, 500_000]),
         ] {
-            assert_eq!(by_due_time(&of(&[late]), period), of(&all), "{late}");
+            assert_eq!(by_due_time(&Histogram::of(&[late]), period), Histogram::of(&all), "{late}");
         }
-        assert_eq!(by_due_time(&of(&[-5, 7]), period), of(&[-5, 7]));
+        assert_eq!(by_due_time(&Histogram::of(&[-5, 7]), period), Histogram::of(&[-5, 7]));
     }
 
     #[test]
     fn long_stalls_of_short_periods_count_every_due_time() {
         let hour = 3_600_000_000_000;
-        let all = by_due_time(&of(&[hour]), period(10_000));
+        let all = by_due_time(&Histogram::of(&[hour]), period(10_000));
         assert_eq!(all.n, 360_000_000, "one wake-up and 359 999 999 missed due times");
         assert_eq!(all.max_ns, Some(hour));
         let half = all.count_above(1_800_000_000_000) as f64 / all.n as f64;

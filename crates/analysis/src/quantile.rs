@@ -88,12 +88,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(latencies: &[i64]) -> Histogram {
-        let mut histogram = Histogram::default();
-        latencies.iter().for_each(|ns| histogram.record(*ns));
-        histogram
-    }
-
     #[test]
     fn the_rank_is_the_rounded_up_share() {
         for (n, p, expected) in [
@@ -115,12 +109,12 @@ mod tests {
 
     #[test]
     fn a_quantile_is_an_upper_edge_but_never_above_the_maximum() {
-        assert_eq!(quantile(&of(&[]), 0.5), None);
-        assert_eq!(quantile(&of(&[7]), 0.999), Some(7));
-        assert_eq!(quantile(&of(&[1, 2, 3, 4]), 0.5), Some(2));
-        assert_eq!(quantile(&of(&[512, 600]), 0.5), Some(515), "the bucket is 512 to 515");
-        assert_eq!(quantile(&of(&[513, 513]), 0.5), Some(513), "the maximum is exact");
-        assert_eq!(quantile(&of(&[-9, -5]), 0.5), Some(-5), "early samples share the first bucket");
+        assert_eq!(quantile(&Histogram::of(&[]), 0.5), None);
+        assert_eq!(quantile(&Histogram::of(&[7]), 0.999), Some(7));
+        assert_eq!(quantile(&Histogram::of(&[1, 2, 3, 4]), 0.5), Some(2));
+        assert_eq!(quantile(&Histogram::of(&[512, 600]), 0.5), Some(515), "the bucket is 512 to 515");
+        assert_eq!(quantile(&Histogram::of(&[513, 513]), 0.5), Some(513), "the maximum is exact");
+        assert_eq!(quantile(&Histogram::of(&[-9, -5]), 0.5), Some(-5), "early samples share the first bucket");
     }
 
     proptest! {
@@ -130,7 +124,7 @@ mod tests {
             p in 0.0..=1.0f64,
             q in 0.0..=1.0f64,
         ) {
-            let histogram = of(&latencies);
+            let histogram = Histogram::of(&latencies);
             let (lower, upper) = (quantile(&histogram, p.min(q)).unwrap(), quantile(&histogram, p.max(q)).unwrap());
             prop_assert!(lower <= upper && Some(upper) <= histogram.max_ns);
             latencies.sort_unstable();

@@ -1,28 +1,10 @@
 //! The axes that are not numbers: kernel, load and method.
 
 use crate::UnknownWord;
+use crate::word::as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-/// Text form and back for a type that is typed as one word, in plans, on the command line and in JSON.
-macro_rules! as_text {
-    ($type:ty) => {
-        impl TryFrom<String> for $type {
-            type Error = UnknownWord;
-
-            fn try_from(text: String) -> Result<Self, UnknownWord> {
-                text.parse()
-            }
-        }
-
-        impl From<$type> for String {
-            fn from(value: $type) -> String {
-                value.to_string()
-            }
-        }
-    };
-}
 
 /// The kernel a cell runs on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,7 +37,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-as_text!(Kernel);
+as_text!(Kernel, UnknownWord);
 
 /// How the measured thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,7 +70,7 @@ impl fmt::Display for Method {
     }
 }
 
-as_text!(Method);
+as_text!(Method, UnknownWord);
 
 /// Background work while measuring.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -139,7 +121,7 @@ impl fmt::Display for Load {
     }
 }
 
-as_text!(Load);
+as_text!(Load, UnknownWord);
 
 #[cfg(test)]
 mod tests {

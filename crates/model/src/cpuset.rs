@@ -1,5 +1,6 @@
 //! Sets of CPU numbers, written as the kernel writes them: `0-3,5`.
 
+use crate::word::as_text;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -105,19 +106,7 @@ impl fmt::Display for CpuSet {
     }
 }
 
-impl TryFrom<String> for CpuSet {
-    type Error = CpuSetError;
-
-    fn try_from(text: String) -> Result<Self, CpuSetError> {
-        text.parse()
-    }
-}
-
-impl From<CpuSet> for String {
-    fn from(cpus: CpuSet) -> String {
-        cpus.to_string()
-    }
-}
+as_text!(CpuSet, CpuSetError);
 
 #[cfg(test)]
 mod tests {

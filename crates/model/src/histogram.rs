@@ -63,6 +63,14 @@ fn edges(ns: u64) -> (u64, u64) {
 }
 
 impl Histogram {
+    /// The histogram of these latencies.
+    #[must_use]
+    pub fn of(latencies_ns: &[i64]) -> Self {
+        let mut histogram = Histogram::default();
+        latencies_ns.iter().for_each(|ns| histogram.record(*ns));
+        histogram
+    }
+
     /// Counts one latency.
     pub fn record(&mut self, latency_ns: i64) {
         self.record_n(latency_ns, 1);
@@ -154,12 +162,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(latencies: &[i64]) -> Histogram {
-        let mut histogram = Histogram::default();
-        latencies.iter().for_each(|ns| histogram.record(*ns));
-        histogram
-    }
-
     #[test]
     fn buckets_are_exact_below_256_ns_and_never_wider_than_1_in_128() {
         for (ns, bucket) in [
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn nothing_falls_out() {
-        let h = of(&[-7, 0, 1, 300, 301, i64::MAX]);
+        let h = Histogram::of(&[-7, 0, 1, 300, 301, i64::MAX]);
         assert_eq!((h.n, h.min_ns, h.max_ns), (6, Some(-7), Some(i64::MAX)));
         assert_eq!(h.sum_ns, 595 + i128::from(i64::MAX));
         let counts: Vec<_> = h.buckets().map(|b| (b.lower_ns, b.count)).collect();
@@ -187,10 +189,10 @@ mod tests {
 
     #[test]
     fn counting_many_equals_counting_one_by_one() {
-        let mut many = of(&[7]);
+        let mut many = Histogram::of(&[7]);
         many.record_n(-300, 3);
         many.record_n(1 << 40, 0);
-        assert_eq!(many, of(&[-300, 7, -300, -300]));
+        assert_eq!(many, Histogram::of(&[-300, 7, -300, -300]));
     }
 
     #[test]
@@ -210,8 +212,8 @@ mod tests {
 
     #[test]
     fn damaged_counts_are_refused() {
-        let json = serde_json::to_string(&of(&[5, 300])).unwrap();
-        assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), of(&[5, 300]));
+        let json = serde_json::to_string(&Histogram::of(&[5, 300])).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), Histogram::of(&[5, 300]));
         for (from, to) in [("[300,1]", "[301,1]"), ("[300,1]", "[300,2]"), ("[5,1]", "[300,1]"), ("\"305\"", "\"x\"")] {
             assert!(serde_json::from_str::<Histogram>(&json.replace(from, to)).is_err(), "{from} -> {to}");
         }
@@ -220,15 +222,15 @@ mod tests {
     proptest! {
         #[test]
         fn merging_equals_recording(a in prop::collection::vec(any::<i64>(), 0..40), b in prop::collection::vec(any::<i64>(), 0..40), c in prop::collection::vec(any::<i64>(), 0..40)) {
-            let mut left = of(&a);
-            left.merge(&of(&b));
-            left.merge(&of(&c));
-            let mut bc = of(&b);
-            bc.merge(&of(&c));
-            let mut right = of(&a);
+            let mut left = Histogram::of(&a);
+            left.merge(&Histogram::of(&b));
+            left.merge(&Histogram::of(&c));
+            let mut bc = Histogram::of(&b);
+            bc.merge(&Histogram::of(&c));
+            let mut right = Histogram::of(&a);
             right.merge(&bc);
             prop_assert_eq!(&left, &right);
-            prop_assert_eq!(left, of(&[a, b, c].concat()));
+            prop_assert_eq!(left, Histogram::of(&[a, b, c].concat()));
         }
 
         #[test]

@@ -1,6 +1,7 @@
 //! Scheduling policies of a measured thread.
 
 use crate::UnknownWord;
+use crate::word::as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -83,19 +84,7 @@ impl fmt::Display for Policy {
     }
 }
 
-impl TryFrom<String> for Policy {
-    type Error = PolicyError;
-
-    fn try_from(text: String) -> Result<Self, PolicyError> {
-        text.parse()
-    }
-}
-
-impl From<Policy> for String {
-    fn from(policy: Policy) -> String {
-        policy.to_string()
-    }
-}
+as_text!(Policy, PolicyError);
 
 #[cfg(test)]
 mod tests {

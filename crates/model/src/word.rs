@@ -52,6 +52,27 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
+/// A type that is one word wherever it is written: its `FromStr` and `Display` become its form in JSON.
+macro_rules! as_text {
+    ($type:ty, $error:ty) => {
+        impl TryFrom<String> for $type {
+            type Error = $error;
+
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> String {
+                value.to_string()
+            }
+        }
+    };
+}
+
+pub(crate) use as_text;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -78,7 +78,8 @@ fn takes_turns(pool: &Pool<'_>, summary: &CellSummary) -> Option<Finding> {
     let processes = loads.map(|load| load.workers).max().filter(|_| !pool.cell.policy.is_realtime())?;
     let max_ns = summary.max?.latency_ns;
     let crowded = processes > u64::try_from(pool.cell.cpus.len()).unwrap_or(u64::MAX);
-    (crowded && max_ns > pool.cell.period.span().ns().cast_signed()).then_some(Finding::TakesTurns { processes, max_ns })
+    (crowded && max_ns > pool.cell.period.span().ns().cast_signed())
+        .then_some(Finding::TakesTurns { processes, max_ns })
 }
 
 /// A maximum that is the throttle's time rather than a latency.

@@ -54,7 +54,7 @@ impl Executor for Child {
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
         let mut child = Command::new(host::THIS_PROGRAM)
-            .args(["cell", "--progress"])
+            .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

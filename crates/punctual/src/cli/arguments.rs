@@ -117,6 +117,9 @@ pub(super) struct CellArguments {
     /// Write a line of JSON to stderr once a second that says how it goes
     #[arg(long)]
     pub(super) progress: bool,
+    /// Process that the cell ends with [default: whoever started it]
+    #[arg(long, value_name = "PID")]
+    pub(super) parent: Option<u32>,
 }
 
 /// The form of a result.

@@ -7,8 +7,9 @@ use rt::sys::process;
 use std::io::{self, Read, Write};
 
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
-    // Whoever asked for the cell is gone: nobody is left to read the record, and nothing may run on.
-    process::die_with(std::os::unix::process::parent_id())?;
+    // Once whoever asked for the cell is gone, nobody is left to read the record, and nothing may run on. The campaign
+    // names itself: it may have gone before this line.
+    process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
     process::adopt_orphans()?;
     let stop = stop_on_signal()?;
     let mut text = String::new();
