@@ -1,5 +1,5 @@
 # Entry points for people and for CI. Each makes sure first that the machine has what it needs (scripts/setup).
-# ARGS is handed on:  make run ARGS="plans/quick.toml --seed 7"   make bench ARGS=--help
+# ARGS is handed on:  make run ARGS="plans/quick-look.toml --seed 7"   make bench ARGS=--help
 
 # Sets CARGO, RUSTC and RUSTDOC for the rest of a recipe line; installs what is missing.
 setup = toolchain=$$(scripts/setup $(1)) && eval "$$toolchain" &&

@@ -95,16 +95,24 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     first_sample::report(&program, task)
 }
 
-/// One line of the table. A promise is kept when the interval does not lie wholly above its limit.
+/// What an interval says of a promise: kept or broken when it lies wholly on one side of the limit.
+fn judged(lower: f64, upper: f64, limit: f64) -> &'static str {
+    match () {
+        () if upper <= limit => "kept",
+        () if lower > limit => "NOT KEPT",
+        () => "not told apart",
+    }
+}
+
+/// One line of the table.
 fn row(name: &str, both: &[(Run, Run)], of: fn(&Run) -> f64, limit: f64) {
     let ratios: Vec<f64> = both.iter().map(|(ours, theirs)| of(ours) / of(theirs)).collect();
     let (ours, theirs) = (median(both.iter().map(|run| of(&run.0))), median(both.iter().map(|run| of(&run.1))));
     let (interval, kept) = match median_interval(&ratios, CONFIDENCE) {
-        Some((lower, _, upper)) => (format!("[{lower:.3}-{upper:.3}]"), lower <= limit),
-        None => ("(6 pairs at least)".to_owned(), median(ratios.iter().copied()) <= limit),
+        Some((lower, _, upper)) => (format!("[{lower:.3}-{upper:.3}]"), judged(lower, upper, limit)),
+        None => ("(6 pairs at least)".to_owned(), "not told apart"),
     };
     let ratio = median(ratios.into_iter());
-    let kept = if kept { "kept" } else { "NOT KEPT" };
     println!("{name:<22}{ours:>12.2}{theirs:>12.2}{ratio:>8.3}  {interval:<16}<= {limit:.2} {kept}");
 }
 
@@ -120,6 +128,15 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_across_the_limit_tells_nothing() {
+        for (lower, upper, says) in
+            [(0.8, 1.0, "kept"), (0.8, 1.01, "not told apart"), (1.0, 1.2, "not told apart"), (1.01, 1.2, "NOT KEPT")]
+        {
+            assert_eq!(judged(lower, upper, 1.0), says);
+        }
+    }
 
     #[test]
     fn the_median_is_the_middle() {

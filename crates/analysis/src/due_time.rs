@@ -1,10 +1,46 @@
 //! The second view of a stall: one latency for each due time, those that nobody could wait for included.
 
+use crate::pool::{Pool, merged};
+use crate::summary::Quantiles;
 use model::{Histogram, Period};
 
 /// Sub-buckets per octave of the histogram: groups no wider than this share of their value stay within a bucket's
 /// resolution.
 const STEPS: u64 = 128;
+
+/// Latency by due time: those filled in that were past before the thread could sleep again, see [`by_due_time`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DueTimes {
+    /// Due times in this view.
+    pub n: u64,
+    /// Whether open waits are in it, with the lateness they had: then high quantiles are lower bounds.
+    pub at_least: bool,
+    /// The distribution.
+    pub quantiles: Quantiles,
+}
+
+impl DueTimes {
+    pub(crate) fn of(pool: &Pool<'_>, histogram: &Histogram, slices: &[Histogram], by_wakeup: Quantiles) -> DueTimes {
+        let at_least = pool.threads().any(|(_, thread)| thread.censored.is_some());
+        if !at_least && pool.threads().all(|(_, thread)| thread.missed == 0) {
+            return DueTimes { n: histogram.n, at_least, quantiles: by_wakeup };
+        }
+        let period = pool.cell.period;
+        let mut slices: Vec<_> = slices.iter().map(|slice| by_due_time(slice, period)).collect();
+        let mut open = Histogram::default();
+        for (wait, due) in pool.threads().filter_map(|(_, thread)| Some((thread.censored?, thread.cycles_due))) {
+            // The wait may have begun during warm-up; only due times of the measured window count.
+            let first = u64::try_from(wait.cycle).unwrap_or(0);
+            let before = wait.cycle.min(0).unsigned_abs().saturating_mul(period.ns());
+            fill_in(&mut open, wait.at_least_ns.saturating_sub(before), due.saturating_sub(first), 1, period);
+        }
+        let mut all = merged(slices.iter());
+        all.merge(&open);
+        // The open waits are one more slice: they came together at the end.
+        slices.push(open);
+        DueTimes { n: all.n, at_least, quantiles: Quantiles::of(&all, &slices) }
+    }
+}
 
 /// The latencies by due time: a wake-up late by L with period P also stands for the missed due times, which were late
 /// by L - P, L - 2P ... above 0.
@@ -23,7 +59,7 @@ pub fn by_due_time(by_wakeup: &Histogram, period: Period) -> Histogram {
 }
 
 /// Adds `late_ns`, `late_ns - P`, `late_ns - 2P` ... above 0, at most `due_times` of them, each `n` times.
-pub(crate) fn fill_in(histogram: &mut Histogram, mut late_ns: u64, mut due_times: u64, n: u64, period: Period) {
+fn fill_in(histogram: &mut Histogram, mut late_ns: u64, mut due_times: u64, n: u64, period: Period) {
     while late_ns > 0 && due_times > 0 {
         // As many due times at once as share a bucket: hours of a short period are a few thousand steps.
         let group = (late_ns / STEPS / period.ns()).clamp(1, due_times);

@@ -1,14 +1,16 @@
 //! Doubts and causes as values that travel with the numbers.
 
 mod cell;
+mod importance;
 mod machine;
 mod run;
+mod turns;
 mod wording;
 
 use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
-use model::{Entry, Header, Preemption};
+use model::{Entry, Header, Policy, Preemption};
 use serde::Serialize;
 
 pub(crate) use run::progress as run_progress;
@@ -79,12 +81,16 @@ pub enum Finding {
         /// p99 with the missed due times filled in, ns; `None` when refused or only a lower bound.
         p99_by_due_time_ns: Option<i64>,
     },
-    /// A normal thread was late because it is one of many that want the CPU.
+    /// A normal thread was late under a load that left a real-time one on time: it is one of many that want the CPU.
     TakesTurns {
         /// Processes of the load.
         processes: u64,
         /// The largest latency, ns.
         max_ns: i64,
+        /// The real-time policy it is compared with, measured under the same load.
+        realtime: Policy,
+        /// The largest latency with that policy, ns.
+        realtime_max_ns: i64,
     },
     /// Misses of the deadline were not spread evenly.
     MissStorms {
@@ -93,16 +99,28 @@ pub enum Finding {
         /// Upper limit of their rate at 95 %, from the differences within the run.
         upper_per_hour: f64,
     },
-    /// The largest latency is the time for which real-time threads are stopped or may run.
+    /// The largest latency is the time for which real-time threads are stopped, or normal ones are made to wait.
     MaxIsThrottleQuantum {
         /// The largest latency, ns.
         max_ns: i64,
-        /// The throttle's time, us.
+        /// That time, us.
         quantum_us: u64,
+        /// What sets it.
+        limiter: Limiter,
+        /// Whether it is about a real-time thread that is stopped.
+        stops_realtime: bool,
     },
     /// The kernel stops real-time threads that use up their share.
     RtThrottling {
         /// What they may use of each period, us.
+        runtime_us: u64,
+        /// The period, us.
+        period_us: u64,
+    },
+    /// Normal threads have a share of each CPU that real-time threads cannot take. What is said of it is the kernel's
+    /// default, which cannot be read back without debugfs.
+    FairServer {
+        /// What normal threads get of each period, us.
         runtime_us: u64,
         /// The period, us.
         period_us: u64,
@@ -189,31 +207,19 @@ pub enum Finding {
     VisibilityFloor {
         /// Measured time of the least measured cell, ns.
         measured_ns: u64,
-        /// Causes rarer than once in this time can be missed, ns.
+        /// A cause rarer than once in this time has more than a 5 % chance of not having been seen, ns.
         floor_ns: u64,
     },
 }
 
-impl Finding {
-    /// How much it matters, most important first: 0 spoils the numbers, 9 is context.
-    #[must_use]
-    pub fn importance(&self) -> u8 {
-        match self {
-            Finding::Allocations { .. } | Finding::Lost { .. } => 0,
-            Finding::HostChanged { .. }
-            | Finding::Interrupted { .. }
-            | Finding::NotAllCellsDone { .. }
-            | Finding::Skipped { .. } => 1,
-            Finding::Starved { .. } | Finding::Missed { .. } | Finding::TakesTurns { .. } => 2,
-            Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
-            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } => 4,
-            Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,
-            Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
-            Finding::RtThrottling { .. } | Finding::NotRealtimeKernel { .. } | Finding::Governor { .. } => 7,
-            Finding::ClockSource { .. } | Finding::MemoryUnlocked | Finding::DmaLatencyLeft => 8,
-            Finding::Container { .. } | Finding::Dependent { .. } | Finding::VisibilityFloor { .. } => 9,
-        }
-    }
+/// What keeps real-time threads from using all of a CPU's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limiter {
+    /// Real-time throttling (`sched_rt_runtime_us`), before Linux 6.12.
+    Throttling,
+    /// The deadline server of normal threads, since Linux 6.12.
+    FairServer,
 }
 
 /// What is true of the run as a whole, most important first.
@@ -224,9 +230,10 @@ pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) 
     findings
 }
 
-/// What is true of one cell, most important first.
-pub(crate) fn of_cell(header: &Header, pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+/// What is true of one cell of the run, most important first.
+pub(crate) fn of_cell(header: &Header, pool: &Pool<'_>, summary: &CellSummary, of_run: &[CellSummary]) -> Vec<Finding> {
     let mut findings = cell::findings(header, pool, summary);
+    findings.extend(turns::finding(&header.host, pool, summary, of_run));
     findings.sort_by_key(Finding::importance);
     findings
 }

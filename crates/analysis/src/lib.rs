@@ -20,12 +20,12 @@ mod verdict;
 mod woodruff;
 pub mod wording;
 
-pub use due_time::by_due_time;
-pub use finding::Finding;
+pub use due_time::{DueTimes, by_due_time};
+pub use finding::{Finding, Limiter};
 pub use name::of_cells as cell_names;
 pub use order_interval::{median_interval, order_ranks};
 pub use quantile::{Level, quantile};
 pub use rate::{Rate, visibility_floor, zero_events_upper};
-pub use summary::{CellSummary, DueTimes, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
-pub use verdict::{Gap, Kept, Verdict, Violation};
+pub use summary::{CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
+pub use verdict::{Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate};

@@ -58,32 +58,34 @@ impl<'a> Pool<'a> {
 
     /// When each episode of misses began, ns of measured time with the blocks laid end to end.
     ///
-    /// A wait still open at the end is one too once it is later than the deadline. Episodes beyond those that a
-    /// thread listed are put at the end of their block; they only count.
+    /// Episodes beyond those that a thread listed are spread evenly over what is left of their block: only their number
+    /// is known.
     pub(crate) fn episode_starts_ns(&self) -> Vec<u64> {
         let period = self.cell.period.ns();
-        let deadline = self.cell.deadline().ns();
         let mut starts = Vec::new();
         let mut offset = 0;
         for entry in &self.entries {
             let end = entry.record.measured.ns();
-            let mut stretches = Vec::new();
-            let mut unlisted = 0;
-            for thread in &entry.record.threads {
-                let listed = &thread.episodes.first;
-                unlisted = thread.episodes.count.saturating_sub(u64::try_from(listed.len()).unwrap_or(0)).max(unlisted);
-                stretches.extend(
-                    listed.iter().map(|e| (e.first_cycle.saturating_mul(period), e.last_cycle.saturating_mul(period))),
-                );
-                let open = thread.censored.filter(|open| open.at_least_ns > deadline);
-                stretches.extend(open.map(|open| (u64::try_from(open.cycle).unwrap_or(0).saturating_mul(period), end)));
-            }
+            let episodes = || entry.record.threads.iter().map(|thread| &thread.episodes);
+            let listed = episodes().flat_map(|episodes| &episodes.first);
+            let stretches = listed.map(|e| (e.first_cycle.saturating_mul(period), e.ended_ns)).collect();
             starts.extend(joined(stretches).into_iter().map(|start| offset + start.min(end)));
-            starts.extend((0..unlisted).map(|_| offset + end));
+            let unlisted = episodes().filter_map(|episodes| {
+                let more = episodes.count.checked_sub(u64::try_from(episodes.first.len()).ok()?)?;
+                Some((more, episodes.first.last().map_or(0, |last| last.ended_ns.min(end))))
+            });
+            let (more, from) = unlisted.max().unwrap_or_default();
+            starts.extend(spread(more, from, end).map(|start| offset + start));
             offset += end;
         }
         starts
     }
+}
+
+/// `n` instants in equal distances after `from` and before `end`.
+fn spread(n: u64, from: u64, end: u64) -> impl Iterator<Item = u64> {
+    let step = end.saturating_sub(from) as f64 / (n as f64 + 1.0);
+    (1..=n).map(move |i| from + crate::special::whole(step * i as f64))
 }
 
 /// The sum of histograms.
@@ -99,11 +101,11 @@ fn joined(mut stretches: Vec<(u64, u64)>) -> Vec<u64> {
     stretches.sort_unstable();
     let mut starts = Vec::new();
     let mut reached: Option<u64> = None;
-    for (first, last) in stretches {
+    for (first, ended) in stretches {
         if reached.is_none_or(|reached| first >= reached.saturating_add(JOIN_NS)) {
             starts.push(first);
         }
-        reached = reached.max(Some(last));
+        reached = reached.max(Some(ended));
     }
     starts
 }
@@ -111,6 +113,57 @@ fn joined(mut stretches: Vec<(u64, u64)>) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::RunBuilder;
+
+    const SECOND: u64 = Span::SECOND.0;
+
+    /// The episodes of one block of 10 s in which CPU 0 is late from its start and CPU 1 at the given cycle of 1 ms.
+    fn starts(late_ns: i64, on_cpu_1: u64) -> Vec<u64> {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.cells[0].duration = Span(10 * SECOND);
+        run.measure(0, 0, |cpu, cycle| match (cpu, cycle) {
+            (0, 0) => late_ns,
+            (1, cycle) if cycle == on_cpu_1 => 3_000_000,
+            _ => 5_000,
+        });
+        assert!(run.entries[0].record.threads.iter().all(ThreadRecord::is_consistent));
+        Pool::of_run(&run.header, &run.entries)[0].episode_starts_ns()
+    }
+
+    #[test]
+    fn a_stall_lasts_until_its_wake_up_came() {
+        let five_s = 5_000_000_000;
+        for (late_ns, on_cpu_1, expected) in [
+            (five_s, 3_000, vec![0]),
+            (five_s, 5_999, vec![0]),
+            (five_s, 6_000, vec![0, 6 * SECOND]),
+            (2_000_000, 3_000, vec![0, 3 * SECOND]),
+            (i64::MAX, 9_999, vec![0]),
+        ] {
+            assert_eq!(starts(late_ns, on_cpu_1), expected, "{late_ns} {on_cpu_1}");
+        }
+    }
+
+    #[test]
+    fn unlisted_episodes_are_spread_over_the_rest() {
+        assert_eq!(spread(0, 5, 9).count(), 0);
+        assert_eq!(spread(3, 2 * SECOND, 6 * SECOND).collect::<Vec<_>>(), [3 * SECOND, 4 * SECOND, 5 * SECOND]);
+        assert_eq!(spread(2, 9, 9).collect::<Vec<_>>(), [9, 9]);
+
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        for block in 0..2 {
+            run.measure(block, 0, |_, cycle| if cycle == 0 { 2_000_000 } else { 5_000 });
+        }
+        for thread in run.entries.iter_mut().flat_map(|entry| &mut entry.record.threads) {
+            thread.episodes.count += u64::from(thread.cpu);
+        }
+        // A block is 2 s; its listed episode ended after 2 ms, the one more of CPU 1 is half way from there to the end.
+        let half = 1_001_000_000;
+        let starts = Pool::of_run(&run.header, &run.entries)[0].episode_starts_ns();
+        assert_eq!(starts, [0, half, 2 * SECOND, 2 * SECOND + half]);
+    }
 
     #[test]
     fn stretches_closer_than_a_second_are_one() {

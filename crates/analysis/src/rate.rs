@@ -94,7 +94,7 @@ pub fn zero_events_upper(hours: f64) -> f64 {
     -(1.0 - CONFIDENCE).ln() / hours
 }
 
-/// What comes more rarely than once in this time can be missed with more than 5 % probability: a third of `measured`.
+/// What comes more rarely than once in this time has more than a 5 % chance of not being seen: a third of `measured`.
 #[must_use]
 pub fn visibility_floor(measured: Span) -> Span {
     Span(crate::special::whole(measured.ns() as f64 / zero_events_upper(1.0)))

@@ -1,8 +1,8 @@
 //! A run in numbers: for each cell the distribution, its uncertainty, its worst moment, and what to doubt.
 
-use crate::due_time::{by_due_time, fill_in};
+use crate::due_time::DueTimes;
 use crate::finding::{self, Finding};
-use crate::pool::{Pool, merged};
+use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::verdict::Verdict;
 use crate::woodruff::{Quantile, estimate};
@@ -84,17 +84,6 @@ pub struct Quantiles {
     pub p999: Quantile,
 }
 
-/// Latency by due time: those filled in that were past before the thread could sleep again, see [`crate::by_due_time`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DueTimes {
-    /// Due times in this view.
-    pub n: u64,
-    /// Whether open waits are in it, with the lateness they had: then high quantiles are lower bounds.
-    pub at_least: bool,
-    /// The distribution.
-    pub quantiles: Quantiles,
-}
-
 /// The largest latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Max {
@@ -120,7 +109,7 @@ pub struct LoadRate {
 }
 
 impl Quantiles {
-    fn of(pooled: &Histogram, slices: &[Histogram]) -> Quantiles {
+    pub(crate) fn of(pooled: &Histogram, slices: &[Histogram]) -> Quantiles {
         let at = |level| estimate(pooled, slices, level);
         Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
     }
@@ -141,11 +130,11 @@ impl Quantiles {
 pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let names = name::of_cells(&header.cells);
     let pools = Pool::of_run(header, entries);
-    let mut cells = Vec::new();
-    for (pool, name) in pools.iter().zip(names) {
-        let mut cell = cell_summary(header, pool, name);
-        cell.findings = finding::of_cell(header, pool, &cell);
-        cells.push(cell);
+    let mut cells: Vec<_> = pools.iter().zip(names).map(|(pool, name)| cell_summary(header, pool, name)).collect();
+    let of_cell = |(pool, cell)| finding::of_cell(header, pool, cell, &cells);
+    let findings_of_cells: Vec<_> = pools.iter().zip(&cells).map(of_cell).collect();
+    for (cell, findings) in cells.iter_mut().zip(findings_of_cells) {
+        cell.findings = findings;
     }
     let findings = finding::of_run(header, entries, &cells);
     let verdict = Verdict::of(header, entries, &cells);
@@ -171,7 +160,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         stddev_ns: standard_deviation(&histogram),
         max: max(header, pool),
         n_eff: quantiles.p99.n_eff(),
-        due_times: due_times(pool, &histogram, &slices, quantiles),
+        due_times: DueTimes::of(pool, &histogram, &slices, quantiles),
         quantiles,
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         load: load(pool),
@@ -220,27 +209,6 @@ fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
     // Of equal ones the first in time.
     let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
     pool.threads().flat_map(of_thread).flatten().reduce(later)
-}
-
-fn due_times(pool: &Pool<'_>, histogram: &Histogram, slices: &[Histogram], by_wakeup: Quantiles) -> DueTimes {
-    let at_least = pool.threads().any(|(_, thread)| thread.censored.is_some());
-    if !at_least && pool.threads().all(|(_, thread)| thread.missed == 0) {
-        return DueTimes { n: histogram.n, at_least, quantiles: by_wakeup };
-    }
-    let period = pool.cell.period;
-    let mut slices: Vec<_> = slices.iter().map(|slice| by_due_time(slice, period)).collect();
-    let mut open = Histogram::default();
-    for (wait, due) in pool.threads().filter_map(|(_, thread)| Some((thread.censored?, thread.cycles_due))) {
-        // The wait may have begun during warm-up; only due times of the measured window count.
-        let first = u64::try_from(wait.cycle).unwrap_or(0);
-        let before = wait.cycle.min(0).unsigned_abs().saturating_mul(period.ns());
-        fill_in(&mut open, wait.at_least_ns.saturating_sub(before), due.saturating_sub(first), 1, period);
-    }
-    let mut all = merged(slices.iter());
-    all.merge(&open);
-    // The open waits are one more slice: they came together at the end.
-    slices.push(open);
-    DueTimes { n: all.n, at_least, quantiles: Quantiles::of(&all, &slices) }
 }
 
 fn load(pool: &Pool<'_>) -> Option<LoadRate> {

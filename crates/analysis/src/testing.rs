@@ -18,7 +18,7 @@ pub struct RunBuilder {
     pub entries: Vec<Entry>,
 }
 
-/// A machine without any fault: bare metal, `PREEMPT_RT`, no throttling, no frequency scaling worth naming.
+/// A machine without any fault: no hypervisor, `PREEMPT_RT`, no throttling, no frequency scaling worth naming.
 #[must_use]
 pub fn host() -> Host {
     let cpus: CpuSet = [0, 1].into_iter().collect();
@@ -170,6 +170,10 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
                 at_least_ns: (cycles_due - index) * cell.period.ns(),
             });
             missed += cycles_due - index - 1;
+            let open_ns = i64::try_from((cycles_due - index) * cell.period.ns()).unwrap_or(i64::MAX);
+            if open_ns.unsigned_abs() > deadline {
+                episode(&mut episodes, index, open_ns, cell.period);
+            }
             break;
         }
         histogram.record(late);
@@ -178,7 +182,7 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
         worst.push(Worst { latency_ns: late, cycle: index });
         early += u64::from(late < 0);
         if u64::try_from(late).is_ok_and(|late| late > deadline) {
-            episode(&mut episodes, index, late, 1_000_000_000 / cell.period.ns());
+            episode(&mut episodes, index, late, cell.period);
         }
         missed += schedule.missed(Nanos(late)).min(cycles_due - index - 1);
         cycle = schedule.after(cycle, Nanos(late));
@@ -204,14 +208,19 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
     }
 }
 
-/// Adds a late wake-up to the last episode when it is less than a second away, else begins a new one.
-fn episode(episodes: &mut Vec<Episode>, cycle: u64, late_ns: i64, second: u64) {
-    match episodes.last_mut().filter(|last| cycle - last.last_cycle < second) {
+/// Adds a late wake-up to the last episode when it was due less than a second after that ended, else begins a new one.
+fn episode(episodes: &mut Vec<Episode>, cycle: u64, late_ns: i64, period: Period) {
+    let due_ns = cycle * period.ns();
+    let ended_ns = due_ns.saturating_add_signed(late_ns);
+    match episodes.last_mut().filter(|last| due_ns < last.ended_ns + Span::SECOND.0) {
         Some(last) => {
             last.last_cycle = cycle;
             last.count += 1;
             last.worst_ns = last.worst_ns.max(late_ns);
+            last.ended_ns = ended_ns;
         }
-        None => episodes.push(Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: late_ns }),
+        None => {
+            episodes.push(Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: late_ns, ended_ns });
+        }
     }
 }

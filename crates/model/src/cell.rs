@@ -43,6 +43,9 @@ pub struct Cell {
     pub cpu_dma_latency_us: Option<u32>,
 }
 
+/// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
+const TIMER_SLACK: std::ops::RangeInclusive<Span> = Span(1)..=Span::SECOND;
+
 impl Cell {
     /// The first measured cycle; those before it are warm-up.
     #[must_use]
@@ -54,6 +57,30 @@ impl Cell {
     #[must_use]
     pub fn end_cycle(&self) -> u64 {
         self.first_cycle() + self.period.cycles_in(self.duration)
+    }
+
+    /// What no machine can do, however the cell came to be.
+    ///
+    /// # Errors
+    /// One line: what is wrong and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.cpus.is_empty() {
+            return Err("no CPU is named; name at least one, like 0".to_owned());
+        }
+        if self.duration < self.period.span() {
+            let (duration, period) = (self.duration, self.period);
+            return Err(format!(
+                "a duration of {duration} has no room for one period of {period}; measure at least {period}"
+            ));
+        }
+        if self.timer_slack.is_some_and(|slack| !TIMER_SLACK.contains(&slack)) {
+            let (min, max) = (TIMER_SLACK.start(), TIMER_SLACK.end());
+            return Err(format!("a timer slack is {min} to {max}; 0 would mean \"the default\" to the kernel"));
+        }
+        if self.timer_slack.is_some() && self.policy.is_realtime() {
+            return Err(format!("timer slack does not apply to {}: real-time threads have none", self.policy));
+        }
+        Ok(())
     }
 
     /// The lateness above which a wake-up is a miss.
@@ -141,6 +168,30 @@ pub(crate) mod tests {
     #[test]
     fn warm_up_is_rounded_up_to_whole_cycles() {
         assert_eq!((cell().first_cycle(), cell().end_cycle()), (251, 2251));
+    }
+
+    #[test]
+    fn what_no_machine_can_do_is_refused() {
+        assert_eq!(cell().check(), Ok(()));
+        let fifo = Policy::Fifo(crate::RtPriority::new(80).unwrap());
+        for (impossible, reason) in [
+            (Cell { cpus: CpuSet::default(), ..cell() }, "no CPU is named; name at least one, like 0"),
+            (
+                Cell { duration: Span(999_999), ..cell() },
+                "a duration of 999999ns has no room for one period of 1ms; measure at least 1ms",
+            ),
+            (
+                Cell { timer_slack: Some(Span(0)), ..cell() },
+                "a timer slack is 1ns to 1s; 0 would mean \"the default\" to the kernel",
+            ),
+            (
+                Cell { timer_slack: Some(Span(1)), policy: fifo, ..cell() },
+                "timer slack does not apply to fifo:80: real-time threads have none",
+            ),
+        ] {
+            assert_eq!(impossible.check(), Err(reason.to_owned()));
+        }
+        assert_eq!(Cell { timer_slack: Some(Span::SECOND), duration: Span(1_000_000), ..cell() }.check(), Ok(()));
     }
 
     #[test]

@@ -37,12 +37,29 @@ pub struct Host {
     pub clock_source: Option<String>,
     /// Frequency governors in use, each once; empty when there is no frequency scaling.
     pub governors: Vec<String>,
-    /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`).
+    /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`). Since Linux 6.12
+    /// it stops them only with `CONFIG_RT_GROUP_SCHED`; otherwise the fair server does ([`Host::has_fair_server`]).
     pub rt_runtime_us: Option<i64>,
     /// The period, us, of real-time throttling (`sched_rt_period_us`).
     pub rt_period_us: Option<u64>,
     /// Identifies this boot.
     pub boot_id: Option<String>,
+}
+
+impl Host {
+    /// Major and minor number of the kernel's release; `None` when it is unknown or has another form.
+    #[must_use]
+    pub fn kernel_version_number(&self) -> Option<(u32, u32)> {
+        let mut parts = self.kernel_release.as_ref()?.split(|c: char| !c.is_ascii_digit());
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    }
+
+    /// Whether normal threads have a deadline server of their own, which took the place of real-time throttling in
+    /// Linux 6.12 (kernel/sched/deadline.c, `fair_server_init`). `None` when the release is unknown.
+    #[must_use]
+    pub fn has_fair_server(&self) -> Option<bool> {
+        Some(self.kernel_version_number()? >= (6, 12))
+    }
 }
 
 /// Where the kernel lets a task be preempted (kernel/Kconfig.preempt).
@@ -76,5 +93,25 @@ impl Preemption {
             Preemption::Dynamic => "PREEMPT_DYNAMIC",
             Preemption::Realtime => "PREEMPT_RT",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fair_server_came_with_6_12() {
+        let of = |release: &str| Host { kernel_release: Some(release.to_owned()), ..Host::default() }.has_fair_server();
+        for (release, expected) in [
+            ("6.11.9", Some(false)),
+            ("6.12.0-rt", Some(true)),
+            ("6.1.0-21-rt-amd64", Some(false)),
+            ("7.0", Some(true)),
+            ("x", None),
+        ] {
+            assert_eq!(of(release), expected, "{release}");
+        }
+        assert_eq!(Host::default().has_fair_server(), None);
     }
 }

@@ -113,6 +113,9 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// How many blocks a plan can have.
+    pub const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=10_000;
+
     /// The same plan in its short form: 2 blocks, at most 1 s a cell. Enough to see that it runs, not to judge by.
     #[must_use]
     pub fn quick(mut self) -> Plan {

@@ -8,7 +8,8 @@ pub const RECORD_FORMAT: u32 = 1;
 
 /// What one cell measured, complete and raw, so that an old record gets tomorrow's statistics.
 ///
-/// Invariant, for each thread: `recorded + missed + lost + censored = cycles_due`.
+/// Invariant, for each thread: `recorded + missed + lost + censored = cycles_due`, where `censored` counts 1 for a wait
+/// still open at the end, unless that wait began in the warm-up ([`ThreadRecord::is_consistent`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
@@ -85,6 +86,16 @@ pub struct ThreadRecord {
     pub episodes: Episodes,
     /// What the thread itself used; `null` when it never came to its end.
     pub usage: Option<Usage>,
+}
+
+impl ThreadRecord {
+    /// Whether the counts add up: every due time left a sample, was missed, found no room, or is still waited for.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        let open = u64::from(self.censored.is_some_and(|wait| wait.cycle >= 0));
+        let accounted = [self.recorded, self.missed, self.lost, open].into_iter().try_fold(0, u64::checked_add);
+        accounted == Some(self.cycles_due) && self.recorded == self.histogram.n && self.early <= self.recorded
+    }
 }
 
 /// The settings of a measured thread as the kernel reports them.
@@ -177,6 +188,8 @@ pub struct Episode {
     pub count: u64,
     /// Largest latency, ns.
     pub worst_ns: i64,
+    /// When its last late wake-up came, ns after the first measured cycle was due.
+    pub ended_ns: u64,
 }
 
 /// What a measured thread used between the barrier and its end, `getrusage(2)` with `RUSAGE_THREAD`.

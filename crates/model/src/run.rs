@@ -27,6 +27,14 @@ pub struct Header {
     pub skipped: Vec<Skipped>,
 }
 
+impl Header {
+    /// How many measurements the run consists of.
+    #[must_use]
+    pub fn n_measurements(&self) -> usize {
+        self.cells.len().saturating_mul(usize::try_from(self.plan.repetitions).unwrap_or(usize::MAX))
+    }
+}
+
 /// A combination that was not measured, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {

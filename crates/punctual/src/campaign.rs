@@ -60,13 +60,15 @@ pub(crate) fn carry_out(
     stop: &AtomicBool,
 ) -> Result<Vec<Entry>, CampaignError> {
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
+    let names = analysis::cell_names(&header.cells);
     let mut entries = done;
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
     for planned in all.iter().filter(|planned| !made.contains(planned)) {
         if stop.load(Relaxed) {
             return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });
         }
-        let cell = header.cells.get(planned.cell_index).expect("planned over the cells of this header");
+        let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
+        let (cell, name) = cell_and_name.expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
         let record = executor.execute(cell, stop, &mut |progress| observer.progress(progress));
         let record = match record {
@@ -74,7 +76,7 @@ pub(crate) fn carry_out(
             Ok(record) => Some(record),
             // What a cell says that is told to stop is no failure of its own.
             Err(_) if stop.load(Relaxed) => None,
-            Err(source) => return Err(CampaignError::Cell { cell: cell.label(), source }),
+            Err(source) => return Err(CampaignError::Cell { cell: name.clone(), source }),
         };
         let Some(record) = record else {
             return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });

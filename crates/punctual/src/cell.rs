@@ -36,6 +36,18 @@ pub(crate) enum CellError {
         /// The kernel's reason.
         source: std::io::Error,
     },
+    /// More cycles left a trace than were due: a defect of this program.
+    #[error(
+        "CPU {cpu}: {accounted} cycles are accounted for, but only {cycles_due} were due; please report this defect"
+    )]
+    Unaccounted {
+        /// The CPU of the thread.
+        cpu: u32,
+        /// Due times in the window.
+        cycles_due: u64,
+        /// Recorded, lost and open ones together.
+        accounted: u64,
+    },
     /// Interrupted before anything was measured.
     #[error("interrupted before the first measured cycle")]
     NothingMeasured,

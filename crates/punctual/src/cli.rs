@@ -7,11 +7,14 @@ mod output;
 mod progress;
 mod run;
 mod show;
+mod start;
 mod usage;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
 use std::error::Error;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,11 +39,16 @@ pub(crate) fn main() -> ExitCode {
     };
     outcome.map_or_else(
         |err| {
-            eprintln!("punctual: {}", one_line(&*err));
+            note(format_args!("punctual: {}", one_line(&*err)));
             ExitCode::from(ERROR)
         },
         ExitCode::from,
     )
+}
+
+/// Writes a line to stderr. Nobody reading it is no reason to stop.
+fn note(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// The text of an error on one line.

@@ -12,7 +12,7 @@ mod snapshot;
 pub(crate) use activity::Activity;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use lock::MachineLock;
-pub(crate) use privilege::{Privileges, how_to_allow_realtime, memory_locked_bytes};
+pub(crate) use privilege::{Privileges, how_to_allow, memory_locked_bytes};
 pub(crate) use snapshot::snapshot;
 
 use std::path::{Path, PathBuf};

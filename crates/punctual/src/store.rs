@@ -15,6 +15,11 @@ use std::path::{Path, PathBuf};
 /// The file of a run directory that holds the run.
 const FILE: &str = "run.jsonl";
 
+/// The file of the run that was named by its directory, or by the file itself.
+fn file_of(named: &Path) -> PathBuf {
+    if named.is_file() { named.to_owned() } else { named.join(FILE) }
+}
+
 /// Why a run cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {

@@ -18,7 +18,7 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
     /// The policy was refused for want of privilege.
-    #[error("{0} needs CAP_SYS_NICE; run as root")]
+    #[error("{0} needs CAP_SYS_NICE (or, for other, a start without nice); run as root")]
     PolicyPrivilege(Policy),
     /// The kernel refused a setting.
     #[error("cannot set {what}: {source}")]

@@ -156,12 +156,6 @@ impl Team {
         self.limits.end.fetch_min(end, Relaxed);
     }
 
-    /// One past the last cycle, as things stand.
-    #[must_use]
-    pub fn end(&self) -> u64 {
-        self.limits.end.load(Relaxed)
-    }
-
     /// Waits until every thread is at its end, `timeout` at most; says whether they are.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;

@@ -1,7 +1,7 @@
 //! How soon the measuring process has its first sample.
 
 use super::process::{Finished, finish};
-use super::{CONFIDENCE, Task};
+use super::{CONFIDENCE, Task, judged};
 use analysis::median_interval;
 use model::{Cell, Kernel, Method, Record, Span};
 use std::path::Path;
@@ -15,7 +15,7 @@ const LIMIT_MS: f64 = 20.0;
 pub(super) fn report(program: &Path, task: Task) -> Result<(), String> {
     let times: Vec<f64> = (0..RUNS).map(|_| once(program, task)).collect::<Result<_, _>>()?;
     let (lower, median, upper) = median_interval(&times, CONFIDENCE).ok_or("too few runs")?;
-    let kept = if lower < LIMIT_MS { "kept" } else { "NOT KEPT" };
+    let kept = judged(lower, upper, LIMIT_MS);
     println!(
         "\nfirst sample after exec: {median:.1} ms [{lower:.1}-{upper:.1}], {RUNS} runs of `punctual cell`  < {LIMIT_MS} ms {kept}"
     );

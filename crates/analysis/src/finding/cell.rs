@@ -1,5 +1,6 @@
 //! What the records of one cell say about its numbers.
 
+use super::machine::Share;
 use super::{Finding, machine};
 use crate::Level;
 use crate::pool::Pool;
@@ -13,8 +14,8 @@ const SLACK_NS: u64 = 1_000;
 /// Samples worth fewer independent ones than this share are remarked on.
 const DEPENDENT: u64 = 10;
 
-/// How near to a throttle's time a maximum must be to be suspected: 1 %.
-const NEAR: f64 = 0.01;
+/// How near to a limiter's time a maximum must be to be suspected, percent.
+const NEAR: u64 = 1;
 
 /// Findings about one cell.
 pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
@@ -28,7 +29,6 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
         findings.push(Finding::Lost { lost: summary.lost });
     }
     findings.extend(stalls(pool, summary));
-    findings.extend(takes_turns(pool, summary));
     findings.extend(throttled(header, summary));
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     if minor + major > 0 {
@@ -72,23 +72,17 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     findings
 }
 
-/// A normal thread that was later than a period while more processes than CPUs wanted to run.
-fn takes_turns(pool: &Pool<'_>, summary: &CellSummary) -> Option<Finding> {
-    let loads = pool.entries.iter().filter_map(|entry| entry.record.load.as_ref());
-    let processes = loads.map(|load| load.workers).max().filter(|_| !pool.cell.policy.is_realtime())?;
-    let max_ns = summary.max?.latency_ns;
-    let crowded = processes > u64::try_from(pool.cell.cpus.len()).unwrap_or(u64::MAX);
-    (crowded && max_ns > pool.cell.period.span().ns().cast_signed())
-        .then_some(Finding::TakesTurns { processes, max_ns })
-}
-
-/// A maximum that is the throttle's time rather than a latency.
+/// A maximum that is the time for which something keeps a thread from running, rather than a latency.
 fn throttled(header: &Header, summary: &CellSummary) -> Option<Finding> {
-    let (runtime_us, period_us) = machine::throttle(&header.host)?;
+    let Share { runtime_us, period_us, limiter } = machine::realtime_share(&header.host)?;
     let max_ns = summary.max?.latency_ns;
-    let near = |us: &u64| *us > 0 && (max_ns as f64 / (*us as f64 * 1e3) - 1.0).abs() <= NEAR;
-    let quantum_us = [runtime_us, period_us - runtime_us].into_iter().find(near)?;
-    Some(Finding::MaxIsThrottleQuantum { max_ns, quantum_us })
+    // A real-time thread waits until the period ends, a normal one until real-time threads have had their share.
+    let stops_realtime = summary.cell.policy.is_realtime();
+    let quantum_us = if stops_realtime { period_us - runtime_us } else { runtime_us };
+    let quantum_ns = quantum_us.saturating_mul(1_000);
+    let distance = u64::try_from(max_ns).unwrap_or(0).abs_diff(quantum_ns);
+    let is_near = distance.saturating_mul(100) <= quantum_ns.saturating_mul(NEAR) && quantum_ns > 0;
+    is_near.then_some(Finding::MaxIsThrottleQuantum { max_ns, quantum_us, limiter, stops_realtime })
 }
 
 /// Settings of the measured threads that cost time.
@@ -109,8 +103,9 @@ fn settings(pool: &Pool<'_>) -> Vec<Finding> {
 /// Time that the hypervisor took within the measured windows.
 fn steal(header: &Header, pool: &Pool<'_>) -> Option<Finding> {
     let seconds = || pool.entries.iter().flat_map(|entry| &entry.record.machine).filter(|second| second.at > Span(0));
-    let steal_ms: u64 = seconds().filter_map(|second| second.steal_ms).sum();
-    let elapsed: f64 = seconds().map(|second| second.elapsed.as_secs_f64()).sum();
+    let known = || seconds().filter_map(|second| Some((second.steal_ms?, second.elapsed)));
+    let steal_ms: u64 = known().map(|(steal_ms, _)| steal_ms).sum();
+    let elapsed: f64 = known().map(|(_, elapsed)| elapsed.as_secs_f64()).sum();
     let cpus = header.host.cpus_online.as_ref().map(model::CpuSet::len).filter(|cpus| *cpus > 0);
     let share = cpus.map(|cpus| steal_ms as f64 / 1e3 / elapsed / cpus as f64);
     (steal_ms > 0).then_some(Finding::Steal { steal_ms, share })

@@ -1,6 +1,6 @@
 //! What about the machine makes it late, or makes the numbers about something else.
 
-use super::Finding;
+use super::{Finding, Limiter};
 use model::{Entry, Header, Host, Kernel, Preemption};
 
 /// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
@@ -17,7 +17,10 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     if realtime_cells {
         let preemption = host.preemption.filter(|model| *model != Preemption::Realtime);
         findings.extend(preemption.map(|preemption| Finding::NotRealtimeKernel { preemption }));
-        findings.extend(throttle(host).map(|(runtime_us, period_us)| Finding::RtThrottling { runtime_us, period_us }));
+        findings.extend(realtime_share(host).map(|Share { runtime_us, period_us, limiter }| match limiter {
+            Limiter::Throttling => Finding::RtThrottling { runtime_us, period_us },
+            Limiter::FairServer => Finding::FairServer { runtime_us: period_us - runtime_us, period_us },
+        }));
     }
     if host.governors.iter().any(|governor| governor != "performance") {
         findings.push(Finding::Governor { governors: host.governors.clone() });
@@ -27,11 +30,29 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     findings
 }
 
-/// What real-time threads may use of each period, and the period, us. `None` when nothing stops them or it is unknown.
-pub(super) fn throttle(host: &Host) -> Option<(u64, u64)> {
+/// How much of a CPU real-time threads may use while normal ones want it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    /// What they may use of each period, us; less than the period.
+    pub(super) runtime_us: u64,
+    /// The period, us.
+    pub(super) period_us: u64,
+    /// What sees to it.
+    pub(super) limiter: Limiter,
+}
+
+/// The default of Linux 6.12: 50 ms of each second are for normal threads, whatever `sched_rt_runtime_us` says
+/// (kernel/sched/deadline.c, `fair_server_init`). It can be changed, but only debugfs tells.
+const WITH_FAIR_SERVER: Share = Share { runtime_us: 950_000, period_us: 1_000_000, limiter: Limiter::FairServer };
+
+/// `None` when nothing stops real-time threads or it is unknown.
+pub(super) fn realtime_share(host: &Host) -> Option<Share> {
+    if host.has_fair_server() == Some(true) {
+        return Some(WITH_FAIR_SERVER);
+    }
     let runtime_us = u64::try_from(host.rt_runtime_us?).ok()?;
     let period_us = host.rt_period_us?;
-    (runtime_us < period_us).then_some((runtime_us, period_us))
+    (runtime_us < period_us).then_some(Share { runtime_us, period_us, limiter: Limiter::Throttling })
 }
 
 /// Facts that should hold from the start of the run to its end but did not; each change once.
@@ -123,6 +144,30 @@ mod tests {
         assert_eq!(findings, [Finding::NotRealtimeKernel { preemption: Preemption::Full }, throttling]);
         for runtime in [None, Some(-1), Some(1_000_000)] {
             assert_eq!(found(Host { rt_runtime_us: runtime, ..host() }, "fifo:80"), [], "{runtime:?}");
+        }
+    }
+
+    #[test]
+    fn the_fair_server_takes_the_place_of_throttling() {
+        let on = |release: &str, runtime_us| Host {
+            kernel_release: (!release.is_empty()).then(|| release.to_owned()),
+            rt_runtime_us: runtime_us,
+            ..host()
+        };
+        let throttling = Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 };
+        let fair_server = Finding::FairServer { runtime_us: 50_000, period_us: 1_000_000 };
+        assert_eq!(throttling.importance(), fair_server.importance());
+        for (release, runtime_us, finding) in [
+            ("6.11.9", Some(950_000), Some(&throttling)),
+            ("6.11.9", Some(-1), None),
+            ("6.12.0-rt", Some(950_000), Some(&fair_server)),
+            ("6.12.0-rt", Some(-1), Some(&fair_server)),
+            ("7.0", None, Some(&fair_server)),
+            ("", Some(950_000), Some(&throttling)),
+        ] {
+            let findings = found(on(release, runtime_us), "fifo:80");
+            assert_eq!(findings.iter().collect::<Vec<_>>(), Vec::from_iter(finding), "{release} {runtime_us:?}");
+            assert_eq!(found(on(release, runtime_us), "other"), [], "{release}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Findings in plain words: what, how much, and what to do.
 
-use super::Finding;
+use super::{Finding, Limiter};
 use crate::wording::{count, duration, number, things};
 use std::fmt;
 
@@ -45,24 +45,40 @@ impl fmt::Display for Finding {
                 let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
                 p99.map_or(Ok(()), |p99| write!(f, "; p99 is {p99} when they count too"))
             }
-            Finding::TakesTurns { processes, max_ns } => {
-                let (processes, max) = (count(*processes), duration(*max_ns as f64));
-                write!(f, "max {max} because a normal thread takes turns with the load's {processes} processes; ")?;
-                f.write_str("a real-time thread does not")
+            Finding::TakesTurns { processes, max_ns, realtime, realtime_max_ns } => {
+                let (max, realtime_max) = (duration(*max_ns as f64), duration(*realtime_max_ns as f64));
+                write!(f, "max {max}, where {realtime} had {realtime_max} under the same load: ")?;
+                write!(f, "a normal thread takes turns with the load's {} processes", count(*processes))
             }
             Finding::MissStorms { episodes, upper_per_hour } => {
                 let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
                 write!(f, "misses come in storms ({episodes}): their rate is known only to be below {upper}/h")
             }
-            Finding::MaxIsThrottleQuantum { max_ns, quantum_us } => {
-                let (max, quantum) = (duration(*max_ns as f64), us(*quantum_us));
-                write!(f, "max {max} is within 1 % of the {quantum} of real-time throttling (sched_rt_runtime_us): ")?;
-                f.write_str("probably a real-time thread that used up its share")
+            Finding::MaxIsThrottleQuantum { max_ns, quantum_us, limiter, stops_realtime } => {
+                let limiter = match limiter {
+                    Limiter::Throttling => "real-time throttling",
+                    Limiter::FairServer => "the fair server",
+                };
+                write!(f, "max {} is within 1 % of the {} ", duration(*max_ns as f64), us(*quantum_us))?;
+                if *stops_realtime {
+                    write!(f, "for which {limiter} stops real-time threads: probably they kept the CPU busy")
+                } else {
+                    write!(
+                        f,
+                        "after which {limiter} lets normal threads run: probably a real-time one kept the CPU busy"
+                    )
+                }
             }
             Finding::RtThrottling { runtime_us, period_us } => {
                 let (runtime, period, rest) = (us(*runtime_us), us(*period_us), us(period_us - runtime_us));
                 write!(f, "real-time throttling is on: threads that use {runtime} of a {period} period may be ")?;
                 write!(f, "stopped for {rest} (sched_rt_runtime_us)")
+            }
+            Finding::FairServer { runtime_us, period_us } => {
+                let runtime = us(*runtime_us);
+                let period = if *period_us == 1_000_000 { "second".to_owned() } else { us(*period_us) };
+                f.write_str("the fair server is on by default (since Linux 6.12; not read back): normal threads get ")?;
+                write!(f, "up to {runtime} of each {period} from real-time ones that keep a CPU busy")
             }
             Finding::TimerSlack { slack_ns } => {
                 let slack = duration(*slack_ns as f64);
@@ -116,7 +132,8 @@ impl fmt::Display for Finding {
             }
             Finding::VisibilityFloor { measured_ns, floor_ns } => {
                 let (measured, floor) = (duration(*measured_ns as f64), duration(*floor_ns as f64));
-                write!(f, "{measured} measured in each cell: causes rarer than once per {floor} can be missed (95 %)")
+                write!(f, "{measured} measured in each cell: a cause rarer than once per {floor} has more than a ")?;
+                f.write_str("5 % chance of not having been seen")
             }
         }
     }

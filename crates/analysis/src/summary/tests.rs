@@ -1,6 +1,8 @@
 //! Summaries of built runs.
 
 use super::*;
+use crate::due_time::by_due_time;
+use crate::pool::merged;
 use crate::testing::RunBuilder;
 use crate::woodruff::Refusal;
 use model::{LoadRecord, LoadSecond};

@@ -3,7 +3,8 @@
 use crate::summarise;
 use crate::testing::{RunBuilder, cell};
 use crate::verdict::Verdict;
-use model::{Ended, Skipped};
+use crate::woodruff::Quantile;
+use model::{Ended, Skipped, Span};
 
 /// Both cells of one block, the second as late as `latency_ns` says.
 fn run(require: &str, latency_ns: impl Fn(u32, u64) -> i64) -> RunBuilder {
@@ -31,30 +32,30 @@ fn tail(_: u32, cycle: u64) -> i64 {
 fn without_a_requirement_there_is_no_verdict() {
     let mut run = run("max=1ms", tail);
     run.header.plan.require = model::Requirement::default();
-    assert_eq!(verdict(&run), own(0, "No limit was given: add --require max=1ms for a verdict."));
+    assert_eq!(verdict(&run), own(0, "Verdict: none, because no limit was given; add --require max=1ms for one."));
 }
 
 #[test]
 fn a_maximum_is_judged_to_the_nanosecond() {
-    let pass = "PASS max 50 us <= 50 us (worst: messaging/fifo:80); none later in 2 s of each cell shows fewer than \
+    let pass = "Verdict: PASS max 50 us <= 50 us (worst: messaging/fifo:80); none later in 2 s of each cell shows fewer than \
                 5 392/h (95 %), not that there are none";
     assert_eq!(verdict(&run("max=50us", tail)), own(0, pass));
-    let fail = "FAIL messaging/fifo:80: max 50 us > 30 us";
+    let fail = "Verdict: FAIL messaging/fifo:80: max 50 us > 30 us";
     assert_eq!(verdict(&run("max=30us", tail)), own(2, fail));
-    let close = "FAIL messaging/fifo:80: max 50 000 ns > 49 999 ns";
+    let close = "Verdict: FAIL messaging/fifo:80: max 50 000 ns > 49 999 ns";
     assert_eq!(verdict(&run("max=49999ns", tail)), own(2, close));
-    let both = "FAIL messaging/fifo:80: max 50 us > 1 us; none/fifo:80: max 5 us > 1 us";
+    let both = "Verdict: FAIL messaging/fifo:80: max 50 us > 1 us; none/fifo:80: max 5 us > 1 us";
     assert_eq!(verdict(&run("max=1us", tail)), own(2, both), "the worst first");
 }
 
 #[test]
 fn a_wait_that_never_ended_fails_or_leaves_it_open() {
     let stuck = |_, cycle| if cycle == 1_500 { i64::MAX } else { 5_000 };
-    let fail = "FAIL messaging/fifo:80: max at least 500 ms > 100 ms";
+    let fail = "Verdict: FAIL messaging/fifo:80: max at least 500 ms > 100 ms";
     assert_eq!(verdict(&run("max=100ms", stuck)), own(2, fail));
-    let open = "NOT SHOWN: messaging/fifo:80: a wait had not ended, 500 ms late so far";
+    let open = "Verdict: NOT SHOWN: messaging/fifo:80: a wait had not ended, 500 ms late so far";
     assert_eq!(verdict(&run("max=1s", stuck)), own(3, open));
-    let never = "NOT SHOWN: messaging/fifo:80: not one wake-up recorded; messaging/fifo:80: a wait had not ended, \
+    let never = "Verdict: NOT SHOWN: messaging/fifo:80: not one wake-up recorded; messaging/fifo:80: a wait had not ended, \
                  2 s late so far";
     assert_eq!(verdict(&run("max=5s", |_, _| i64::MAX)), own(3, never));
 }
@@ -63,36 +64,36 @@ fn a_wait_that_never_ended_fails_or_leaves_it_open() {
 fn what_is_missing_is_not_shown_but_a_violation_stays_one() {
     let mut lost = run("max=1ms", tail);
     lost.entries[1].record.threads[0].lost = 3;
-    let text = "NOT SHOWN: messaging/fifo:80: 3 samples lost, any of them may be later";
+    let text = "Verdict: NOT SHOWN: messaging/fifo:80: 3 samples lost, any of them may be later";
     assert_eq!(verdict(&lost), own(3, text));
-    lost.header.plan.require.max = Some(model::Span(1_000));
+    lost.header.plan.require.max = Some(Span(1_000));
     assert_eq!(verdict(&lost).0, 2);
 
     let mut short = run("max=1ms", tail);
     short.entries.pop();
-    assert_eq!(verdict(&short), own(3, "NOT SHOWN: only 1 of 2 measurements complete"));
+    assert_eq!(verdict(&short), own(3, "Verdict: NOT SHOWN: only 1 of 2 measurements complete"));
     short.entries.clear();
-    assert_eq!(verdict(&short), own(3, "NOT SHOWN: only 0 of 2 measurements complete"));
+    assert_eq!(verdict(&short), own(3, "Verdict: NOT SHOWN: only 0 of 2 measurements complete"));
 
     let mut interrupted = run("max=1ms", tail);
     interrupted.entries[0].record.ended = Ended::Interrupted;
-    assert_eq!(verdict(&interrupted), own(3, "NOT SHOWN: only 1 of 2 measurements complete"));
+    assert_eq!(verdict(&interrupted), own(3, "Verdict: NOT SHOWN: only 1 of 2 measurements complete"));
 
     let mut skipped = run("max=1ms", tail);
     skipped.header.skipped = vec![Skipped { cell: cell("none", "fifo:99"), reason: "needs root".to_owned() }];
-    assert_eq!(verdict(&skipped), own(3, "NOT SHOWN: 1 cell not measured: needs root"));
+    assert_eq!(verdict(&skipped), own(3, "Verdict: NOT SHOWN: 1 cell not measured: needs root"));
     skipped.header.cells.clear();
     skipped.entries.clear();
-    let nothing = "NOT SHOWN: nothing could be measured; 1 cell not measured: needs root";
+    let nothing = "Verdict: NOT SHOWN: nothing could be measured; 1 cell not measured: needs root";
     assert_eq!(verdict(&skipped), own(3, nothing));
 }
 
 #[test]
 fn quantiles_are_judged_by_their_interval() {
     let every = |n: u64| move |_: u32, cycle: u64| if cycle % n == 7 { 50_000 } else { 5_000 };
-    let pass = "PASS p99 at most 5.02 us <= 10 us (95 %; worst: messaging/fifo:80)";
+    let pass = "Verdict: PASS p99 at most 5.02 us <= 10 us (95 %; worst: messaging/fifo:80)";
     assert_eq!(verdict(&run("p99=10us", every(500))), own(0, pass));
-    let fail = "FAIL messaging/fifo:80: p99 at least 49.9 us (95 %) > 30 us";
+    let fail = "Verdict: FAIL messaging/fifo:80: p99 at least 49.9 us (95 %) > 30 us";
     assert_eq!(verdict(&run("p99=30us", every(20))), own(2, fail));
     let (status, text) = verdict(&run("p99=30us", |cpu, cycle| every(100)(cpu, cycle)));
     assert_eq!(status, 3, "one in a hundred is right at p99: {text}");
@@ -102,18 +103,76 @@ fn quantiles_are_judged_by_their_interval() {
     );
     let few = verdict(&run("p999=30us", every(500)));
     assert_eq!(few.0, 3, "4000 samples have 4 above p99.9: {few:?}");
-    assert!(few.1.starts_with("NOT SHOWN: none/fifo:80: too few samples to tell p99.9: measure longer; "), "{few:?}");
+    assert!(
+        few.1.starts_with("Verdict: NOT SHOWN: none/fifo:80: too few samples to tell p99.9: measure longer; "),
+        "{few:?}"
+    );
+}
+
+/// On time but for every 300th due time: too few of the wake-ups to move p99.
+fn stalls(late_ns: i64) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.cell("messaging", "fifo:80");
+    run.header.plan.repetitions = 4;
+    for block in 0..4 {
+        run.measure(block, 0, |_, cycle| if cycle % 300 == 7 { late_ns } else { 5_000 });
+    }
+    run
+}
+
+fn verdict_with(run: &RunBuilder, p99: Span) -> (u8, String) {
+    let mut run = run.clone();
+    run.header.plan.require.p99 = Some(p99);
+    verdict(&run)
+}
+
+#[test]
+fn missed_due_times_count_in_a_required_quantile() {
+    let run = stalls(81_000_000);
+    let cell = &summarise(&run.header, &run.entries).cells[0];
+    assert_eq!((cell.missed, cell.samples), (4_480, 11_520), "28 % of the due times");
+    let fail = "Verdict: FAIL messaging/fifo:80: p99 by due time at least 77.6 ms (95 %) > 2 ms";
+    assert_eq!(verdict_with(&run, Span(2_000_000)), own(2, fail));
+    let pass = "Verdict: PASS p99 by due time at most 79.2 ms <= 90 ms (95 %; worst: messaging/fifo:80)";
+    assert_eq!(verdict_with(&run, Span(90_000_000)), own(0, pass));
+}
+
+#[test]
+fn a_quantile_is_judged_at_both_ends_of_both_intervals() {
+    for late_ns in [900_000, 3_500_000] {
+        let run = stalls(late_ns);
+        let cell = &summarise(&run.header, &run.entries).cells[0];
+        let ends = |quantile: &Quantile| {
+            quantile.interval_ns().map(|(lower, upper)| (lower.unsigned_abs(), upper.unsigned_abs()))
+        };
+        let by_wakeup = ends(&cell.quantiles.p99).unwrap();
+        let by_due_time = ends(&cell.due_times.quantiles.p99).unwrap();
+        assert_eq!(by_wakeup == by_due_time, late_ns < 1_000_000, "{late_ns}: only a period missed sets them apart");
+        let (lower, upper) = (by_wakeup.0.max(by_due_time.0), by_wakeup.1.max(by_due_time.1));
+        for (limit, status) in [(lower - 1, 2), (lower, 3), (upper - 1, 3), (upper, 0)] {
+            let (got, text) = verdict_with(&run, Span(limit));
+            assert_eq!(got, status, "{late_ns} {limit}: {text}");
+            assert_eq!(text.contains("p99 by due time"), late_ns > 1_000_000, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_view_that_cannot_tell_leaves_it_open() {
+    let run = run("p99=2ms", |_, cycle| if cycle == 500 { 400_000_000 } else { 5_000 });
+    let text = "Verdict: NOT SHOWN: messaging/fifo:80: too few samples to tell p99 by due time: measure longer";
+    assert_eq!(verdict(&run), own(3, text), "one stall holds all due times above p99");
 }
 
 #[test]
 fn a_rate_is_judged_by_its_interval() {
     let late = |_, cycle| if cycle == 100 { 3_000_000 } else { 5_000 };
-    let never = "NOT SHOWN: none/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all; \
+    let never = "Verdict: NOT SHOWN: none/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all; \
                  messaging/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all";
     assert_eq!(verdict(&run("misses_per_hour=1", |_, _| 5_000)), own(3, never));
-    let pass = "PASS misses at most 5 392/h <= 6 000/h (95 %; worst: messaging/fifo:80)";
+    let pass = "Verdict: PASS misses at most 5 392/h <= 6 000/h (95 %; worst: messaging/fifo:80)";
     assert_eq!(verdict(&run("misses_per_hour=6000", |_, _| 5_000)), own(0, pass));
-    let fail = "FAIL messaging/fifo:80: 1 miss, at least 45.6/h (95 %) > 1/h";
+    let fail = "Verdict: FAIL messaging/fifo:80: 1 miss, at least 45.6/h (95 %) > 1/h";
     assert_eq!(verdict(&run("misses_per_hour=1", late)), own(2, fail));
 }
 

@@ -1,16 +1,18 @@
 //! The verdict in one line.
 
-use super::{Gap, Kept, Verdict, Violation};
+use super::{Gap, Kept, Verdict, View, Violation};
 use crate::wording::{count, duration, durations_apart, number, things};
 use std::fmt;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::NoneAsked => f.write_str("No limit was given: add --require max=1ms for a verdict."),
-            Verdict::Pass { kept } => write!(f, "PASS {}", listed(kept)),
-            Verdict::Fail { violations } => write!(f, "FAIL {}", some(violations)),
-            Verdict::NotShown { gaps } => write!(f, "NOT SHOWN: {}", some(gaps)),
+            Verdict::NoneAsked => {
+                f.write_str("Verdict: none, because no limit was given; add --require max=1ms for one.")
+            }
+            Verdict::Pass { kept } => write!(f, "Verdict: PASS {}", listed(kept)),
+            Verdict::Fail { violations } => write!(f, "Verdict: FAIL {}", some(violations)),
+            Verdict::NotShown { gaps } => write!(f, "Verdict: NOT SHOWN: {}", some(gaps)),
         }
     }
 }
@@ -37,6 +39,17 @@ fn beside(value_ns: i64, limit_ns: u64) -> (String, String) {
     durations_apart(value_ns, i64::try_from(limit_ns).unwrap_or(i64::MAX))
 }
 
+impl fmt::Display for View {
+    /// What follows the quantile's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            View::Both => "",
+            View::WakeUps => " by wake-up",
+            View::DueTimes => " by due time",
+        })
+    }
+}
+
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,9 +59,9 @@ impl fmt::Display for Kept {
                 write!(f, "max {value} <= {limit} (worst: {cell}); none later in {measured} of each cell ")?;
                 write!(f, "shows fewer than {upper}/h (95 %), not that there are none")
             }
-            Kept::Quantile { cell, level, limit_ns, upper_ns } => {
+            Kept::Quantile { cell, level, view, limit_ns, upper_ns } => {
                 let (upper, limit) = beside(*upper_ns, *limit_ns);
-                write!(f, "{level} at most {upper} <= {limit} (95 %; worst: {cell})")
+                write!(f, "{level}{view} at most {upper} <= {limit} (95 %; worst: {cell})")
             }
             Kept::MissesPerHour { cell, limit_per_hour, upper_per_hour } => {
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
@@ -65,9 +78,9 @@ impl fmt::Display for Violation {
                 let (value, limit) = beside(*value_ns, *limit_ns);
                 write!(f, "{cell}: max {}{value} > {limit}", if *at_least { "at least " } else { "" })
             }
-            Violation::Quantile { cell, level, limit_ns, lower_ns, .. } => {
+            Violation::Quantile { cell, level, view, limit_ns, lower_ns, .. } => {
                 let (lower, limit) = beside(*lower_ns, *limit_ns);
-                write!(f, "{cell}: {level} at least {lower} (95 %) > {limit}")
+                write!(f, "{cell}: {level}{view} at least {lower} (95 %) > {limit}")
             }
             Violation::MissesPerHour { cell, limit_per_hour, episodes, lower_per_hour } => {
                 let (lower, limit) = (number(*lower_per_hour), number(*limit_per_hour));
@@ -95,12 +108,14 @@ impl fmt::Display for Gap {
             Gap::Open { cell, at_least_ns } => {
                 write!(f, "{cell}: a wait had not ended, {} late so far", ns(*at_least_ns))
             }
-            Gap::Quantile { cell, level, limit_ns, interval_ns: Some((lower, upper)) } => {
+            Gap::Quantile { cell, level, view, limit_ns, interval_ns: Some((lower, upper)) } => {
                 let (lower, upper) = (duration(*lower as f64), duration(*upper as f64));
-                write!(f, "{cell}: {level} is between {lower} and {upper} (95 %), limit {}: ", ns(*limit_ns))?;
+                write!(f, "{cell}: {level}{view} is between {lower} and {upper} (95 %), limit {}: ", ns(*limit_ns))?;
                 f.write_str("measure longer")
             }
-            Gap::Quantile { cell, level, .. } => write!(f, "{cell}: too few samples to tell {level}: measure longer"),
+            Gap::Quantile { cell, level, view, .. } => {
+                write!(f, "{cell}: too few samples to tell {level}{view}: measure longer")
+            }
             Gap::MissesPerHour { cell, limit_per_hour, episodes, hours, upper_per_hour, hours_needed } => {
                 let (misses, measured) = (misses(*episodes), duration(hours * 3.6e12));
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));

@@ -1,7 +1,7 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{Span, UnknownWord};
+use crate::{CpuSet, Span, UnknownWord};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -58,11 +58,11 @@ fn plan(text: &str) -> Located<Plan> {
         let at = value.span().start;
         match key.get_ref().as_ref() {
             "title" => plan.title = string(value)?.to_owned(),
-            "repetitions" => plan.repetitions = integer(value, 1..=10_000)?,
+            "repetitions" => plan.repetitions = integer(value, Plan::REPETITIONS)?,
             "duration" => (plan.duration, duration_at) = (parsed(value)?, at),
             "warm_up" => plan.warm_up = parsed(value)?,
             "seed" => plan.seed = Some(integer(value, 0..=u64::MAX)?),
-            "cpus" => plan.cpus = Some(parsed(value)?),
+            "cpus" => plan.cpus = Some(some_cpus(value)?),
             "timer_slack" => plan.timer_slack = Some(parsed(value)?),
             "cpu_dma_latency" => {
                 plan.cpu_dma_latency_us = Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
@@ -71,9 +71,6 @@ fn plan(text: &str) -> Located<Plan> {
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }
-    }
-    if plan.cpus.as_ref().is_some_and(crate::CpuSet::is_empty) {
-        return Err((0, "`cpus` is empty; name at least one CPU or leave the key out".to_owned()));
     }
     let longest = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
     if plan.duration < longest {
@@ -144,7 +141,7 @@ where
 fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
     for (key, value) in table {
         let number = match value.get_ref() {
-            DeValue::Integer(n) => Some(n.as_str().to_owned()),
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string()),
             DeValue::Float(n) => Some(n.as_str().to_owned()),
             _ => None,
         };
@@ -154,6 +151,12 @@ fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
         require.set(key.get_ref(), &text).map_err(|err| (at, err.to_string()))?;
     }
     Ok(())
+}
+
+/// At least one CPU.
+fn some_cpus(value: &Spanned<DeValue<'_>>) -> Located<CpuSet> {
+    let empty = || (value.span().start, "`cpus` is empty; name at least one CPU or leave the key out".to_owned());
+    Some(parsed(value)?).filter(|cpus: &CpuSet| !cpus.is_empty()).ok_or_else(empty)
 }
 
 fn table<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Located<&'a DeTable<'i>> {
@@ -179,7 +182,7 @@ where
     T: TryFrom<u64> + PartialOrd + Display,
 {
     let number = match value.get_ref() {
-        DeValue::Integer(n) => n.as_str().parse::<u64>().ok(),
+        DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
         _ => None,
     };
     number.and_then(|n| T::try_from(n).ok()).filter(|n| range.contains(n)).ok_or_else(|| {

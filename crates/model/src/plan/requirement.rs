@@ -2,6 +2,7 @@
 
 use crate::{Span, SpanError, UnknownWord};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// Limits on the latency of every cell; `None` where nothing is required.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -36,7 +37,10 @@ pub enum RequirementError {
     /// Not a rate.
     #[error("`{0}` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01")]
     Rate(String),
-    /// Neither `key=value`.
+    /// The same limit twice.
+    #[error("`{0}` stands twice; give each limit once")]
+    Twice(String),
+    /// Not `key=value`.
     #[error("`{0}` is no requirement; write it like max=1ms or p999=200us")]
     NoValue(String),
 }
@@ -80,9 +84,13 @@ impl Requirement {
     /// # Errors
     /// As [`Requirement::set`], and when a part is no `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), RequirementError> {
+        let mut seen = HashSet::new();
         for part in text.split(',') {
             let (key, value) = part.split_once('=').ok_or_else(|| RequirementError::NoValue(part.to_owned()))?;
             self.set(key.trim(), value.trim())?;
+            if !seen.insert(key.trim()) {
+                return Err(RequirementError::Twice(key.trim().to_owned()));
+            }
         }
         Ok(())
     }
@@ -101,6 +109,7 @@ mod tests {
         assert_eq!((require.p999, require.misses_per_hour), (Some(Span(200_000)), Some(0.5)));
         for (text, message) in [
             ("max", "`max` is no requirement; write it like max=1ms or p999=200us"),
+            ("max=1ms,max=2ms", "`max` stands twice; give each limit once"),
             ("max=0s", "`max = 0s` can never be kept; a limit is more than 0"),
             ("max=1", "`1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
             ("misses_per_hour=0", "`0` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Carries out cells. The campaign knows nothing else about how that is done.
 pub(crate) trait Executor {
@@ -43,8 +44,8 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Child;
 
-/// `SIGINT`, signal(7): a cell that gets it ends early and still writes its record.
-const SIGINT: i32 = 2;
+/// How often it is looked whether the cell is to end early.
+const GLANCE: Duration = Duration::from_millis(50);
 
 impl Executor for Child {
     fn execute(
@@ -68,21 +69,21 @@ impl Executor for Child {
         input.write_all(&serde_json::to_vec(cell).map_err(io::Error::from)?)?;
         drop(input);
         let pid = child.id();
+        let is_over = AtomicBool::new(false);
         let (record, said) = std::thread::scope(|scope| {
             let record = scope.spawn(move || {
                 let mut text = Vec::new();
                 output.read_to_end(&mut text).map(|_| text)
             });
+            scope.spawn(|| tell_to_stop(pid, stop, &is_over));
             let mut said = Vec::new();
             for line in words.lines().map_while(Result::ok) {
                 match serde_json::from_str(&line) {
                     Ok(progress) => observe(&progress),
                     Err(_) => said.push(line),
                 }
-                if stop.load(Relaxed) {
-                    let _ = process::signal(pid, SIGINT);
-                }
             }
+            is_over.store(true, Relaxed);
             (record.join(), said)
         });
         let status = child.wait()?;
@@ -91,8 +92,23 @@ impl Executor for Child {
             let said = said.strip_prefix("punctual: ").unwrap_or(&said);
             return Err(if said.is_empty() { Failure::Ended(status) } else { Failure::Said(said.to_owned()) });
         }
-        said.iter().for_each(|line| eprintln!("{line}"));
+        for line in said {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
         let record = record.map_err(|_| io::Error::other("the reading thread failed"))??;
         serde_json::from_slice(&record).map_err(Failure::NoRecord)
+    }
+}
+
+/// Sends a cell SIGINT once `stop` is set: it then ends early and still writes its record. Once only, because a second
+/// one would end it at once.
+fn tell_to_stop(pid: u32, stop: &AtomicBool, is_over: &AtomicBool) {
+    while !is_over.load(Relaxed) {
+        if stop.load(Relaxed) {
+            // Not reaped yet: it is waited for only after this thread has ended.
+            let _ = process::signal(pid, libc::SIGINT);
+            return;
+        }
+        std::thread::sleep(GLANCE);
     }
 }

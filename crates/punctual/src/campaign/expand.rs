@@ -21,13 +21,16 @@ pub(crate) struct Machine<'a> {
 /// what a cell is about is never replaced.
 ///
 /// # Errors
-/// When the plan names CPUs that are not there: one line.
+/// One line, when the plan names CPUs that are not there or a cell is impossible.
 pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skipped>), String> {
     let cpus = plan.cpus.clone().unwrap_or_else(|| machine.cpus.clone());
     let absent = cpus.minus(&machine.cpus);
     if !absent.is_empty() {
         let allowed = &machine.cpus;
         return Err(format!("CPU {absent} cannot be used here; this process may use {allowed} (--cpus, key `cpus`)"));
+    }
+    if plan.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
+        return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
     }
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     for (kernel, load, policy, period, method) in plan.axes.points() {
@@ -45,11 +48,11 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             lock_memory: machine.lock_memory,
             cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency),
         };
+        cell.check()?;
         if (machine.may_have)(policy) {
             cells.push(cell);
         } else {
-            let reason = format!("{policy} needs CAP_SYS_NICE; {}", host::how_to_allow_realtime());
-            skipped.push(Skipped { cell, reason });
+            skipped.push(Skipped { cell, reason: host::how_to_allow(policy) });
         }
     }
     Ok((cells, skipped))

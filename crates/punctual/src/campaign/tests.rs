@@ -172,11 +172,14 @@ fn a_damaged_line_costs_only_itself_and_is_named() {
     lines[3] = lines[3].replace("\"threads\"", "\"thraeds\"");
     lines[5] = "\u{0}\u{0}\u{0}".to_owned();
     lines[7] = lines[7].replacen("\"cell_index\":", "\"cell_index\":9", 1);
+    lines[9] = lines[8].clone();
+    lines[11] = lines[11].replacen("\"block\":", "\"block\":9", 1);
     std::fs::write(campaign.file(), lines.join("\n") + "\n").unwrap();
     let run = store::read(&campaign.dir).unwrap();
-    assert_eq!(run.entries.len(), 9);
+    assert_eq!(run.entries.len(), 7);
     let named: Vec<_> = run.damage.iter().map(ToString::to_string).collect();
-    for (line, damage) in [4, 6, 8].iter().zip(&named) {
+    assert_eq!(named.len(), 5);
+    for (line, damage) in [4, 6, 8, 10, 12].iter().zip(&named) {
         assert!(damage.starts_with(&format!("{}:{line}: ", campaign.file().display())), "{damage}");
     }
     assert_eq!(campaign.resume(&mut Fake::default()).unwrap().len(), 12);
@@ -195,7 +198,14 @@ fn what_is_no_run_is_refused() {
     std::fs::remove_file(campaign.dir.join("notes.txt")).unwrap();
     create().unwrap();
     assert!(message(create()).contains("holds a run already"));
-    for (text, reason) in [("", "cut off"), ("{}\n", "names no format"), ("{\"format\":99}\n", "newer")] {
+    let endless =
+        serde_json::to_string(&campaign.header).unwrap().replace("\"repetitions\":3", "\"repetitions\":4000000000");
+    for (text, reason) in [
+        ("", "cut off"),
+        ("{}\n", "names no format"),
+        ("{\"format\":99}\n", "newer"),
+        (&(endless + "\n"), "impossible"),
+    ] {
         std::fs::write(campaign.file(), text).unwrap();
         let refused = message(store::read(&campaign.dir).map(drop));
         assert!(refused.contains(reason), "{refused}");

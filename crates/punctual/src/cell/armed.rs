@@ -46,33 +46,40 @@ impl Armed {
         let started = schedule.cycle(first).due;
 
         self.team.release(schedule.first_due);
-        let mut readings = Readings::begin(started, self.crew.as_ref());
+        let mut readings = None;
         let mut ended = Ended::Completed;
-        let mut tick = started.plus(TICK);
+        let mut tick = schedule.first_due.plus(TICK).min(started);
+        let mut last_moment = schedule.cycle(end).due.plus(GRACE);
         let cut = loop {
-            let last_moment = schedule.cycle(end).due.plus(GRACE);
             let finished = self.team.wait(until(tick.min(last_moment)));
             let now = sys::clock::monotonic();
-            readings.read(self.crew.as_ref())?;
+            if stop.load(Relaxed) && ended == Ended::Completed {
+                // What was due by now is the window. Before the logs are emptied, so that nothing later is in the tables.
+                end = end.min(schedule.cycles_before(now));
+                self.team.end_before(end);
+                collectors.iter_mut().for_each(|collector| collector.end_before(end));
+                (ended, last_moment) = (Ended::Interrupted, now.plus(GRACE));
+            }
             for (member, collector) in self.team.members.iter_mut().zip(&mut collectors) {
                 member.log.drain(|sample| collector.take(sample));
+            }
+            self.crew.as_ref().map_or(Ok(()), Crew::check_alive)?;
+            match &mut readings {
+                None if now >= started => readings = Some(Readings::begin(started, self.crew.as_ref())),
+                None => {}
+                Some(readings) => readings.read(self.crew.as_ref())?,
             }
             observe(progress(now, started, &self.team, &collectors));
             if finished || now >= last_moment {
                 break now;
             }
-            if stop.load(Relaxed) && ended == Ended::Completed {
-                // The cycle now waited for is the last one that can still be recorded whole.
-                self.team.end_before(schedule.cycles_before(now) + 1);
-                (end, ended) = (self.team.end(), Ended::Interrupted);
-                collectors.iter_mut().for_each(|collector| collector.end_before(end));
-            }
-            tick = tick.max(now).plus(TICK);
+            let next = tick.max(now).plus(TICK);
+            tick = if readings.is_some() { next } else { next.min(started) };
         };
-        let (load, machine) = readings.finish(self.crew.as_ref());
         if end <= first {
             return Err(CellError::NothingMeasured);
         }
+        let (load, machine) = readings.map_or((None, Vec::new()), |readings| readings.finish(self.crew.as_ref()));
         let started_unix_ms = unix_ms_of(started);
         Ok(Measured { armed: self, schedule, first, end, cut, collectors, load, machine, ended, started_unix_ms })
     }
@@ -95,7 +102,7 @@ fn progress(now: MonoTime, started: MonoTime, team: &Team, collectors: &[Collect
         cpu: member.cpu,
         n: collector.histogram.n,
         min_ns: collector.histogram.min_ns,
-        last_ns: collector.last.map(|sample| sample.latency.0),
+        last_ns: collector.last_ns,
         mean_ns: collector.histogram.mean_ns(),
         max_ns: collector.histogram.max_ns,
         missed: collector.missed,

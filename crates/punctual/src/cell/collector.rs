@@ -28,13 +28,15 @@ pub(super) struct Collector {
     pub(super) seconds: Vec<Second>,
     pub(super) slices: Vec<Slice>,
     pub(super) episodes: Episodes,
-    /// The last episode, which may still grow, and when its last late wake-up came, ns after the first measured cycle.
-    open: Option<(Episode, u64)>,
+    /// The last episode, which may still grow.
+    open: Option<Episode>,
     worst: BinaryHeap<Reverse<Worst>>,
     /// Missed due times that follow from the samples.
     pub(super) missed: u64,
-    /// The last sample.
-    pub(super) last: Option<Sample>,
+    /// The last latency that was taken, ns.
+    pub(super) last_ns: Option<i64>,
+    /// The cycle of the last sample, whether it was taken or passed over.
+    pub(super) last_cycle: Option<u64>,
 }
 
 impl Collector {
@@ -54,12 +56,14 @@ impl Collector {
             open: None,
             worst: BinaryHeap::new(),
             missed: 0,
-            last: None,
+            last_ns: None,
+            last_cycle: None,
         }
     }
 
     /// Takes the next sample. One outside the measured cycles is passed over.
     pub(super) fn take(&mut self, sample: Sample) {
+        self.last_cycle = Some(sample.cycle);
         if !(self.first..self.end).contains(&sample.cycle) {
             return;
         }
@@ -69,7 +73,7 @@ impl Collector {
         self.histogram.record(latency_ns);
         self.early += u64::from(latency_ns < 0);
         self.missed += missed;
-        self.last = Some(sample);
+        self.last_ns = Some(latency_ns);
         self.take_second(cycle, latency_ns, missed, is_late);
         self.take_slice(cycle, latency_ns);
         self.take_worst(Worst { latency_ns, cycle });
@@ -117,23 +121,23 @@ impl Collector {
     fn take_late(&mut self, cycle: u64, latency_ns: i64) {
         let due = cycle * self.schedule.period.ns();
         let woke = due.saturating_add_signed(latency_ns);
-        let new = Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: latency_ns };
+        let new = Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: latency_ns, ended_ns: woke };
         match &mut self.open {
-            Some((episode, last_woke)) if due < last_woke.saturating_add(JOIN) => {
+            Some(episode) if due < episode.ended_ns.saturating_add(JOIN) => {
                 episode.last_cycle = cycle;
                 episode.count += 1;
                 episode.worst_ns = episode.worst_ns.max(latency_ns);
-                *last_woke = woke;
+                episode.ended_ns = woke;
             }
             open => {
-                let ended = open.replace((new, woke));
+                let ended = open.replace(new);
                 self.close(ended);
             }
         }
     }
 
-    fn close(&mut self, ended: Option<(Episode, u64)>) {
-        let Some((episode, _)) = ended else { return };
+    fn close(&mut self, ended: Option<Episode>) {
+        let Some(episode) = ended else { return };
         self.episodes.count += 1;
         if self.episodes.first.len() < EPISODES {
             self.episodes.first.push(episode);
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn only_measured_cycles_count() {
         let collector = collect(20, 1_000_000, &[(9, 5), (10, 6), (19, 7), (20, 8)]);
-        assert_eq!((collector.histogram.n, collector.last), (2, Some(Sample { cycle: 19, latency: Nanos(7) })));
+        assert_eq!((collector.histogram.n, collector.last_ns, collector.last_cycle), (2, Some(7), Some(20)));
     }
 
     #[test]

@@ -61,16 +61,22 @@ impl Measured {
             let source = std::io::Error::from_raw_os_error(errno);
             return Err(CellError::Wait { cpu: member.cpu, source });
         }
-        // Read first: all samples before this wait are in the log then. The sample of the wait itself may be, too.
+        // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
         let waits_for = member.log.waits_for();
         member.log.drain(|sample| collector.take(sample));
-        let has_woken = collector.last.is_some_and(|sample| sample.cycle >= waits_for);
+        let has_woken = member.log.waits_for() != waits_for || collector.last_cycle >= Some(waits_for);
         let censored = self.open_wait(waits_for).filter(|_| !has_woken);
         let worst = collector.finish(censored);
 
         let cycles_due = self.end - self.first;
         let (recorded, lost) = (collector.histogram.n, member.log.lost());
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
+        // Every due time that left no sample, found no room for one, and is not the one still waited for.
+        let missed = cycles_due.checked_sub(recorded + lost + open_cycles).ok_or(CellError::Unaccounted {
+            cpu: member.cpu,
+            cycles_due,
+            accounted: recorded + lost + open_cycles,
+        })?;
         Ok(ThreadRecord {
             cpu: member.cpu,
             achieved: Achieved {
@@ -82,8 +88,7 @@ impl Measured {
             },
             cycles_due,
             recorded,
-            // Every due time that left no sample, found no room for one, and is not the one still waited for.
-            missed: cycles_due.saturating_sub(recorded + lost + open_cycles),
+            missed,
             lost,
             early: collector.early,
             censored,

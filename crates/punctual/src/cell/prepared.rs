@@ -4,7 +4,7 @@ use super::CellError;
 use super::armed::Armed;
 use crate::host::{self, DmaLatency, HostFs};
 use crate::load;
-use model::{Cell, CpuSet, Host, Span};
+use model::{Cell, Host, Policy};
 use rt::{Limits, Settings, Team, sys};
 use std::sync::atomic::AtomicU64;
 
@@ -27,7 +27,12 @@ impl Prepared {
     /// When the cell cannot be measured here as it is written.
     pub(crate) fn new(cell: Cell) -> Result<Prepared, CellError> {
         let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
-        check(&cell, &allowed).map_err(CellError::Impossible)?;
+        cell.check().map_err(CellError::Impossible)?;
+        let absent = cell.cpus.minus(&allowed);
+        if !absent.is_empty() {
+            let reason = format!("CPU {absent} cannot be used here; this process may use {allowed}");
+            return Err(CellError::Impossible(reason));
+        }
         let dma_latency = cell.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
         Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, dma_latency })
     }
@@ -42,6 +47,8 @@ impl Prepared {
         let cell = &self.cell;
         let setting = |what: &str, err: std::io::Error| CellError::Setting(format!("cannot {what}: {err}"));
         let allowed = sys::sched::affinity(0).map_err(|err| setting("read the CPUs of this process", err))?;
+        // Whoever started us may run nicely or in real time; the load shall not.
+        sys::sched::set_policy(0, Policy::Other).map_err(|err| setting("run at nice 0 (start without `nice`)", err))?;
         let crew = load::start(&cell.load, allowed.len())?;
 
         sys::memory::use_one_arena();
@@ -68,25 +75,4 @@ impl Prepared {
         }
         Ok(Armed { prepared: self, crew, team, memory_locked_bytes })
     }
-}
-
-/// What no machine, or not this one, can do.
-fn check(cell: &Cell, allowed: &CpuSet) -> Result<(), String> {
-    if cell.cpus.is_empty() {
-        return Err("the cell names no CPU".to_owned());
-    }
-    let absent = cell.cpus.minus(allowed);
-    if !absent.is_empty() {
-        return Err(format!("CPU {absent} cannot be used here; this process may use {allowed}"));
-    }
-    if cell.duration < cell.period.span() {
-        return Err(format!("a duration of {} has no room for one period of {}", cell.duration, cell.period));
-    }
-    if cell.timer_slack == Some(Span(0)) {
-        return Err("a timer slack of 0 means \"the default\" to the kernel; the smallest is 1ns".to_owned());
-    }
-    if cell.timer_slack.is_some() && cell.policy.is_realtime() {
-        return Err(format!("timer slack does not apply to {}: real-time threads have none", cell.policy));
-    }
-    Ok(())
 }

@@ -36,7 +36,7 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Go on with the run in --out: measure what is missing, nothing twice
-    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency"])]
     pub(super) resume: bool,
     /// Number that decides the order of the cells in each block
     #[arg(long, value_name = "N")]

@@ -10,7 +10,6 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // Once whoever asked for the cell is gone, nobody is left to read the record, and nothing may run on. The campaign
     // names itself: it may have gone before this line.
     process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
-    process::adopt_orphans()?;
     let stop = stop_on_signal()?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;

@@ -2,7 +2,7 @@
 
 use super::arguments::MeasureArguments;
 use super::progress::Live;
-use super::run::{header, holder};
+use super::start::{header, holder};
 use super::{Outcome, output, stop_on_signal};
 use crate::campaign::{Child, Executor};
 use crate::host::MachineLock;
@@ -12,9 +12,6 @@ use std::time::SystemTime;
 pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     let stop = stop_on_signal()?;
     let common = arguments.common;
-    if arguments.timer_slack.is_some() && arguments.policy.is_realtime() {
-        return Err(format!("--timer-slack does not apply to {}: real-time threads have none", arguments.policy).into());
-    }
     let plan = Plan {
         title: format!("measure {}", arguments.method),
         repetitions: 1,
@@ -35,7 +32,8 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     };
     let header = header(plan, SystemTime::now())?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
-    let _lock = MachineLock::take(&holder(&header), common.wait)?;
+    let lock = MachineLock::take(common.wait)?;
+    lock.say(&holder(&header, 1));
     let mut live = Live::new(cell);
     let record = Child.execute(cell, &stop, &mut |progress| live.show(progress));
     live.finish();

@@ -1,6 +1,7 @@
 //! What is seen while measuring: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
 
-use super::run::expected;
+use super::note;
+use super::start::expected;
 use crate::campaign::Observer;
 use analysis::wording::duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,6 +12,8 @@ use std::io::{self, IsTerminal};
 #[derive(Debug)]
 pub(super) struct Lines {
     header: Header,
+    /// What the cells are called, in the order of the header.
+    names: Vec<String>,
     bar: ProgressBar,
     /// The largest latency of each cell so far, ns.
     worst_ns: Vec<Option<i64>>,
@@ -23,16 +26,19 @@ impl Lines {
     /// Says what is to be done and how long it will take; `done` measurements are there already.
     pub(super) fn new(header: &Header, done: usize) -> Self {
         let blocks = header.plan.repetitions;
-        let all = header.cells.len() * blocks as usize;
+        let all = header.n_measurements();
         let left = expected(header, all.saturating_sub(done));
         let resumed = if done > 0 { format!(", {done} of them done") } else { String::new() };
-        eprintln!(
+        note(format_args!(
             "{} cells x {blocks} blocks = {all} measurements{resumed}, about {}",
             header.cells.len(),
             humantime::format_duration(std::time::Duration::from_secs(left.as_secs().max(1))),
-        );
-        for skipped in &header.skipped {
-            eprintln!("skipped {}: {}", skipped.cell.label(), skipped.reason);
+        ));
+        let all_cells: Vec<_> =
+            header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
+        let mut names = analysis::cell_names(&all_cells);
+        for (skipped, name) in header.skipped.iter().zip(names.split_off(header.cells.len())) {
+            note(format_args!("skipped {name}: {}", skipped.reason));
         }
         let bar = if io::stderr().is_terminal() {
             ProgressBar::new(all as u64)
@@ -43,7 +49,7 @@ impl Lines {
             ProgressStyle::with_template("  [{bar:22}]  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("#--"));
         bar.set_position(done as u64);
-        Lines { header: header.clone(), bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
+        Lines { header: header.clone(), names, bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
     }
 
     /// Leaves the terminal as it was.
@@ -53,11 +59,11 @@ impl Lines {
 
     fn say(&self, running_ns: Option<i64>) {
         let Some(now) = self.now else { return };
-        let label = self.header.cells.get(now.cell_index).map(Cell::label).unwrap_or_default();
+        let name = self.names.get(now.cell_index).map_or("", String::as_str);
         let worst = self.worst_ns.iter().copied().chain([running_ns]).flatten().max();
         let left = expected(&self.header, self.all.saturating_sub(self.done)).as_secs();
         self.bar.set_message(format!(
-            "block {}/{}  {label}  worst {}  {left} s left",
+            "block {}/{}  {name}  worst {}  {left} s left",
             now.block + 1,
             self.header.plan.repetitions,
             latency(worst),
@@ -84,14 +90,14 @@ impl Observer for Lines {
         self.done += 1;
         self.bar.inc(1);
         if self.bar.is_hidden() {
-            let label = entry.record.cell.label();
-            eprintln!(
-                "{:>3}/{}  block {}  {label}  max {}",
+            let name = self.names.get(entry.planned.cell_index).map_or("", String::as_str);
+            note(format_args!(
+                "{:>3}/{}  block {}  {name}  max {}",
                 self.done,
                 self.all,
                 entry.planned.block + 1,
                 latency(max_ns)
-            );
+            ));
         }
     }
 }
@@ -108,7 +114,7 @@ pub(super) struct Live {
 impl Live {
     /// Begins the view of `cell`.
     pub(super) fn new(cell: &Cell) -> Self {
-        eprintln!("{}, every {}, for {} on CPU {}", cell.label(), cell.period, cell.duration, cell.cpus);
+        note(format_args!("{}, every {}, for {} on CPU {}", cell.label(), cell.period, cell.duration, cell.cpus));
         let screen = MultiProgress::new();
         if !io::stderr().is_terminal() {
             screen.set_draw_target(ProgressDrawTarget::hidden());
@@ -126,7 +132,7 @@ impl Live {
         if !io::stderr().is_terminal() {
             let max_ns = progress.threads.iter().filter_map(|thread| thread.max_ns).max();
             let missed: u64 = progress.threads.iter().map(|thread| thread.missed).sum();
-            eprintln!("{elapsed:7.1} s  max {}  missed {missed}", latency(max_ns));
+            note(format_args!("{elapsed:7.1} s  max {}  missed {missed}", latency(max_ns)));
             return;
         }
         let seconds = format!("{:.0}/{:.0} s", elapsed.min(self.duration_s), self.duration_s);

@@ -1,17 +1,16 @@
 //! `punctual show`: the summary of a run.
 
 use super::arguments::ShowArguments;
-use super::{ERROR, Outcome, output};
-use crate::{campaign, store};
+use super::{ERROR, Outcome, note, output};
+use crate::store;
 
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let run = store::read(&arguments.run)?;
     let status = output::show(&run.header, &run.entries, arguments.format)?;
     for damage in &run.damage {
-        eprintln!("punctual: {damage}");
+        note(format_args!("punctual: {damage}"));
     }
     // A damaged line whose measurement was made again has cost nothing.
-    let all = campaign::planned(run.header.cells.len(), run.header.plan.repetitions, run.header.seed).len();
-    let is_whole = run.damage.is_empty() || run.entries.len() >= all;
+    let is_whole = run.damage.is_empty() || run.entries.len() >= run.header.n_measurements();
     Ok(if is_whole { status } else { ERROR })
 }

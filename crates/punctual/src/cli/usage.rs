@@ -1,6 +1,6 @@
 //! Mistakes on the command line, each as one line that says what to do.
 
-use super::ERROR;
+use super::{ERROR, note};
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ pub(super) fn report(err: &Error) -> ExitCode {
         let _ = err.print();
         return ExitCode::SUCCESS;
     }
-    eprintln!("punctual: {}", line(err));
+    note(format_args!("punctual: {}", line(err)));
     ExitCode::from(ERROR)
 }
 

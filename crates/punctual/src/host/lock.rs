@@ -1,14 +1,14 @@
 //! One measurement on a machine at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Held while measuring; the kernel releases it however this process ends (`flock(2)`).
 #[derive(Debug)]
 pub(crate) struct MachineLock {
-    _file: File,
+    file: File,
 }
 
 /// Why the machine cannot be had.
@@ -30,60 +30,65 @@ pub(crate) enum LockError {
     },
 }
 
-/// Directories that all users can write to, the first that exists is used (hier(7), file-hierarchy(7)).
-const DIRECTORIES: [&str; 2] = ["/run/lock", "/tmp"];
+/// In the one directory that every user of every distribution can write to (hier(7)).
+const PATH: &str = "/tmp/punctual.lock";
+/// The most that is read of what a holder wrote.
+const HOLDER_BYTES: u64 = 200;
 
 impl MachineLock {
-    /// Takes the lock and says in it who holds it, `holder`. With `wait` it waits its turn.
+    /// Takes the lock. With `wait` it waits its turn.
     ///
     /// # Errors
     /// When somebody else holds it and `wait` is false, or the file cannot be used.
-    pub(crate) fn take(holder: &str, wait: bool) -> Result<MachineLock, LockError> {
-        let directory = DIRECTORIES.into_iter().map(Path::new).find(|path| path.is_dir()).unwrap_or(Path::new("/tmp"));
-        MachineLock::take_in(directory, holder, wait)
+    pub(crate) fn take(wait: bool) -> Result<MachineLock, LockError> {
+        MachineLock::take_at(Path::new(PATH), wait)
     }
 
-    fn take_in(directory: &Path, holder: &str, wait: bool) -> Result<MachineLock, LockError> {
-        let path = directory.join("punctual.lock");
-        let failed = |source| LockError::File { path: path.clone(), source };
-        let file = open(&path).map_err(failed)?;
+    fn take_at(path: &Path, wait: bool) -> Result<MachineLock, LockError> {
+        let failed = |source| LockError::File { path: path.to_owned(), source };
+        let file = open(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if wait => file.lock().map_err(failed)?,
             Err(TryLockError::WouldBlock) => {
-                let holder = std::fs::read_to_string(&path).unwrap_or_default();
+                let mut holder = String::new();
+                let _ = file.take(HOLDER_BYTES).read_to_string(&mut holder);
                 let holder = if holder.trim().is_empty() { "another process" } else { holder.trim() };
                 return Err(LockError::Held { holder: holder.to_owned() });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // Who holds it is for people only: another user's file may be locked but not written.
-        if let Ok(mut note) = OpenOptions::new().write(true).truncate(true).open(&path) {
-            let _ = note.write_all(holder.as_bytes());
-        }
-        Ok(MachineLock { _file: file })
+        Ok(MachineLock { file })
+    }
+
+    /// Says who holds it. For people only: nothing depends on its being written.
+    pub(crate) fn say(&self, holder: &str) {
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(holder.as_bytes(), 0));
     }
 }
 
-/// Opens the lock file, which may belong to another user. An existing one is opened without O_CREAT, because the kernel
-/// refuses that for other users' files in shared directories (`fs.protected_regular`, proc_sys_fs(5)).
+/// Opens the lock file, which may belong to another user.
+///
+/// An existing one is opened without O_CREAT, because the kernel refuses that for other users' files in shared
+/// directories (`fs.protected_regular`, proc_sys_fs(5)); never through a link, which anybody could have put there.
 fn open(path: &Path) -> io::Result<File> {
-    match File::open(path) {
-        Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(path);
-            match file {
-                // Somebody else was faster.
-                Err(err) if err.kind() == io::ErrorKind::AlreadyExists => File::open(path),
-                Ok(file) => {
-                    // Past the umask, so that every user can say that they hold it.
-                    file.set_permissions(PermissionsExt::from_mode(0o666))?;
-                    Ok(file)
-                }
-                Err(err) => Err(err),
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+    let file = match options.open(path) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => match options.create_new(true).mode(0o666).open(path) {
+            // Somebody else was faster.
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => options.create_new(false).open(path)?,
+            file => {
+                let file = file?;
+                // Past the umask, so that every user can take it and say so.
+                file.set_permissions(PermissionsExt::from_mode(0o666))?;
+                file
             }
-        }
-        other => other,
-    }
+        },
+        file => file?,
+    };
+    let is_file = file.metadata()?.is_file();
+    if is_file { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
 }
 
 #[cfg(test)]
@@ -92,13 +97,26 @@ mod tests {
 
     #[test]
     fn a_second_holder_is_refused_and_told_who_has_it_until_the_first_is_gone() {
-        let directory = std::env::temp_dir().join(format!("punctual-lock-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let first = MachineLock::take_in(&directory, "pid 1 (started 14:32)", false).unwrap();
-        let refused = MachineLock::take_in(&directory, "pid 2", false).unwrap_err().to_string();
+        let path = std::env::temp_dir().join(format!("punctual-lock-{}", std::process::id()));
+        let first = MachineLock::take_at(&path, false).unwrap();
+        first.say("somebody with a long name");
+        first.say("pid 1 (started 14:32)");
+        let refused = MachineLock::take_at(&path, false).unwrap_err().to_string();
         assert_eq!(refused, "this machine is being measured by pid 1 (started 14:32); wait for it with --wait");
         drop(first);
-        MachineLock::take_in(&directory, "pid 3", true).unwrap();
-        std::fs::remove_dir_all(&directory).unwrap();
+        MachineLock::take_at(&path, true).unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let name = |what: &str| std::env::temp_dir().join(format!("punctual-{what}-{}", std::process::id()));
+        let (link, target) = (name("link"), name("target"));
+        std::fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(matches!(MachineLock::take_at(&link, false), Err(LockError::File { .. })));
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+        std::fs::remove_file(&link).unwrap();
+        std::fs::remove_file(&target).unwrap();
     }
 }

@@ -13,32 +13,39 @@ pub(crate) struct Privileges {
     pub(crate) dma_latency: bool,
 }
 
-/// The one command that lets this user measure real-time threads.
-pub(crate) fn how_to_allow_realtime() -> String {
+/// Why this user cannot measure `policy`, and the one command that changes it.
+pub(crate) fn how_to_allow(policy: Policy) -> String {
+    if !policy.is_realtime() {
+        return format!("{policy} needs nice 0, and this process runs at a higher one; start it without `nice`");
+    }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
-    format!("run as root, or allow it once: sudo setcap cap_sys_nice,cap_ipc_lock+ep {program}")
+    format!(
+        "{policy} needs CAP_SYS_NICE; run as root, or allow it once: sudo setcap cap_sys_nice,cap_ipc_lock+ep {program}"
+    )
 }
 
 /// `CAP_IPC_LOCK`, capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;
-/// What a cell locks at most besides its samples: program, stacks and heap, measured at under 10 MB.
-const LOCKED_BYTES: u64 = 64 << 20;
+/// What a cell locks at most: program and heap, measured at under 10 MB, and for each CPU a log and a stack.
+const LOCKED_BYTES: u64 = 32 << 20;
+const LOCKED_BYTES_PER_CPU: u64 = 5 << 20;
 
 impl Privileges {
-    /// Looks at this process.
-    pub(crate) fn here() -> Self {
-        Privileges { lock_memory: may_lock_memory(&HostFs::here()), dma_latency: DmaLatency::is_permitted() }
+    /// Looks at this process, which is to measure on `n_cpus` CPUs.
+    pub(crate) fn here(n_cpus: usize) -> Self {
+        Privileges { lock_memory: may_lock_memory(&HostFs::here(), n_cpus), dma_latency: DmaLatency::is_permitted() }
     }
 
     /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
     /// control groups and containers all have a say.
     pub(crate) fn may_have(policy: Policy) -> bool {
         let attempt = move || sys::sched::set_policy(sys::thread::id(), policy).is_ok();
-        !policy.is_realtime() || std::thread::spawn(attempt).join().unwrap_or(false)
+        std::thread::spawn(attempt).join().unwrap_or(false)
     }
 }
 
-fn may_lock_memory(fs: &HostFs) -> bool {
+fn may_lock_memory(fs: &HostFs, n_cpus: usize) -> bool {
+    let need = LOCKED_BYTES + LOCKED_BYTES_PER_CPU * n_cpus as u64;
     let status = fs.text("proc/self/status").unwrap_or_default();
     let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let capable = capabilities
@@ -46,8 +53,7 @@ fn may_lock_memory(fs: &HostFs) -> bool {
         .is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1);
     let limits = fs.text("proc/self/limits").unwrap_or_default();
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
-    capable
-        || limit.is_some_and(|soft| soft == "unlimited" || soft.parse().is_ok_and(|bytes: u64| bytes >= LOCKED_BYTES))
+    capable || limit.is_some_and(|soft| soft == "unlimited" || soft.parse().is_ok_and(|bytes: u64| bytes >= need))
 }
 
 /// Memory that this process has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.

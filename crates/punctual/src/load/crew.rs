@@ -3,7 +3,7 @@
 use model::Load;
 use rt::sys::memory::SharedCounters;
 use rt::sys::process::{self, Child};
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -11,15 +11,13 @@ use std::time::{Duration, Instant};
 /// How long all workers may take to begin, and to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(1);
-/// `SIGKILL`, signal(7): a load has nothing to tidy up, and cannot refuse it.
-const SIGKILL: i32 = 9;
 
 /// Why a load does not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     /// A worker could not be started.
     #[error(
-        "load {load}: cannot start process {worker} of {workers}: {source}; raise `ulimit -u` and `ulimit -n`, or ask for less, like messaging:groups=1"
+        "load {load}: cannot start process {worker} of {workers}: {source}; raise `ulimit -u` or `ulimit -n`, or ask for less, like messaging:groups=1"
     )]
     Start {
         /// The load as typed.
@@ -59,15 +57,15 @@ pub(crate) enum LoadError {
         /// The process that ended.
         pid: u32,
     },
-    /// A second passed without any work.
-    #[error("load {load}: no {operation} in {elapsed_ms} ms; the cell was not under its load and is not recorded")]
+    /// Workers do nothing while time passes, or while the others work on.
+    #[error("load {load}: {idle} of {workers} workers stalled; the cell was not under its load and is not recorded")]
     Stalled {
         /// The load as typed.
         load: String,
-        /// What one operation is.
-        operation: &'static str,
-        /// How long nothing was done, ms.
-        elapsed_ms: u64,
+        /// Workers that did nothing.
+        idle: usize,
+        /// Workers whose work is counted.
+        workers: usize,
     },
 }
 
@@ -139,9 +137,14 @@ impl Crew {
         self.started
     }
 
-    /// Operations of all workers since they began.
-    pub(crate) fn operations(&self) -> u64 {
-        self.counters.iter().map(|count| count.load(Relaxed)).sum()
+    /// Operations of each counting worker since it began.
+    pub(crate) fn operations(&self) -> Vec<u64> {
+        self.counters.iter().map(|count| count.load(Relaxed)).collect()
+    }
+
+    /// The error for `idle` workers that do nothing.
+    pub(crate) fn stalled(&self, idle: usize) -> LoadError {
+        LoadError::Stalled { load: self.load.clone(), idle, workers: self.counters.iter().count() }
     }
 
     /// Whether every worker still runs.
@@ -154,16 +157,6 @@ impl Crew {
             _ => Ok(()),
         }
     }
-
-    /// Whether there was work in the last `elapsed`.
-    ///
-    /// # Errors
-    /// When there was none.
-    pub(crate) fn check_worked(&self, operations: u64, elapsed: Duration) -> Result<(), LoadError> {
-        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let stalled = LoadError::Stalled { load: self.load.clone(), operation: self.operation, elapsed_ms };
-        if operations == 0 { Err(stalled) } else { Ok(()) }
-    }
 }
 
 impl Drop for Crew {
@@ -172,13 +165,14 @@ impl Drop for Crew {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             // Each round, so that a process forked while the signal was under way is met by the next one.
-            let _ = process::signal_group(group, SIGKILL);
+            let _ = process::signal_group(group, libc::SIGKILL);
             match process::reap(group) {
                 Ok(Child::Ended(_)) => {}
                 Ok(Child::Running) => std::thread::sleep(GLANCE),
                 Ok(Child::None) | Err(_) => return,
             }
         }
-        eprintln!("punctual: load {}: process group {group} does not end; look at it with: ps -g {group}", self.load);
+        let advice = format_args!("process group {group} does not end; look at it with: ps -g {group}");
+        let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", self.load);
     }
 }

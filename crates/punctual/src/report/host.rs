@@ -25,12 +25,18 @@ fn facts(host: &Host) -> Vec<String> {
         let model = host.preemption.map(|model| format!(" ({})", model.name()));
         format!("Linux {release}{}", model.unwrap_or_default())
     });
-    let ground = match &host.hypervisor {
-        Some(name) => format!("virtual machine ({name})"),
-        None => "bare metal".to_owned(),
-    };
     let container = host.container.as_ref().map(|name| format!("container ({name})"));
-    [host.hostname.clone(), cpus, kernel, Some(ground), container].into_iter().flatten().collect()
+    [host.hostname.clone(), cpus, kernel, Some(ground(host)), container].into_iter().flatten().collect()
+}
+
+/// What the kernel runs on. On x86 a hypervisor shows itself unless it hides (a bit of CPUID); elsewhere it often does
+/// not, so there its absence says little.
+fn ground(host: &Host) -> String {
+    match (&host.hypervisor, host.architecture.as_deref()) {
+        (Some(name), _) => format!("virtual machine ({name})"),
+        (None, Some("x86_64")) => "bare metal".to_owned(),
+        (None, _) => "no hypervisor seen".to_owned(),
+    }
 }
 
 /// How much was measured, and whatever is the same for all cells.
@@ -51,4 +57,25 @@ fn measured(header: &Header, summary: &RunSummary) -> String {
     let total = summary.cells.iter().map(|cell| cell.measured.ns()).sum();
     parts.push(format!("{} measured", span(model::Span(total))));
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_metal_is_said_only_where_a_hypervisor_would_show() {
+        for (architecture, hypervisor, expected) in [
+            (Some("x86_64"), None, "bare metal"),
+            (Some("aarch64"), None, "no hypervisor seen"),
+            (Some("i686"), None, "no hypervisor seen"),
+            (None, None, "no hypervisor seen"),
+            (Some("x86_64"), Some("KVM"), "virtual machine (KVM)"),
+            (Some("aarch64"), Some("KVM"), "virtual machine (KVM)"),
+        ] {
+            let own = |text: Option<&str>| text.map(str::to_owned);
+            let host = Host { architecture: own(architecture), hypervisor: own(hypervisor), ..Host::default() };
+            assert_eq!(facts(&host), [expected], "{architecture:?}");
+        }
+    }
 }

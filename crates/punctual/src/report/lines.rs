@@ -51,8 +51,8 @@ impl Lines {
             Verdict::NotShown { .. } => ("NOT SHOWN", "\x1b[1;33m"),
         };
         let text = self.wrapped("", &verdict.to_string(), " ").join("\n");
-        match text.strip_prefix(word).filter(|_| self.colour && !word.is_empty()) {
-            Some(rest) => writeln!(out, "{colour}{word}{RESET}{rest}"),
+        match text.split_once(word).filter(|_| self.colour && !word.is_empty()) {
+            Some((before, after)) => writeln!(out, "{before}{colour}{word}{RESET}{after}"),
             None => writeln!(out, "{text}"),
         }
     }

@@ -1,7 +1,8 @@
 //! Reading a run, whole or damaged.
 
-use super::{FILE, StoreError};
-use model::{Entry, Header, RECORD_FORMAT, RUN_FORMAT};
+use super::StoreError;
+use model::{Entry, Header, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub(crate) struct Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Damage { path, line, reason } = self;
-        write!(f, "{}:{line}: {reason}; this measurement is left out, --resume makes it again", path.display())
+        write!(f, "{}:{line}: {reason}; this line is left out, --resume makes what is missing", path.display())
     }
 }
 
@@ -36,7 +37,7 @@ impl fmt::Display for Damage {
 /// # Errors
 /// When there is no run, or its header cannot be read.
 pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
-    let path = if dir.is_file() { dir.to_owned() } else { dir.join(FILE) };
+    let path = super::file_of(dir);
     if !path.exists() {
         return Err(StoreError::NoRun(dir.to_owned()));
     }
@@ -44,10 +45,15 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
     let first = lines.next().map_or(&[][..], |(_, line)| line);
     let header = header(first, &path)?;
-    let mut entries = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
     let mut damage = Vec::new();
+    let mut seen = HashSet::new();
     for (index, line) in lines {
         match entry(line, &header) {
+            Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
+                let reason = "the measurement was there already".to_owned();
+                damage.push(Damage { path: path.clone(), line: index + 1, reason });
+            }
             Ok(entry) => entries.extend(entry),
             Err(reason) => damage.push(Damage { path: path.clone(), line: index + 1, reason }),
         }
@@ -65,7 +71,9 @@ fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {
     if format > u64::from(RUN_FORMAT) {
         return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
     }
-    serde_json::from_value(value).map_err(|err| damaged(err.to_string()))
+    let header: Header = serde_json::from_value(value).map_err(|err| damaged(err.to_string()))?;
+    let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
+    if is_sane { Ok(header) } else { Err(damaged("its number of repetitions is impossible".to_owned())) }
 }
 
 /// One measurement; `None` for an empty line, which is what follows a line that was cut off. A line without its end is
@@ -82,8 +90,12 @@ fn entry(line: &[u8], header: &Header) -> Result<Option<Entry>, String> {
     if entry.record.format > RECORD_FORMAT {
         return Err(format!("record format {} is newer than this program reads", entry.record.format));
     }
-    if header.cells.get(entry.planned.cell_index) != Some(&entry.record.cell) {
-        return Err("the record is of a cell that the header does not name".to_owned());
+    let is_planned = entry.planned.block < header.plan.repetitions;
+    if !is_planned || header.cells.get(entry.planned.cell_index) != Some(&entry.record.cell) {
+        return Err("the record is of a measurement that the header does not plan".to_owned());
+    }
+    if !entry.record.threads.iter().all(ThreadRecord::is_consistent) {
+        return Err("the record's counts do not add up".to_owned());
     }
     Ok(Some(entry))
 }

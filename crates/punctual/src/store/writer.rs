@@ -7,6 +7,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+/// What a run is called until its header is whole.
+const UNFINISHED: &str = "run.jsonl.new";
+
 /// Appends to a run.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -25,21 +28,40 @@ pub(crate) fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> 
         return Err(StoreError::Exists(dir.to_owned()));
     }
     if dir.exists() {
-        let is_empty = dir.is_dir() && fs::read_dir(dir).map_err(StoreError::io("read", dir))?.next().is_none();
+        let is_ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == UNFINISHED);
+        let is_empty = dir.is_dir() && fs::read_dir(dir).map_err(StoreError::io("read", dir))?.all(is_ours);
         if !is_empty {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
     }
     fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
-    let path = dir.join(FILE);
-    let file = OpenOptions::new().append(true).create_new(true).open(&path).map_err(StoreError::io("make", &path))?;
-    let mut writer = Writer { file, path, dir: dir.to_owned(), kept: 0 };
-    writer.line(header)?;
+    // Under its name only once its header is whole: a run that exists can be gone on with.
+    let (path, unfinished) = (dir.join(FILE), dir.join(UNFINISHED));
+    let written = write_header(&unfinished, header).and_then(|file| fs::rename(&unfinished, &path).map(|()| file));
+    let file = written.map_err(|source| {
+        let _ = fs::remove_file(&unfinished);
+        StoreError::Io { action: "make", path: path.clone(), source }
+    })?;
     // The new names are on disk, too.
     for directory in [Some(dir), dir.parent().filter(|parent| !parent.as_os_str().is_empty())].into_iter().flatten() {
         File::open(directory).and_then(|dir| dir.sync_all()).map_err(StoreError::io("sync", directory))?;
     }
-    Ok(writer)
+    Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
+}
+
+fn write_header(path: &Path, header: &Header) -> io::Result<File> {
+    let mut file = OpenOptions::new().append(true).create(true).truncate(false).open(path)?;
+    file.set_len(0)?;
+    file.write_all(&line(header)?)?;
+    file.sync_data()?;
+    Ok(file)
+}
+
+/// A value as one line of JSON.
+fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 /// Opens a run to append to it; `kept` measurements are there already.
@@ -47,7 +69,7 @@ pub(crate) fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> 
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
-    let path = dir.join(FILE);
+    let path = super::file_of(dir);
     let mut file =
         OpenOptions::new().read(true).append(true).open(&path).map_err(StoreError::io("append to", &path))?;
     let torn = ends_torn(&mut file).map_err(StoreError::io("read", &path))?;
@@ -72,15 +94,10 @@ impl Writer {
     /// # Errors
     /// When there is no room or the disk fails: the measurements before it are kept.
     pub(crate) fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        self.line(entry)?;
+        let line = line(entry).map_err(|err| self.error(err))?;
+        self.write(&line)?;
         self.kept += 1;
         Ok(())
-    }
-
-    fn line(&mut self, value: &impl Serialize) -> Result<(), StoreError> {
-        let mut line = serde_json::to_vec(value).map_err(|err| self.error(err.into()))?;
-        line.push(b'\n');
-        self.write(&line)
     }
 
     /// One `write`: appended whole, or, when the disk is full, cut off where a reader sees it.

@@ -19,12 +19,15 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
             "measure --policy fifoo:80",
             "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)",
         ),
-        ("run --duration 10us", "--duration 10us has no room for one period of 1ms; measure at least 1ms"),
+        ("run --duration 10us", "a duration of 10us has no room for one period of 1ms; measure at least 1ms"),
+        ("run --cpus=", "no CPU is named; name at least one, like 0"),
+        ("measure --timer-slack 0s", "a timer slack is 1ns to 1s; 0 would mean \"the default\" to the kernel"),
+        ("run --duration 366d --repetitions 10000", "40000 measurements of 366d take longer than a year; ask for less"),
         ("run no-such-plan.toml", "no-such-plan.toml: No such file or directory (os error 2)"),
         ("show no-such-run", "no-such-run is no run: it has no run.jsonl; name a directory that `punctual run` made"),
         (
             "measure --policy fifo:80 --timer-slack 1us",
-            "--timer-slack does not apply to fifo:80: real-time threads have none",
+            "timer slack does not apply: real-time threads, the only ones asked for, have none",
         ),
     ] {
         punctual(arguments).expect_error(line);

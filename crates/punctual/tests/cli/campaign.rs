@@ -49,7 +49,7 @@ fn a_plan_becomes_a_run_that_can_be_shown() {
     let shown = run(command("show --format json").arg(&dir));
     assert_eq!(shown.json(), json, "show says what run said");
     let text = run(command("show").arg(&dir));
-    assert!(text.stdout.contains("messaging:groups=1") && text.stdout.contains("How late"), "{}", text.stdout);
+    assert!(text.stdout.contains("messaging:groups=1") && text.stdout.contains("Verdict: none"), "{}", text.stdout);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_campaign_killed_anywhere_and_resumed_equals_an_uninterrupted_one() {
         let mut child = campaign.spawn().unwrap();
         assert!(comes_true(|| dir.join("run.jsonl").exists()));
         std::thread::sleep(Duration::from_millis(ms));
-        process::signal_group(child.id(), 9).unwrap();
+        process::signal_group(child.id(), libc::SIGKILL).unwrap();
         child.wait().unwrap();
         assert!(comes_true(|| running().is_empty()), "{:?} left", running());
         campaign = command("run --wait --resume --out");
@@ -101,7 +101,7 @@ fn ctrl_c_ends_a_campaign_with_the_way_to_go_on() {
     let child = campaign.arg(&dir).arg(&plan).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(comes_true(|| dir.join("run.jsonl").exists()));
     std::thread::sleep(Duration::from_millis(700));
-    process::signal(child.id(), 2).unwrap();
+    process::signal(child.id(), libc::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -109,4 +109,54 @@ fn ctrl_c_ends_a_campaign_with_the_way_to_go_on() {
     let go_on = format!("go on with: punctual run --resume --out {}", dir.display());
     assert!(last.contains("interrupted after ") && last.ends_with(&go_on), "{said}");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+}
+
+#[test]
+fn ctrl_c_ends_a_measurement_with_what_was_measured() {
+    let _machine = machine();
+    let mut measure = command("measure --wait --duration 60s --format json");
+    let child = measure.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // This process, its child, and a second of measuring.
+    assert!(comes_true(|| running().len() >= 2));
+    std::thread::sleep(Duration::from_millis(1500));
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["cells"][0]["summary"]["samples"].as_u64().unwrap() > 0);
+    assert!(json["run"]["findings"].to_string().contains("interrupted"), "{}", json["run"]["findings"]);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn two_that_resume_the_same_run_make_nothing_twice() {
+    let _machine = machine();
+    let scratch = Scratch::new("two");
+    let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path("out"));
+    let first = command("run --wait --out").arg(&dir).arg(&plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut first = first.unwrap();
+    assert!(comes_true(|| dir.join("run.jsonl").exists()));
+    let resume = || {
+        command("run --wait --resume --format json --out")
+            .arg(&dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    };
+    let others = [resume().unwrap(), resume().unwrap()];
+    assert!(first.wait().unwrap().success());
+    for other in others {
+        let output = other.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!(entries(&dir).1.len(), 12);
+}
+
+#[test]
+fn nobody_reading_stderr_is_no_reason_to_stop() {
+    let _machine = machine();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let said = command("measure --wait --duration 1500ms --format json").stderr(full()).output().unwrap();
+    assert_eq!(said.status.code(), Some(0));
+    let mistake = command("measure --duration foo").stderr(full()).output().unwrap();
+    assert_eq!(mistake.status.code(), Some(1));
 }

@@ -2,9 +2,8 @@
 
 use crate::program::{a_cpu, cell, comes_true, command, machine, record, running, start_cell};
 use rt::sys::process;
-use std::time::Duration;
-
-const SIGKILL: i32 = 9;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_load_works_in_every_second_and_is_gone_with_its_cell() {
@@ -22,8 +21,24 @@ fn a_cell_killed_at_any_instant_takes_its_load_along() {
     for ms in [1, 5, 10, 20, 40, 80, 160, 320, 640] {
         let mut child = start_cell(command("cell"), &cell("other", "messaging", &a_cpu().to_string(), "5s"));
         std::thread::sleep(Duration::from_millis(ms));
-        process::signal(child.id(), SIGKILL).unwrap();
+        process::signal(child.id(), libc::SIGKILL).unwrap();
         child.wait().unwrap();
         assert!(comes_true(|| running().is_empty()), "killed after {ms} ms: {:?} left", running());
+    }
+}
+
+#[test]
+fn a_cell_does_not_outlive_a_parent_killed_just_after_starting_it() {
+    let _machine = machine();
+    for ms in 0..8 {
+        let mut measure = command("measure --wait --load messaging:groups=1 --duration 20s");
+        let mut parent = measure.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        assert!(comes_true(|| running().len() > 1), "the cell is there");
+        std::thread::sleep(Duration::from_millis(ms));
+        process::signal(parent.id(), libc::SIGKILL).unwrap();
+        parent.wait().unwrap();
+        let killed = Instant::now();
+        assert!(comes_true(|| running().is_empty()), "killed after {ms} ms: {:?} left", running());
+        assert!(killed.elapsed() < Duration::from_secs(10), "long before the cell would have ended");
     }
 }

@@ -1,5 +1,5 @@
 //! The program as people and other programs see it: real runs of the real binary on this machine's kernel.
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(clippy::unwrap_used, clippy::disallowed_macros, reason = "a panic in a test is its failure")]
 
 mod bad_input;
 mod campaign;

@@ -1,6 +1,9 @@
 //! What a measured thread does, seen from outside: its settings, and its system calls.
 
-use crate::program::{PROGRAM, Scratch, a_cpu, cell, command, is_installed, is_root, machine, record, start_cell};
+use crate::program::{
+    MARK, PROGRAM, Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, running,
+    start_cell,
+};
 use model::{Cell, Span};
 use std::process::Command;
 
@@ -59,4 +62,24 @@ fn between_barrier_and_end_a_measured_thread_calls_clock_nanosleep_and_nothing_e
     assert!(others.is_empty(), "{others:?}");
     let begun = calls.iter().filter(|line| line.contains("clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME")).count();
     assert_eq!(begun as u64, record.threads[0].recorded, "one call a cycle");
+}
+
+#[test]
+fn root_a_nice_start_is_not_handed_on_to_the_load() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19", PROGRAM, "cell"]).env(MARK, std::process::id().to_string());
+    let child = start_cell(nice, &cell("other", "messaging:groups=1", &a_cpu().to_string(), "1s"));
+    assert!(comes_true(|| running().len() > 40), "the load is there");
+    let nice_of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Field 19, counted from behind the name, which is field 2 and may hold blanks (proc_pid_stat(5)).
+        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(16)).map(str::to_owned)
+    };
+    let found: Vec<_> = running().into_iter().filter_map(nice_of).collect();
+    assert!(found.len() > 20 && found.iter().all(|nice| nice == "0"), "{found:?}");
+    assert_eq!(record(child).threads[0].achieved.policy.to_string(), "other");
 }

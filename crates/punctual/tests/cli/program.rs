@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
 /// Environment variable by which the processes of this test run are told from anybody else's.
-const MARK: &str = "PUNCTUAL_TEST_RUN";
+pub(crate) const MARK: &str = "PUNCTUAL_TEST_RUN";
 
 /// Held by every test that measures: two measurements at a time would measure each other.
 pub(crate) fn machine() -> MutexGuard<'static, ()> {
@@ -124,6 +124,16 @@ pub(crate) fn start_cell(mut command: Command, cell: &Cell) -> Child {
     let json = serde_json::to_vec(cell).expect("a cell is JSON");
     child.stdin.take().expect("a pipe").write_all(&json).expect("the program reads its cell");
     child
+}
+
+/// Waits until a cell that was started with `--progress` says for the first time how it goes: about a second after its
+/// threads were released.
+pub(crate) fn wait_for_progress(child: &mut Child) {
+    let words = child.stderr.as_mut().expect("a pipe");
+    let mut byte = [0];
+    while byte != *b"\n" {
+        words.read_exact(&mut byte).expect("a line of progress");
+    }
 }
 
 /// The record of a cell that was started.

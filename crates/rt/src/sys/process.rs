@@ -71,16 +71,6 @@ pub fn die_with(parent: u32) -> io::Result<()> {
     if now == parent { Ok(()) } else { Err(io::Error::other("the parent process has ended")) }
 }
 
-/// Makes the calling process the one that orphaned descendants fall to, so that it can wait for every one of them
-/// (`PR_SET_CHILD_SUBREAPER(2const)`).
-///
-/// # Errors
-/// When the kernel refuses.
-pub fn adopt_orphans() -> io::Result<()> {
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes an integer and no pointers.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1_u64) }.into()).map(drop)
-}
-
 /// Sends `signal` to process group `group`.
 ///
 /// # Errors
@@ -124,18 +114,4 @@ pub fn reap(group: u32) -> io::Result<Child> {
         Err(err) if err.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
         Err(err) => Err(err),
     }
-}
-
-/// The soft limit on open files of this process, `getrlimit(2)`; raised to the hard limit first.
-///
-/// # Errors
-/// When the kernel refuses.
-pub fn raise_open_files() -> io::Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is memory for an rlimit.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: `limit` is a valid rlimit.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into())?;
-    Ok(limit.rlim_cur)
 }

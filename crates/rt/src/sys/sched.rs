@@ -45,10 +45,10 @@ impl fmt::Display for FoundPolicy {
     }
 }
 
-/// Sets the policy of thread `tid`, `sched_setattr(2)`.
+/// Sets the policy of thread `tid` (0: the calling thread), `sched_setattr(2)`; its children start as SCHED_OTHER.
 ///
 /// # Errors
-/// `EPERM` without the privilege, or the kernel's other reasons.
+/// `EPERM` without the privilege (also for nice 0, from a higher nice value), or the kernel's other reasons.
 pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
     let (number, priority) = match policy {
         Policy::Other => (SCHED_OTHER, 0),

@@ -27,8 +27,9 @@ pub fn set_timer_slack(slack: Span) -> io::Result<()> {
 /// # Errors
 /// When the kernel refuses.
 pub fn timer_slack() -> io::Result<Span> {
-    // SAFETY: PR_GET_TIMERSLACK takes no further arguments; it returns the value itself.
-    let ns = check(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }.into())?;
+    // SAFETY: PR_GET_TIMERSLACK takes no further arguments; it returns the value itself. Called without libc's wrapper,
+    // which returns an int and cuts off what does not fit.
+    let ns = check(unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK) })?;
     Ok(Span(ns.cast_unsigned()))
 }
 

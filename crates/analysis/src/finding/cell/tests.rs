@@ -1,5 +1,6 @@
 //! Findings of built cells, and how they read.
 
+use super::super::Limiter;
 use super::*;
 use crate::summarise;
 use crate::testing::RunBuilder;
@@ -57,26 +58,6 @@ fn settings_and_faults_are_found() {
 }
 
 #[test]
-fn a_normal_thread_takes_turns_with_a_load_and_a_real_time_one_does_not() {
-    let turns = |policy: &str, late_ns: i64, workers: u64| {
-        let mut run = RunBuilder::new();
-        run.cell("messaging", policy).measure(0, 0, |_, cycle| if cycle == 7 { late_ns } else { 5_000 });
-        let load = model::LoadRecord { operation: "message".to_owned(), workers, seconds: Vec::new() };
-        run.entries[0].record.load = Some(load);
-        findings_of(&run).into_iter().find(|finding| matches!(finding, Finding::TakesTurns { .. }))
-    };
-    let expected = Some(Finding::TakesTurns { processes: 400, max_ns: 3_000_000 });
-    assert_eq!(turns("other", 3_000_000, 400), expected);
-    assert_eq!(turns("other", 1_000_000, 400), None, "no later than a period");
-    assert_eq!(turns("other", 3_000_000, 2), None, "a CPU for each");
-    assert_eq!(turns("fifo:80", 3_000_000, 400), None);
-    assert_eq!(
-        expected.map(|finding| finding.to_string()).as_deref(),
-        Some("max 3 ms because a normal thread takes turns with the load's 400 processes; a real-time thread does not")
-    );
-}
-
-#[test]
 fn stalls_are_counted() {
     let boundary = of("fifo:80", |_, cycle| if cycle == 9 { 1_000_000 } else { 5_000 }, |_| {});
     assert_eq!(boundary, [], "the next due time is now: nothing missed");
@@ -120,16 +101,35 @@ fn early_wakeups_are_found() {
 
 #[test]
 fn a_maximum_of_the_throttle_is_no_latency() {
-    let mut run = RunBuilder::new();
-    run.header.host.rt_runtime_us = Some(950_000);
-    run.cell("none", "fifo:80").measure(0, 0, |_, cycle| if cycle == 9 { 949_965_000 } else { 5_000 });
-    let throttled = Finding::MaxIsThrottleQuantum { max_ns: 949_965_000, quantum_us: 950_000 };
-    assert!(findings_of(&run).contains(&throttled));
-    for (latency, found) in [(50_000_000, true), (50_600_000, false), (49_400_000, false)] {
-        run.entries.clear();
-        run.measure(0, 0, |_, cycle| if cycle == 9 { latency } else { 5_000 });
-        let is_found = findings_of(&run).iter().any(|f| matches!(f, Finding::MaxIsThrottleQuantum { .. }));
-        assert_eq!(is_found, found, "{latency}");
+    let (old, new) = ("6.11.0", "6.12.0");
+    for (policy, release, runtime_us, max_us, found) in [
+        ("fifo:80", old, 950_000, 50_000, Some((50_000, Limiter::Throttling))),
+        ("fifo:80", old, 950_000, 50_500, Some((50_000, Limiter::Throttling))),
+        ("fifo:80", old, 950_000, 50_501, None),
+        ("fifo:80", old, 950_000, 49_500, Some((50_000, Limiter::Throttling))),
+        ("fifo:80", old, 950_000, 49_499, None),
+        ("fifo:80", old, 950_000, 950_000, None),
+        ("fifo:80", old, -1, 50_000, None),
+        ("other", old, 950_000, 949_965, Some((950_000, Limiter::Throttling))),
+        ("other", old, 950_000, 50_000, None),
+        ("fifo:80", new, -1, 50_000, Some((50_000, Limiter::FairServer))),
+        ("fifo:80", new, 900_000, 100_000, None),
+        ("other", new, -1, 950_000, Some((950_000, Limiter::FairServer))),
+    ] {
+        let mut run = RunBuilder::new();
+        run.header.host.rt_runtime_us = Some(runtime_us);
+        run.header.host.kernel_release = Some(release.to_owned());
+        let max_ns = max_us * 1_000;
+        run.cell("none", policy).measure(0, 0, |_, cycle| if cycle == 9 { max_ns } else { 5_000 });
+        let stops_realtime = policy != "other";
+        let expected = found.map(|(quantum_us, limiter)| Finding::MaxIsThrottleQuantum {
+            max_ns,
+            quantum_us,
+            limiter,
+            stops_realtime,
+        });
+        let is_throttle = |finding: &Finding| matches!(finding, Finding::MaxIsThrottleQuantum { .. });
+        assert_eq!(findings_of(&run).into_iter().find(is_throttle), expected, "{policy} {release} {max_us} us");
     }
 }
 
@@ -141,7 +141,11 @@ fn steal_counts_within_the_window_only() {
         |at, steal_ms| MachineSecond { at: Span(at), elapsed: Span::SECOND, steal_ms, ..MachineSecond::default() };
     run.entries[0].record.machine =
         vec![second(0, Some(500)), second(1_000_000_000, Some(30)), second(2_000_000_000, None)];
-    assert_eq!(findings_of(&run), [Finding::Steal { steal_ms: 30, share: Some(0.0075) }]);
+    assert_eq!(
+        findings_of(&run),
+        [Finding::Steal { steal_ms: 30, share: Some(0.015) }],
+        "a row that is not known has no part in the share"
+    );
 }
 
 #[test]
@@ -174,6 +178,32 @@ fn findings_read_as_one_line_of_plain_words() {
         (
             Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 },
             "real-time throttling is on: threads that use 950 ms of a 1 s period may be stopped for 50 ms (sched_rt_runtime_us)",
+        ),
+        (
+            Finding::FairServer { runtime_us: 50_000, period_us: 1_000_000 },
+            "the fair server is on by default (since Linux 6.12; not read back): normal threads get up to 50 ms of each second from real-time ones that keep a CPU busy",
+        ),
+        (
+            Finding::MaxIsThrottleQuantum {
+                max_ns: 50_100_000,
+                quantum_us: 50_000,
+                limiter: Limiter::FairServer,
+                stops_realtime: true,
+            },
+            "max 50.1 ms is within 1 % of the 50 ms for which the fair server stops real-time threads: probably they kept the CPU busy",
+        ),
+        (
+            Finding::MaxIsThrottleQuantum {
+                max_ns: 950_000_000,
+                quantum_us: 950_000,
+                limiter: Limiter::Throttling,
+                stops_realtime: false,
+            },
+            "max 950 ms is within 1 % of the 950 ms after which real-time throttling lets normal threads run: probably a real-time one kept the CPU busy",
+        ),
+        (
+            Finding::VisibilityFloor { measured_ns: 8_000_000_000, floor_ns: 2_670_000_000 },
+            "8 s measured in each cell: a cause rarer than once per 2.67 s has more than a 5 % chance of not having been seen",
         ),
         (
             Finding::FewSamples { level: Level::P999, n_eff: 4_000, more_ns: Some(3_000_000_000) },

@@ -46,6 +46,13 @@ fn every_key_is_read() {
 }
 
 #[test]
+fn numbers_keep_their_value_in_any_base() {
+    let plan = Plan::parse("seed = 0x10\nrepetitions = 0b11\n[require]\nmisses_per_hour = 0x10").unwrap();
+    assert_eq!((plan.seed, plan.repetitions, plan.require.misses_per_hour), (Some(16), 3, Some(16.0)));
+    assert_eq!(Plan::parse("seed = 1_000").unwrap().seed, Some(1000));
+}
+
+#[test]
 fn a_mistake_is_named_with_its_place() {
     for (text, message) in [
         (
@@ -67,7 +74,7 @@ fn a_mistake_is_named_with_its_place() {
         ("duration = \"0s\"", "1:12: a duration of 0s has no room for one period of 1ms; measure at least 1ms"),
         ("repetitions = 0", "1:15: a whole number from 1 to 10000 is expected here"),
         ("repetitions = -1", "1:15: a whole number from 1 to 10000 is expected here"),
-        ("cpus = \"\"", "1:1: `cpus` is empty; name at least one CPU or leave the key out"),
+        ("cpus = \"\"", "1:8: `cpus` is empty; name at least one CPU or leave the key out"),
         ("axes = 3", "1:8: a table is expected here, not a number"),
         ("[require]\nmax = \"0us\"", "2:7: `max = 0us` can never be kept; a limit is more than 0"),
         (

@@ -1,0 +1,28 @@
+//! Which findings come first.
+
+use super::Finding;
+
+impl Finding {
+    /// How much it matters, most important first: 0 spoils the numbers, 9 is context.
+    #[must_use]
+    pub fn importance(&self) -> u8 {
+        match self {
+            Finding::Allocations { .. } | Finding::Lost { .. } => 0,
+            Finding::HostChanged { .. }
+            | Finding::Interrupted { .. }
+            | Finding::NotAllCellsDone { .. }
+            | Finding::Skipped { .. } => 1,
+            Finding::Starved { .. } | Finding::Missed { .. } | Finding::TakesTurns { .. } => 2,
+            Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
+            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } => 4,
+            Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,
+            Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
+            Finding::RtThrottling { .. }
+            | Finding::FairServer { .. }
+            | Finding::NotRealtimeKernel { .. }
+            | Finding::Governor { .. } => 7,
+            Finding::ClockSource { .. } | Finding::MemoryUnlocked | Finding::DmaLatencyLeft => 8,
+            Finding::Container { .. } | Finding::Dependent { .. } | Finding::VisibilityFloor { .. } => 9,
+        }
+    }
+}

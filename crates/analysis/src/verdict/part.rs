@@ -1,0 +1,179 @@
+//! What a verdict is made of: limits that were kept or violated, and what is missing.
+
+use crate::Level;
+use serde::Serialize;
+
+/// Which of the two distributions of a cell a quantile is of; see [`crate::by_due_time`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// Both: nothing was missed that would set them apart.
+    Both,
+    /// One latency for each wake-up.
+    WakeUps,
+    /// One latency for each due time, those that were missed included.
+    DueTimes,
+}
+
+/// A limit that was kept, where it was nearest to being violated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "metric", rename_all = "snake_case")]
+pub enum Kept {
+    /// No wake-up was later.
+    Max {
+        /// The cell with the largest latency.
+        cell: String,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// The largest latency of any cell, ns.
+        value_ns: i64,
+        /// Time measured in the least measured cell, ns.
+        measured_ns: u64,
+        /// What that time excludes at 95 %: this many wake-ups an hour beyond the limit.
+        upper_per_hour: f64,
+    },
+    /// The upper end of the quantile's interval is within the limit, by wake-up and by due time.
+    Quantile {
+        /// The cell with the largest upper end of both.
+        cell: String,
+        /// Which quantile.
+        level: Level,
+        /// Of which distribution.
+        view: View,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// The upper end of its interval, ns.
+        upper_ns: i64,
+    },
+    /// The upper limit of the rate is within the required one.
+    MissesPerHour {
+        /// The cell with the largest upper limit.
+        cell: String,
+        /// The limit.
+        limit_per_hour: f64,
+        /// The upper limit of the rate at 95 %.
+        upper_per_hour: f64,
+    },
+}
+
+/// A limit that is violated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "metric", rename_all = "snake_case")]
+pub enum Violation {
+    /// A wake-up was later.
+    Max {
+        /// Where.
+        cell: String,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// The largest latency, ns.
+        value_ns: i64,
+        /// Whether that wait had not ended.
+        at_least: bool,
+    },
+    /// The lower end of the quantile's interval is beyond the limit, by wake-up or by due time.
+    Quantile {
+        /// Where.
+        cell: String,
+        /// Which quantile.
+        level: Level,
+        /// Of which distribution.
+        view: View,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// The quantile, ns.
+        value_ns: i64,
+        /// The lower end of its 95 % interval, ns.
+        lower_ns: i64,
+    },
+    /// The lower limit of the rate is beyond the required one.
+    MissesPerHour {
+        /// Where.
+        cell: String,
+        /// The limit.
+        limit_per_hour: f64,
+        /// Episodes seen.
+        episodes: u64,
+        /// The lower limit of their rate at 95 %.
+        lower_per_hour: f64,
+    },
+}
+
+/// Why something required is not shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Gap {
+    /// Measurements of the plan are missing.
+    Incomplete {
+        /// Measurements that are complete.
+        done: u64,
+        /// Measurements asked for.
+        planned: u64,
+    },
+    /// Combinations of the plan were not measured.
+    Skipped {
+        /// How many.
+        cells: u64,
+        /// Why the first was not.
+        why: String,
+    },
+    /// A cell has no wake-up at all.
+    NoSamples {
+        /// Which.
+        cell: String,
+    },
+    /// Samples were lost: any of them may have been beyond the limit.
+    Lost {
+        /// Where.
+        cell: String,
+        /// How many.
+        lost: u64,
+    },
+    /// A wait had not ended: it may go beyond the limit.
+    Open {
+        /// Where.
+        cell: String,
+        /// How late it was already, ns.
+        at_least_ns: u64,
+    },
+    /// The interval of the quantile holds the limit, or there is no interval.
+    Quantile {
+        /// Where.
+        cell: String,
+        /// Which quantile.
+        level: Level,
+        /// Of which distribution.
+        view: View,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// Its 95 % interval, ns.
+        interval_ns: Option<(i64, i64)>,
+    },
+    /// The interval of the rate holds the limit.
+    MissesPerHour {
+        /// Where.
+        cell: String,
+        /// The limit.
+        limit_per_hour: f64,
+        /// Episodes seen.
+        episodes: u64,
+        /// Hours measured.
+        hours: f64,
+        /// The upper limit of the rate at 95 %.
+        upper_per_hour: f64,
+        /// Hours to measure in all; `None` when episodes come too often for that.
+        hours_needed: Option<f64>,
+    },
+}
+
+impl Violation {
+    /// How many times the limit was reached: what the violations are ordered by.
+    pub(super) fn factor(&self) -> f64 {
+        match self {
+            Violation::Max { limit_ns, value_ns, .. } | Violation::Quantile { limit_ns, value_ns, .. } => {
+                *value_ns as f64 / *limit_ns as f64
+            }
+            Violation::MissesPerHour { limit_per_hour, lower_per_hour, .. } => lower_per_hour / limit_per_hour,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What is decided before the first measurement: the plan as asked, the cells it means here, the time it will take.
+
+use super::arguments::RunArguments;
+use crate::TOOL;
+use crate::campaign::{self, Machine};
+use crate::host::{self, HostFs, Privileges};
+use model::{Header, Plan, RUN_FORMAT, Span};
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+/// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 0.5 s under load.
+const AROUND_A_CELL: Duration = Duration::from_millis(400);
+
+/// The plan as typed: the file, or the default, with what the command line says otherwise.
+pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
+    let mut plan = match &arguments.plan {
+        None => Plan::default(),
+        Some(path) => {
+            let bytes = std::fs::read(path).map_err(|err| format!("{}: {err}", path.display()))?;
+            let text = String::from_utf8(bytes).map_err(|err| {
+                let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
+                let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+                format!("{}:{line}: not UTF-8; save the plan as UTF-8 text", path.display())
+            })?;
+            Plan::parse(&text).map_err(|err| format!("{}:{err}", path.display()))?
+        }
+    };
+    if arguments.quick {
+        plan = plan.quick();
+    }
+    let common = &arguments.common;
+    plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
+    plan.duration = arguments.duration.unwrap_or(plan.duration);
+    plan.seed = arguments.seed.or(plan.seed);
+    plan.cpus = common.cpus.clone().or(plan.cpus);
+    plan.require = common.require.unwrap_or(plan.require);
+    plan.cpu_dma_latency_us = common.cpu_dma_latency.map_or(plan.cpu_dma_latency_us, |asked| asked.0);
+    Ok(plan)
+}
+
+/// Decides everything that is decided before the first measurement.
+pub(super) fn header(plan: Plan, now: SystemTime) -> Result<Header, Box<dyn Error>> {
+    let cpus = rt::sys::sched::affinity(0)?;
+    let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len());
+    let machine = Machine {
+        cpus,
+        lock_memory: privileges.lock_memory,
+        dma_latency: privileges.dma_latency,
+        may_have: &Privileges::may_have,
+    };
+    let (cells, skipped) = campaign::expand(&plan, &machine)?;
+    if cells.is_empty() {
+        let reason = skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
+        return Err(format!("nothing can be measured: {reason}").into());
+    }
+    let unix = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // The clock's fine digits differ from run to run, which is all a seed needs; it is recorded.
+    let seed = plan.seed.unwrap_or(u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20);
+    let header = Header {
+        format: RUN_FORMAT,
+        tool: TOOL.to_owned(),
+        started_unix_ms: u64::try_from(unix.as_millis())?,
+        plan,
+        seed,
+        host: host::snapshot(&HostFs::here()),
+        cells,
+        skipped,
+    };
+    let longest = Duration::from_nanos(Span::MAX.ns());
+    if expected(&header, header.n_measurements()) > longest {
+        return Err(format!(
+            "{} measurements of {} take longer than a year; ask for less",
+            header.n_measurements(),
+            header.plan.duration
+        )
+        .into());
+    }
+    Ok(header)
+}
+
+/// How long `n` measurements of a run take together.
+pub(super) fn expected(header: &Header, n: usize) -> Duration {
+    let one = Duration::from_nanos(header.plan.warm_up.ns().saturating_add(header.plan.duration.ns())) + AROUND_A_CELL;
+    one.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+/// What the lock says to whoever finds it taken; `left` measurements are to be made.
+pub(super) fn holder(header: &Header, left: usize) -> String {
+    let now = SystemTime::now();
+    let clock = |time| humantime::format_rfc3339_seconds(time).to_string()[..16].replace('T', " ");
+    let (started, ends) = (clock(now), clock(now + expected(header, left)));
+    format!("pid {} (started {started}, ends about {ends} UTC)", std::process::id())
+}
+
+/// The wall-clock time, UTC, as a directory name that sorts: 2026-11-20-143205.
+pub(super) fn stamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string().replace('T', "-").replace([':', 'Z'], "")
+}
