@@ -3,15 +3,16 @@
 mod execute;
 mod expand;
 mod order;
+mod stop;
 
 pub(crate) use execute::{Child, Executor, Failure};
 pub(crate) use expand::{Machine, expand};
 pub(crate) use order::planned;
+pub(crate) use stop::Stop;
 
 use crate::store::{StoreError, Writer};
 use model::{Ended, Entry, Header, Planned, Progress, Record};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Why a campaign stopped before its end.
 #[derive(Debug, thiserror::Error)]
@@ -50,21 +51,21 @@ pub(crate) trait Observer {
 /// Makes every measurement of the run that `done` does not hold, in its planned order, and records each.
 ///
 /// # Errors
-/// When a cell fails, a result cannot be kept, or `stop` was set.
+/// When a cell fails, a result cannot be kept, or it is asked to stop.
 pub(crate) fn carry_out(
     header: &Header,
     done: Vec<Entry>,
     writer: &mut Writer,
     executor: &mut impl Executor,
     observer: &mut impl Observer,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<Vec<Entry>, CampaignError> {
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
     let names = analysis::cell_names(&header.cells);
     let mut entries = done;
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
     for planned in all.iter().filter(|planned| !made.contains(planned)) {
-        if stop.load(Relaxed) {
+        if stop.is_asked() {
             return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });
         }
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
@@ -75,7 +76,7 @@ pub(crate) fn carry_out(
             Ok(Record { ended: Ended::Interrupted, .. }) => None,
             Ok(record) => Some(record),
             // What a cell says that is told to stop is no failure of its own.
-            Err(_) if stop.load(Relaxed) => None,
+            Err(_) if stop.is_asked() => None,
             Err(source) => return Err(CampaignError::Cell { cell: name.clone(), source }),
         };
         let Some(record) = record else {

@@ -16,8 +16,6 @@ use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// What a command comes to: an exit status, or one line that says what is wrong.
 type Outcome = Result<u8, Box<dyn Error>>;
@@ -54,15 +52,4 @@ fn note(line: impl Display) {
 /// The text of an error on one line.
 fn one_line(err: &dyn Error) -> String {
     err.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
-}
-
-/// Set by the first Ctrl-C (or SIGTERM), which asks for an early end in good order; the second ends this process.
-fn stop_on_signal() -> std::io::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }

@@ -14,7 +14,7 @@ use std::io;
 
 pub(crate) use json::json;
 
-/// What the terminal can show.
+/// What the terminal can show, and how much is wanted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     /// Columns; 80 are enough.
@@ -23,6 +23,8 @@ pub(crate) struct Style {
     pub(crate) colour: bool,
     /// Whether characters beyond ASCII are shown.
     pub(crate) unicode: bool,
+    /// Every finding, not only the most important.
+    pub(crate) all_findings: bool,
 }
 
 /// Writes the whole report: machine, table, what stands out, answer.
@@ -37,7 +39,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         table::write(out, summary, &lines)?;
         writeln!(out)?;
     }
-    standout::write(out, summary, &lines)?;
+    standout::write(out, summary, &lines, style.all_findings)?;
     if summary.verdict == Verdict::NoneAsked {
         lines.paragraph(out, "", &answer::how_late(summary))?;
     }

@@ -172,7 +172,7 @@ fn a_rate_is_judged_by_its_interval() {
     assert_eq!(verdict(&run("misses_per_hour=1", |_, _| 5_000)), own(3, never));
     let pass = "Verdict: PASS misses at most 5 392/h <= 6 000/h (95 %; worst: messaging/fifo:80)";
     assert_eq!(verdict(&run("misses_per_hour=6000", |_, _| 5_000)), own(0, pass));
-    let fail = "Verdict: FAIL messaging/fifo:80: 1 miss, at least 45.6/h (95 %) > 1/h";
+    let fail = "Verdict: FAIL messaging/fifo:80: 1 episode of misses, at least 45.6/h (95 %) > 1/h";
     assert_eq!(verdict(&run("misses_per_hour=1", late)), own(2, fail));
 }
 

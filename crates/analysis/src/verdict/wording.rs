@@ -92,7 +92,7 @@ impl fmt::Display for Violation {
 }
 
 fn misses(episodes: u64) -> String {
-    format!("{} {}", count(episodes), if episodes == 1 { "miss" } else { "misses" })
+    if episodes == 0 { "0 misses".to_owned() } else { format!("{} of misses", things(episodes, "episode")) }
 }
 
 impl fmt::Display for Gap {

@@ -1,5 +1,6 @@
 //! Carrying out one cell in a child process.
 
+use super::Stop;
 use crate::host;
 use model::{Cell, Progress, Record};
 use rt::sys::process;
@@ -7,20 +8,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Carries out cells. The campaign knows nothing else about how that is done.
 pub(crate) trait Executor {
-    /// Measures `cell`; ends early, with what there is, when `stop` is set. `observe` is called now and then.
+    /// Measures `cell`; ends early, with what there is, when asked to stop. `observe` is called now and then.
     ///
     /// # Errors
     /// When the cell was not measured.
-    fn execute(
-        &mut self,
-        cell: &Cell,
-        stop: &AtomicBool,
-        observe: &mut dyn FnMut(&Progress),
-    ) -> Result<Record, Failure>;
+    fn execute(&mut self, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure>;
 }
 
 /// Why a child process gave no record.
@@ -44,16 +39,8 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Child;
 
-/// How often it is looked whether the cell is to end early.
-const GLANCE: Duration = Duration::from_millis(50);
-
 impl Executor for Child {
-    fn execute(
-        &mut self,
-        cell: &Cell,
-        stop: &AtomicBool,
-        observe: &mut dyn FnMut(&Progress),
-    ) -> Result<Record, Failure> {
+    fn execute(&mut self, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
         let mut child = Command::new(host::THIS_PROGRAM)
             .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
             .stdin(Stdio::piped())
@@ -84,6 +71,7 @@ impl Executor for Child {
                 }
             }
             is_over.store(true, Relaxed);
+            stop.ring();
             (record.join(), said)
         });
         let status = child.wait()?;
@@ -100,15 +88,15 @@ impl Executor for Child {
     }
 }
 
-/// Sends a cell SIGINT once `stop` is set: it then ends early and still writes its record. Once only, because a second
-/// one would end it at once.
-fn tell_to_stop(pid: u32, stop: &AtomicBool, is_over: &AtomicBool) {
+/// Sends a cell SIGINT once it is asked to stop: it then ends early and still writes its record. Once only, because a
+/// second one would end it at once.
+fn tell_to_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
-        if stop.load(Relaxed) {
+        stop.wait();
+        if stop.is_asked() && !is_over.load(Relaxed) {
             // Not reaped yet: it is waited for only after this thread has ended.
             let _ = process::signal(pid, libc::SIGINT);
             return;
         }
-        std::thread::sleep(GLANCE);
     }
 }

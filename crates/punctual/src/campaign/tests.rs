@@ -14,13 +14,13 @@ struct Fake {
 }
 
 impl Executor for Fake {
-    fn execute(&mut self, cell: &Cell, stop: &AtomicBool, _: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
+    fn execute(&mut self, cell: &Cell, stop: &Stop, _: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
         let n = self.executed.len();
         if self.fail_at == Some(n) {
             return Err(Failure::Said("the load died".to_owned()));
         }
         if self.interrupt_at == Some(n) {
-            stop.store(true, Relaxed);
+            stop.ask();
             return Err(Failure::Said("interrupted before the first measured cycle".to_owned()));
         }
         self.executed.push(cell.label());
@@ -88,13 +88,13 @@ impl Campaign {
 
     fn begin(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let mut writer = store::create(&self.dir, &self.header).unwrap();
-        carry_out(&self.header, Vec::new(), &mut writer, fake, &mut Silent, &AtomicBool::new(false))
+        carry_out(&self.header, Vec::new(), &mut writer, fake, &mut Silent, &Stop::new().unwrap())
     }
 
     fn resume(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let run = store::read(&self.dir).unwrap();
         let mut writer = store::append(&self.dir, run.entries.len()).unwrap();
-        carry_out(&run.header, run.entries, &mut writer, fake, &mut Silent, &AtomicBool::new(false))
+        carry_out(&run.header, run.entries, &mut writer, fake, &mut Silent, &Stop::new().unwrap())
     }
 
     fn file(&self) -> PathBuf {

@@ -107,6 +107,9 @@ pub(super) struct Common {
 pub(super) struct ShowArguments {
     /// Directory of a run
     pub(super) run: PathBuf,
+    /// Every finding, not only the most important
+    #[arg(long)]
+    pub(super) all: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,

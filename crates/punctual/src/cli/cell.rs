@@ -1,6 +1,7 @@
 //! `punctual cell`: one Cell as JSON in, one Record as JSON out. The one way that a cell is carried out anywhere.
 
-use super::{Outcome, arguments::CellArguments, stop_on_signal};
+use super::{Outcome, arguments::CellArguments};
+use crate::campaign::Stop;
 use crate::cell::Prepared;
 use model::{Cell, Progress};
 use rt::sys::process;
@@ -10,7 +11,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // Once whoever asked for the cell is gone, nobody is left to read the record, and nothing may run on. The campaign
     // names itself: it may have gone before this line.
     process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
-    let stop = stop_on_signal()?;
+    let stop = Stop::on_signals()?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
     let cell: Cell = serde_json::from_str(&text)
@@ -23,7 +24,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
-    let record = Prepared::new(cell)?.arm()?.measure(&stop, observe)?.record()?;
+    let record = Prepared::new(cell)?.arm()?.measure(stop.flag(), observe)?.record()?;
     let mut line = serde_json::to_vec(&record)?;
     line.push(b'\n');
     io::stdout().write_all(&line).map_err(|err| format!("cannot write the record to stdout: {err}"))?;

@@ -3,14 +3,14 @@
 use super::arguments::MeasureArguments;
 use super::progress::Live;
 use super::start::{header, holder};
-use super::{Outcome, output, stop_on_signal};
-use crate::campaign::{Child, Executor};
+use super::{Outcome, output};
+use crate::campaign::{Child, Executor, Stop};
 use crate::host::MachineLock;
 use model::{Axes, Entry, Kernel, Plan, Planned};
 use std::time::SystemTime;
 
 pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
-    let stop = stop_on_signal()?;
+    let stop = Stop::on_signals()?;
     let common = arguments.common;
     let plan = Plan {
         title: format!("measure {}", arguments.method),
@@ -38,5 +38,5 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     let record = Child.execute(cell, &stop, &mut |progress| live.show(progress));
     live.finish();
     let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record: record? };
-    output::show(&header, &[entry], common.format)
+    output::show(&header, &[entry], common.format, false)
 }

@@ -8,10 +8,15 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 
 /// Summarises a run, writes it to stdout, and returns the exit status of its verdict.
-pub(super) fn show(header: &Header, entries: &[Entry], format: Format) -> Result<u8, Box<dyn Error>> {
+pub(super) fn show(
+    header: &Header,
+    entries: &[Entry],
+    format: Format,
+    all_findings: bool,
+) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
     let mut text = Vec::new();
-    write(&mut text, header, &summary, format)?;
+    write(&mut text, header, &summary, format, all_findings)?;
     match io::stdout().write_all(&text) {
         // `punctual show | head`: the reader has seen enough.
         Err(err) if err.kind() == io::ErrorKind::BrokenPipe => {}
@@ -20,9 +25,15 @@ pub(super) fn show(header: &Header, entries: &[Entry], format: Format) -> Result
     Ok(summary.verdict.exit_status())
 }
 
-fn write(out: &mut Vec<u8>, header: &Header, summary: &RunSummary, format: Format) -> Result<(), Box<dyn Error>> {
+fn write(
+    out: &mut Vec<u8>,
+    header: &Header,
+    summary: &RunSummary,
+    format: Format,
+    all_findings: bool,
+) -> Result<(), Box<dyn Error>> {
     match format {
-        Format::Text => report::text(out, header, summary, style())?,
+        Format::Text => report::text(out, header, summary, style(all_findings))?,
         Format::Json => {
             serde_json::to_writer_pretty(&mut *out, &report::json(header, summary))?;
             out.push(b'\n');
@@ -32,12 +43,12 @@ fn write(out: &mut Vec<u8>, header: &Header, summary: &RunSummary, format: Forma
 }
 
 /// What the terminal can show. `NO_COLOR` (no-color.org) and pipes are respected.
-pub(super) fn style() -> Style {
+fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = rt::sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     let unicode = locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
-    Style { width, colour, unicode }
+    Style { width, colour, unicode, all_findings }
 }

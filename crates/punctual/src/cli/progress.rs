@@ -7,6 +7,7 @@ use analysis::wording::duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Cell, Entry, Header, Planned, Progress, ThreadProgress};
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
 /// The progress of a campaign: one line, with the worst so far of each cell that has been measured.
 #[derive(Debug)]
@@ -27,13 +28,12 @@ impl Lines {
     pub(super) fn new(header: &Header, done: usize) -> Self {
         let blocks = header.plan.repetitions;
         let all = header.n_measurements();
-        let left = expected(header, all.saturating_sub(done));
         let resumed = if done > 0 { format!(", {done} of them done") } else { String::new() };
-        note(format_args!(
-            "{} cells x {blocks} blocks = {all} measurements{resumed}, about {}",
-            header.cells.len(),
-            humantime::format_duration(std::time::Duration::from_secs(left.as_secs().max(1))),
-        ));
+        let left = match expected(header, all.saturating_sub(done)).as_secs() {
+            0 => "nothing left to measure".to_owned(),
+            seconds => format!("about {}", humantime::format_duration(Duration::from_secs(seconds))),
+        };
+        note(format_args!("{} cells x {blocks} blocks = {all} measurements{resumed}, {left}", header.cells.len()));
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
         let mut names = analysis::cell_names(&all_cells);

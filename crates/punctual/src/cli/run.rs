@@ -3,8 +3,8 @@
 use super::arguments::{Format, RunArguments};
 use super::progress::Lines;
 use super::start::{header, holder, plan, stamp};
-use super::{Outcome, note, output, stop_on_signal};
-use crate::campaign::{self, CampaignError, Child};
+use super::{Outcome, note, output};
+use crate::campaign::{self, CampaignError, Child, Stop};
 use crate::host::MachineLock;
 use crate::store::{self, Writer};
 use model::{Entry, Header};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub(super) fn run(arguments: RunArguments) -> Outcome {
-    let stop = stop_on_signal()?;
+    let stop = Stop::on_signals()?;
     let (format, wait) = (arguments.common.format, arguments.common.wait);
     if !arguments.resume {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
@@ -33,7 +33,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {})", dir.display()).into(),
         CampaignError::Store(_) => Box::<dyn Error>::from(err),
     })?;
-    let status = output::show(&header, &entries, format)?;
+    let status = output::show(&header, &entries, format, false)?;
     if format == Format::Text {
         note(dir.join("run.jsonl").display());
     }

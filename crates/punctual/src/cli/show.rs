@@ -6,7 +6,7 @@ use crate::store;
 
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let run = store::read(&arguments.run)?;
-    let status = output::show(&run.header, &run.entries, arguments.format)?;
+    let status = output::show(&run.header, &run.entries, arguments.format, arguments.all)?;
     for damage in &run.damage {
         note(format_args!("punctual: {damage}"));
     }

@@ -8,8 +8,8 @@ use model::{Header, Plan, RUN_FORMAT, Span};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-/// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 0.5 s under load.
-const AROUND_A_CELL: Duration = Duration::from_millis(400);
+/// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
+const AROUND_A_CELL: Duration = Duration::from_millis(600);
 
 /// The plan as typed: the file, or the default, with what the command line says otherwise.
 pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {

@@ -19,9 +19,7 @@ pub(crate) fn how_to_allow(policy: Policy) -> String {
         return format!("{policy} needs nice 0, and this process runs at a higher one; start it without `nice`");
     }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
-    format!(
-        "{policy} needs CAP_SYS_NICE; run as root, or allow it once: sudo setcap cap_sys_nice,cap_ipc_lock+ep {program}"
-    )
+    format!("{policy} needs CAP_SYS_NICE; run as root, or once, as root: setcap cap_sys_nice,cap_ipc_lock+ep {program}")
 }
 
 /// `CAP_IPC_LOCK`, capabilities(7).

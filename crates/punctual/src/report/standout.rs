@@ -21,7 +21,12 @@ struct Remark<'a> {
     cells: Vec<&'a CellSummary>,
 }
 
-pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn io::Write,
+    summary: &RunSummary,
+    lines: &Lines,
+    all_findings: bool,
+) -> io::Result<()> {
     let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
     let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
     let floor = summary.findings.iter().find(|finding| is_floor(finding));
@@ -29,7 +34,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
         return Ok(());
     }
     lines.heading(out, "What stands out")?;
-    let shown = most_important(&remarks);
+    let shown = most_important(&remarks, if all_findings { usize::MAX } else { SHOWN });
     for remark in &shown {
         lines.paragraph(out, "  ", &sentence(remark, summary))?;
     }
@@ -39,7 +44,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     }
     match remarks.len() - shown.len() {
         0 => {}
-        more => lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --format json"))?,
+        more => lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --all"))?,
     }
     writeln!(out)
 }
@@ -58,8 +63,8 @@ fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     remarks
 }
 
-/// The most important ones: those of the run, then those of cells, each by importance.
-fn most_important<'a, 'b>(remarks: &'b [Remark<'a>]) -> Vec<&'b Remark<'a>> {
+/// The most important ones, `most` of them: those of the run, then those of cells, each by importance.
+fn most_important<'a, 'b>(remarks: &'b [Remark<'a>], most: usize) -> Vec<&'b Remark<'a>> {
     let mut seen = HashMap::new();
     let mut order: Vec<(bool, u8, &Remark<'a>)> = Vec::new();
     for remark in remarks {
@@ -69,7 +74,7 @@ fn most_important<'a, 'b>(remarks: &'b [Remark<'a>]) -> Vec<&'b Remark<'a>> {
     }
     // Stable: equally important ones stay in the order of the cells.
     order.sort_by_key(|(is_repeated, importance, _)| (*is_repeated, *importance));
-    order.truncate(SHOWN);
+    order.truncate(most);
     order.sort_by_key(|(_, importance, remark)| (!remark.cells.is_empty(), *importance));
     order.into_iter().map(|(_, _, remark)| remark).collect()
 }
@@ -136,7 +141,7 @@ mod tests {
         let floor = Finding::DmaLatencyLeft;
         let remarks: Vec<_> =
             losses.iter().chain([&floor]).map(|finding| Remark { finding, cells: Vec::new() }).collect();
-        let shown: Vec<_> = most_important(&remarks).into_iter().map(|remark| remark.finding).collect();
+        let shown: Vec<_> = most_important(&remarks, SHOWN).into_iter().map(|remark| remark.finding).collect();
         assert_eq!(shown.len(), SHOWN);
         assert_eq!((shown[0], shown[1], shown[7]), (&losses[0], &losses[1], &floor));
     }

@@ -27,11 +27,11 @@ fn root_nobody_measures_normal_threads_and_is_told_what_the_rest_needs() {
         json["cells"].as_array().unwrap().iter().map(|cell| cell["cell"]["policy"].clone()).collect();
     assert_eq!(policies, ["other", "other"]);
     assert_eq!(said.status, 3, "a requirement on cells that were skipped cannot be judged");
-    let advice = format!("sudo setcap cap_sys_nice,cap_ipc_lock+ep {}", scratch.path("punctual").display());
+    let advice = format!("setcap cap_sys_nice,cap_ipc_lock+ep {}", scratch.path("punctual").display());
     assert!(said.stderr.contains(&advice), "{}", said.stderr);
 
     let refused = as_nobody(&scratch, "measure --wait --policy fifo:80 --duration 100ms");
     refused.expect_error(&format!(
-        "nothing can be measured: fifo:80 needs CAP_SYS_NICE; run as root, or allow it once: {advice}"
+        "nothing can be measured: fifo:80 needs CAP_SYS_NICE; run as root, or once, as root: {advice}"
     ));
 }
