@@ -17,7 +17,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Nobody asks, unless it is [`Stop::ask`].
+    /// Nobody has asked yet.
     pub(crate) fn new() -> io::Result<Stop> {
         let (bell, rope) = UnixStream::pair()?;
         Ok(Stop { asked: Arc::default(), bell, rope })
