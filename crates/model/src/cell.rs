@@ -140,7 +140,7 @@ pub(crate) mod tests {
         Cell {
             kernel: Kernel::Running,
             load: Load::None,
-            policy: Policy::Other,
+            policy: Policy::OTHER,
             period: Period::try_from(Span(1_000_000)).unwrap(),
             method: Method::ClockNanosleep,
             cpus: [0, 1].into_iter().collect(),

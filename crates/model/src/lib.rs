@@ -24,7 +24,7 @@ pub use cpuset::{CpuSet, CpuSetError};
 pub use histogram::{Bucket, Histogram};
 pub use host::{Host, Preemption};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement};
-pub use policy::{Policy, PolicyError, RtPriority};
+pub use policy::{Nice, Policy, PolicyError, RtPriority};
 pub use progress::{Progress, ThreadProgress};
 pub use record::{
     Achieved, Censored, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT, Record, Second,

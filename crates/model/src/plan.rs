@@ -87,7 +87,7 @@ impl Default for Axes {
         Axes {
             kernel: vec![Kernel::Running],
             load: vec![Load::None, Load::Messaging { groups: None }],
-            policy: RtPriority::new(80).map_or(vec![Policy::Other], |high| vec![Policy::Other, Policy::Fifo(high)]),
+            policy: RtPriority::new(80).map_or(vec![Policy::OTHER], |high| vec![Policy::OTHER, Policy::Fifo(high)]),
             period: Period::try_from(Span(1_000_000)).into_iter().collect(),
             method: vec![Method::ClockNanosleep],
         }

@@ -24,15 +24,39 @@ impl RtPriority {
     }
 }
 
+/// A nice value: -20 (favoured) to 19, sched(7). 0 unless asked otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nice(i8);
+
+impl Nice {
+    /// `None` outside -20..=19.
+    #[must_use]
+    pub fn new(value: i32) -> Option<Self> {
+        i8::try_from(value).ok().filter(|value| (-20..=19).contains(value)).map(Self)
+    }
+
+    /// The value as the kernel takes it.
+    #[must_use]
+    pub fn get(self) -> i32 {
+        i32::from(self.0)
+    }
+}
+
 /// How the kernel schedules the measured thread, sched(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// `SCHED_OTHER` at nice 0: what every program gets.
-    Other,
+    /// `SCHED_OTHER`: what every program gets, at nice 0 unless asked otherwise.
+    Other(Nice),
+    /// `SCHED_BATCH`: as other, but it does not preempt on waking.
+    Batch,
+    /// `SCHED_IDLE`: runs when nothing else wants to.
+    Idle,
     /// `SCHED_FIFO` at the given priority.
     Fifo(RtPriority),
+    /// `SCHED_RR`: as fifo, taking turns with threads of the same priority.
+    RoundRobin(RtPriority),
 }
 
 /// Why a text names no policy.
@@ -42,34 +66,60 @@ pub enum PolicyError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// A priority outside 1..=99.
-    #[error("`fifo:{0}` has no priority from 1 to 99; write fifo:80")]
-    Priority(String),
+    #[error("`{policy}:{given}` has no priority from 1 to 99; write {policy}:80")]
+    Priority {
+        /// The policy as typed.
+        policy: &'static str,
+        /// What stands for the priority.
+        given: String,
+    },
     /// `fifo` alone.
     #[error("`{0}` needs a priority from 1 to 99; write {0}:80")]
-    NoPriority(String),
+    NoPriority(&'static str),
+    /// A nice value outside -20..=19, or something else than one.
+    #[error("`other:{0}` has no nice value from -20 to 19; write other:nice=5")]
+    Nice(String),
 }
 
 impl Policy {
     /// Every policy as it is typed.
-    pub const KNOWN: &[&str] = &["other", "fifo:PRIORITY"];
+    pub const KNOWN: &[&str] = &["other", "other:nice=N", "batch", "idle", "fifo:PRIORITY", "rr:PRIORITY"];
+
+    /// `SCHED_OTHER` at nice 0.
+    pub const OTHER: Policy = Policy::Other(Nice(0));
 
     /// Whether it is a real-time policy, which needs a privilege and has no timer slack.
     #[must_use]
     pub fn is_realtime(self) -> bool {
-        matches!(self, Policy::Fifo(_))
+        matches!(self, Policy::Fifo(_) | Policy::RoundRobin(_))
     }
+}
+
+/// The priority of a real-time policy, given as text.
+fn priority(policy: &'static str, given: Option<&str>) -> Result<RtPriority, PolicyError> {
+    let given = given.filter(|given| !given.is_empty()).ok_or(PolicyError::NoPriority(policy))?;
+    let priority = given.parse().ok().and_then(RtPriority::new);
+    priority.ok_or_else(|| PolicyError::Priority { policy, given: given.to_owned() })
+}
+
+/// The nice value of `nice=N`.
+fn nice(option: &str) -> Result<Nice, PolicyError> {
+    let nice = option.strip_prefix("nice=").and_then(|n| n.parse().ok()).and_then(Nice::new);
+    nice.ok_or_else(|| PolicyError::Nice(option.to_owned()))
 }
 
 impl FromStr for Policy {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        match text.split_once(':').unwrap_or((text, "")) {
-            ("other", "") if !text.contains(':') => Ok(Policy::Other),
-            ("fifo", "") => Err(PolicyError::NoPriority("fifo".to_owned())),
-            ("fifo", priority) => (priority.parse().ok().and_then(RtPriority::new))
-                .map(Policy::Fifo)
-                .ok_or_else(|| PolicyError::Priority(priority.to_owned())),
+        let (name, option) = text.split_once(':').map_or((text, None), |(name, option)| (name, Some(option)));
+        match (name, option) {
+            ("other", None) => Ok(Policy::OTHER),
+            ("other", Some(option)) => nice(option).map(Policy::Other),
+            ("batch", None) => Ok(Policy::Batch),
+            ("idle", None) => Ok(Policy::Idle),
+            ("fifo", given) => priority("fifo", given).map(Policy::Fifo),
+            ("rr", given) => priority("rr", given).map(Policy::RoundRobin),
             _ => Err(UnknownWord::new("scheduling policy", text, Policy::KNOWN).into()),
         }
     }
@@ -77,9 +127,13 @@ impl FromStr for Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Policy::Other => f.pad("other"),
+        match *self {
+            Policy::OTHER => f.pad("other"),
+            Policy::Other(nice) => f.pad(&format!("other:nice={}", nice.0)),
+            Policy::Batch => f.pad("batch"),
+            Policy::Idle => f.pad("idle"),
             Policy::Fifo(priority) => f.pad(&format!("fifo:{}", priority.0)),
+            Policy::RoundRobin(priority) => f.pad(&format!("rr:{}", priority.0)),
         }
     }
 }
@@ -91,19 +145,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priorities_are_1_to_99_and_unknown_policies_are_refused() {
-        let fifo = |n| RtPriority::new(n).map(Policy::Fifo).ok_or(());
-        for n in [1, 80, 99] {
-            assert_eq!(format!("fifo:{n}").parse::<Policy>().map_err(|_| ()), fifo(n));
+    fn policies_print_as_they_are_typed() {
+        for text in ["other", "other:nice=-20", "other:nice=19", "batch", "idle", "fifo:1", "fifo:99", "rr:1", "rr:99"]
+        {
+            assert_eq!(text.parse::<Policy>().map(|policy| policy.to_string()), Ok(text.to_owned()));
         }
-        assert_eq!("other".parse(), Ok(Policy::Other));
+        assert_eq!("other:nice=0".parse(), Ok(Policy::OTHER));
+    }
+
+    #[test]
+    fn priorities_and_nice_values_have_their_range_and_unknown_policies_are_refused() {
+        let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY";
         for (text, message) in [
             ("fifo:0", "`fifo:0` has no priority from 1 to 99; write fifo:80"),
             ("fifo:100", "`fifo:100` has no priority from 1 to 99; write fifo:80"),
-            ("fifo:-1", "`fifo:-1` has no priority from 1 to 99; write fifo:80"),
+            ("rr:-1", "`rr:-1` has no priority from 1 to 99; write rr:80"),
             ("fifo", "`fifo` needs a priority from 1 to 99; write fifo:80"),
-            ("fifoo:80", "unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)"),
-            ("other:5", "unknown scheduling policy `other:5` (known: other fifo:PRIORITY)"),
+            ("rr:", "`rr` needs a priority from 1 to 99; write rr:80"),
+            ("other:nice=20", "`other:nice=20` has no nice value from -20 to 19; write other:nice=5"),
+            ("other:nice=-21", "`other:nice=-21` has no nice value from -20 to 19; write other:nice=5"),
+            ("other:5", "`other:5` has no nice value from -20 to 19; write other:nice=5"),
+            ("fifoo:80", &format!("unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? {known})")),
+            ("idle:5", &format!("unknown scheduling policy `idle:5` ({known})")),
         ] {
             assert_eq!(text.parse::<Policy>().map_err(|e| e.to_string()), Err(message.to_owned()));
         }

@@ -106,7 +106,7 @@ pub struct Achieved {
     pub policy: Policy,
     /// `sched_getaffinity(2)`.
     pub cpus: CpuSet,
-    /// `PR_GET_TIMERSLACK`, ns. Linux up to 6.11 reports the unused value for real-time threads.
+    /// `PR_GET_TIMERSLACK`, ns; 0 for real-time threads, which have none.
     pub timer_slack_ns: u64,
     /// Locked memory of the process, bytes (`VmLck`); 0 when nothing is locked.
     pub memory_locked_bytes: u64,

@@ -61,7 +61,7 @@ impl Settings {
     /// inherited, because whoever started us may have changed theirs.
     pub const KERNEL_SLACK: Span = Span(50_000);
 
-    /// Makes the settings for the calling thread, except its CPU; returns the timer slack in force afterwards.
+    /// Makes the settings that only the calling thread can make for itself; returns its timer slack, read back.
     ///
     /// # Errors
     /// When one is refused, or timer slack reads back differently.
@@ -71,30 +71,26 @@ impl Settings {
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
-        sys::sched::set_policy(sys::thread::id(), self.policy).map_err(|source| match source.raw_os_error() {
-            Some(libc::EPERM) => SettingError::PolicyPrivilege(self.policy),
-            _ => SettingError::Refused { what: format!("policy {}", self.policy), source },
-        })?;
         sys::memory::touch_stack();
-        sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))
+        // A real-time thread has none, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
+        Ok(if self.policy.is_realtime() { Span(0) } else { found })
     }
 
-    /// Pins thread `tid` to `cpu` and reads its CPU and policy back.
+    /// Pins thread `tid` to `cpu`, gives it its policy, and reads both back.
     ///
     /// # Errors
-    /// When the CPU is refused, or either reads back differently.
-    pub(crate) fn pin(&self, tid: u32, cpu: u32) -> Result<(Policy, CpuSet), SettingError> {
+    /// When one is refused, or reads back differently.
+    pub(crate) fn place(&self, tid: u32, cpu: u32) -> Result<(Policy, CpuSet), SettingError> {
         let cpus: CpuSet = [cpu].into_iter().collect();
         sys::sched::set_affinity(tid, &cpus).map_err(SettingError::refused(format!("affinity to CPU {cpu}")))?;
         let found = sys::sched::affinity(tid).map_err(SettingError::refused("affinity (reading)"))?;
         expect("affinity", &cpus, &found)?;
-        let policy = sys::sched::policy(tid).map_err(SettingError::refused("policy (reading)"))?;
-        expect("policy", &self.policy.to_string(), &policy.to_string())?;
-        let policy = policy.known.ok_or_else(|| SettingError::NotKept {
-            what: "policy",
-            asked: self.policy.to_string(),
-            found: policy.to_string(),
+        sys::sched::set_policy(tid, self.policy).map_err(|source| match source.raw_os_error() {
+            Some(libc::EPERM) => SettingError::PolicyPrivilege(self.policy),
+            _ => SettingError::Refused { what: format!("policy {}", self.policy), source },
         })?;
-        Ok((policy, cpus))
+        let found = sys::sched::policy(tid).map_err(SettingError::refused("policy (reading)"))?;
+        expect("policy", &self.policy.to_string(), &found.to_string())?;
+        Ok((self.policy, cpus))
     }
 }

@@ -112,7 +112,7 @@ impl Start {
 }
 
 impl Team {
-    /// Makes one thread for each CPU, sets it up, pins it, reads its settings back, and leaves it at the gate.
+    /// Makes one thread for each CPU, sets it up, reads its settings back, and leaves it at the gate.
     ///
     /// `room` is the number of samples each log holds.
     ///
@@ -139,8 +139,9 @@ impl Team {
             let setting = |source| TeamError::Setting { cpu, source };
             let (tid, timer_slack) =
                 is_ready.recv_timeout(SET_UP_LIMIT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
-            // Pinned from outside: a thread that pinned itself to a CPU that somebody keeps busy might never report.
-            let (policy, cpus) = settings.pin(tid, cpu).map_err(setting)?;
+            // From outside: a thread that had pinned itself to a CPU that somebody keeps busy, or had made itself one that
+            // runs only when nothing else does, might never report.
+            let (policy, cpus) = settings.place(tid, cpu).map_err(setting)?;
             team.members.push(Member { cpu, policy, cpus, timer_slack, log: reader, outcome: None });
         }
         Ok(team)

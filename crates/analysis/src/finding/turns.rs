@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(changed(|cell| cell.load = "none".parse().unwrap()), None);
         assert_eq!(changed(|cell| cell.period = Period::try_from(Span(500_000)).unwrap()), None);
         assert_eq!(changed(|cell| cell.cpus = [0].into_iter().collect()), None);
-        assert_eq!(changed(|cell| cell.policy = model::Policy::Other), None);
+        assert_eq!(changed(|cell| cell.policy = model::Policy::OTHER), None);
 
         let mut unmeasured = run(LATE, 5_000);
         unmeasured.entries.pop();

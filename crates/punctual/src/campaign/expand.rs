@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn without_the_right_only_normal_threads_are_measured_and_the_rest_is_named() {
         let (cells, skipped) = expand(&Plan::default(), &machine(&|policy| !policy.is_realtime())).unwrap();
-        assert!(cells.iter().all(|cell| cell.policy == Policy::Other && !cell.lock_memory));
+        assert!(cells.iter().all(|cell| cell.policy == Policy::OTHER && !cell.lock_memory));
         assert_eq!(cells.iter().filter(|cell| cell.cpu_dma_latency_us.is_some()).count(), 0);
         assert_eq!(skipped.len(), 2);
         assert!(skipped[0].reason.contains("setcap cap_sys_nice,cap_ipc_lock+ep /"), "{}", skipped[0].reason);

@@ -48,7 +48,7 @@ impl Prepared {
         let setting = |what: &str, err: std::io::Error| CellError::Setting(format!("cannot {what}: {err}"));
         let allowed = sys::sched::affinity(0).map_err(|err| setting("read the CPUs of this process", err))?;
         // Whoever started us may run nicely or in real time; the load shall not.
-        sys::sched::set_policy(0, Policy::Other).map_err(|err| setting("run at nice 0 (start without `nice`)", err))?;
+        sys::sched::set_policy(0, Policy::OTHER).map_err(|err| setting("run at nice 0 (start without `nice`)", err))?;
         let crew = load::start(&cell.load, allowed.len())?;
 
         sys::memory::use_one_arena();

@@ -60,7 +60,7 @@ pub(super) struct MeasureArguments {
     /// How the thread waits (clock_nanosleep)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
-    /// How the thread is scheduled: other, fifo:PRIORITY
+    /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, default_value = "other")]
     pub(super) policy: Policy,
     /// Time between two due times, 10us to 100s

@@ -85,7 +85,7 @@ mod tests {
             ("measure --policy fifo:100", "--policy: `fifo:100` has no priority from 1 to 99; write fifo:80"),
             (
                 "measure --policy fifoo:80",
-                "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)",
+                "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY)",
             ),
             (
                 "measure --duration foo",

@@ -15,8 +15,12 @@ pub(crate) struct Privileges {
 
 /// Why this user cannot measure `policy`, and the one command that changes it.
 pub(crate) fn how_to_allow(policy: Policy) -> String {
-    if !policy.is_realtime() {
-        return format!("{policy} needs nice 0, and this process runs at a higher one; start it without `nice`");
+    let needs_no_privilege = match policy {
+        Policy::Other(nice) => nice.get() >= 0,
+        _ => !policy.is_realtime(),
+    };
+    if needs_no_privilege {
+        return format!("{policy} is below the nice value that this process runs at; start it without `nice`");
     }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
     format!("{policy} needs CAP_SYS_NICE; run as root, or once, as root: setcap cap_sys_nice,cap_ipc_lock+ep {program}")

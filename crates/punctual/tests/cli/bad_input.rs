@@ -17,7 +17,7 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
         ("measure --policy fifo:100", "--policy: `fifo:100` has no priority from 1 to 99; write fifo:80"),
         (
             "measure --policy fifoo:80",
-            "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other fifo:PRIORITY)",
+            "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY)",
         ),
         ("run --duration 10us", "a duration of 10us has no room for one period of 1ms; measure at least 1ms"),
         ("run --cpus=", "no CPU is named; name at least one, like 0"),

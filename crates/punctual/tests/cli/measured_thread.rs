@@ -65,6 +65,38 @@ fn between_barrier_and_end_a_measured_thread_calls_clock_nanosleep_and_nothing_e
 }
 
 #[test]
+fn root_every_policy_is_achieved_as_asked() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let cpu = a_cpu().to_string();
+    for policy in ["other", "other:nice=-20", "other:nice=19", "batch", "idle", "fifo:1", "fifo:99", "rr:50"] {
+        let record = record(start_cell(command("cell"), &cell(policy, "none", &cpu, "200ms")));
+        let thread = &record.threads[0];
+        assert_eq!(thread.achieved.policy.to_string(), policy);
+        let slack = if thread.achieved.policy.is_realtime() { 0 } else { 50_000 };
+        assert_eq!((thread.achieved.timer_slack_ns, thread.cycles_due), (slack, 200), "{policy}");
+        assert!(thread.recorded > 0, "{policy}");
+    }
+}
+
+#[test]
+fn root_an_idle_thread_under_load_ends_in_time() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let begun = std::time::Instant::now();
+    let record = record(start_cell(command("cell"), &cell("idle", "messaging", &a_cpu().to_string(), "1s")));
+    let thread = &record.threads[0];
+    assert!(thread.is_consistent() && thread.cycles_due == 1000, "{thread:?}");
+    // A hundred processes of nice 0 leave an idle thread less than one part in a thousand: it cannot keep its times.
+    assert!(thread.missed > 0 || thread.censored.is_some(), "{} recorded", thread.recorded);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn root_a_nice_start_is_not_handed_on_to_the_load() {
     if !is_root() {
         return;

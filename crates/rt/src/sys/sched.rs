@@ -1,7 +1,7 @@
 //! Scheduling policy and CPU affinity of one thread.
 
 use super::check;
-use model::{CpuSet, Policy, RtPriority};
+use model::{CpuSet, Nice, Policy, RtPriority};
 use std::fmt;
 use std::io;
 
@@ -22,15 +22,18 @@ struct SchedAttr {
 const ATTR_BYTES: u32 = 48;
 const _: () = assert!(size_of::<SchedAttr>() == ATTR_BYTES as usize);
 const SCHED_OTHER: u32 = libc::SCHED_OTHER.cast_unsigned();
+const SCHED_BATCH: u32 = libc::SCHED_BATCH.cast_unsigned();
+const SCHED_IDLE: u32 = libc::SCHED_IDLE.cast_unsigned();
 const SCHED_FIFO: u32 = libc::SCHED_FIFO.cast_unsigned();
+const SCHED_RR: u32 = libc::SCHED_RR.cast_unsigned();
 /// Children of the thread start as SCHED_OTHER (sched_setattr(2)).
 const RESET_ON_FORK: u64 = 0x01;
 
-/// A policy as the kernel reports it.
+/// A policy as the kernel reports it; its text is comparable with that of a [`Policy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundPolicy {
-    /// The policy, if it is one we set.
-    pub known: Option<Policy>,
+    /// `None` for one that we never set.
+    known: Option<Policy>,
     number: u32,
     priority: u32,
     nice: i32,
@@ -50,11 +53,15 @@ impl fmt::Display for FoundPolicy {
 /// # Errors
 /// `EPERM` without the privilege (also for nice 0, from a higher nice value), or the kernel's other reasons.
 pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
-    let (number, priority) = match policy {
-        Policy::Other => (SCHED_OTHER, 0),
-        Policy::Fifo(priority) => (SCHED_FIFO, priority.get()),
+    let (number, priority, nice) = match policy {
+        Policy::Other(nice) => (SCHED_OTHER, 0, nice.get()),
+        Policy::Batch => (SCHED_BATCH, 0, 0),
+        Policy::Idle => (SCHED_IDLE, 0, 0),
+        Policy::Fifo(priority) => (SCHED_FIFO, priority.get(), 0),
+        Policy::RoundRobin(priority) => (SCHED_RR, priority.get(), 0),
     };
-    let attr = SchedAttr { size: ATTR_BYTES, policy: number, priority, flags: RESET_ON_FORK, ..SchedAttr::default() };
+    let attr =
+        SchedAttr { size: ATTR_BYTES, policy: number, priority, nice, flags: RESET_ON_FORK, ..SchedAttr::default() };
     // SAFETY: `attr` is a valid sched_attr whose `size` says how long it is; it outlives the call.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0_u32) }).map(drop)
 }
@@ -68,8 +75,12 @@ pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
     // SAFETY: the kernel writes at most `ATTR_BYTES` bytes, the size of `attr`, which it is told.
     check(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, ATTR_BYTES, 0_u32) })?;
     let known = match attr.policy {
-        SCHED_OTHER if attr.nice == 0 => Some(Policy::Other),
+        SCHED_OTHER => Nice::new(attr.nice).map(Policy::Other),
+        SCHED_BATCH if attr.nice == 0 => Some(Policy::Batch),
+        // The kernel keeps a nice value for idle threads, but does not use it.
+        SCHED_IDLE => Some(Policy::Idle),
         SCHED_FIFO => RtPriority::new(attr.priority).map(Policy::Fifo),
+        SCHED_RR => RtPriority::new(attr.priority).map(Policy::RoundRobin),
         _ => None,
     };
     Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice })
@@ -119,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_normal_thread_is_other() {
-        set_policy(0, Policy::Other).unwrap();
+        set_policy(0, Policy::OTHER).unwrap();
         assert_eq!(policy(0).unwrap().to_string(), "other");
     }
 }

@@ -39,7 +39,7 @@ fn every_key_is_read() {
     .unwrap();
     assert_eq!((plan.repetitions, plan.duration, plan.seed), (12, Span(10_000_000_000), Some(42)));
     assert_eq!(plan.axes.load, [Load::Messaging { groups: Some(4) }]);
-    assert_eq!(plan.axes.policy[0], Policy::Other);
+    assert_eq!(plan.axes.policy[0], Policy::OTHER);
     assert_eq!(plan.axes.points().len(), 4);
     assert_eq!((plan.timer_slack, plan.cpu_dma_latency_us), (Some(Span(1000)), None));
     assert_eq!((plan.require.max, plan.require.misses_per_hour), (Some(Span(1_000_000)), Some(1.0)));
