@@ -39,18 +39,28 @@ impl fmt::Display for Kernel {
 
 as_text!(Kernel, UnknownWord);
 
-/// How the measured thread waits.
+/// How the measured thread waits. All of them wait for an absolute instant on `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
-    /// `clock_nanosleep(2)` to an absolute instant on `CLOCK_MONOTONIC`.
+    /// `clock_nanosleep(2)`.
     ClockNanosleep,
+    /// A timer file, armed for each cycle and read: `timerfd_settime(2)`, `read(2)`.
+    Timerfd,
+    /// A wait on a futex that nobody wakes, with a time-out: `FUTEX_WAIT_BITSET` (futex(2)).
+    Futex,
 }
 
 impl Method {
     /// Every method as it is typed.
-    pub const KNOWN: &[&str] = &["clock_nanosleep"];
+    pub const KNOWN: &[&str] = &["clock_nanosleep", "timerfd", "futex"];
+
+    /// Whether timer slack delays its wake-ups: it belongs to sleeping calls, not to timers (fs/timerfd.c sets none).
+    #[must_use]
+    pub fn has_timer_slack(self) -> bool {
+        !matches!(self, Method::Timerfd)
+    }
 }
 
 impl FromStr for Method {
@@ -59,6 +69,8 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, UnknownWord> {
         match text {
             "clock_nanosleep" => Ok(Method::ClockNanosleep),
+            "timerfd" => Ok(Method::Timerfd),
+            "futex" => Ok(Method::Futex),
             _ => Err(UnknownWord::new("method", text, Method::KNOWN)),
         }
     }
@@ -66,7 +78,11 @@ impl FromStr for Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("clock_nanosleep")
+        f.pad(match self {
+            Method::ClockNanosleep => "clock_nanosleep",
+            Method::Timerfd => "timerfd",
+            Method::Futex => "futex",
+        })
     }
 }
 
@@ -126,6 +142,14 @@ as_text!(Load, UnknownWord);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_print_as_they_are_typed() {
+        for text in Method::KNOWN {
+            assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok((*text).to_owned()));
+        }
+        assert_eq!("timer_fd".parse::<Method>().unwrap_err().nearest().as_deref(), Some("timerfd"));
+    }
 
     #[test]
     fn loads_print_as_they_are_typed() {

@@ -13,7 +13,7 @@ mod settings;
 pub mod sys;
 mod team;
 
-pub use clock::{Clock, Monotonic};
+pub use clock::{Clock, Sleep};
 pub use cyclic::{Limits, run_cycles};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;

@@ -1,8 +1,9 @@
 //! Settings of a measured thread: made, read back and compared. A difference stops the cell; it never falls back.
 #![expect(clippy::disallowed_macros, reason = "runs before the barrier or after the last cycle")]
 
+use crate::clock::Waiting;
 use crate::sys;
-use model::{CpuSet, Policy, Span};
+use model::{CpuSet, Method, Policy, Span};
 use std::io;
 
 /// What a measured thread has to be like.
@@ -12,6 +13,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Its timer slack; `None`: [`Settings::KERNEL_SLACK`] for normal policies. Real-time threads have none.
     pub timer_slack: Option<Span>,
+    /// How it waits.
+    pub method: Method,
 }
 
 /// A setting that could not be made, or was not kept.
@@ -61,19 +64,21 @@ impl Settings {
     /// inherited, because whoever started us may have changed theirs.
     pub const KERNEL_SLACK: Span = Span(50_000);
 
-    /// Makes the settings that only the calling thread can make for itself; returns its timer slack, read back.
+    /// Makes the settings that only the calling thread can make for itself; returns what it waits by, and its timer slack
+    /// as read back.
     ///
     /// # Errors
     /// When one is refused, or timer slack reads back differently.
-    pub(crate) fn apply(&self) -> Result<Span, SettingError> {
+    pub(crate) fn apply(&self) -> Result<(Waiting, Span), SettingError> {
         sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.timer_slack.unwrap_or(Self::KERNEL_SLACK);
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
+        let waiting = Waiting::by(self.method).map_err(SettingError::refused(format!("method {}", self.method)))?;
         sys::memory::touch_stack();
         // A real-time thread has none, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
-        Ok(if self.policy.is_realtime() { Span(0) } else { found })
+        Ok((waiting, if self.policy.is_realtime() { Span(0) } else { found }))
     }
 
     /// Pins thread `tid` to `cpu`, gives it its policy, and reads both back.

@@ -7,7 +7,7 @@
 
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
-use crate::{Limits, Monotonic, RtSection, SettingError, Settings, run_cycles, sys};
+use crate::{Limits, RtSection, SettingError, Settings, sys};
 use model::{CpuSet, MonoTime, Period, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -97,14 +97,15 @@ struct Start {
 impl Start {
     /// The whole life of a measured thread. A send that nobody receives means that the cell was given up.
     fn live(mut self) {
-        let slack = self.settings.apply();
-        let is_set = slack.is_ok();
-        let _ = self.ready.send(slack.map(|slack| (sys::thread::id(), slack)));
-        let Some(first_due) = self.gate.pass().filter(|_| is_set) else { return };
+        let (waiting, ready) = match self.settings.apply() {
+            Ok((waiting, slack)) => (Some(waiting), Ok((sys::thread::id(), slack))),
+            Err(err) => (None, Err(err)),
+        };
+        let _ = self.ready.send(ready);
+        let Some((first_due, waiting)) = self.gate.pass().zip(waiting) else { return };
         let schedule = Schedule { first_due, period: self.period };
         let before = sys::usage::thread();
-        let (result, allocations) =
-            RtSection::enter(|rt| run_cycles(rt, &Monotonic, &schedule, &self.limits, &mut self.log));
+        let (result, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &self.limits, &mut self.log));
         let usage = before.ok().zip(sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
         let _ = self.outcomes.send((self.index, Outcome { usage, errno: result.err() }));

@@ -6,7 +6,7 @@ use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
 use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
-use model::{Header, Span, Usage};
+use model::{Achieved, Header, Span, Usage};
 
 /// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
 const SLACK_NS: u64 = 1_000;
@@ -89,7 +89,8 @@ fn throttled(header: &Header, summary: &CellSummary) -> Option<Finding> {
 fn settings(pool: &Pool<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let achieved = || pool.threads().map(|(_, thread)| &thread.achieved);
-    let slack = achieved().filter(|achieved| !achieved.policy.is_realtime()).map(|achieved| achieved.timer_slack_ns);
+    let has_slack = |achieved: &&Achieved| !achieved.policy.is_realtime() && pool.cell.method.has_timer_slack();
+    let slack = achieved().filter(has_slack).map(|achieved| achieved.timer_slack_ns);
     findings.extend(slack.max().filter(|ns| *ns >= SLACK_NS).map(|slack_ns| Finding::TimerSlack { slack_ns }));
     if achieved().any(|achieved| achieved.memory_locked_bytes == 0) {
         findings.push(Finding::MemoryUnlocked);

@@ -56,7 +56,7 @@ impl Prepared {
             let advice = "lock memory (raise `ulimit -l`, or run as root)";
             sys::memory::lock_all().map_err(|err| setting(advice, err))?;
         }
-        let settings = Settings { policy: cell.policy, timer_slack: cell.timer_slack };
+        let settings = Settings { policy: cell.policy, timer_slack: cell.timer_slack, method: cell.method };
         let limits = Limits { first_recorded: cell.first_cycle(), end: AtomicU64::new(cell.end_cycle()) };
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);

@@ -57,7 +57,7 @@ pub(super) struct RunArguments {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct MeasureArguments {
-    /// How the thread waits (clock_nanosleep)
+    /// How the thread waits: clock_nanosleep, timerfd, futex
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY

@@ -104,7 +104,7 @@ mod tests {
             ("run --repetitions 0", "--repetitions: 0 is not in 1..=10000"),
             (
                 "measure clock_nanoslep",
-                "[METHOD]: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep)",
+                "[METHOD]: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep timerfd futex)",
             ),
         ] {
             let typed = std::iter::once("punctual").chain(arguments.split_whitespace());

@@ -12,16 +12,22 @@ pub fn monotonic() -> MonoTime {
     MonoTime(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
 }
 
+/// An instant as the kernel takes it.
+#[inline]
+pub(super) fn timespec(instant: MonoTime) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (instant.0 / 1_000_000_000).cast_signed(),
+        tv_nsec: (instant.0 % 1_000_000_000).cast_signed(),
+    }
+}
+
 /// Sleeps until `due`.
 ///
 /// # Errors
 /// The errno, `EINTR` included: the caller decides.
 #[inline]
 pub fn sleep_until(due: MonoTime) -> Result<(), i32> {
-    let ts = libc::timespec {
-        tv_sec: (due.0 / 1_000_000_000).cast_signed(),
-        tv_nsec: (due.0 % 1_000_000_000).cast_signed(),
-    };
+    let ts = timespec(due);
     // SAFETY: `ts` is a valid timespec that outlives the call; a null `rem` is allowed with TIMER_ABSTIME
     // (clock_nanosleep(2)).
     let errno = unsafe {

@@ -4,11 +4,13 @@
 
 pub mod alloc;
 pub mod clock;
+pub mod futex;
 pub mod memory;
 pub mod process;
 pub mod sched;
 pub mod terminal;
 pub mod thread;
+pub mod timerfd;
 pub mod usage;
 
 use std::io;

@@ -36,6 +36,11 @@ fn a_quiet_cell_has_no_findings() {
 fn normal_threads_have_timer_slack() {
     assert_eq!(of("other", steady, |_| {}), [Finding::TimerSlack { slack_ns: 50_000 }]);
     assert_eq!(of("other", steady, |thread| thread.achieved.timer_slack_ns = 1), []);
+    let mut timer = RunBuilder::new();
+    timer.cell("none", "other");
+    timer.header.cells[0].method = model::Method::Timerfd;
+    timer.measure(0, 0, steady);
+    assert_eq!(findings_of(&timer), [], "timers have none");
     let unused = of("fifo:80", steady, |thread| thread.achieved.timer_slack_ns = 50_000);
     assert_eq!(unused, [], "older kernels report a value that real-time threads do not use");
 }

@@ -1,0 +1,57 @@
+//! Timers that are read as files.
+
+use super::{check, clock::timespec};
+use model::MonoTime;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A timer on `CLOCK_MONOTONIC`, `timerfd_create(2)`.
+#[derive(Debug)]
+pub struct Timerfd(OwnedFd);
+
+impl Timerfd {
+    /// A timer that is not armed.
+    ///
+    /// # Errors
+    /// `EMFILE` or `ENFILE` when there are too many open files.
+    pub fn new() -> io::Result<Timerfd> {
+        // SAFETY: the call takes integers only.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        check(fd.into())?;
+        // SAFETY: `fd` was just made and belongs to nobody else.
+        Ok(Timerfd(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Arms it for `due`, once; a past instant expires at once.
+    ///
+    /// # Errors
+    /// The errno.
+    #[inline]
+    pub fn arm(&self, due: MonoTime) -> Result<(), i32> {
+        // An instant of 0 would disarm it (timerfd_settime(2)).
+        let it_value = timespec(MonoTime(due.0.max(1)));
+        let value = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        let (fd, no_old_value) = (self.0.as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: `value` is a valid itimerspec that outlives the call; a null old value is allowed.
+        let result = unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const value, no_old_value) };
+        errno_of(result.into())
+    }
+
+    /// Waits until it has expired.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included.
+    #[inline]
+    pub fn wait(&self) -> Result<(), i32> {
+        let mut expirations = 0_u64;
+        // SAFETY: `expirations` is memory for the 8 bytes that a timer gives (timerfd_create(2)).
+        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), size_of::<u64>()) };
+        errno_of(i64::try_from(read).unwrap_or(-1))
+    }
+}
+
+/// The errno of a call that returned -1.
+#[inline]
+fn errno_of(result: i64) -> Result<(), i32> {
+    if result == -1 { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { Ok(()) }
+}
