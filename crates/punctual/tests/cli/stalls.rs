@@ -13,6 +13,7 @@ fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
     let mut child = start_cell(command("cell --progress"), &cell("other", "none", &a_cpu().to_string(), "2500ms"));
     wait_for_progress(&mut child);
     process::signal(child.id(), libc::SIGSTOP).unwrap();
+    assert!(comes_true(|| is_stopped(child.id())), "the main thread passes the stop on when it gets to run");
     std::thread::sleep(Duration::from_millis(200));
     process::signal(child.id(), libc::SIGCONT).unwrap();
     let record = record(child);
@@ -28,6 +29,13 @@ fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
     assert_eq!((thread.cycles_due, thread.lost, thread.censored), (2500, 0, None));
     assert_eq!(thread.worst[0].latency_ns, max_ns);
     assert!(thread.episodes.first.iter().any(|episode| episode.worst_ns == max_ns));
+}
+
+/// Whether every thread of the process is stopped: state T in field 3, behind the name (proc_pid_stat(5)).
+fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
 }
 
 #[test]
