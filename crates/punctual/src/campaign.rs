@@ -61,26 +61,24 @@ pub(crate) fn carry_out(
     stop: &Stop,
 ) -> Result<Vec<Entry>, CampaignError> {
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
+    let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
     let names = analysis::cell_names(&header.cells);
     let mut entries = done;
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
     for planned in all.iter().filter(|planned| !made.contains(planned)) {
         if stop.is_asked() {
-            return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });
+            return Err(interrupted(entries.len()));
         }
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
         let record = executor.execute(cell, stop, &mut |progress| observer.progress(progress));
         let record = match record {
-            Ok(Record { ended: Ended::Interrupted, .. }) => None,
-            Ok(record) => Some(record),
+            Ok(Record { ended: Ended::Interrupted, .. }) => return Err(interrupted(entries.len())),
+            Ok(record) => record,
             // What a cell says that is told to stop is no failure of its own.
-            Err(_) if stop.is_asked() => None,
+            Err(_) if stop.is_asked() => return Err(interrupted(entries.len())),
             Err(source) => return Err(CampaignError::Cell { cell: name.clone(), source }),
-        };
-        let Some(record) = record else {
-            return Err(CampaignError::Interrupted { done: entries.len(), all: all.len() });
         };
         let entry = Entry { planned: *planned, record };
         writer.entry(&entry)?;

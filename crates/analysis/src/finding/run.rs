@@ -9,8 +9,8 @@ use model::{Ended, Entry, Header, Span};
 /// Measurements that went on to their end, and how many the plan asks for.
 pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
     let done = entries.iter().filter(|entry| entry.record.ended == Ended::Completed).count();
-    let cells = u64::try_from(header.cells.len()).unwrap_or(u64::MAX);
-    (u64::try_from(done).unwrap_or(u64::MAX), cells.saturating_mul(u64::from(header.plan.repetitions)))
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    (count(done), count(header.n_measurements()))
 }
 
 /// Findings about what was measured and what was not.

@@ -4,7 +4,7 @@ use super::CellError;
 use super::armed::Armed;
 use crate::host::{self, DmaLatency, HostFs};
 use crate::load;
-use model::{Cell, Host, Policy};
+use model::{Cell, CpuSet, Host, Policy};
 use rt::{Limits, Settings, Team, sys};
 use std::sync::atomic::AtomicU64;
 
@@ -13,6 +13,8 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Prepared {
     pub(super) cell: Cell,
     pub(super) host: Host,
+    /// CPUs that this process may use.
+    allowed: CpuSet,
     /// Held for as long as the cell lasts, with the value in force.
     pub(super) dma_latency: Option<(DmaLatency, u32)>,
 }
@@ -34,7 +36,7 @@ impl Prepared {
             return Err(CellError::Impossible(reason));
         }
         let dma_latency = cell.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
-        Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, dma_latency })
+        Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, allowed, dma_latency })
     }
 
     /// Starts the load and sets the measured threads up, up to the barrier.
@@ -46,10 +48,9 @@ impl Prepared {
     pub(crate) fn arm(self) -> Result<Armed, CellError> {
         let cell = &self.cell;
         let setting = |what: &str, err: std::io::Error| CellError::Setting(format!("cannot {what}: {err}"));
-        let allowed = sys::sched::affinity(0).map_err(|err| setting("read the CPUs of this process", err))?;
         // Whoever started us may run nicely or in real time; the load shall not.
         sys::sched::set_policy(0, Policy::OTHER).map_err(|err| setting("run at nice 0 (start without `nice`)", err))?;
-        let crew = load::start(&cell.load, allowed.len())?;
+        let crew = load::start(&cell.load, self.allowed.len())?;
 
         sys::memory::use_one_arena();
         if cell.lock_memory {
@@ -69,7 +70,7 @@ impl Prepared {
             return Err(CellError::Setting(found.to_owned()));
         }
         // This thread empties the logs: away from the measured CPUs, if there are others.
-        let others = allowed.minus(&cell.cpus);
+        let others = self.allowed.minus(&cell.cpus);
         if !others.is_empty() {
             sys::sched::set_affinity(0, &others).map_err(|err| setting("leave the measured CPUs", err))?;
         }
