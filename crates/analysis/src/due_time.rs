@@ -22,7 +22,9 @@ pub struct DueTimes {
 impl DueTimes {
     pub(crate) fn of(pool: &Pool<'_>, histogram: &Histogram, slices: &[Histogram], by_wakeup: Quantiles) -> DueTimes {
         let at_least = pool.threads().any(|(_, thread)| thread.censored.is_some());
-        if !at_least && pool.threads().all(|(_, thread)| thread.missed == 0) {
+        // After a relative wait comes another, as long: a late wake-up misses none.
+        let none_missed = pool.cell.method.is_relative() || pool.threads().all(|(_, thread)| thread.missed == 0);
+        if !at_least && none_missed {
             return DueTimes { n: histogram.n, at_least, quantiles: by_wakeup };
         }
         let period = pool.cell.period;

@@ -81,6 +81,25 @@ pub enum Finding {
         /// p99 with the missed due times filled in, ns; `None` when refused or only a lower bound.
         p99_by_due_time_ns: Option<i64>,
     },
+    /// Relative waits begin when the thread is ready, so each period is longer than asked.
+    Drift {
+        /// Periods that a program with due times would have had, and this one did not.
+        periods: u64,
+        /// Periods in the measured time.
+        due: u64,
+    },
+    /// The clock that was waited by was set.
+    ClockSet {
+        /// How often.
+        steps: u64,
+        /// By how much at most, ns; negative when it was set back.
+        largest_ns: i64,
+    },
+    /// The kernel's due times count from a moment that is not known exactly.
+    OriginUncertain {
+        /// Latencies are at most this much smaller than shown, ns.
+        at_most_ns: u64,
+    },
     /// A normal thread was late under a load that left a real-time one on time: it is one of many that want the CPU.
     TakesTurns {
         /// Processes of the load.

@@ -1,9 +1,9 @@
 //! Runs for tests, built from latencies the way an instrument would record them.
 
 use model::{
-    Achieved, Cell, Censored, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host, Kernel, Load, Method,
-    MonoTime, Nanos, Period, Plan, Planned, Policy, Preemption, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
-    Schedule, Slice, Span, ThreadRecord, Usage, Worst,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host, Kernel,
+    Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, Preemption, RECORD_FORMAT, RUN_FORMAT, Record,
+    Requirement, Schedule, Slice, Span, ThreadRecord, Usage, Worst,
 };
 
 /// Slices of each measurement.
@@ -58,12 +58,14 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load: load.expect("a load"),
         policy: policy.expect("a policy"),
         period: Period::try_from(Span(1_000_000)).expect("a period"),
-        method: Method::ClockNanosleep,
+        method: Method::CLOCK_NANOSLEEP,
         cpus: [0, 1].into_iter().collect(),
         duration: Span(2_000_000_000),
         warm_up: Span(0),
         deadline: None,
         timer_slack: None,
+        align: None,
+        distance: None,
         lock_memory: true,
         cpu_dma_latency_us: Some(0),
     }
@@ -139,6 +141,7 @@ impl RunBuilder {
             measured: cell.duration,
             ended: Ended::Completed,
             threads,
+            clock_steps: Vec::new(),
             load: None,
             machine: Vec::new(),
             host_before: self.header.host.clone(),
@@ -152,7 +155,7 @@ impl RunBuilder {
 
 /// What one thread records of these latencies.
 fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) -> i64) -> ThreadRecord {
-    let schedule = Schedule { first_due: MonoTime(0), period: cell.period };
+    let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
     let (cycles_due, deadline) = (cell.period.cycles_in(cell.duration), cell.deadline().ns());
     let per_slice = cycles_due.div_ceil(SLICES).max(1);
     let mut histogram = Histogram::default();
@@ -192,6 +195,9 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
     let count = u64::try_from(episodes.len()).unwrap_or(0);
     ThreadRecord {
         cpu,
+        offset: Span(0),
+        origin_uncertainty: None,
+        timer_overruns: None,
         achieved,
         cycles_due,
         recorded: histogram.n,

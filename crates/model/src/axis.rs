@@ -1,4 +1,4 @@
-//! The axes that are not numbers: kernel, load and method.
+//! The axes that are words: kernel and load.
 
 use crate::UnknownWord;
 use crate::word::as_text;
@@ -38,55 +38,6 @@ impl fmt::Display for Kernel {
 }
 
 as_text!(Kernel, UnknownWord);
-
-/// How the measured thread waits. All of them wait for an absolute instant on `CLOCK_MONOTONIC`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "String", into = "String")]
-pub enum Method {
-    /// `clock_nanosleep(2)`.
-    ClockNanosleep,
-    /// A timer file, armed for each cycle and read: `timerfd_settime(2)`, `read(2)`.
-    Timerfd,
-    /// A wait on a futex that nobody wakes, with a time-out: `FUTEX_WAIT_BITSET` (futex(2)).
-    Futex,
-}
-
-impl Method {
-    /// Every method as it is typed.
-    pub const KNOWN: &[&str] = &["clock_nanosleep", "timerfd", "futex"];
-
-    /// Whether timer slack delays its wake-ups: it belongs to sleeping calls, not to timers (fs/timerfd.c sets none).
-    #[must_use]
-    pub fn has_timer_slack(self) -> bool {
-        !matches!(self, Method::Timerfd)
-    }
-}
-
-impl FromStr for Method {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        match text {
-            "clock_nanosleep" => Ok(Method::ClockNanosleep),
-            "timerfd" => Ok(Method::Timerfd),
-            "futex" => Ok(Method::Futex),
-            _ => Err(UnknownWord::new("method", text, Method::KNOWN)),
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Method::ClockNanosleep => "clock_nanosleep",
-            Method::Timerfd => "timerfd",
-            Method::Futex => "futex",
-        })
-    }
-}
-
-as_text!(Method, UnknownWord);
 
 /// Background work while measuring.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -142,14 +93,6 @@ as_text!(Load, UnknownWord);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn methods_print_as_they_are_typed() {
-        for text in Method::KNOWN {
-            assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok((*text).to_owned()));
-        }
-        assert_eq!("timer_fd".parse::<Method>().unwrap_err().nearest().as_deref(), Some("timerfd"));
-    }
 
     #[test]
     fn loads_print_as_they_are_typed() {

@@ -22,7 +22,8 @@ pub struct Cell {
     pub period: Period,
     /// How the measured thread waits.
     pub method: Method,
-    /// One pinned measured thread runs on each of these CPUs.
+    /// One measured thread runs on each of these CPUs, pinned. A deadline thread cannot be pinned: then it is one
+    /// thread for each of these CPUs, on any CPU.
     pub cpus: CpuSet,
     /// Measured time, ns, after the warm-up.
     #[serde(rename = "duration_ns")]
@@ -37,6 +38,12 @@ pub struct Cell {
     /// policies, none for real-time ones), `PR_SET_TIMERSLACK(2const)`.
     #[serde(rename = "timer_slack_ns")]
     pub timer_slack: Option<Span>,
+    /// First due time, ns after a full second of the method's clock. `null`: at once.
+    #[serde(rename = "align_ns")]
+    pub align: Option<Span>,
+    /// How much later, ns, the due times of each next CPU are. `null`: all at the same time.
+    #[serde(rename = "distance_ns")]
+    pub distance: Option<Span>,
     /// Whether all memory must be locked, `mlockall(2)`.
     pub lock_memory: bool,
     /// Value, us, held in `/dev/cpu_dma_latency` while measuring. `null`: left alone.
@@ -80,7 +87,41 @@ impl Cell {
         if self.timer_slack.is_some() && self.policy.is_realtime() {
             return Err(format!("timer slack does not apply to {}: real-time threads have none", self.policy));
         }
-        Ok(())
+        if self.align.is_some_and(|offset| offset >= Span::SECOND) {
+            return Err("an alignment is an offset into a second, 0us to below 1s".to_owned());
+        }
+        if self.align.or(self.distance).is_some() && (self.method.is_relative() || self.method == Method::Deadline) {
+            let why = "its due times follow from when it starts to wait";
+            return Err(format!("align and distance do not apply to method {}: {why}", self.method));
+        }
+        if self.distance.is_some_and(|distance| distance >= self.period.span()) {
+            return Err(format!("a distance between CPUs is less than the period of {}", self.period));
+        }
+        self.check_method()
+    }
+
+    /// What does not go together with the method.
+    fn check_method(&self) -> Result<(), String> {
+        let (method, policy, period) = (self.method, self.policy, self.period);
+        match (method, policy) {
+            (Method::Deadline, Policy::Deadline(budget)) if budget.period != period.span() => Err(format!(
+                "method deadline waits for the periods of its policy: {period} was asked for, and {policy} has {}",
+                budget.period
+            )),
+            (Method::Deadline, Policy::Deadline(_)) => Ok(()),
+            (Method::Deadline, _) => Err(format!(
+                "method deadline needs a deadline policy, like deadline:{}us/{period}/{period}",
+                (period.ns() / 5000).max(1)
+            )),
+            // setitimer(2) takes microseconds.
+            (Method::Itimer, _) if period.ns() % 1000 != 0 => {
+                Err(format!("method itimer knows whole microseconds only, not {period}"))
+            }
+            (Method::Sleep(_), Policy::Deadline(_)) => {
+                Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The lateness above which a wake-up is a miss.
@@ -112,8 +153,11 @@ fn canonical_text(cell: &Cell) -> String {
     let Cell { kernel, load, policy, period, method, cpus, duration, warm_up, .. } = cell;
     let optional = |span: Option<Span>| span.map_or_else(|| "-".to_owned(), |span| span.to_string());
     let dma = cell.cpu_dma_latency_us.map_or_else(|| "-".to_owned(), |us| us.to_string());
+    // Left out when not asked for, so that a cell keeps its identity when more can be asked.
+    let align = cell.align.map(|offset| format!(" align {offset}")).unwrap_or_default();
+    let distance = cell.distance.map(|distance| format!(" distance {distance}")).unwrap_or_default();
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -142,12 +186,14 @@ pub(crate) mod tests {
             load: Load::None,
             policy: Policy::OTHER,
             period: Period::try_from(Span(1_000_000)).unwrap(),
-            method: Method::ClockNanosleep,
+            method: Method::CLOCK_NANOSLEEP,
             cpus: [0, 1].into_iter().collect(),
             duration: Span(2_000_000_000),
             warm_up: Span(250_500_000),
             deadline: None,
             timer_slack: None,
+            align: None,
+            distance: None,
             lock_memory: true,
             cpu_dma_latency_us: Some(0),
         }
@@ -158,7 +204,7 @@ pub(crate) mod tests {
         let json = serde_json::to_string(&cell()).unwrap();
         assert_eq!(
             json,
-            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"lock_memory":true,"cpu_dma_latency_us":0}"#
+            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0}"#
         );
         assert_eq!(serde_json::from_str::<Cell>(&json).unwrap(), cell());
         assert!(serde_json::from_str::<Cell>(&json.replace("lock_memory", "lock")).is_err());
@@ -188,6 +234,27 @@ pub(crate) mod tests {
                 Cell { timer_slack: Some(Span(1)), policy: fifo, ..cell() },
                 "timer slack does not apply to fifo:80: real-time threads have none",
             ),
+            (Cell { align: Some(Span::SECOND), ..cell() }, "an alignment is an offset into a second, 0us to below 1s"),
+            (
+                Cell { align: Some(Span(0)), method: Method::Nanosleep, ..cell() },
+                "align and distance do not apply to method nanosleep: its due times follow from when it starts to wait",
+            ),
+            (
+                Cell { distance: Some(Span(1_000_000)), ..cell() },
+                "a distance between CPUs is less than the period of 1ms",
+            ),
+            (
+                Cell { method: Method::Deadline, ..cell() },
+                "method deadline needs a deadline policy, like deadline:200us/1ms/1ms",
+            ),
+            (
+                Cell { method: Method::Deadline, policy: "deadline:1ms/2ms/2ms".parse().unwrap(), ..cell() },
+                "method deadline waits for the periods of its policy: 1ms was asked for, and deadline:1ms/2ms/2ms has 2ms",
+            ),
+            (
+                Cell { method: Method::Itimer, period: "10500ns".parse().unwrap(), ..cell() },
+                "method itimer knows whole microseconds only, not 10500ns",
+            ),
         ] {
             assert_eq!(impossible.check(), Err(reason.to_owned()));
         }
@@ -204,6 +271,8 @@ pub(crate) mod tests {
             Cell { warm_up: Span(0), ..cell() },
             Cell { deadline: Some(Span(1)), ..cell() },
             Cell { timer_slack: Some(Span(1)), ..cell() },
+            Cell { align: Some(Span(0)), ..cell() },
+            Cell { distance: Some(Span(0)), ..cell() },
             Cell { lock_memory: false, ..cell() },
             Cell { cpu_dma_latency_us: None, ..cell() },
         ];

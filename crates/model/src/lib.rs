@@ -9,6 +9,7 @@ mod cell;
 mod cpuset;
 mod histogram;
 mod host;
+mod method;
 mod plan;
 mod policy;
 mod progress;
@@ -18,19 +19,20 @@ mod schedule;
 mod units;
 mod word;
 
-pub use axis::{Kernel, Load, Method};
+pub use axis::{Kernel, Load};
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use histogram::{Bucket, Histogram};
 pub use host::{Host, Preemption};
+pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement};
-pub use policy::{Nice, Policy, PolicyError, RtPriority};
+pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use progress::{Progress, ThreadProgress};
 pub use record::{
-    Achieved, Censored, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT, Record, Second,
-    Slice, ThreadRecord, Usage, Worst,
+    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT,
+    Record, Second, Slice, ThreadRecord, Usage, Worst,
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
-pub use units::{MonoTime, Nanos, Period, Span, SpanError};
+pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;

@@ -3,7 +3,7 @@
 mod parse;
 mod requirement;
 
-use crate::{CpuSet, Kernel, Load, Method, Period, Policy, RtPriority, Span};
+use crate::{CpuSet, Kernel, Load, Method, Period, Policy, RtPriority, Runtime, Span};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
@@ -33,6 +33,12 @@ pub struct Plan {
     /// Timer slack of the measured threads; `None`: the kernel's default.
     #[serde(rename = "timer_slack_ns")]
     pub timer_slack: Option<Span>,
+    /// First due time, after a full second of the method's clock; `None`: at once.
+    #[serde(rename = "align_ns", default)]
+    pub align: Option<Span>,
+    /// How much later the due times of each next CPU are; `None`: all at the same time.
+    #[serde(rename = "distance_ns", default)]
+    pub distance: Option<Span>,
     /// Value, us, to hold in `/dev/cpu_dma_latency`; `None`: leave it alone.
     pub cpu_dma_latency_us: Option<u32>,
     /// The matrix.
@@ -56,6 +62,9 @@ pub struct Axes {
     pub period: Vec<Period>,
     /// How the measured thread waits.
     pub method: Vec<Method>,
+    /// Languages whose ordinary sleep is measured, in place of `method`; empty when none is asked for.
+    #[serde(default)]
+    pub runtime: Vec<Runtime>,
 }
 
 /// One point of the axes, before the rest of a cell is known.
@@ -66,9 +75,11 @@ impl Axes {
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
+        let sleeps: Vec<_> = self.runtime.iter().copied().map(Method::Sleep).collect();
+        let methods = if sleeps.is_empty() { &self.method } else { &sleeps };
         for kernel in &self.kernel {
             for period in &self.period {
-                for method in &self.method {
+                for method in methods {
                     for load in &self.load {
                         for policy in &self.policy {
                             points.push((kernel.clone(), load.clone(), *policy, *period, *method));
@@ -89,7 +100,8 @@ impl Default for Axes {
             load: vec![Load::None, Load::Messaging { groups: None }],
             policy: RtPriority::new(80).map_or(vec![Policy::OTHER], |high| vec![Policy::OTHER, Policy::Fifo(high)]),
             period: Period::try_from(Span(1_000_000)).into_iter().collect(),
-            method: vec![Method::ClockNanosleep],
+            method: vec![Method::CLOCK_NANOSLEEP],
+            runtime: Vec::new(),
         }
     }
 }
@@ -105,6 +117,8 @@ impl Default for Plan {
             seed: None,
             cpus: None,
             timer_slack: None,
+            align: None,
+            distance: None,
             cpu_dma_latency_us: Some(0),
             axes: Axes::default(),
             require: Requirement::default(),
@@ -136,6 +150,13 @@ mod tests {
             Axes::default().points().iter().map(|(_, load, policy, ..)| format!("{load}/{policy}")).collect();
         assert_eq!(labels, ["none/other", "none/fifo:80", "messaging/other", "messaging/fifo:80"]);
         assert!(Plan::default().repetitions >= 6);
+    }
+
+    #[test]
+    fn runtimes_stand_in_for_methods() {
+        let axes = Axes { runtime: vec![Runtime::C, Runtime::Go], ..Axes::default() };
+        let methods: Vec<_> = axes.points().iter().map(|(.., method)| method.to_string()).collect();
+        assert_eq!((methods.len(), &methods[0], &methods[7]), (8, &"sleep:c".to_owned(), &"sleep:go".to_owned()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Scheduling policies of a measured thread.
 
-use crate::UnknownWord;
 use crate::word::as_text;
+use crate::{Span, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -42,6 +42,17 @@ impl Nice {
     }
 }
 
+/// What a `SCHED_DEADLINE` thread asks of the kernel, sched(7): `runtime <= deadline <= period`, none of them 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeadlineBudget {
+    /// CPU time it may use in each period.
+    pub runtime: Span,
+    /// How long after the begin of a period it must have had it.
+    pub deadline: Span,
+    /// Distance between two begins.
+    pub period: Span,
+}
+
 /// How the kernel schedules the measured thread, sched(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -57,6 +68,8 @@ pub enum Policy {
     Fifo(RtPriority),
     /// `SCHED_RR`: as fifo, taking turns with threads of the same priority.
     RoundRobin(RtPriority),
+    /// `SCHED_DEADLINE` with the given budget: before all others, and on any CPU of its root domain.
+    Deadline(DeadlineBudget),
 }
 
 /// Why a text names no policy.
@@ -79,11 +92,17 @@ pub enum PolicyError {
     /// A nice value outside -20..=19, or something else than one.
     #[error("`other:{0}` has no nice value from -20 to 19; write other:nice=5")]
     Nice(String),
+    /// No budget, or one that contradicts itself.
+    #[error(
+        "`deadline:{0}` is no RUNTIME/DEADLINE/PERIOD with 0 < RUNTIME <= DEADLINE <= PERIOD; write deadline:200us/1ms/1ms"
+    )]
+    Budget(String),
 }
 
 impl Policy {
     /// Every policy as it is typed.
-    pub const KNOWN: &[&str] = &["other", "other:nice=N", "batch", "idle", "fifo:PRIORITY", "rr:PRIORITY"];
+    pub const KNOWN: &[&str] =
+        &["other", "other:nice=N", "batch", "idle", "fifo:PRIORITY", "rr:PRIORITY", "deadline:RUNTIME/DEADLINE/PERIOD"];
 
     /// `SCHED_OTHER` at nice 0.
     pub const OTHER: Policy = Policy::Other(Nice(0));
@@ -91,7 +110,14 @@ impl Policy {
     /// Whether it is a real-time policy, which needs a privilege and has no timer slack.
     #[must_use]
     pub fn is_realtime(self) -> bool {
-        matches!(self, Policy::Fifo(_) | Policy::RoundRobin(_))
+        matches!(self, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_))
+    }
+
+    /// Whether the thread can be held on one CPU. The kernel admits a deadline thread only if it may use all CPUs of its
+    /// root domain (`__sched_setscheduler`, kernel/sched/syscalls.c).
+    #[must_use]
+    pub fn can_be_pinned(self) -> bool {
+        !matches!(self, Policy::Deadline(_))
     }
 }
 
@@ -108,6 +134,19 @@ fn nice(option: &str) -> Result<Nice, PolicyError> {
     nice.ok_or_else(|| PolicyError::Nice(option.to_owned()))
 }
 
+/// The budget of `RUNTIME/DEADLINE/PERIOD`.
+fn budget(option: &str) -> Result<DeadlineBudget, PolicyError> {
+    let spans: Vec<Span> = option.split('/').map_while(|span| span.parse().ok()).collect();
+    match spans[..] {
+        [runtime, deadline, period]
+            if option.split('/').count() == 3 && Span(0) < runtime && runtime <= deadline && deadline <= period =>
+        {
+            Ok(DeadlineBudget { runtime, deadline, period })
+        }
+        _ => Err(PolicyError::Budget(option.to_owned())),
+    }
+}
+
 impl FromStr for Policy {
     type Err = PolicyError;
 
@@ -120,6 +159,7 @@ impl FromStr for Policy {
             ("idle", None) => Ok(Policy::Idle),
             ("fifo", given) => priority("fifo", given).map(Policy::Fifo),
             ("rr", given) => priority("rr", given).map(Policy::RoundRobin),
+            ("deadline", given) => budget(given.unwrap_or_default()).map(Policy::Deadline),
             _ => Err(UnknownWord::new("scheduling policy", text, Policy::KNOWN).into()),
         }
     }
@@ -134,6 +174,9 @@ impl fmt::Display for Policy {
             Policy::Idle => f.pad("idle"),
             Policy::Fifo(priority) => f.pad(&format!("fifo:{}", priority.0)),
             Policy::RoundRobin(priority) => f.pad(&format!("rr:{}", priority.0)),
+            Policy::Deadline(DeadlineBudget { runtime, deadline, period }) => {
+                f.pad(&format!("deadline:{runtime}/{deadline}/{period}"))
+            }
         }
     }
 }
@@ -146,8 +189,19 @@ mod tests {
 
     #[test]
     fn policies_print_as_they_are_typed() {
-        for text in ["other", "other:nice=-20", "other:nice=19", "batch", "idle", "fifo:1", "fifo:99", "rr:1", "rr:99"]
-        {
+        for text in [
+            "other",
+            "other:nice=-20",
+            "other:nice=19",
+            "batch",
+            "idle",
+            "fifo:1",
+            "fifo:99",
+            "rr:1",
+            "rr:99",
+            "deadline:1ns/1ns/1ns",
+            "deadline:200us/500us/1ms",
+        ] {
             assert_eq!(text.parse::<Policy>().map(|policy| policy.to_string()), Ok(text.to_owned()));
         }
         assert_eq!("other:nice=0".parse(), Ok(Policy::OTHER));
@@ -155,7 +209,8 @@ mod tests {
 
     #[test]
     fn priorities_and_nice_values_have_their_range_and_unknown_policies_are_refused() {
-        let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY";
+        let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD";
+        let budget = "0 < RUNTIME <= DEADLINE <= PERIOD; write deadline:200us/1ms/1ms";
         for (text, message) in [
             ("fifo:0", "`fifo:0` has no priority from 1 to 99; write fifo:80"),
             ("fifo:100", "`fifo:100` has no priority from 1 to 99; write fifo:80"),
@@ -165,6 +220,11 @@ mod tests {
             ("other:nice=20", "`other:nice=20` has no nice value from -20 to 19; write other:nice=5"),
             ("other:nice=-21", "`other:nice=-21` has no nice value from -20 to 19; write other:nice=5"),
             ("other:5", "`other:5` has no nice value from -20 to 19; write other:nice=5"),
+            ("deadline", &format!("`deadline:` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
+            ("deadline:1ms", &format!("`deadline:1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
+            ("deadline:0us/1ms/1ms", &format!("`deadline:0us/1ms/1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
+            ("deadline:2ms/1ms/2ms", &format!("`deadline:2ms/1ms/2ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
+            ("deadline:1ms/2ms/1ms", &format!("`deadline:1ms/2ms/1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
             ("fifoo:80", &format!("unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? {known})")),
             ("idle:5", &format!("unknown scheduling policy `idle:5` ({known})")),
         ] {

@@ -33,6 +33,9 @@ pub struct Record {
     pub ended: Ended,
     /// One entry for each measured CPU.
     pub threads: Vec<ThreadRecord>,
+    /// When somebody set the clock that the threads waited by; empty for a clock that nobody can set.
+    #[serde(default)]
+    pub clock_steps: Vec<ClockStep>,
     /// What the load did; `null` without one.
     pub load: Option<LoadRecord>,
     /// What the machine did in each second.
@@ -54,12 +57,34 @@ pub enum Ended {
     Interrupted,
 }
 
+/// The clock of the method was set while measuring: due times by it moved against all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClockStep {
+    /// When it was noticed, ns after the first measured cycle was due, by `CLOCK_MONOTONIC`.
+    #[serde(rename = "at_ns")]
+    pub at: Span,
+    /// By how much, ns; negative when it was set back.
+    pub step_ns: i64,
+}
+
 /// What one measured thread recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadRecord {
-    /// The CPU it was pinned to.
+    /// The CPU it was pinned to; for a deadline thread, which cannot be pinned, the CPU it was made for.
     pub cpu: u32,
+    /// When its first measured cycle was due, ns after that of the record ([`Record::started`]).
+    #[serde(rename = "offset_ns", default)]
+    pub offset: Span,
+    /// How much later than known, ns, the kernel's due times may all be: where they count from a moment inside a
+    /// system call (`itimer`) or a wake-up (`deadline`). `null`: known exactly, or not known.
+    #[serde(rename = "origin_uncertainty_ns", default)]
+    pub origin_uncertainty: Option<Span>,
+    /// Expirations that the kernel counted as overrun, `timer_getoverrun(2)`; `null` for methods without, or when the
+    /// thread never came to its end.
+    #[serde(default)]
+    pub timer_overruns: Option<u64>,
     /// Its settings, read back from the kernel.
     pub achieved: Achieved,
     /// Due times in the measured window.

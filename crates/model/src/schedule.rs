@@ -1,12 +1,12 @@
 //! Cycle arithmetic: which due time comes next, and how many were missed.
 
-use crate::{MonoTime, Nanos, Period};
+use crate::{ClockTime, Nanos, Period};
 
 /// The due times of one measured thread: `first_due + index * period`. Nothing is rounded and nothing drifts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     /// When cycle 0 is due.
-    pub first_due: MonoTime,
+    pub first_due: ClockTime,
     /// The distance between due times.
     pub period: Period,
 }
@@ -17,7 +17,7 @@ pub struct Cycle {
     /// 0 for the first due time.
     pub index: u64,
     /// The programmed instant.
-    pub due: MonoTime,
+    pub due: ClockTime,
 }
 
 impl Schedule {
@@ -25,12 +25,18 @@ impl Schedule {
     #[must_use]
     pub fn cycle(&self, index: u64) -> Cycle {
         let offset = index.saturating_mul(self.period.ns());
-        Cycle { index, due: MonoTime(self.first_due.0.saturating_add(offset)) }
+        Cycle { index, due: ClockTime(self.first_due.0.saturating_add(offset)) }
+    }
+
+    /// The cycle in whose period the instant `due` lies: what a relative wait counts as, which has no due time of its own.
+    #[must_use]
+    pub fn containing(&self, due: ClockTime) -> Cycle {
+        Cycle { index: due.0.saturating_sub(self.first_due.0) / self.period.ns(), due }
     }
 
     /// How many due times lie before `now`: the index of the first cycle that is due at or after `now`.
     #[must_use]
-    pub fn cycles_before(&self, now: MonoTime) -> u64 {
+    pub fn cycles_before(&self, now: ClockTime) -> u64 {
         now.0.saturating_sub(self.first_due.0).div_ceil(self.period.ns())
     }
 
@@ -49,7 +55,7 @@ impl Schedule {
     pub fn after(&self, cycle: Cycle, latency: Nanos) -> Cycle {
         let steps = 1 + self.missed(latency);
         let due = cycle.due.0.saturating_add(steps.saturating_mul(self.period.ns()));
-        Cycle { index: cycle.index.saturating_add(steps), due: MonoTime(due) }
+        Cycle { index: cycle.index.saturating_add(steps), due: ClockTime(due) }
     }
 }
 
@@ -61,7 +67,7 @@ mod tests {
 
     fn schedule(first_due: u64, period_ns: u64) -> Schedule {
         let period = Period::try_from(Span(period_ns)).expect("a valid period");
-        Schedule { first_due: MonoTime(first_due), period }
+        Schedule { first_due: ClockTime(first_due), period }
     }
 
     #[test]
@@ -90,10 +96,18 @@ mod tests {
         for (latency, index, due) in
             [(-1, 1, 6_000_000), (0, 1, 6_000_000), (1_000_000, 1, 6_000_000), (1_000_001, 2, 7_000_000)]
         {
-            assert_eq!(schedule.after(first, Nanos(latency)), Cycle { index, due: MonoTime(due) }, "{latency}");
+            assert_eq!(schedule.after(first, Nanos(latency)), Cycle { index, due: ClockTime(due) }, "{latency}");
         }
         for (now, before) in [(0, 0), (5_000_000, 0), (5_000_001, 1), (6_000_000, 1), (6_000_001, 2)] {
-            assert_eq!(schedule.cycles_before(MonoTime(now)), before, "{now}");
+            assert_eq!(schedule.cycles_before(ClockTime(now)), before, "{now}");
+        }
+    }
+
+    #[test]
+    fn an_instant_belongs_to_the_period_it_lies_in() {
+        let schedule = schedule(5_000_000, 1_000_000);
+        for (due, index) in [(4_999_999, 0), (5_000_000, 0), (5_999_999, 0), (6_000_000, 1)] {
+            assert_eq!(schedule.containing(ClockTime(due)), Cycle { index, due: ClockTime(due) });
         }
     }
 
@@ -110,7 +124,7 @@ mod tests {
             for latency in latencies.into_iter().map(Nanos) {
                 let next = schedule.after(cycle, latency);
                 prop_assert_eq!(next, schedule.cycle(next.index));
-                let woke = MonoTime(cycle.due.0.wrapping_add_signed(latency.0));
+                let woke = ClockTime(cycle.due.0.wrapping_add_signed(latency.0));
                 prop_assert!(next.due >= woke);
                 prop_assert!(next.due.0 - period < woke.0.max(cycle.due.0 + 1));
                 accounted += 1 + schedule.missed(latency);

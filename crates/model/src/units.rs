@@ -24,6 +24,25 @@ impl MonoTime {
     }
 }
 
+/// An instant on the clock that a measured thread waits by ([`crate::ClockId`]), in ns since that clock's origin.
+/// Comparable only with instants of the same clock and boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ClockTime(pub u64);
+
+impl ClockTime {
+    /// `self - earlier`, exact for any two instants less than 292 years apart.
+    #[must_use]
+    pub fn since(self, earlier: ClockTime) -> Nanos {
+        Nanos(self.0.wrapping_sub(earlier.0).cast_signed())
+    }
+
+    /// The instant `span` later; stops at the end of the clock.
+    #[must_use]
+    pub fn plus(self, span: Span) -> ClockTime {
+        ClockTime(self.0.saturating_add(span.0))
+    }
+}
+
 /// A signed time difference in nanoseconds: negative means "early".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -4,10 +4,14 @@
 //! back.
 
 mod armed;
+mod children;
 mod collector;
 mod measured;
+mod measurers;
 mod prepared;
 mod readings;
+mod steps;
+mod threads;
 
 pub(crate) use prepared::Prepared;
 
@@ -48,7 +52,17 @@ pub(crate) enum CellError {
         /// Recorded, lost and open ones together.
         accounted: u64,
     },
+    /// A process that measures one CPU failed.
+    #[error("{0}")]
+    Child(String),
     /// Interrupted before anything was measured.
     #[error("interrupted before the first measured cycle")]
     NothingMeasured,
+}
+
+impl CellError {
+    /// The error for something that this process could not make so.
+    fn setting(what: &str, err: std::io::Error) -> CellError {
+        CellError::Setting(format!("cannot {what}: {err}"))
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::log::{LogWriter, Sample};
 use crate::{Clock, RtSection};
-use model::Schedule;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use model::{Nanos, Schedule, Span};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Which cycles run, and which of them are recorded.
 #[derive(Debug)]
@@ -12,12 +12,23 @@ pub struct Limits {
     pub first_recorded: u64,
     /// One past the last cycle. Only ever lowered, to end a cell early.
     pub end: AtomicU64,
+    /// A latency above this, ns, ends the cell for all its threads; `i64::MAX` for never.
+    pub stop_above_ns: AtomicI64,
+}
+
+/// What a thread knows at its end and no sample tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ended {
+    /// How much later than scheduled the kernel's due times may all have been.
+    pub origin_uncertainty: Span,
+    /// Expirations that the kernel counted as overrun in recorded cycles.
+    pub overruns: u64,
 }
 
 /// Runs the cycles of `schedule` until the end of `limits`: the one loop that every published latency comes from.
 ///
 /// It ends by itself: each turn waits for a later due time, and there are finitely many before the end. Per cycle it
-/// makes one system call, reads the clock once and writes one sample.
+/// makes the calls of its method, reads the clock once after them and writes one sample.
 ///
 /// # Errors
 /// The errno of a wait that failed for another reason than a signal.
@@ -27,9 +38,12 @@ pub fn run_cycles<C: Clock>(
     schedule: &Schedule,
     limits: &Limits,
     log: &mut LogWriter,
-) -> Result<(), i32> {
-    let mut cycle = schedule.cycle(0);
+) -> Result<Ended, i32> {
+    let stop_above = Nanos(limits.stop_above_ns.load(Relaxed));
+    let mut ended = Ended { origin_uncertainty: clock.start(rt, schedule)?, overruns: 0 };
+    let mut cycle = clock.next(rt, schedule, schedule.cycle(0));
     while cycle.index < limits.end.load(Relaxed) {
+        log.waits_for(rt, cycle.due);
         while let Err(errno) = clock.sleep_until(rt, cycle.due) {
             if errno != libc::EINTR {
                 return Err(errno);
@@ -38,11 +52,16 @@ pub fn run_cycles<C: Clock>(
         let latency = clock.now(rt).since(cycle.due);
         if cycle.index >= limits.first_recorded {
             log.push(rt, Sample { cycle: cycle.index, latency });
+            if latency > stop_above {
+                limits.end.store(0, Relaxed);
+            }
+            if latency.0 > schedule.period.ns().cast_signed() {
+                ended.overruns += clock.overruns(rt);
+            }
         }
-        cycle = schedule.after(cycle, latency);
-        log.waits_for(rt, cycle.index);
+        cycle = clock.next(rt, schedule, schedule.after(cycle, latency));
     }
-    Ok(())
+    Ok(ended)
 }
 
 #[cfg(not(loom))]
@@ -50,7 +69,7 @@ pub fn run_cycles<C: Clock>(
 mod tests {
     use super::*;
     use crate::sample_log;
-    use model::{MonoTime, Nanos, Period, Span};
+    use model::{ClockTime, Period};
     use std::cell::{Cell, RefCell};
     use std::iter::Copied;
     use std::slice::Iter;
@@ -62,11 +81,11 @@ mod tests {
     }
 
     impl Clock for FakeKernel<'_> {
-        fn now(&self, _rt: &RtSection<'_>) -> MonoTime {
-            MonoTime(self.now.get())
+        fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
+            ClockTime(self.now.get())
         }
 
-        fn sleep_until(&self, _rt: &RtSection<'_>, due: MonoTime) -> Result<(), i32> {
+        fn sleep_until(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<(), i32> {
             let late = self.lateness.borrow_mut().next().unwrap_or(Ok(0))?;
             self.now.set(due.0.max(self.now.get()).wrapping_add_signed(late));
             Ok(())
@@ -80,15 +99,27 @@ mod tests {
         room: usize,
         lateness: &[Result<i64, i32>],
     ) -> (Vec<(u64, i64)>, u64, Result<(), i32>) {
-        let schedule = Schedule { first_due: MonoTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
+        run_until(i64::MAX, first, end, room, lateness)
+    }
+
+    /// The same, ended by a latency above `stop_above_ns`.
+    fn run_until(
+        stop_above_ns: i64,
+        first: u64,
+        end: u64,
+        room: usize,
+        lateness: &[Result<i64, i32>],
+    ) -> (Vec<(u64, i64)>, u64, Result<(), i32>) {
+        let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
         let clock = FakeKernel { now: Cell::new(0), lateness: RefCell::new(lateness.iter().copied()) };
-        let limits = Limits { first_recorded: first, end: AtomicU64::new(end) };
+        let limits =
+            Limits { first_recorded: first, end: AtomicU64::new(end), stop_above_ns: AtomicI64::new(stop_above_ns) };
         let (mut writer, mut reader) = sample_log(room);
         let (result, allocations) = RtSection::enter(|rt| run_cycles(rt, &clock, &schedule, &limits, &mut writer));
         assert_eq!(allocations, 0, "the measured loop allocates nothing");
         let mut samples = Vec::new();
         reader.drain(|Sample { cycle, latency: Nanos(ns) }| samples.push((cycle, ns)));
-        (samples, reader.lost(), result)
+        (samples, reader.lost(), result.map(drop))
     }
 
     #[test]
@@ -106,6 +137,12 @@ mod tests {
     #[test]
     fn warm_up_runs_and_is_not_recorded() {
         assert_eq!(run(2, 4, 8, &[Ok(7), Ok(7), Ok(1), Ok(2)]).0, [(2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn a_latency_above_the_limit_is_the_last() {
+        assert_eq!(run_until(9, 0, 5, 8, &[Ok(9), Ok(10), Ok(0)]).0, [(0, 9), (1, 10)]);
+        assert_eq!(run_until(9, 1, 4, 8, &[Ok(99), Ok(1), Ok(1)]).0, [(1, 1), (2, 1), (3, 0)], "not in the warm-up");
     }
 
     #[test]

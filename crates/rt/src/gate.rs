@@ -1,7 +1,7 @@
 //! The barrier: measured threads wait here until all are ready, then learn when their first cycle is due.
 #![expect(clippy::disallowed_methods, reason = "runs before the barrier or after the last cycle")]
 
-use model::MonoTime;
+use model::ClockTime;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::thread::{self, Thread};
 
@@ -17,23 +17,23 @@ const CANCELLED: u64 = u64::MAX;
 
 impl Gate {
     /// Lets `waiting` go with the due time of their first cycle.
-    pub(crate) fn open<'a>(&self, first_due: MonoTime, waiting: impl Iterator<Item = &'a Thread>) {
+    pub(crate) fn open<'a>(&self, first_due: ClockTime, waiting: impl Iterator<Item = &'a Thread>) {
         self.0.store(first_due.0, Release);
         waiting.for_each(Thread::unpark);
     }
 
     /// Sends `waiting` home.
     pub(crate) fn cancel<'a>(&self, waiting: impl Iterator<Item = &'a Thread>) {
-        self.open(MonoTime(CANCELLED), waiting);
+        self.open(ClockTime(CANCELLED), waiting);
     }
 
     /// Waits for the gate; `None` when the cell was given up.
-    pub(crate) fn pass(&self) -> Option<MonoTime> {
+    pub(crate) fn pass(&self) -> Option<ClockTime> {
         loop {
             match self.0.load(Acquire) {
                 CLOSED => thread::park(),
                 CANCELLED => return None,
-                first_due => return Some(MonoTime(first_due)),
+                first_due => return Some(ClockTime(first_due)),
             }
         }
     }

@@ -12,10 +12,11 @@ mod section;
 mod settings;
 pub mod sys;
 mod team;
+mod waiting;
 
-pub use clock::{Clock, Sleep};
-pub use cyclic::{Limits, run_cycles};
+pub use clock::Clock;
+pub use cyclic::{Ended, Limits, run_cycles};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
-pub use team::{Member, Outcome, Team, TeamError};
+pub use team::{Member, Outcome, Task, Team, TeamError};

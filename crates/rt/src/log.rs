@@ -2,7 +2,7 @@
 
 use crate::RtSection;
 use atomic::{AtomicI64, AtomicU64, Ordering::*};
-use model::Nanos;
+use model::{ClockTime, Nanos};
 use std::sync::Arc;
 
 #[cfg(loom)]
@@ -40,7 +40,7 @@ struct Shared {
     taken: Own<AtomicU64>,
     /// Samples that found no free slot. Written by the writer.
     lost: AtomicU64,
-    /// The cycle the thread waits for. Written by the writer.
+    /// The instant the thread waits for; 0 before its first wait. Written by the writer.
     waits_for: AtomicU64,
 }
 
@@ -104,10 +104,10 @@ impl LogWriter {
         self.shared.written.0.store(self.written, Release);
     }
 
-    /// Says which cycle the thread waits for next. Released, so that a reader who sees it also sees the samples before.
+    /// Says until when the thread waits next. Released, so that a reader who sees it also sees the samples before.
     #[inline]
-    pub fn waits_for(&mut self, _rt: &RtSection<'_>, cycle: u64) {
-        self.shared.waits_for.store(cycle, Release);
+    pub fn waits_for(&mut self, _rt: &RtSection<'_>, due: ClockTime) {
+        self.shared.waits_for.store(due.0, Release);
     }
 }
 
@@ -128,10 +128,11 @@ impl LogReader {
         self.shared.lost.load(Relaxed)
     }
 
-    /// The cycle that the thread waits for. Read it before [`LogReader::drain`]: then all earlier samples are there.
+    /// The instant that the thread waits for, or last waited for; `None` before its first wait. Read it before
+    /// [`LogReader::drain`]: then all earlier samples are there.
     #[must_use]
-    pub fn waits_for(&self) -> u64 {
-        self.shared.waits_for.load(Acquire)
+    pub fn waits_for(&self) -> Option<ClockTime> {
+        Some(ClockTime(self.shared.waits_for.load(Acquire))).filter(|due| due.0 > 0)
     }
 }
 
@@ -150,12 +151,12 @@ mod loom_tests {
                 let ((), _) = RtSection::enter(|rt| {
                     for cycle in 0..SAMPLES {
                         writer.push(rt, Sample { cycle, latency: Nanos(cycle.cast_signed() * 10) });
-                        writer.waits_for(rt, cycle + 1);
+                        writer.waits_for(rt, ClockTime(cycle + 1));
                     }
                 });
             });
             let mut seen = Vec::new();
-            let waits_for = reader.waits_for();
+            let waits_for = reader.waits_for().map_or(0, |due| due.0);
             reader.drain(|sample| seen.push(sample));
             let before = seen.len() as u64 + reader.lost();
             assert!(before >= waits_for, "all samples before the announced wait are there or lost");

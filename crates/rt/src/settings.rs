@@ -1,9 +1,9 @@
 //! Settings of a measured thread: made, read back and compared. A difference stops the cell; it never falls back.
 #![expect(clippy::disallowed_macros, reason = "runs before the barrier or after the last cycle")]
 
-use crate::clock::Waiting;
 use crate::sys;
-use model::{CpuSet, Method, Policy, Span};
+use crate::waiting::Waiting;
+use model::{CpuSet, Method, Period, Policy, Span};
 use std::io;
 
 /// What a measured thread has to be like.
@@ -15,6 +15,8 @@ pub struct Settings {
     pub timer_slack: Option<Span>,
     /// How it waits.
     pub method: Method,
+    /// The distance between its due times.
+    pub period: Period,
 }
 
 /// A setting that could not be made, or was not kept.
@@ -23,6 +25,16 @@ pub enum SettingError {
     /// The policy was refused for want of privilege.
     #[error("{0} needs CAP_SYS_NICE (or, for other, a start without nice); run as root")]
     PolicyPrivilege(Policy),
+    /// A deadline policy was refused, by its admission test or for want of privilege.
+    #[error("the kernel does not admit {policy}: {source}; {advice}")]
+    NotAdmitted {
+        /// The policy asked for.
+        policy: Policy,
+        /// The kernel's reason.
+        source: io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The kernel refused a setting.
     #[error("cannot set {what}: {source}")]
     Refused {
@@ -75,27 +87,39 @@ impl Settings {
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
-        let waiting = Waiting::by(self.method).map_err(SettingError::refused(format!("method {}", self.method)))?;
+        let waiting =
+            Waiting::by(self.method, self.period).map_err(SettingError::refused(format!("method {}", self.method)))?;
         sys::memory::touch_stack();
         // A real-time thread has none, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
         Ok((waiting, if self.policy.is_realtime() { Span(0) } else { found }))
     }
 
-    /// Pins thread `tid` to `cpu`, gives it its policy, and reads both back.
+    /// Gives thread `tid` its CPUs and its policy, and reads both back.
     ///
     /// # Errors
     /// When one is refused, or reads back differently.
-    pub(crate) fn place(&self, tid: u32, cpu: u32) -> Result<(Policy, CpuSet), SettingError> {
-        let cpus: CpuSet = [cpu].into_iter().collect();
-        sys::sched::set_affinity(tid, &cpus).map_err(SettingError::refused(format!("affinity to CPU {cpu}")))?;
+    pub(crate) fn place(&self, tid: u32, cpus: &CpuSet) -> Result<(Policy, CpuSet), SettingError> {
+        sys::sched::set_affinity(tid, cpus).map_err(SettingError::refused(format!("affinity to CPU {cpus}")))?;
         let found = sys::sched::affinity(tid).map_err(SettingError::refused("affinity (reading)"))?;
-        expect("affinity", &cpus, &found)?;
-        sys::sched::set_policy(tid, self.policy).map_err(|source| match source.raw_os_error() {
-            Some(libc::EPERM) => SettingError::PolicyPrivilege(self.policy),
-            _ => SettingError::Refused { what: format!("policy {}", self.policy), source },
-        })?;
-        let found = sys::sched::policy(tid).map_err(SettingError::refused("policy (reading)"))?;
-        expect("policy", &self.policy.to_string(), &found.to_string())?;
-        Ok((self.policy, cpus))
+        expect("affinity", cpus, &found)?;
+        sys::sched::set_policy(tid, self.policy).map_err(|source| self.refused(source))?;
+        let policy = sys::sched::policy(tid).map_err(SettingError::refused("policy (reading)"))?;
+        expect("policy", &self.policy.to_string(), &policy.to_string())?;
+        Ok((self.policy, found))
+    }
+
+    /// Why the policy was refused.
+    fn refused(&self, source: io::Error) -> SettingError {
+        let policy = self.policy;
+        let advice = match (source.raw_os_error(), policy) {
+            (Some(libc::EBUSY), Policy::Deadline(_)) => "the CPUs have no such bandwidth left (sched(7)); ask for less",
+            (Some(libc::EPERM), Policy::Deadline(_)) => "run as root, on all CPUs, outside any cpuset (sched(7))",
+            (Some(libc::EINVAL), Policy::Deadline(_)) => {
+                "a runtime is 1024 ns or more, a period 100us to 4194304us unless changed (sched_deadline_period_min_us)"
+            }
+            (Some(libc::EPERM), _) => return SettingError::PolicyPrivilege(policy),
+            _ => return SettingError::Refused { what: format!("policy {policy}"), source },
+        };
+        SettingError::NotAdmitted { policy, source, advice }
     }
 }

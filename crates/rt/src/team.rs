@@ -7,8 +7,9 @@
 
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
-use crate::{Limits, RtSection, SettingError, Settings, sys};
-use model::{CpuSet, MonoTime, Period, Policy, Schedule, Span, Usage};
+use crate::sys::{self, signal};
+use crate::{Ended, Limits, RtSection, SettingError, Settings};
+use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -45,20 +46,37 @@ pub enum TeamError {
     Starved(u32),
 }
 
+/// One thread that is to be made.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The CPU it is for, by which it is named.
+    pub cpu: u32,
+    /// The CPUs it may use.
+    pub cpus: CpuSet,
+    /// How it is scheduled, and how it waits.
+    pub settings: Settings,
+    /// How much later than the others' its due times are.
+    pub phase: Span,
+}
+
 /// What a thread says when it is at its end.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     /// What it used between the barrier and its end; `None` when that cannot be read.
     pub usage: Option<Usage>,
-    /// The errno that ended it early, if one did.
-    pub errno: Option<i32>,
+    /// What it knows besides its samples, or the errno that ended it early.
+    pub result: Result<Ended, i32>,
+    /// Whether the kernel counts overruns for its method.
+    pub counts_overruns: bool,
 }
 
 /// One measured thread, waiting at the gate or measuring.
 #[derive(Debug)]
 pub struct Member {
-    /// The CPU it is pinned to.
-    pub cpu: u32,
+    /// What it was made from.
+    pub task: Task,
+    /// Its id, gettid(2).
+    pub tid: u32,
     /// Its policy, read back.
     pub policy: Policy,
     /// Its CPUs, read back.
@@ -74,7 +92,7 @@ pub struct Member {
 /// All measured threads of one cell.
 #[derive(Debug)]
 pub struct Team {
-    /// One thread for each CPU, in the order of the CPUs.
+    /// One thread for each task, in their order.
     pub members: Vec<Member>,
     threads: Vec<Thread>,
     gate: Arc<Gate>,
@@ -86,7 +104,7 @@ pub struct Team {
 struct Start {
     index: usize,
     settings: Settings,
-    period: Period,
+    phase: Span,
     log: LogWriter,
     gate: Arc<Gate>,
     limits: Arc<Limits>,
@@ -103,37 +121,42 @@ impl Start {
         };
         let _ = self.ready.send(ready);
         let Some((first_due, waiting)) = self.gate.pass().zip(waiting) else { return };
-        let schedule = Schedule { first_due, period: self.period };
+        let schedule = Schedule { first_due: first_due.plus(self.phase), period: self.settings.period };
         let before = sys::usage::thread();
         let (result, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &self.limits, &mut self.log));
         let usage = before.ok().zip(sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
-        let _ = self.outcomes.send((self.index, Outcome { usage, errno: result.err() }));
+        let counts_overruns = waiting.counts_overruns();
+        // What the method holds goes first: whoever hears that this thread has ended may start the next.
+        drop(waiting);
+        let _ = self.outcomes.send((self.index, Outcome { usage, result, counts_overruns }));
     }
 }
 
 impl Team {
-    /// Makes one thread for each CPU, sets it up, reads its settings back, and leaves it at the gate.
+    /// Makes one thread for each task, sets it up, reads its settings back, and leaves it at the gate.
     ///
-    /// `room` is the number of samples each log holds.
+    /// `room` is the number of samples each log holds. The signals that methods wait for are blocked in the calling thread,
+    /// so that they are left to the one that waits.
     ///
     /// # Errors
     /// When a thread cannot be created or one of its settings is refused or not kept; the threads made so far end.
-    pub fn muster(
-        cpus: &CpuSet,
-        settings: Settings,
-        limits: Limits,
-        period: Period,
-        room: usize,
-    ) -> Result<Team, TeamError> {
+    pub fn muster(tasks: Vec<Task>, limits: Limits, room: usize) -> Result<Team, TeamError> {
+        for signal in [signal::ALARM, signal::of_timers()] {
+            signal::Awaited::new(signal).block().map_err(|source| TeamError::Setting {
+                cpu: tasks.first().map_or(0, |task| task.cpu),
+                source: SettingError::refused("the signal mask")(source),
+            })?;
+        }
         let (outcome, outcomes) = channel();
         let (gate, limits) = (Arc::new(Gate::default()), Arc::new(limits));
         let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, outcomes };
-        for (index, cpu) in cpus.iter().enumerate() {
+        for (index, task) in tasks.into_iter().enumerate() {
+            let (cpu, settings, phase) = (task.cpu, task.settings, task.phase);
             let (log, reader) = sample_log(room);
             let (ready, is_ready) = channel();
             let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), outcome.clone());
-            let start = Start { index, settings, period, log, gate, limits, ready, outcomes };
+            let start = Start { index, settings, phase, log, gate, limits, ready, outcomes };
             let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());
@@ -142,14 +165,14 @@ impl Team {
                 is_ready.recv_timeout(SET_UP_LIMIT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
             // From outside: a thread that had pinned itself to a CPU that somebody keeps busy, or had made itself one that
             // runs only when nothing else does, might never report.
-            let (policy, cpus) = settings.place(tid, cpu).map_err(setting)?;
-            team.members.push(Member { cpu, policy, cpus, timer_slack, log: reader, outcome: None });
+            let (policy, cpus) = settings.place(tid, &task.cpus).map_err(setting)?;
+            team.members.push(Member { task, tid, policy, cpus, timer_slack, log: reader, outcome: None });
         }
         Ok(team)
     }
 
-    /// Opens the gate: cycle 0 of every thread is due at `first_due`.
-    pub fn release(&self, first_due: MonoTime) {
+    /// Opens the gate: cycle 0 of every thread is due at `first_due` and its phase, on the clock of its method.
+    pub fn release(&self, first_due: ClockTime) {
         self.gate.open(first_due, self.threads.iter());
     }
 

@@ -29,6 +29,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
         findings.push(Finding::Lost { lost: summary.lost });
     }
     findings.extend(stalls(pool, summary));
+    findings.extend(clock(pool));
     findings.extend(throttled(header, summary));
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     if minor + major > 0 {
@@ -52,7 +53,10 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         at_least_ns: open.at_least_ns,
         samples,
     }));
-    if let (1.., Some(max)) = (summary.missed, summary.max) {
+    if pool.cell.method.is_relative() {
+        let due = pool.sum(|thread| thread.cycles_due);
+        findings.extend((summary.missed > 0).then_some(Finding::Drift { periods: summary.missed, due }));
+    } else if let (1.., Some(max)) = (summary.missed, summary.max) {
         let over = pool.sum(|thread| thread.histogram.count_above(pool.cell.period.ns()));
         let open = summary.censored.map_or(0, |open| open.waits);
         // A stall just longer than the period may share a bucket with shorter waits: at least one there was.
@@ -70,6 +74,16 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         storms.map(|rate| Finding::MissStorms { episodes: rate.episodes, upper_per_hour: rate.upper_per_hour }),
     );
     findings
+}
+
+/// What the clock that was waited by did.
+fn clock(pool: &Pool<'_>) -> Vec<Finding> {
+    let steps = || pool.entries.iter().flat_map(|entry| &entry.record.clock_steps);
+    let largest = steps().map(|step| step.step_ns).max_by_key(|step_ns| step_ns.unsigned_abs());
+    let set = largest.map(|largest_ns| Finding::ClockSet { steps: steps().count() as u64, largest_ns });
+    let uncertain = pool.threads().filter_map(|(_, thread)| thread.origin_uncertainty).max();
+    let uncertain = uncertain.map(|span| Finding::OriginUncertain { at_most_ns: span.ns() });
+    set.into_iter().chain(uncertain).collect()
 }
 
 /// A maximum that is the time for which something keeps a thread from running, rather than a latency.

@@ -9,19 +9,23 @@ impl Finding {
         match self {
             Finding::Allocations { .. } | Finding::Lost { .. } => 0,
             Finding::HostChanged { .. }
+            | Finding::ClockSet { .. }
             | Finding::Interrupted { .. }
             | Finding::NotAllCellsDone { .. }
             | Finding::Skipped { .. } => 1,
             Finding::Starved { .. } | Finding::Missed { .. } | Finding::TakesTurns { .. } => 2,
             Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
-            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } => 4,
+            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
             Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,
             Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
             Finding::RtThrottling { .. }
             | Finding::FairServer { .. }
             | Finding::NotRealtimeKernel { .. }
             | Finding::Governor { .. } => 7,
-            Finding::ClockSource { .. } | Finding::MemoryUnlocked | Finding::DmaLatencyLeft => 8,
+            Finding::ClockSource { .. }
+            | Finding::OriginUncertain { .. }
+            | Finding::MemoryUnlocked
+            | Finding::DmaLatencyLeft => 8,
             Finding::Container { .. } | Finding::Dependent { .. } | Finding::VisibilityFloor { .. } => 9,
         }
     }

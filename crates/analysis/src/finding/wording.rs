@@ -45,6 +45,30 @@ impl fmt::Display for Finding {
                 let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
                 p99.map_or(Ok(()), |p99| write!(f, "; p99 is {p99} when they count too"))
             }
+            Finding::Drift { periods, due } => {
+                let (periods, due) = (count(*periods), things(*due, "period"));
+                write!(
+                    f,
+                    "relative waits drift: {periods} of {due} were lost to it; no due time is missed, and none kept"
+                )
+            }
+            Finding::ClockSet { steps, largest_ns } => {
+                let by = duration(largest_ns.unsigned_abs() as f64);
+                let way = if *largest_ns < 0 { "back" } else { "forward" };
+                write!(
+                    f,
+                    "the clock was set {}, by {by} {way} at most: ",
+                    if *steps == 1 { "once".to_owned() } else { format!("{} times", count(*steps)) }
+                )?;
+                f.write_str("latencies are by that clock, not by time that passed")
+            }
+            Finding::OriginUncertain { at_most_ns } => {
+                let by = duration(*at_most_ns as f64);
+                write!(
+                    f,
+                    "the kernel counts these periods from a moment known to {by}: latencies may be smaller by as much"
+                )
+            }
             Finding::TakesTurns { processes, max_ns, realtime, realtime_max_ns } => {
                 let (max, realtime_max) = (duration(*max_ns as f64), duration(*realtime_max_ns as f64));
                 write!(f, "max {max}, where {realtime} had {realtime_max} under the same load: ")?;

@@ -25,9 +25,10 @@ pub struct PlanError {
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
-    "title", "repetitions", "duration", "warm_up", "seed", "cpus", "timer_slack", "cpu_dma_latency", "axes", "require",
+    "title", "repetitions", "duration", "warm_up", "seed", "cpus", "timer_slack", "align", "distance",
+    "cpu_dma_latency", "axes", "require",
 ];
-const AXES: &[&str] = &["kernel", "load", "policy", "period", "method"];
+const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
 impl Plan {
     /// Reads a plan. Keys that are left out have the values of [`Plan::default`], except that nothing is required.
@@ -64,6 +65,8 @@ fn plan(text: &str) -> Located<Plan> {
             "seed" => plan.seed = Some(integer(value, 0..=u64::MAX)?),
             "cpus" => plan.cpus = Some(some_cpus(value)?),
             "timer_slack" => plan.timer_slack = Some(parsed(value)?),
+            "align" => plan.align = Some(parsed(value)?),
+            "distance" => plan.distance = Some(parsed(value)?),
             "cpu_dma_latency" => {
                 plan.cpu_dma_latency_us = Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
             }
@@ -108,10 +111,16 @@ fn axes(table: &DeTable<'_>, axes: &mut Axes) -> Located<()> {
             "policy" => axes.policy = axis(key, value)?,
             "period" => axes.period = axis(key, value)?,
             "method" => axes.method = axis(key, value)?,
+            "runtime" => axes.runtime = axis(key, value)?,
             other => return Err((key.span().start, UnknownWord::new("axis", other, AXES).to_string())),
         }
     }
-    Ok(())
+    match table.iter().find(|(key, _)| key.get_ref() == "runtime") {
+        Some((key, _)) if table.contains_key("method") => {
+            Err((key.span().start, "axis `runtime` stands in for `method`; leave one of them out".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The values of one axis: at least one, none twice.

@@ -45,6 +45,8 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             warm_up: plan.warm_up,
             deadline: plan.require.max,
             timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime()),
+            align: plan.align,
+            distance: plan.distance,
             lock_memory: machine.lock_memory,
             cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency),
         };

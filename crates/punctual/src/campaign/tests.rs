@@ -39,6 +39,7 @@ fn record(cell: &Cell) -> Record {
         measured: cell.duration,
         ended: Ended::Completed,
         threads: Vec::new(),
+        clock_steps: Vec::new(),
         load: None,
         machine: Vec::new(),
         host_before: model::Host::default(),

@@ -1,9 +1,10 @@
 //! Turns the samples of one thread into the tables of its record.
 
-use model::{Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Worst};
+use model::{Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, ThreadProgress, Worst};
 use rt::Sample;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// Slices a cell is cut into, and the fewest periods a slice may have: below that a slice says nothing of a quantile.
 const SLICES: u64 = 64;
@@ -19,6 +20,8 @@ const JOIN: u64 = Span::SECOND.0;
 #[derive(Debug)]
 pub(super) struct Collector {
     schedule: Schedule,
+    /// Whether the waits are relative: then a late wake-up makes the next due time later, and misses none.
+    relative: bool,
     first: u64,
     end: u64,
     deadline: Span,
@@ -40,10 +43,12 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// For the cycles from `first` to before `end` of `schedule`; a wake-up later than `deadline` is a miss.
-    pub(super) fn new(schedule: Schedule, first: u64, end: u64, deadline: Span) -> Self {
+    /// For `cycles` of `schedule`; a wake-up later than `deadline` is a miss.
+    pub(super) fn new(schedule: Schedule, relative: bool, cycles: Range<u64>, deadline: Span) -> Self {
+        let Range { start: first, end } = cycles;
         Collector {
             schedule,
+            relative,
             first,
             end,
             deadline,
@@ -68,7 +73,8 @@ impl Collector {
             return;
         }
         let (cycle, latency_ns) = (sample.cycle - self.first, sample.latency.0);
-        let missed = self.schedule.missed(sample.latency).min(self.end - sample.cycle - 1);
+        let missed = if self.relative { 0 } else { self.schedule.missed(sample.latency) };
+        let missed = missed.min(self.end - sample.cycle - 1);
         let is_late = u64::try_from(latency_ns).is_ok_and(|late| late > self.deadline.ns());
         self.histogram.record(latency_ns);
         self.early += u64::from(latency_ns < 0);
@@ -144,6 +150,24 @@ impl Collector {
         }
     }
 
+    /// One past the last cycle.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Where the thread on `cpu` stands.
+    pub(super) fn progress(&self, cpu: u32) -> ThreadProgress {
+        ThreadProgress {
+            cpu,
+            n: self.histogram.n,
+            min_ns: self.histogram.min_ns,
+            last_ns: self.last_ns,
+            mean_ns: self.histogram.mean_ns(),
+            max_ns: self.histogram.max_ns,
+            missed: self.missed,
+        }
+    }
+
     /// Moves the end forward, to before cycle `end`, which no sample has reached yet.
     pub(super) fn end_before(&mut self, end: u64) {
         self.end = self.end.min(end);
@@ -167,11 +191,11 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{MonoTime, Nanos, Period};
+    use model::{ClockTime, Nanos, Period};
 
     fn collect(end: u64, deadline: u64, samples: &[(u64, i64)]) -> Collector {
-        let schedule = Schedule { first_due: MonoTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
-        let mut collector = Collector::new(schedule, 10, end, Span(deadline));
+        let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
+        let mut collector = Collector::new(schedule, false, 10..end, Span(deadline));
         for &(cycle, latency_ns) in samples {
             collector.take(Sample { cycle, latency: Nanos(latency_ns) });
         }

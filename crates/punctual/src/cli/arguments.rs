@@ -57,10 +57,12 @@ pub(super) struct RunArguments {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct MeasureArguments {
-    /// How the thread waits: clock_nanosleep, timerfd, futex
+    /// How the thread waits: clock_nanosleep[:relative], nanosleep, timerfd, itimer, posix_timer, futex, poll, deadline;
+    /// most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
-    /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
+    /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
+    /// deadline:RUNTIME/DEADLINE/PERIOD
     #[arg(long, default_value = "other")]
     pub(super) policy: Policy,
     /// Time between two due times, 10us to 100s
@@ -78,6 +80,12 @@ pub(super) struct MeasureArguments {
     /// Timer slack of a normal thread [default: the kernel's 50us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) timer_slack: Option<Span>,
+    /// Begin at a full second of the method's clock, or so long after one
+    #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true, default_missing_value = "0ns")]
+    pub(super) align: Option<Span>,
+    /// How much later the due times of each next CPU are [default: 0]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) distance: Option<Span>,
     #[command(flatten)]
     pub(super) common: Common,
 }

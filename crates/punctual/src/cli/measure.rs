@@ -20,6 +20,8 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         seed: None,
         cpus: common.cpus,
         timer_slack: arguments.timer_slack,
+        align: arguments.align,
+        distance: arguments.distance,
         cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
         axes: Axes {
             kernel: vec![Kernel::Running],
@@ -27,6 +29,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
             policy: vec![arguments.policy],
             period: vec![arguments.period],
             method: vec![arguments.method],
+            runtime: Vec::new(),
         },
         require: common.require.unwrap_or_default(),
     };

@@ -85,7 +85,7 @@ mod tests {
             ("measure --policy fifo:100", "--policy: `fifo:100` has no priority from 1 to 99; write fifo:80"),
             (
                 "measure --policy fifoo:80",
-                "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY)",
+                "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD)",
             ),
             (
                 "measure --duration foo",
@@ -104,7 +104,7 @@ mod tests {
             ("run --repetitions 0", "--repetitions: 0 is not in 1..=10000"),
             (
                 "measure clock_nanoslep",
-                "[METHOD]: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep timerfd futex)",
+                "[METHOD]: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep[:relative][:CLOCK] nanosleep timerfd[:CLOCK] itimer posix_timer[:CLOCK] futex[:CLOCK] poll deadline sleep:RUNTIME)",
             ),
         ] {
             let typed = std::iter::once("punctual").chain(arguments.split_whitespace());

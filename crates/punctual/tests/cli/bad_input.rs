@@ -17,7 +17,7 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
         ("measure --policy fifo:100", "--policy: `fifo:100` has no priority from 1 to 99; write fifo:80"),
         (
             "measure --policy fifoo:80",
-            "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY)",
+            "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD)",
         ),
         ("run --duration 10us", "a duration of 10us has no room for one period of 1ms; measure at least 1ms"),
         ("run --cpus=", "no CPU is named; name at least one, like 0"),
@@ -51,7 +51,7 @@ fn a_mistake_in_a_plan_is_named_with_its_place() {
         (&b"[axes]\nload = []\n"[..], "2:8: axis `load` is empty; give it a value or leave it out"),
         (
             b"[axes]\n\n  laod = [\"none\"]\n",
-            "3:3: unknown axis `laod` (did you mean `load`? known: kernel load policy period method)",
+            "3:3: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime)",
         ),
         (
             b"repetition = 3\n",

@@ -1,39 +1,92 @@
-//! Reading `CLOCK_MONOTONIC` and waiting on it.
+//! Reading the kernel's clocks and waiting on them.
 
-use model::MonoTime;
+use model::{ClockId, ClockTime, MonoTime, Span};
 
-/// The current instant of `CLOCK_MONOTONIC`. A read of the vDSO: no system call where the clock source allows it.
+/// The kernel's number of a clock.
 #[inline]
-#[must_use]
-pub fn monotonic() -> MonoTime {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec to write to. The call cannot fail for CLOCK_MONOTONIC (clock_gettime(2)).
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut ts) };
-    MonoTime(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
-}
-
-/// An instant as the kernel takes it.
-#[inline]
-pub(super) fn timespec(instant: MonoTime) -> libc::timespec {
-    libc::timespec {
-        tv_sec: (instant.0 / 1_000_000_000).cast_signed(),
-        tv_nsec: (instant.0 % 1_000_000_000).cast_signed(),
+pub(super) fn number(clock: ClockId) -> libc::clockid_t {
+    match clock {
+        ClockId::Monotonic => libc::CLOCK_MONOTONIC,
+        ClockId::Realtime => libc::CLOCK_REALTIME,
+        ClockId::Boottime => libc::CLOCK_BOOTTIME,
+        ClockId::Tai => libc::CLOCK_TAI,
+        ClockId::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
     }
 }
 
-/// Sleeps until `due`.
+/// The current instant of `clock`. A read of the vDSO: no system call where the clock source allows it.
+#[inline]
+#[must_use]
+pub fn now(clock: ClockId) -> ClockTime {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec to write to. The call cannot fail for these clocks (clock_gettime(2)).
+    unsafe { libc::clock_gettime(number(clock), &raw mut ts) };
+    ClockTime(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+}
+
+/// The current instant of `CLOCK_MONOTONIC`.
+#[inline]
+#[must_use]
+pub fn monotonic() -> MonoTime {
+    MonoTime(now(ClockId::Monotonic).0)
+}
+
+/// An instant or a length of time as the kernel takes it.
+#[inline]
+pub(super) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000).cast_signed(), tv_nsec: (ns % 1_000_000_000).cast_signed() }
+}
+
+/// Sleeps until `due`, `clock_nanosleep(2)`.
 ///
 /// # Errors
 /// The errno, `EINTR` included: the caller decides.
 #[inline]
-pub fn sleep_until(due: MonoTime) -> Result<(), i32> {
-    let ts = timespec(due);
+pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
+    let ts = timespec(due.0);
     // SAFETY: `ts` is a valid timespec that outlives the call; a null `rem` is allowed with TIMER_ABSTIME
     // (clock_nanosleep(2)).
-    let errno = unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const ts, std::ptr::null_mut())
-    };
+    let errno =
+        unsafe { libc::clock_nanosleep(number(clock), libc::TIMER_ABSTIME, &raw const ts, std::ptr::null_mut()) };
     if errno == 0 { Ok(()) } else { Err(errno) }
+}
+
+/// Sleeps for `span`, `clock_nanosleep(2)`; a signal that interrupts it does not shorten it.
+///
+/// # Errors
+/// The errno.
+#[inline]
+pub fn sleep_for(clock: ClockId, span: Span) -> Result<(), i32> {
+    let mut left = timespec(span.ns());
+    loop {
+        let asked = left;
+        // SAFETY: both are valid timespecs that outlive the call.
+        let errno = unsafe { libc::clock_nanosleep(number(clock), 0, &raw const asked, &raw mut left) };
+        match errno {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            errno => return Err(errno),
+        }
+    }
+}
+
+/// Sleeps for `span`, `nanosleep(2)`; a signal that interrupts it does not shorten it. Called without libc's wrapper,
+/// which makes it a `clock_nanosleep`.
+///
+/// # Errors
+/// The errno.
+#[inline]
+pub fn nanosleep(span: Span) -> Result<(), i32> {
+    let mut left = timespec(span.ns());
+    loop {
+        let asked = left;
+        // SAFETY: both are valid timespecs that outlive the call.
+        let result = unsafe { libc::syscall(libc::SYS_nanosleep, &raw const asked, &raw mut left) };
+        match super::errno_of(result) {
+            Err(libc::EINTR) => {}
+            result => return result,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -42,8 +95,19 @@ mod tests {
 
     #[test]
     fn a_sleep_never_ends_before_its_due_time() {
-        let due = MonoTime(monotonic().0 + 2_000_000);
-        assert_eq!(sleep_until(due), Ok(()));
-        assert!(monotonic() >= due);
+        for clock in [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai] {
+            let due = now(clock).plus(Span(2_000_000));
+            assert_eq!(sleep_until(clock, due), Ok(()));
+            assert!(now(clock) >= due);
+        }
+    }
+
+    #[test]
+    fn a_relative_sleep_is_never_shorter_than_asked() {
+        for sleep in [|| sleep_for(ClockId::Monotonic, Span(1_000_000)), || nanosleep(Span(1_000_000))] {
+            let began = monotonic();
+            assert_eq!(sleep(), Ok(()));
+            assert!(monotonic().since(began).0 >= 1_000_000);
+        }
     }
 }

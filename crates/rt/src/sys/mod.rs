@@ -5,9 +5,13 @@
 pub mod alloc;
 pub mod clock;
 pub mod futex;
+pub mod itimer;
 pub mod memory;
+pub mod poll;
+pub mod posix_timer;
 pub mod process;
 pub mod sched;
+pub mod signal;
 pub mod terminal;
 pub mod thread;
 pub mod timerfd;
@@ -18,4 +22,10 @@ use std::io;
 /// The result of a call that returns -1 and sets errno on failure.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The errno of a call that returned -1, for the measured thread: nothing is allocated.
+#[inline]
+fn errno_of(result: libc::c_long) -> Result<(), i32> {
+    if result == -1 { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! Scheduling policy and CPU affinity of one thread.
 
 use super::check;
-use model::{CpuSet, Nice, Policy, RtPriority};
+use model::{CpuSet, DeadlineBudget, Nice, Policy, RtPriority, Span};
 use std::fmt;
 use std::io;
 
@@ -25,6 +25,8 @@ const SCHED_OTHER: u32 = libc::SCHED_OTHER.cast_unsigned();
 const SCHED_BATCH: u32 = libc::SCHED_BATCH.cast_unsigned();
 const SCHED_IDLE: u32 = libc::SCHED_IDLE.cast_unsigned();
 const SCHED_FIFO: u32 = libc::SCHED_FIFO.cast_unsigned();
+/// Not in libc for all targets; `include/uapi/linux/sched.h`.
+const SCHED_DEADLINE: u32 = 6;
 const SCHED_RR: u32 = libc::SCHED_RR.cast_unsigned();
 /// Children of the thread start as SCHED_OTHER (sched_setattr(2)).
 const RESET_ON_FORK: u64 = 0x01;
@@ -51,17 +53,24 @@ impl fmt::Display for FoundPolicy {
 /// Sets the policy of thread `tid` (0: the calling thread), `sched_setattr(2)`; its children start as SCHED_OTHER.
 ///
 /// # Errors
-/// `EPERM` without the privilege (also for nice 0, from a higher nice value), or the kernel's other reasons.
+/// `EPERM` without the privilege (also for nice 0, from a higher nice value); for a deadline policy `EBUSY` when the CPUs
+/// have no such bandwidth left, `EPERM` also for a thread that may not use all CPUs.
 pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
-    let (number, priority, nice) = match policy {
-        Policy::Other(nice) => (SCHED_OTHER, 0, nice.get()),
-        Policy::Batch => (SCHED_BATCH, 0, 0),
-        Policy::Idle => (SCHED_IDLE, 0, 0),
-        Policy::Fifo(priority) => (SCHED_FIFO, priority.get(), 0),
-        Policy::RoundRobin(priority) => (SCHED_RR, priority.get(), 0),
+    let attr = SchedAttr { size: ATTR_BYTES, flags: RESET_ON_FORK, ..SchedAttr::default() };
+    let attr = match policy {
+        Policy::Other(nice) => SchedAttr { policy: SCHED_OTHER, nice: nice.get(), ..attr },
+        Policy::Batch => SchedAttr { policy: SCHED_BATCH, ..attr },
+        Policy::Idle => SchedAttr { policy: SCHED_IDLE, ..attr },
+        Policy::Fifo(priority) => SchedAttr { policy: SCHED_FIFO, priority: priority.get(), ..attr },
+        Policy::RoundRobin(priority) => SchedAttr { policy: SCHED_RR, priority: priority.get(), ..attr },
+        Policy::Deadline(DeadlineBudget { runtime, deadline, period }) => SchedAttr {
+            policy: SCHED_DEADLINE,
+            runtime: runtime.ns(),
+            deadline: deadline.ns(),
+            period: period.ns(),
+            ..attr
+        },
     };
-    let attr =
-        SchedAttr { size: ATTR_BYTES, policy: number, priority, nice, flags: RESET_ON_FORK, ..SchedAttr::default() };
     // SAFETY: `attr` is a valid sched_attr whose `size` says how long it is; it outlives the call.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0_u32) }).map(drop)
 }
@@ -81,9 +90,24 @@ pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
         SCHED_IDLE => Some(Policy::Idle),
         SCHED_FIFO => RtPriority::new(attr.priority).map(Policy::Fifo),
         SCHED_RR => RtPriority::new(attr.priority).map(Policy::RoundRobin),
+        SCHED_DEADLINE => Some(Policy::Deadline(DeadlineBudget {
+            runtime: Span(attr.runtime),
+            deadline: Span(attr.deadline),
+            period: Span(attr.period),
+        })),
         _ => None,
     };
     Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice })
+}
+
+/// Gives up the CPU, `sched_yield(2)`: for a deadline thread, until its next period begins.
+///
+/// # Errors
+/// The errno.
+#[inline]
+pub fn yield_now() -> Result<(), i32> {
+    // SAFETY: the call takes no arguments.
+    super::errno_of(unsafe { libc::sched_yield() }.into())
 }
 
 /// A mask with room for every CPU that Linux can have; one bit each.

@@ -1,22 +1,23 @@
 //! Timers that are read as files.
 
-use super::{check, clock::timespec};
-use model::MonoTime;
+use super::clock::{number, timespec};
+use super::{check, errno_of};
+use model::{ClockId, ClockTime};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A timer on `CLOCK_MONOTONIC`, `timerfd_create(2)`.
+/// A timer that is read as a file, `timerfd_create(2)`.
 #[derive(Debug)]
 pub struct Timerfd(OwnedFd);
 
 impl Timerfd {
-    /// A timer that is not armed.
+    /// A timer on `clock` that is not armed.
     ///
     /// # Errors
-    /// `EMFILE` or `ENFILE` when there are too many open files.
-    pub fn new() -> io::Result<Timerfd> {
+    /// `EINVAL` for `CLOCK_TAI`, `EMFILE` or `ENFILE` when there are too many open files.
+    pub fn new(clock: ClockId) -> io::Result<Timerfd> {
         // SAFETY: the call takes integers only.
-        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        let fd = unsafe { libc::timerfd_create(number(clock), libc::TFD_CLOEXEC) };
         check(fd.into())?;
         // SAFETY: `fd` was just made and belongs to nobody else.
         Ok(Timerfd(unsafe { OwnedFd::from_raw_fd(fd) }))
@@ -27,9 +28,9 @@ impl Timerfd {
     /// # Errors
     /// The errno.
     #[inline]
-    pub fn arm(&self, due: MonoTime) -> Result<(), i32> {
+    pub fn arm(&self, due: ClockTime) -> Result<(), i32> {
         // An instant of 0 would disarm it (timerfd_settime(2)).
-        let it_value = timespec(MonoTime(due.0.max(1)));
+        let it_value = timespec(due.0.max(1));
         let value = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
         let (fd, no_old_value) = (self.0.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: `value` is a valid itimerspec that outlives the call; a null old value is allowed.
@@ -48,10 +49,4 @@ impl Timerfd {
         let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), size_of::<u64>()) };
         errno_of(i64::try_from(read).unwrap_or(-1))
     }
-}
-
-/// The errno of a call that returned -1.
-#[inline]
-fn errno_of(result: i64) -> Result<(), i32> {
-    if result == -1 { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { Ok(()) }
 }

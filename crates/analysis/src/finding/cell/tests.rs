@@ -38,7 +38,7 @@ fn normal_threads_have_timer_slack() {
     assert_eq!(of("other", steady, |thread| thread.achieved.timer_slack_ns = 1), []);
     let mut timer = RunBuilder::new();
     timer.cell("none", "other");
-    timer.header.cells[0].method = model::Method::Timerfd;
+    timer.header.cells[0].method = "timerfd".parse().unwrap();
     timer.measure(0, 0, steady);
     assert_eq!(findings_of(&timer), [], "timers have none");
     let unused = of("fifo:80", steady, |thread| thread.achieved.timer_slack_ns = 50_000);
@@ -60,6 +60,21 @@ fn settings_and_faults_are_found() {
     assert_eq!(fifo(&achieved(|a| a.memory_locked_bytes = 0)), [Finding::MemoryUnlocked]);
     assert_eq!(fifo(&achieved(|a| a.cpu_dma_latency_us = None)), [Finding::DmaLatencyLeft]);
     assert_eq!(fifo(&|thread| thread.slices.truncate(3)), [Finding::FewSlices { slices: 3, need: 10 }]);
+}
+
+#[test]
+fn relative_waits_drift_and_clocks_that_are_set_are_named() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80");
+    run.header.cells[0].method = "nanosleep".parse().unwrap();
+    run.measure(0, 0, |_, cycle| if cycle == 9 { 2_500_000 } else { 5_000 });
+    let due: u64 = run.entries[0].record.threads.iter().map(|thread| thread.cycles_due).sum();
+    let missed: u64 = run.entries[0].record.threads.iter().map(|thread| thread.missed).sum();
+    assert_eq!(findings_of(&run), [Finding::Drift { periods: missed, due }]);
+    run.entries[0].record.clock_steps = [3, -7, 5].map(|step_ns| model::ClockStep { at: Span(1), step_ns }).to_vec();
+    assert_eq!(findings_of(&run)[0], Finding::ClockSet { steps: 3, largest_ns: -7 });
+    let uncertain = of("fifo:80", steady, |thread| thread.origin_uncertainty = Some(Span(700)));
+    assert_eq!(uncertain, [Finding::OriginUncertain { at_most_ns: 700 }]);
 }
 
 #[test]

@@ -57,11 +57,11 @@ fn a_mistake_is_named_with_its_place() {
     for (text, message) in [
         (
             "[axes]\nlaod = []",
-            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method)",
+            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime)",
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration warm_up seed cpus timer_slack cpu_dma_latency axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),

@@ -1,0 +1,344 @@
+//! How a measured thread waits, and which clock it waits by.
+
+use crate::UnknownWord;
+use crate::word::as_text;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A clock of the kernel, clock_gettime(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum ClockId {
+    /// `CLOCK_MONOTONIC`: never set, but slewed by NTP; stands still during suspend.
+    #[default]
+    Monotonic,
+    /// `CLOCK_REALTIME`: the wall clock, which anybody with the privilege may set.
+    Realtime,
+    /// `CLOCK_BOOTTIME`: as monotonic, and goes on during suspend.
+    Boottime,
+    /// `CLOCK_TAI`: as realtime, without leap seconds.
+    Tai,
+    /// `CLOCK_MONOTONIC_RAW`: not slewed. Nobody can wait by it; it is what the scheduler's own clock follows.
+    MonotonicRaw,
+}
+
+impl ClockId {
+    /// The clocks that can be asked for.
+    const KNOWN: [ClockId; 4] = [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ClockId::Monotonic => "monotonic",
+            ClockId::Realtime => "realtime",
+            ClockId::Boottime => "boottime",
+            ClockId::Tai => "tai",
+            ClockId::MonotonicRaw => "monotonic_raw",
+        }
+    }
+
+    /// Whether somebody may set it while we measure.
+    #[must_use]
+    pub fn can_be_set(self) -> bool {
+        matches!(self, ClockId::Realtime | ClockId::Tai)
+    }
+}
+
+/// A language whose ordinary sleep is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Runtime {
+    /// C with the system's library.
+    C,
+    /// Python 3.
+    Python3,
+    /// JavaScript in Node.js.
+    Node,
+    /// Go.
+    Go,
+    /// Java.
+    Java,
+}
+
+impl Runtime {
+    /// Every runtime as it is typed.
+    pub const KNOWN: &[&str] = &["c", "python3", "node", "go", "java"];
+    const ALL: [Runtime; 5] = [Runtime::C, Runtime::Python3, Runtime::Node, Runtime::Go, Runtime::Java];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Runtime::C => "c",
+            Runtime::Python3 => "python3",
+            Runtime::Node => "node",
+            Runtime::Go => "go",
+            Runtime::Java => "java",
+        }
+    }
+}
+
+impl FromStr for Runtime {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        let known = Runtime::ALL.into_iter().find(|runtime| runtime.name() == text);
+        known.ok_or_else(|| UnknownWord::new("runtime", text, Runtime::KNOWN))
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+as_text!(Runtime, UnknownWord);
+
+/// How the measured thread waits.
+///
+/// All but the relative ones wait for instants on a grid, one a period, that nothing shifts. A *relative* method asks
+/// for a length of time from now: its latency is actual - asked, and what happens between two waits is in neither.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Method {
+    /// `clock_nanosleep(2)`: until an instant, or relative.
+    ClockNanosleep {
+        /// Any.
+        clock: ClockId,
+        /// For a length of time instead of until an instant.
+        relative: bool,
+    },
+    /// `nanosleep(2)`: relative, `CLOCK_MONOTONIC`.
+    Nanosleep,
+    /// A timer file, armed for each cycle and read: `timerfd_settime(2)`, `read(2)`.
+    Timerfd {
+        /// Not TAI.
+        clock: ClockId,
+    },
+    /// The process's one periodic timer, waited for by `sigwaitinfo(2)`: `setitimer(2)` with `ITIMER_REAL`.
+    Itimer,
+    /// A periodic timer that signals its thread, waited for by `sigwaitinfo(2)`: `timer_settime(2)`, `SIGEV_THREAD_ID`.
+    PosixTimer {
+        /// Any.
+        clock: ClockId,
+    },
+    /// A wait on a futex that nobody wakes, with a time-out: `FUTEX_WAIT_BITSET` (futex(2)).
+    Futex {
+        /// Monotonic or realtime.
+        clock: ClockId,
+    },
+    /// `ppoll(2)` of nothing with the time left as its time-out, as event loops do.
+    Poll,
+    /// `sched_yield(2)` of a `SCHED_DEADLINE` thread, which ends its work of this period (sched(7)).
+    Deadline,
+    /// The ordinary sleep of a language, in a program of its own: relative.
+    Sleep(Runtime),
+}
+
+impl Method {
+    /// Every method as it is typed.
+    pub const KNOWN: &[&str] = &[
+        "clock_nanosleep[:relative][:CLOCK]",
+        "nanosleep",
+        "timerfd[:CLOCK]",
+        "itimer",
+        "posix_timer[:CLOCK]",
+        "futex[:CLOCK]",
+        "poll",
+        "deadline",
+        "sleep:RUNTIME",
+    ];
+
+    /// What everybody uses: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
+    pub const CLOCK_NANOSLEEP: Method = Method::ClockNanosleep { clock: ClockId::Monotonic, relative: false };
+
+    /// Whether it asks for a length of time, so that there are no due times on a grid.
+    #[must_use]
+    pub fn is_relative(self) -> bool {
+        matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep | Method::Sleep(_))
+    }
+
+    /// The clock by which its due times are known.
+    #[must_use]
+    pub fn clock(self) -> ClockId {
+        match self {
+            Method::ClockNanosleep { clock, .. }
+            | Method::Timerfd { clock }
+            | Method::PosixTimer { clock }
+            | Method::Futex { clock } => clock,
+            // The scheduler counts periods on its own clock, which NTP does not slew.
+            Method::Deadline => ClockId::MonotonicRaw,
+            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) => ClockId::Monotonic,
+        }
+    }
+
+    /// Whether timer slack delays its wake-ups: it belongs to sleeping calls, not to timers (fs/timerfd.c,
+    /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
+    #[must_use]
+    pub fn has_timer_slack(self) -> bool {
+        !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline)
+    }
+
+    /// Whether a process can wait this way in one thread only.
+    #[must_use]
+    pub fn is_one_a_process(self) -> bool {
+        matches!(self, Method::Itimer)
+    }
+
+    /// The word, and the options in the order they are written.
+    fn parts(self) -> (&'static str, bool, ClockId, Option<Runtime>) {
+        let default = ClockId::Monotonic;
+        match self {
+            Method::ClockNanosleep { clock, relative } => ("clock_nanosleep", relative, clock, None),
+            Method::Nanosleep => ("nanosleep", false, default, None),
+            Method::Timerfd { clock } => ("timerfd", false, clock, None),
+            Method::Itimer => ("itimer", false, default, None),
+            Method::PosixTimer { clock } => ("posix_timer", false, clock, None),
+            Method::Futex { clock } => ("futex", false, clock, None),
+            Method::Poll => ("poll", false, default, None),
+            Method::Deadline => ("deadline", false, default, None),
+            Method::Sleep(runtime) => ("sleep", false, default, Some(runtime)),
+        }
+    }
+}
+
+/// Why a text names no method.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MethodError {
+    /// No such method, or runtime.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// An option that the method does not have.
+    #[error("{method} takes no `{given}`; it takes {takes}")]
+    Option {
+        /// The method as typed.
+        method: String,
+        /// The option as typed.
+        given: String,
+        /// What it does take.
+        takes: String,
+    },
+    /// `sleep` alone.
+    #[error("`sleep` needs a language; write sleep:python3 (known: c python3 node go java)")]
+    NoRuntime,
+}
+
+impl FromStr for Method {
+    type Err = MethodError;
+
+    fn from_str(text: &str) -> Result<Self, MethodError> {
+        use ClockId::{Boottime, Monotonic, Realtime};
+        let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
+        if word == "sleep" {
+            return Ok(Method::Sleep(options.ok_or(MethodError::NoRuntime)?.parse()?));
+        }
+        // What each takes: futex(2), timerfd_create(2) know fewer clocks than clock_nanosleep(2), timer_create(2).
+        let (clocks, can_be_relative): (&[ClockId], bool) = match word {
+            "clock_nanosleep" => (&ClockId::KNOWN, true),
+            "posix_timer" => (&ClockId::KNOWN, false),
+            "timerfd" => (&[Monotonic, Realtime, Boottime], false),
+            "futex" => (&[Monotonic, Realtime], false),
+            _ => (&[], false),
+        };
+        let (mut clock, mut relative, mut is_clock_given) = (Monotonic, false, false);
+        for option in options.into_iter().flat_map(|options| options.split(':')) {
+            match clocks.iter().find(|clock| clock.name() == option) {
+                Some(given) if !is_clock_given => (clock, is_clock_given) = (*given, true),
+                None if option == "relative" && can_be_relative && !relative => relative = true,
+                _ if Method::KNOWN.iter().any(|known| known.split([':', '[']).next() == Some(word)) => {
+                    let mut takes: Vec<_> = can_be_relative.then_some("relative").into_iter().collect();
+                    takes.extend(clocks.iter().map(|clock| clock.name()));
+                    let takes = if takes.is_empty() { "none".to_owned() } else { takes.join(" ") };
+                    return Err(MethodError::Option { method: word.to_owned(), given: option.to_owned(), takes });
+                }
+                _ => {}
+            }
+        }
+        Ok(match word {
+            "clock_nanosleep" => Method::ClockNanosleep { clock, relative },
+            "nanosleep" => Method::Nanosleep,
+            "timerfd" => Method::Timerfd { clock },
+            "itimer" => Method::Itimer,
+            "posix_timer" => Method::PosixTimer { clock },
+            "futex" => Method::Futex { clock },
+            "poll" => Method::Poll,
+            "deadline" => Method::Deadline,
+            _ => return Err(UnknownWord::new("method", text, Method::KNOWN).into()),
+        })
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, relative, clock, runtime) = self.parts();
+        let clock = (clock != ClockId::Monotonic).then_some(clock.name());
+        let options = [relative.then_some("relative"), clock, runtime.map(Runtime::name)];
+        let words: Vec<_> = std::iter::once(word).chain(options.into_iter().flatten()).collect();
+        f.pad(&words.join(":"))
+    }
+}
+
+as_text!(Method, MethodError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_print_as_they_are_typed() {
+        for text in [
+            "clock_nanosleep",
+            "clock_nanosleep:relative",
+            "clock_nanosleep:realtime",
+            "clock_nanosleep:relative:tai",
+            "nanosleep",
+            "timerfd",
+            "timerfd:boottime",
+            "itimer",
+            "posix_timer",
+            "posix_timer:tai",
+            "futex",
+            "futex:realtime",
+            "poll",
+            "deadline",
+            "sleep:c",
+            "sleep:python3",
+            "sleep:node",
+            "sleep:go",
+            "sleep:java",
+        ] {
+            assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!("clock_nanosleep:monotonic".parse(), Ok(Method::CLOCK_NANOSLEEP));
+        assert_eq!("clock_nanosleep:tai:relative".parse::<Method>(), "clock_nanosleep:relative:tai".parse());
+    }
+
+    #[test]
+    fn a_wrong_method_or_option_is_one_line() {
+        for (text, message) in [
+            ("timerfd:tai", "timerfd takes no `tai`; it takes monotonic realtime boottime"),
+            ("futex:boottime", "futex takes no `boottime`; it takes monotonic realtime"),
+            ("timerfd:relative", "timerfd takes no `relative`; it takes monotonic realtime boottime"),
+            ("poll:", "poll takes no ``; it takes none"),
+            ("itimer:realtime", "itimer takes no `realtime`; it takes none"),
+            (
+                "clock_nanosleep:tai:tai",
+                "clock_nanosleep takes no `tai`; it takes relative monotonic realtime boottime tai",
+            ),
+            (
+                "clock_nanosleep:monotonic_raw",
+                "clock_nanosleep takes no `monotonic_raw`; it takes relative monotonic realtime boottime tai",
+            ),
+            ("sleep", "`sleep` needs a language; write sleep:python3 (known: c python3 node go java)"),
+            ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
+        ] {
+            assert_eq!(text.parse::<Method>().map_err(|err| err.to_string()), Err(message.to_owned()));
+        }
+        let MethodError::Unknown(unknown) = "timer_fd".parse::<Method>().unwrap_err() else { panic!("unknown") };
+        assert_eq!(unknown.nearest().as_deref(), Some("timerfd"));
+    }
+}

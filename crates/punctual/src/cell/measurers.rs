@@ -1,0 +1,58 @@
+//! What a cell measures with: threads of this process, or processes of their own.
+
+use super::CellError;
+use model::{ClockStep, Ended, MonoTime, Span, ThreadProgress, ThreadRecord};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// Measures on every CPU of a cell. Dropping it ends whatever it has started.
+pub(super) trait Measurers: Debug {
+    /// Lets them go.
+    ///
+    /// # Errors
+    /// When they cannot be told to.
+    fn release(&mut self) -> Result<Window, CellError>;
+
+    /// Waits until all have ended, `timeout` at most; says whether they have.
+    fn wait(&mut self, timeout: Duration) -> bool;
+
+    /// Has them end now: what was due so far is the measured window.
+    fn stop(&mut self);
+
+    /// Takes what they have measured so far. Called about once a second.
+    ///
+    /// # Errors
+    /// When one of them failed.
+    fn collect(&mut self) -> Result<(), CellError>;
+
+    /// Where each of them stands.
+    fn progress(&self) -> Vec<ThreadProgress>;
+
+    /// Gives up waiting for those that have not ended, and tells what was measured.
+    ///
+    /// # Errors
+    /// When one of them failed: its numbers are not what was asked.
+    fn finish(&mut self) -> Result<Measurement, CellError>;
+}
+
+/// When the measured cycles are due, by `CLOCK_MONOTONIC`, as far as it was known when they were let go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// The first of them.
+    pub(super) started: MonoTime,
+    /// One period after the last.
+    pub(super) ends: MonoTime,
+}
+
+/// What all of them measured.
+#[derive(Debug)]
+pub(super) struct Measurement {
+    /// When the first measured cycle was due.
+    pub(super) started: MonoTime,
+    /// The time measured.
+    pub(super) measured: Span,
+    /// How it came to its end, as far as they know.
+    pub(super) ended: Ended,
+    pub(super) threads: Vec<ThreadRecord>,
+    pub(super) clock_steps: Vec<ClockStep>,
+}

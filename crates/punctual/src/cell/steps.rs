@@ -1,0 +1,77 @@
+//! Notices when somebody sets the clock that is measured by.
+
+use model::{ClockId, ClockStep, MonoTime, Span};
+use rt::sys;
+
+/// Watches one clock against `CLOCK_MONOTONIC`. NTP slews both alike, so their distance changes by being set only.
+#[derive(Debug)]
+pub(super) struct Steps {
+    clock: ClockId,
+    /// `clock - CLOCK_MONOTONIC` when it was last looked at, ns.
+    distance_ns: i64,
+    seen: Vec<ClockStep>,
+}
+
+/// Smaller changes are not told from the time between the two readings.
+const LEAST_NS: u64 = 100_000;
+
+impl Steps {
+    pub(super) fn watch(clock: ClockId) -> Steps {
+        Steps { clock, distance_ns: distance_ns(clock), seen: Vec::new() }
+    }
+
+    /// Looks again; the measured window began at `started`.
+    pub(super) fn look(&mut self, started: MonoTime) {
+        if self.clock.can_be_set() {
+            let at = Span(sys::clock::monotonic().0.saturating_sub(started.0));
+            self.take(at, distance_ns(self.clock));
+        }
+    }
+
+    fn take(&mut self, at: Span, distance_ns: i64) {
+        let step_ns = distance_ns - std::mem::replace(&mut self.distance_ns, distance_ns);
+        if step_ns.unsigned_abs() >= LEAST_NS {
+            self.seen.push(ClockStep { at, step_ns });
+        }
+    }
+
+    /// All steps so far.
+    pub(super) fn take_all(&mut self) -> Vec<ClockStep> {
+        std::mem::take(&mut self.seen)
+    }
+}
+
+/// `clock - CLOCK_MONOTONIC`, ns: of a few readings the one that took least, so that a preemption between two of them is no
+/// step.
+fn distance_ns(clock: ClockId) -> i64 {
+    let reading = |_| {
+        let before = sys::clock::monotonic();
+        let there = sys::clock::now(clock);
+        let took = sys::clock::monotonic().since(before).0;
+        (took, there.0.cast_signed().wrapping_sub(before.0.cast_signed()))
+    };
+    (0..5).map(reading).min_by_key(|(took, _)| *took).map_or(0, |(_, distance)| distance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_a_clock_by_less_than_a_reading_takes_is_no_step() {
+        let mut steps = Steps { clock: ClockId::Realtime, distance_ns: 1 << 60, seen: Vec::new() };
+        for (at, moved_ns) in [(1, 99_999), (2, -99_999), (3, 100_000), (4, -10_000_000_000)] {
+            let distance_ns = steps.distance_ns + moved_ns;
+            steps.take(Span(at), distance_ns);
+        }
+        let seen: Vec<_> = steps.take_all().iter().map(|step| (step.at.ns(), step.step_ns)).collect();
+        assert_eq!(seen, [(3, 100_000), (4, -10_000_000_000)]);
+    }
+
+    #[test]
+    fn clocks_that_nobody_sets_stand_still_against_each_other() {
+        let mut steps = Steps::watch(ClockId::Realtime);
+        steps.look(MonoTime(0));
+        assert_eq!(steps.take_all(), []);
+    }
+}

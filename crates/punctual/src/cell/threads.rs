@@ -1,0 +1,245 @@
+//! Measuring with threads of this process, one for each CPU.
+
+use super::collector::Collector;
+use super::measurers::{Measurement, Measurers, Window};
+use super::steps::Steps;
+use super::{CellError, prepared::Prepared};
+use crate::host;
+use model::{
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
+};
+use rt::{Limits, Member, Settings, Task, Team, sys};
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::Duration;
+
+/// The threads, and what was collected of each.
+#[derive(Debug)]
+pub(super) struct Threads {
+    cell: Cell,
+    team: Team,
+    collectors: Vec<Collector>,
+    memory_locked_bytes: u64,
+    cpu_dma_latency_us: Option<u32>,
+    steps: Steps,
+    /// The due times of the first thread.
+    schedule: Schedule,
+    window: Window,
+}
+
+/// Samples a log holds at most: 4 MiB. At a period of 10 us that is 2.6 s, and the log is emptied once a second.
+const MOST_ROOM: u64 = 1 << 18;
+/// From opening the barrier to the first due time: long enough for every thread to get there, and to arm a timer.
+const LEAD: Span = Span(2_000_000);
+
+impl Threads {
+    /// Sets the threads up, and leaves them at the barrier.
+    ///
+    /// # Errors
+    /// When memory cannot be locked, or a thread's settings are refused or not kept.
+    pub(super) fn arm(prepared: &Prepared) -> Result<Threads, CellError> {
+        let cell = prepared.cell.clone();
+        sys::memory::use_one_arena();
+        if cell.lock_memory {
+            let advice = "lock memory (raise `ulimit -l`, or run as root)";
+            sys::memory::lock_all().map_err(|err| CellError::setting(advice, err))?;
+        }
+        let Cell { policy, timer_slack, method, period, .. } = cell;
+        let settings = Settings { policy, timer_slack, method, period };
+        let limits = Limits {
+            first_recorded: cell.first_cycle(),
+            end: AtomicU64::new(cell.end_cycle()),
+            stop_above_ns: AtomicI64::new(i64::MAX),
+        };
+        let cycles = cell.end_cycle() - cell.first_cycle();
+        let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
+        let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room)?;
+
+        let memory_locked_bytes = host::memory_locked_bytes().unwrap_or(0);
+        if cell.lock_memory && memory_locked_bytes == 0 {
+            let found =
+                "memory was locked, but the kernel reports none locked (VmLck); measuring would not be what was asked";
+            return Err(CellError::Setting(found.to_owned()));
+        }
+        Ok(Threads {
+            team,
+            collectors: Vec::new(),
+            memory_locked_bytes,
+            cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
+            steps: Steps::watch(cell.method.clock()),
+            schedule: Schedule { first_due: ClockTime(0), period: cell.period },
+            window: Window { started: MonoTime(0), ends: MonoTime(0) },
+            cell,
+        })
+    }
+
+    fn now(&self) -> ClockTime {
+        sys::clock::now(self.cell.method.clock())
+    }
+
+    /// How many due times of `member` lie before `now`.
+    fn cycles_before(&self, member: &Member, now: ClockTime) -> u64 {
+        self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.task.phase.ns())))
+    }
+
+    fn thread(&self, member: &mut Member, mut collector: Collector, cut: ClockTime) -> Result<ThreadRecord, CellError> {
+        let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(|errno| CellError::Wait {
+            cpu: member.task.cpu,
+            source: std::io::Error::from_raw_os_error(errno),
+        })?;
+        // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
+        let waits_for = member.log.waits_for();
+        member.log.drain(|sample| collector.take(sample));
+        // A clock that was set back leaves due times in the future: they are not of this window.
+        let is_over = self.cycles_before(member, cut).max(collector.last_cycle.map_or(0, |last| last + 1));
+        collector.end_before(is_over);
+        let is_waiting = ended.is_none() && member.log.waits_for() == waits_for;
+        let open = if is_waiting { self.open_wait(member, waits_for, cut, collector.end()) } else { None };
+        let censored = open.filter(|(index, _)| collector.last_cycle < Some(*index)).map(|(_, wait)| wait);
+        let worst = collector.finish(censored);
+
+        let first = self.cell.first_cycle();
+        let cycles_due = collector.end().saturating_sub(first);
+        let (recorded, lost) = (collector.histogram.n, member.log.lost());
+        let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
+        // Every due time that left no sample, found no room for one, and is not the one still waited for.
+        let missed = cycles_due.checked_sub(recorded + lost + open_cycles).ok_or(CellError::Unaccounted {
+            cpu: member.task.cpu,
+            cycles_due,
+            accounted: recorded + lost + open_cycles,
+        })?;
+        let outcome = member.outcome.filter(|outcome| outcome.counts_overruns);
+        Ok(ThreadRecord {
+            cpu: member.task.cpu,
+            offset: member.task.phase,
+            origin_uncertainty: ended.map(|ended| ended.origin_uncertainty).filter(|span| *span > Span(0)),
+            timer_overruns: outcome.and(ended).map(|ended| ended.overruns),
+            achieved: Achieved {
+                policy: member.policy,
+                cpus: member.cpus.clone(),
+                timer_slack_ns: member.timer_slack.ns(),
+                memory_locked_bytes: self.memory_locked_bytes,
+                cpu_dma_latency_us: self.cpu_dma_latency_us,
+            },
+            cycles_due,
+            recorded,
+            missed,
+            lost,
+            early: collector.early,
+            censored,
+            histogram: collector.histogram,
+            seconds: collector.seconds,
+            slices: collector.slices,
+            worst,
+            episodes: collector.episodes,
+            usage: member.outcome.and_then(|outcome| outcome.usage),
+        })
+    }
+
+    /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; and its cycle.
+    fn open_wait(&self, member: &Member, due: Option<ClockTime>, cut: ClockTime, end: u64) -> Option<(u64, Censored)> {
+        let schedule = Schedule { first_due: self.schedule.first_due.plus(member.task.phase), ..self.schedule };
+        // A thread that never passed the barrier waits for its first cycle.
+        let cycle = schedule.containing(due.unwrap_or(schedule.first_due));
+        let is_open = cycle.index < end && cycle.due < cut;
+        let index = cycle.index.cast_signed().wrapping_sub_unsigned(self.cell.first_cycle());
+        is_open.then(|| (cycle.index, Censored { cycle: index, at_least_ns: cut.0 - cycle.due.0 }))
+    }
+}
+
+/// One thread for each CPU of the cell.
+fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet) -> Vec<Task> {
+    let distance = cell.distance.unwrap_or_default().ns();
+    let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
+    let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
+    cell.cpus.iter().zip(phases).map(|(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase }).collect()
+}
+
+/// The first due time: at least `lead` after `now`, and as the cell is aligned.
+fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
+    let soonest = now.plus(lead).0;
+    let Some(offset) = align else { return ClockTime(soonest) };
+    let second = soonest.saturating_sub(offset.ns()).next_multiple_of(Span::SECOND.ns());
+    ClockTime(second + offset.ns())
+}
+
+impl Measurers for Threads {
+    fn release(&mut self) -> Result<Window, CellError> {
+        let cell = &self.cell;
+        // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
+        let periods = if cell.method == Method::Deadline { 2 } else { 0 };
+        let lead = Span(LEAD.ns() + periods * cell.period.ns());
+        let (mono, now) = (sys::clock::monotonic(), self.now());
+        self.schedule.first_due = first_due(now, lead, cell.align);
+        let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
+        let (first, end) = (cell.first_cycle(), cell.end_cycle());
+        let last_phase = self.team.members.iter().map(|member| member.task.phase).max().unwrap_or_default();
+        self.window = Window { started: due(first), ends: due(end).plus(last_phase) };
+        let collector = |_| Collector::new(self.schedule, cell.method.is_relative(), first..end, cell.deadline());
+        self.collectors = self.team.members.iter().map(collector).collect();
+        self.team.release(self.schedule.first_due);
+        Ok(self.window)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        self.team.wait(timeout)
+    }
+
+    fn stop(&mut self) {
+        // Before the logs are emptied, so that nothing later is in the tables.
+        let now = self.now();
+        let ends: Vec<u64> = self.team.members.iter().map(|member| self.cycles_before(member, now)).collect();
+        self.team.end_before(ends.iter().copied().max().unwrap_or(0));
+        for (collector, end) in self.collectors.iter_mut().zip(ends) {
+            collector.end_before(end.max(collector.last_cycle.map_or(0, |last| last + 1)));
+        }
+    }
+
+    fn collect(&mut self) -> Result<(), CellError> {
+        for (member, collector) in self.team.members.iter_mut().zip(&mut self.collectors) {
+            member.log.drain(|sample| collector.take(sample));
+        }
+        self.steps.look(self.window.started);
+        Ok(())
+    }
+
+    fn progress(&self) -> Vec<ThreadProgress> {
+        let progress = |(member, collector): (&Member, &Collector)| collector.progress(member.task.cpu);
+        self.team.members.iter().zip(&self.collectors).map(progress).collect()
+    }
+
+    fn finish(&mut self) -> Result<Measurement, CellError> {
+        let cut = self.now();
+        self.steps.look(self.window.started);
+        let collectors = std::mem::take(&mut self.collectors);
+        let mut members = std::mem::take(&mut self.team.members);
+        let threads = members.iter_mut().zip(collectors).map(|(member, collector)| self.thread(member, collector, cut));
+        let threads = threads.collect::<Result<Vec<_>, _>>()?;
+        let cycles = threads.iter().map(|thread| thread.cycles_due).max().unwrap_or(0);
+        if cycles == 0 {
+            return Err(CellError::NothingMeasured);
+        }
+        Ok(Measurement {
+            started: self.window.started,
+            measured: Span(cycles.saturating_mul(self.cell.period.ns())),
+            ended: Ended::Completed,
+            threads,
+            clock_steps: self.steps.take_all(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aligned_cell_begins_after_a_full_second_and_not_too_soon() {
+        let due = |now, align: Option<u64>| first_due(ClockTime(now), Span(2), align.map(Span)).0;
+        assert_eq!(due(5, None), 7);
+        assert_eq!(due(999_999_998, Some(0)), 1_000_000_000);
+        assert_eq!(due(999_999_999, Some(0)), 2_000_000_000);
+        assert_eq!(due(1_000_000_000, Some(250_000_000)), 1_250_000_000);
+        assert_eq!(due(1_249_999_999, Some(250_000_000)), 2_250_000_000);
+        assert_eq!(due(0, Some(999_999_999)), 999_999_999);
+    }
+}

@@ -1,0 +1,60 @@
+//! Signals that are waited for instead of being handled.
+
+use super::errno_of;
+use std::io;
+use std::mem::MaybeUninit;
+
+/// The signal of `ITIMER_REAL`, setitimer(2).
+pub const ALARM: i32 = libc::SIGALRM;
+
+/// A set of one signal to wait for.
+#[derive(Clone, Copy)]
+pub struct Awaited(libc::sigset_t);
+
+impl std::fmt::Debug for Awaited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Awaited").finish_non_exhaustive()
+    }
+}
+
+/// The signal of timers that we make: a real-time one that the C library leaves alone.
+#[must_use]
+pub fn of_timers() -> i32 {
+    libc::SIGRTMIN()
+}
+
+impl Awaited {
+    /// The set of `signal` alone.
+    #[must_use]
+    pub fn new(signal: i32) -> Awaited {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `set` is memory for a signal set; the call initialises it and cannot fail (sigsetops(3)).
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: the call above initialised `set`.
+        let mut set = unsafe { set.assume_init() };
+        // SAFETY: `set` is an initialised signal set; an impossible signal would only be refused.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+        Awaited(set)
+    }
+
+    /// Blocks it for the calling thread and those that it makes, so that it stays pending until somebody waits for it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn block(&self) -> io::Result<()> {
+        // SAFETY: the set is initialised; a null old set is allowed (pthread_sigmask(3)).
+        let errno = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const self.0, std::ptr::null_mut()) };
+        if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+    }
+
+    /// Waits until it is pending, and takes it, `sigwaitinfo(2)`.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included.
+    #[inline]
+    pub fn wait(&self) -> Result<(), i32> {
+        // SAFETY: the set is initialised and outlives the call; a null info is allowed (sigwaitinfo(2)).
+        let signal = unsafe { libc::sigwaitinfo(&raw const self.0, std::ptr::null_mut()) };
+        errno_of(signal.into())
+    }
+}
