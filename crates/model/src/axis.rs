@@ -46,6 +46,8 @@ as_text!(Kernel, UnknownWord);
 pub enum Load {
     /// Nothing is started; whatever else the machine does goes on.
     None,
+    /// A process for each CPU that only computes.
+    Cpu,
     /// hackbench's pattern: groups of 20 senders and 20 receivers over socket pairs.
     Messaging {
         /// Number of groups; `None` means 10, or one for each CPU where there are more than 10.
@@ -55,7 +57,7 @@ pub enum Load {
 
 impl Load {
     /// Every load as it is typed.
-    pub const KNOWN: &[&str] = &["none", "messaging", "messaging:groups=N"];
+    pub const KNOWN: &[&str] = &["none", "cpu", "messaging", "messaging:groups=N"];
     /// The most groups: 1000 groups are 40 000 processes.
     pub const MAX_GROUPS: u32 = 1000;
 }
@@ -67,6 +69,7 @@ impl FromStr for Load {
         let unknown = || UnknownWord::new("load", text, Load::KNOWN);
         match text.split_once(':') {
             None if text == "none" => Ok(Load::None),
+            None if text == "cpu" => Ok(Load::Cpu),
             None if text == "messaging" => Ok(Load::Messaging { groups: None }),
             Some(("messaging", option)) => {
                 let groups = option.strip_prefix("groups=").and_then(|n| n.parse().ok());
@@ -82,6 +85,7 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Load::None => f.pad("none"),
+            Load::Cpu => f.pad("cpu"),
             Load::Messaging { groups: None } => f.pad("messaging"),
             Load::Messaging { groups: Some(n) } => f.pad(&format!("messaging:groups={n}")),
         }
@@ -96,10 +100,12 @@ mod tests {
 
     #[test]
     fn loads_print_as_they_are_typed() {
-        for text in ["none", "messaging", "messaging:groups=1", "messaging:groups=1000"] {
+        for text in ["none", "cpu", "messaging", "messaging:groups=1", "messaging:groups=1000"] {
             assert_eq!(text.parse::<Load>().map(|load| load.to_string()), Ok(text.to_owned()));
         }
-        for text in ["messaging:groups=0", "messaging:groups=1001", "messaging:loops=5", "mesaging", "", "none:1"] {
+        for text in
+            ["messaging:groups=0", "messaging:groups=1001", "messaging:loops=5", "mesaging", "", "none:1", "cpu:"]
+        {
             assert!(text.parse::<Load>().is_err(), "{text}");
         }
         assert_eq!("mesaging".parse::<Load>().unwrap_err().nearest().as_deref(), Some("messaging"));

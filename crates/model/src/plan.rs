@@ -23,6 +23,9 @@ pub struct Plan {
     /// Measured time of one cell in one block.
     #[serde(rename = "duration_ns")]
     pub duration: Span,
+    /// Measured cycles of one cell in one block, in place of `duration`; `None`: as many as the duration holds.
+    #[serde(default)]
+    pub cycles: Option<u64>,
     /// Time before it whose cycles are not recorded.
     #[serde(rename = "warm_up_ns")]
     pub warm_up: Span,
@@ -113,6 +116,7 @@ impl Default for Plan {
             title: "How late can this machine be?".to_owned(),
             repetitions: 6,
             duration: Span(2_000_000_000),
+            cycles: None,
             warm_up: Span(200_000_000),
             seed: None,
             cpus: None,
@@ -130,12 +134,22 @@ impl Plan {
     /// How many blocks a plan can have.
     pub const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=10_000;
 
+    /// How many cycles a cell can be asked to have.
+    pub const CYCLES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000_000;
+
+    /// The measured time of a cell with this period.
+    #[must_use]
+    pub fn duration_of(&self, period: Period) -> Span {
+        self.cycles.map_or(self.duration, |cycles| Span(cycles.saturating_mul(period.ns())))
+    }
+
     /// The same plan in its short form: 2 blocks, at most 1 s a cell. Enough to see that it runs, not to judge by.
     #[must_use]
     pub fn quick(mut self) -> Plan {
         let longest = self.axes.period.iter().max().map_or(Span(0), |period| period.span());
         self.repetitions = self.repetitions.min(2);
         self.duration = self.duration.min(Span::SECOND).max(longest);
+        self.cycles = None;
         self
     }
 }
@@ -164,7 +178,10 @@ mod tests {
         let mut plan = Plan { repetitions: 1, ..Plan::default() };
         plan.axes.period = vec!["10s".parse().unwrap()];
         plan.duration = Span(60_000_000_000);
+        plan.cycles = Some(1_000_000);
+        assert_eq!(plan.duration_of(plan.axes.period[0]), Span(10_000_000_000_000_000));
         let quick = plan.quick();
+        assert_eq!(quick.duration_of(quick.axes.period[0]), quick.duration);
         assert_eq!((quick.repetitions, quick.duration), (1, Span(10_000_000_000)));
     }
 }

@@ -1,5 +1,6 @@
 //! Background work while measuring: processes that are counted, checked, and always stopped.
 
+mod cpu;
 mod crew;
 mod messaging;
 
@@ -16,6 +17,7 @@ use model::Load;
 pub(crate) fn start(load: &Load, n_cpus: usize) -> Result<Option<Crew>, LoadError> {
     match load {
         Load::None => Ok(None),
+        Load::Cpu => cpu::start(load, n_cpus).map(Some),
         Load::Messaging { groups } => {
             let groups = groups.unwrap_or_else(|| messaging::default_groups(n_cpus));
             messaging::start(load, groups).map(Some)

@@ -41,7 +41,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             period,
             method,
             cpus: cpus.clone(),
-            duration: plan.duration,
+            duration: plan.duration_of(period),
             warm_up: plan.warm_up,
             deadline: plan.require.max,
             timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime()),

@@ -16,6 +16,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         title: format!("measure {}", arguments.method),
         repetitions: 1,
         duration: arguments.duration,
+        cycles: None,
         warm_up: arguments.warm_up,
         seed: None,
         cpus: common.cpus,

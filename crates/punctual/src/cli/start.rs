@@ -4,7 +4,7 @@ use super::arguments::RunArguments;
 use crate::TOOL;
 use crate::campaign::{self, Machine};
 use crate::host::{self, HostFs, Privileges};
-use model::{Header, Plan, RUN_FORMAT, Span};
+use model::{Cell, Header, Plan, RUN_FORMAT, Span};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
@@ -30,7 +30,9 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
     }
     let common = &arguments.common;
     plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
-    plan.duration = arguments.duration.unwrap_or(plan.duration);
+    if let Some(duration) = arguments.duration {
+        (plan.duration, plan.cycles) = (duration, None);
+    }
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = common.cpus.clone().or(plan.cpus);
     plan.require = common.require.unwrap_or(plan.require);
@@ -68,19 +70,16 @@ pub(super) fn header(plan: Plan, now: SystemTime) -> Result<Header, Box<dyn Erro
     };
     let longest = Duration::from_nanos(Span::MAX.ns());
     if expected(&header, header.n_measurements()) > longest {
-        return Err(format!(
-            "{} measurements of {} take longer than a year; ask for less",
-            header.n_measurements(),
-            header.plan.duration
-        )
-        .into());
+        return Err(format!("{} measurements take longer than a year; ask for less", header.n_measurements()).into());
     }
     Ok(header)
 }
 
-/// How long `n` measurements of a run take together.
+/// How long `n` measurements of a run take together, if they are like all of them.
 pub(super) fn expected(header: &Header, n: usize) -> Duration {
-    let one = Duration::from_nanos(header.plan.warm_up.ns().saturating_add(header.plan.duration.ns())) + AROUND_A_CELL;
+    let of_cell = |cell: &Cell| u128::from(cell.warm_up.ns().saturating_add(cell.duration.ns()));
+    let all_ns: u128 = header.cells.iter().map(of_cell).sum::<u128>() / header.cells.len().max(1) as u128;
+    let one = Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)) + AROUND_A_CELL;
     one.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX))
 }
 

@@ -55,7 +55,7 @@ fn a_mistake_in_a_plan_is_named_with_its_place() {
         ),
         (
             b"repetition = 3\n",
-            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions duration warm_up seed cpus timer_slack cpu_dma_latency axes require)",
+            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions duration cycles warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
         ),
         (b"title = \"a\"\ntitle = \"\xff\"\n", "2: not UTF-8; save the plan as UTF-8 text"),
     ] {

@@ -125,3 +125,34 @@ fn a_load_of_which_a_part_stalls_fails_the_cell() {
     assert!(said.contains(" of 40 workers stalled"), "{said}");
     assert!(comes_true(|| running().is_empty()), "stopped processes are gone, too");
 }
+
+/// What a limiter of real-time threads leaves to normal ones: the measured thread runs for 50 ms of each second.
+#[test]
+fn root_a_thread_that_real_time_throttling_lets_run_now_and_then_accounts_for_every_due_time() {
+    let cpu = a_cpu();
+    let alone = sched::affinity(0).unwrap().len() == 1;
+    if !is_root() || alone {
+        return;
+    }
+    let _machine = machine();
+    let mut child = start_cell(command("cell --progress"), &cell("other", "none", &cpu.to_string(), "4s"));
+    wait_for_progress(&mut child);
+    let spun = Duration::from_millis(2500);
+    let spinner = std::thread::spawn(move || {
+        sched::set_affinity(thread::id(), &[cpu].into_iter().collect()).unwrap();
+        sched::set_policy(thread::id(), "fifo:99".parse::<Policy>().unwrap()).unwrap();
+        let end = Instant::now() + spun;
+        while Instant::now() < end {}
+    });
+    let record = record(child);
+    spinner.join().unwrap();
+    let thread = &record.threads[0];
+    assert!(thread.is_consistent() && thread.cycles_due == 4000, "{} due", thread.cycles_due);
+    let missed = |latency_ns: i64| u64::try_from(latency_ns - 1_000_000).unwrap_or(0).div_ceil(1_000_000);
+    let of_all_stalls: u64 = thread.worst.iter().map(|worst| missed(worst.latency_ns)).sum();
+    let open = u64::from(thread.censored.is_some());
+    assert!(thread.missed <= of_all_stalls + open, "{} missed, {of_all_stalls} follow", thread.missed);
+    // 2.5 s less what normal threads were given, in which this one was only one of those that wanted to run.
+    assert!(thread.missed > 1000, "{} missed", thread.missed);
+    assert_eq!(thread.seconds.iter().map(|second| second.n).sum::<u64>(), thread.recorded);
+}
