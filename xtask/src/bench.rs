@@ -1,12 +1,13 @@
-//! `cargo xtask bench`: this program beside the installed cyclictest, in interleaved pairs, as ratios.
+//! `cargo xtask bench`: this program beside the peers that are installed, in interleaved pairs, as ratios.
 //!
 //! Noise that both suffer cancels in a pair; which of the two goes first alternates. Nothing is asserted: a ratio comes
 //! with its interval, and the promise it belongs to.
 
-mod cyclictest;
+mod cyclictest_like;
 mod first_sample;
+mod jitterdebugger;
+mod measure;
 mod process;
-mod punctual;
 
 use analysis::median_interval;
 use rt::sys;
@@ -23,30 +24,59 @@ struct Run {
     cpu_us_per_wakeup: f64,
     /// Largest resident set of one process, KiB.
     max_rss_kib: f64,
+    /// Due times missed; `None` where the program does not say.
+    missed: Option<f64>,
 }
 
-/// What both programs are asked: one FIFO 80 thread, 1 ms, memory locked, on one CPU.
+/// What both programs are asked: one FIFO 80 thread, memory locked, on one CPU.
 #[derive(Debug, Clone, Copy)]
 struct Task {
     cpu: u32,
     /// Where the main threads go; `None` when there is only one CPU.
     other_cpu: Option<u32>,
     cycles: u64,
+    period_us: u64,
 }
+
+/// One of ours beside the peer that does the same.
+struct Contest {
+    name: &'static str,
+    ours: fn(&Path, Task) -> Result<Run, String>,
+    theirs: fn(Task) -> Result<Run, String>,
+}
+
+const CONTESTS: [Contest; 3] = [
+    Contest { name: "measure / cyclictest", ours: measure::run, theirs: cyclictest_like::run },
+    Contest {
+        name: "punctual cyclictest / cyclictest",
+        ours: cyclictest_like::run_personality,
+        theirs: cyclictest_like::run,
+    },
+    Contest { name: "measure / jitterdebugger", ours: measure::run, theirs: jitterdebugger::run },
+];
+
+/// The periods that are promised, and how many of the asked cycles a run has at each: 10 s, 4 s and 2 s by default.
+const PERIODS: [(u64, u64); 3] = [(1000, 1), (200, 2), (50, 4)];
 
 /// Confidence of all intervals, as everywhere in punctual.
 const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
-cargo xtask bench [--pairs N] [--cycles N]   against cyclictest: 10 pairs of 10000 cycles unless told otherwise";
+cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
+  against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
+  --only measures the contests whose name holds WORD, like jitterdebugger";
 
-/// Runs the pairs and prints the table.
+/// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    let (mut pairs, mut cycles) = (10, 10_000);
+    let (mut pairs, mut cycles, mut only) = (10, 10_000, "");
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let target = match *argument {
             "--pairs" => &mut pairs,
             "--cycles" => &mut cycles,
+            "--only" => {
+                only = arguments.next().ok_or_else(|| format!("--only needs a word\n{HELP}"))?;
+                continue;
+            }
             _ => return Err(format!("`{argument}` is unknown\n{HELP}")),
         };
         let number = arguments.next().and_then(|text| text.parse().ok()).filter(|n| *n > 0);
@@ -55,33 +85,39 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let program = process::program(root)?;
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
-    let task = Task { cpu, other_cpu: cpus.iter().find(|other| *other != cpu), cycles };
-    println!("{pairs} pairs of {cycles} cycles, 1 ms, FIFO 80, CPU {}, memory locked", task.cpu);
-    println!("punctual: {}\ncyclictest: {}\n", program.display(), cyclictest::version()?);
+    let other_cpu = cpus.iter().find(|other| *other != cpu);
+    println!("{pairs} pairs, FIFO 80, CPU {cpu}, memory locked");
+    println!("punctual: {}\ncyclictest: {}", program.display(), cyclictest_like::version()?);
 
+    for contest in CONTESTS.iter().filter(|contest| contest.name.contains(only)) {
+        for (period_us, times) in PERIODS {
+            let task = Task { cpu, other_cpu, cycles: cycles * times, period_us };
+            println!("\n{}: {} cycles of {period_us} us", contest.name, task.cycles);
+            report(contest, &program, task, pairs)?;
+        }
+    }
+    let shortest = PERIODS.iter().map(|(period_us, times)| (*period_us, cycles * times)).min().unwrap_or((50, cycles));
+    let task = Task { cpu, other_cpu, cycles: shortest.1, period_us: shortest.0 };
+    if "missed".contains(only) || only == "cyclictest" {
+        missed(&program, task, pairs)?;
+    }
+    first_sample::report(&program, task)
+}
+
+/// Runs the pairs of one contest at one period and prints their table.
+fn report(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let mut both = Vec::new();
     for pair in 0..pairs {
         let (ours, theirs) = if pair % 2 == 0 {
-            let ours = punctual::run(&program, task)?;
-            (ours, cyclictest::run(task)?)
+            let ours = (contest.ours)(program, task)?;
+            (ours, (contest.theirs)(task)?)
         } else {
-            let theirs = cyclictest::run(task)?;
-            (punctual::run(&program, task)?, theirs)
+            let theirs = (contest.theirs)(task)?;
+            ((contest.ours)(program, task)?, theirs)
         };
-        println!(
-            "pair {:>2}  mean {:6.0} / {:6.0} ns  min {:6.0} / {:6.0} ns  CPU {:5.2} / {:5.2} us",
-            pair + 1,
-            ours.mean_ns,
-            theirs.mean_ns,
-            ours.min_ns,
-            theirs.min_ns,
-            ours.cpu_us_per_wakeup,
-            theirs.cpu_us_per_wakeup
-        );
         both.push((ours, theirs));
     }
-
-    println!("\n{:<22}{:>12}{:>12}{:>8}  {:<16}promise", "median", "punctual", "cyclictest", "ratio", "[95 %]");
+    println!("{:<22}{:>12}{:>12}{:>8}  {:<16}promise", "median", "ours", "theirs", "ratio", "[95 %]");
     let rss_limit =
         4.0 + task.cycles as f64 * 16.0 / 1024.0 / median(both.iter().map(|(_, theirs)| theirs.max_rss_kib));
     for (name, of, limit) in [
@@ -92,7 +128,36 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     ] {
         row(name, &both, of, limit);
     }
-    first_sample::report(&program, task)
+    Ok(())
+}
+
+/// Due times missed beside cyclictest, whose own latencies tell how many it missed.
+fn missed(program: &Path, task: Task, pairs: u64) -> Result<(), String> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        let mut measure =
+            || cyclictest_like::run_personality(program, task).map(|run| ours.push(run.missed.unwrap_or(0.0)));
+        if pair % 2 == 0 {
+            measure()?;
+        }
+        theirs.push(cyclictest_like::missed(task)?);
+        if pair % 2 == 1 {
+            measure()?;
+        }
+    }
+    let differences: Vec<f64> = ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs).collect();
+    let said = match median_interval(&differences, CONFIDENCE) {
+        Some((lower, median, upper)) => {
+            format!("{median:.0} [{lower:.0} to {upper:.0}]  <= 0 {}", judged(lower, upper, 0.0))
+        }
+        None => "(6 pairs at least)".to_owned(),
+    };
+    let (ours, theirs) = (median(ours.into_iter()), median(theirs.into_iter()));
+    let Task { cycles, period_us, .. } = task;
+    println!(
+        "\nmissed of {cycles} cycles of {period_us} us: ours {ours:.0}, cyclictest {theirs:.0}, difference {said}"
+    );
+    Ok(())
 }
 
 /// What an interval says of a promise: kept or broken when it lies wholly on one side of the limit.

@@ -8,8 +8,10 @@ use std::process::Command;
 /// One run, as JSON on stdout.
 pub(super) fn run(program: &Path, task: Task) -> Result<Run, String> {
     let arguments = format!(
-        "measure --wait --policy fifo:80 --period 1ms --cpus {} --warm-up 0s --duration {}ms --format json",
-        task.cpu, task.cycles
+        "measure --wait --policy fifo:80 --period {}us --cpus {} --warm-up 0s --duration {}us --format json",
+        task.period_us,
+        task.cpu,
+        task.cycles * task.period_us
     );
     let finished = finish(Command::new(program).args(arguments.split(' ')), b"")?;
     let json: serde_json::Value = serde_json::from_str(&finished.stdout).map_err(|err| format!("punctual: {err}"))?;
@@ -20,5 +22,6 @@ pub(super) fn run(program: &Path, task: Task) -> Result<Run, String> {
         min_ns: number("min_ns")?,
         cpu_us_per_wakeup: cpu_us_per_wakeup(&finished.reaped, task.cycles),
         max_rss_kib: finished.reaped.max_rss_kib as f64,
+        missed: Some(number("missed")?),
     })
 }
