@@ -8,3 +8,4 @@ mod measured_thread;
 mod program;
 mod stalls;
 mod unprivileged;
+mod vm;

@@ -1,0 +1,128 @@
+//! What cannot be done to the machine that the tests run on: a clock that is set while it is measured by, in a guest.
+
+use crate::program::{PROGRAM, Scratch, cell};
+use model::{Cell, Record};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Carries out cells in a guest whose clock is set while they run.
+///
+/// The guest is a kernel, a static busybox and this program; its init runs each cell, sets the clock 2 s after each
+/// began, and prints the records.
+#[test]
+fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounted_for() {
+    let Some(kernel) = kernel() else { return };
+    // Seconds that the clock is set by, and the method of the cell.
+    let cases: [(i64, &str); 4] = [
+        (-100, "clock_nanosleep:realtime"),
+        (30, "clock_nanosleep:tai"),
+        (-100, "timerfd"),
+        (-100, "posix_timer:realtime"),
+    ];
+    let cells = cases.map(|(_, method)| Cell {
+        method: method.parse().unwrap(),
+        period: "10ms".parse().unwrap(),
+        ..cell("other", "none", "0", "5s")
+    });
+    let mut init = "#!/busybox sh\nfor dir in proc sys dev; do /busybox mkdir -p /$dir; done\n\
+        /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n"
+        .to_owned();
+    for (n, (by, _)) in cases.iter().enumerate() {
+        init += &format!(
+            "(/busybox sleep 2; /busybox date -s @$(($(/busybox date +%s) + ({by}))) >/dev/null) &\n\
+             /punctual cell </cell{n} 2>&1 | /busybox sed 's/^/record: /'\nwait\n"
+        );
+    }
+    init += "/busybox poweroff -f\n";
+    let scratch = Scratch::new("guest");
+    for (n, cell) in cells.iter().enumerate() {
+        scratch.file(&format!("cell{n}"), serde_json::to_vec(cell).unwrap());
+    }
+    let records = boot(&scratch, &kernel, &init);
+    assert_eq!(records.len(), cases.len());
+
+    for ((by, method), record) in cases.iter().zip(&records) {
+        let thread = &record.threads[0];
+        assert!(thread.is_consistent(), "{method}");
+        if *method == "timerfd" {
+            assert_eq!((record.clock_steps.len(), thread.cycles_due), (0, 500), "nobody sets the monotonic clock");
+            continue;
+        }
+        let [step] = record.clock_steps[..] else { panic!("{method}: {:?}", record.clock_steps) };
+        // To the full second.
+        assert!((by * 1_000_000_000 - step.step_ns).abs() < 1_500_000_000, "{method}: {step:?}");
+        assert!(thread.censored.is_none(), "{method}: {:?}", thread.censored);
+        if *by < 0 {
+            // The thread waits for a due time that lies in the future again: later ones are not of this measurement.
+            assert!(thread.cycles_due < 500 && thread.recorded > 0, "{method}: {} due", thread.cycles_due);
+        } else {
+            // By that clock, all due times that were jumped over have come late.
+            assert_eq!(thread.cycles_due, 500, "{method}");
+            assert!(thread.missed > 100 && thread.histogram.max_ns > Some(1_000_000_000), "{method}");
+        }
+    }
+}
+
+/// A kernel to boot, if there is all it takes; otherwise the test says that it is skipped.
+fn kernel() -> Option<PathBuf> {
+    let skip = |what: &str| eprintln!("skipped: needs {what}");
+    for (program, package) in
+        [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("cpio", "cpio")]
+    {
+        if Command::new(program).arg("--help").output().is_err() {
+            skip(&format!("{program} (apt-get install {package})"));
+            return None;
+        }
+    }
+    // One that needs a loader cannot be the guest's only program.
+    let busybox = std::fs::read("/bin/busybox").unwrap_or_default();
+    if busybox.is_empty() || busybox.windows(9).any(|bytes| bytes == b"/ld-linux") {
+        skip("a static /bin/busybox (apt-get install busybox-static)");
+        return None;
+    }
+    let mut kernels: Vec<PathBuf> = std::env::var_os("PUNCTUAL_TEST_KERNEL").map(PathBuf::from).into_iter().collect();
+    let boot = std::fs::read_dir("/boot").into_iter().flatten().flatten().map(|entry| entry.path());
+    kernels.extend(
+        boot.filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz-"))),
+    );
+    if kernels.is_empty() || !cfg!(target_arch = "x86_64") {
+        skip("an x86-64 kernel in /boot, or PUNCTUAL_TEST_KERNEL=/path/to/vmlinuz");
+    }
+    kernels.into_iter().next().filter(|_| cfg!(target_arch = "x86_64"))
+}
+
+/// Boots a guest with the files of `scratch`, and returns the records that its `init` prints.
+fn boot(scratch: &Scratch, kernel: &PathBuf, init: &str) -> Vec<Record> {
+    scratch.file("init", init);
+    std::fs::copy(PROGRAM, scratch.path("punctual")).unwrap();
+    std::fs::copy("/bin/busybox", scratch.path("busybox")).unwrap();
+    assert!(Command::new("chmod").arg("755").arg(scratch.path("init")).status().unwrap().success());
+    let names: Vec<_> = std::fs::read_dir(scratch.dir()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let image = scratch.path("image");
+    let mut cpio = Command::new("cpio")
+        .args(["--quiet", "-o", "-H", "newc", "-O"])
+        .arg(&image)
+        .current_dir(scratch.dir())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let list = names.iter().map(|name| format!("{}\n", name.to_str().unwrap())).collect::<String>();
+    cpio.stdin.take().unwrap().write_all(list.as_bytes()).unwrap();
+    assert!(cpio.wait().unwrap().success());
+    // Ended after two minutes, whatever the guest does.
+    let output = Command::new("timeout")
+        .args(["120", "qemu-system-x86_64", "-m", "512", "-nographic", "-no-reboot", "-append", "console=ttyS0 quiet"])
+        .arg("-kernel")
+        .arg(kernel)
+        .arg("-initrd")
+        .arg(image)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let records = said.lines().filter_map(|line| line.split_once("record: "));
+    records
+        .map(|(_, json)| serde_json::from_str(json.trim()).unwrap_or_else(|err| panic!("{err}: {json:.200}")))
+        .collect()
+}
