@@ -1,4 +1,4 @@
-//! cyclictest (Debian's package rt-tests), and what takes its options.
+//! The peer cyclictest (Debian package rt-tests), and what takes its options.
 
 use super::process::{cpu_us_per_wakeup, finish};
 use super::{Run, Task};

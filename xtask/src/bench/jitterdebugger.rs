@@ -1,4 +1,4 @@
-//! jitterdebugger (Debian's package of that name).
+//! The peer jitterdebugger (Debian package of that name).
 
 use super::process::{cpu_us_per_wakeup, finish};
 use super::{Run, Task};
