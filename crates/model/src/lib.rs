@@ -4,11 +4,12 @@
 //! code, on the command line, in JSON and in reports (GLOSSARY.md).
 #![forbid(unsafe_code)]
 
-mod axis;
 mod cell;
 mod cpuset;
 mod histogram;
 mod host;
+mod kernel;
+mod load;
 mod method;
 mod plan;
 mod policy;
@@ -19,11 +20,12 @@ mod schedule;
 mod units;
 mod word;
 
-pub use axis::{Kernel, Load};
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use histogram::{Bucket, Histogram};
 pub use host::{Host, Preemption};
+pub use kernel::Kernel;
+pub use load::{KernelLoad, Load, LoadError, Percent};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};

@@ -7,12 +7,14 @@ mod dma_latency;
 mod lock;
 mod preemption;
 mod privilege;
+mod processes;
 mod snapshot;
 
 pub(crate) use activity::Activity;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use lock::MachineLock;
 pub(crate) use privilege::{Privileges, how_to_allow, memory_locked_bytes};
+pub(crate) use processes::look_at_all_processes;
 pub(crate) use snapshot::snapshot;
 
 use std::path::{Path, PathBuf};

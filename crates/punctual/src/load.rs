@@ -2,25 +2,35 @@
 
 mod cpu;
 mod crew;
+mod kernel;
 mod messaging;
 
 pub(crate) use crew::{Crew, LoadError};
 
-use model::Load;
+use model::{CpuSet, Load};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Starts `load` and returns when all of it works; `None` for [`Load::None`].
+/// Starts `load` on `cpus` and returns when all of it works; `None` for [`Load::None`].
 ///
 /// Call it while this process has one thread: the workers are forked.
 ///
 /// # Errors
 /// When a worker cannot be started or does not begin to work; what was started is stopped again.
-pub(crate) fn start(load: &Load, n_cpus: usize) -> Result<Option<Crew>, LoadError> {
+pub(crate) fn start(load: &Load, cpus: &CpuSet) -> Result<Option<Crew>, LoadError> {
     match load {
         Load::None => Ok(None),
-        Load::Cpu => cpu::start(load, n_cpus).map(Some),
+        Load::Cpu { percent } => cpu::start(load, *percent, cpus).map(Some),
         Load::Messaging { groups } => {
-            let groups = groups.unwrap_or_else(|| messaging::default_groups(n_cpus));
+            let groups = groups.unwrap_or_else(|| messaging::default_groups(cpus.len()));
             messaging::start(load, groups).map(Some)
         }
+        Load::Kernel(what) => kernel::start(load, *what, cpus.len()).map(Some),
+    }
+}
+
+/// Counts one operation. The calling worker is the only writer of its counter.
+fn count_one(count: Option<&AtomicU64>) {
+    if let Some(count) = count {
+        count.store(count.load(Relaxed) + 1, Relaxed);
     }
 }

@@ -49,7 +49,7 @@ impl Prepared {
         // Whoever started us may run nicely or in real time; the load shall not.
         sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
-        let crew = load::start(&cell.load, self.allowed.len())?;
+        let crew = load::start(&cell.load, &self.allowed)?;
         let measurers: Box<dyn Measurers> = if cell.method.is_one_a_process() && cell.cpus.len() > 1 {
             Box::new(Children::arm(&self)?)
         } else {

@@ -68,7 +68,8 @@ pub(super) struct MeasureArguments {
     /// Time between two due times, 10us to 100s
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
     pub(super) period: Period,
-    /// Background work: none, cpu, messaging, messaging:groups=N
+    /// Background work: none, cpu[:PERCENT], messaging[:groups=N], pipe, mmap, fork, exec, tcp, udp, disk, sync, memory,
+    /// timers, signals, proc, interrupts, light
     #[arg(long, default_value = "none")]
     pub(super) load: Load,
     /// Measured time

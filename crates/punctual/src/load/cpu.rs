@@ -1,34 +1,57 @@
-//! The load `cpu`: a process for each CPU that only computes, and never sleeps.
+//! The load `cpu`: a process on each CPU that computes for a part of its time.
 
-use super::{Crew, LoadError};
-use model::Load;
+use super::{Crew, LoadError, count_one};
+use model::{CpuSet, Load, Percent, Span};
+use rt::sys;
 use std::hint::black_box;
+use std::io;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Steps of one operation: some 10 us, so that counting costs nothing.
 const STEPS: u64 = 10_000;
+/// How often a process with a share stops to sleep: ten times a scheduler tick, so that both states are seen.
+const TURN: Span = Span(10_000_000);
+/// A process that was kept from its share makes up for this much at most.
+const ARREARS: Span = Span(100_000_000);
 
-/// Starts a process for each of `n_cpus` and waits until every one works. The scheduler spreads them.
-pub(super) fn start(load: &Load, n_cpus: usize) -> Result<Crew, LoadError> {
-    let mut crew = Crew::new(load, "round", n_cpus, n_cpus)?;
-    for counter in 0..n_cpus {
-        crew.hire(Some(counter), compute)?;
+/// Starts a process on each of `cpus` and waits until every one works.
+pub(super) fn start(load: &Load, percent: Percent, cpus: &CpuSet) -> Result<Crew, LoadError> {
+    let mut crew = Crew::new(load, "round", cpus.len(), cpus.len())?;
+    for (counter, cpu) in cpus.iter().enumerate() {
+        crew.hire(Some(counter), |count| {
+            sys::sched::set_affinity(0, &CpuSet::from_iter([cpu]))?;
+            compute(percent, count)
+        })?;
     }
     crew.wait_until_all_work()?;
     Ok(crew)
 }
 
-fn compute(count: Option<&AtomicU64>) -> std::io::Result<()> {
+fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
     let mut value = 1_u64;
+    // What it has used beyond its share, ns; negative when it is behind.
+    let (mut time, mut used) = (sys::clock::monotonic(), sys::work::thread_cpu_time());
+    let mut ahead_ns = 0_i64;
     loop {
         for step in 0..STEPS {
             // Knuth's multiplier (MMIX): a chain of dependent multiplications, which fills no cache.
             value = black_box(value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step));
         }
-        if let Some(count) = count {
-            // The only writer of this counter.
-            count.store(count.load(Relaxed) + 1, Relaxed);
+        count_one(count);
+        if percent == Percent::ALL {
+            continue;
+        }
+        let (now, used_now) = (sys::clock::monotonic(), sys::work::thread_cpu_time());
+        let share_ns = now.since(time).0 / 100 * i64::from(percent.get());
+        ahead_ns += used_now.ns().saturating_sub(used.ns()).cast_signed() - share_ns;
+        ahead_ns = ahead_ns.max(-ARREARS.ns().cast_signed());
+        (time, used) = (now, used_now);
+        // Ahead by the share of one turn's sleep: sleeping for the rest of the turn makes it even.
+        let turn_ns = TURN.ns().cast_signed() / 100 * i64::from(100 - percent.get());
+        let sleep_ns = turn_ns.min(ahead_ns.saturating_mul(100) / i64::from(percent.get()));
+        if sleep_ns >= turn_ns / 2 && sleep_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(sleep_ns.unsigned_abs()));
         }
     }
 }

@@ -3,12 +3,11 @@
 //! In each group 20 processes send 100-byte messages to each of 20 others, over a stream socket pair per
 //! receiver; without end, so that the rate is the machine's.
 
-use super::{Crew, LoadError};
+use super::{Crew, LoadError, count_one};
 use model::Load;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// hackbench(8): 20 senders and 20 receivers a group (`--fds=20`), 10 groups, 100 bytes a message (`--datasize=100`).
 const PER_GROUP: usize = 20;
@@ -49,10 +48,7 @@ fn receive(mut inlet: UnixStream, count: Option<&AtomicU64>) -> io::Result<()> {
     let mut message = [0; MESSAGE_BYTES];
     loop {
         inlet.read_exact(&mut message)?;
-        if let Some(count) = count {
-            // The only writer of this counter.
-            count.store(count.load(Relaxed) + 1, Relaxed);
-        }
+        count_one(count);
     }
 }
 

@@ -4,6 +4,7 @@
 mod bad_input;
 mod campaign;
 mod leftovers;
+mod loads;
 mod measured_thread;
 mod program;
 mod stalls;

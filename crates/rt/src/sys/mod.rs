@@ -16,6 +16,7 @@ pub mod terminal;
 pub mod thread;
 pub mod timerfd;
 pub mod usage;
+pub mod work;
 
 use std::io;
 

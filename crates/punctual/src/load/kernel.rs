@@ -1,0 +1,285 @@
+//! Loads that keep one part of the kernel busy: on each CPU the same few calls, again and again.
+
+use super::{Crew, LoadError, count_one};
+use crate::host;
+use model::{ClockId, ClockTime, KernelLoad, Load, Span};
+use rt::sys::posix_timer::PosixTimer;
+use rt::sys::signal::{self, Awaited};
+use rt::sys::{self, work};
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// What a worker does for ever.
+type Work = fn(&dyn Fn()) -> io::Result<()>;
+
+/// What one operation of a load is, in the singular.
+fn operation(load: KernelLoad) -> &'static str {
+    match load {
+        KernelLoad::Pipe => "round trip",
+        KernelLoad::Mmap => "mapping",
+        KernelLoad::Fork | KernelLoad::Exec => "process",
+        KernelLoad::Tcp => "block",
+        KernelLoad::Udp => "datagram",
+        KernelLoad::Disk => "file",
+        KernelLoad::Sync => "sync",
+        KernelLoad::Memory => "write",
+        KernelLoad::Timers => "timer",
+        KernelLoad::Signals => "signal",
+        KernelLoad::Proc | KernelLoad::Light => "look",
+        KernelLoad::Interrupts => "interrupt",
+    }
+}
+
+/// Starts `load` once for each of `n_cpus` and waits until all of it works.
+pub(super) fn start(load: &Load, what: KernelLoad, n_cpus: usize) -> Result<Crew, LoadError> {
+    let is_pair = matches!(what, KernelLoad::Pipe | KernelLoad::Tcp | KernelLoad::Udp);
+    let mut crew = Crew::new(load, operation(what), if is_pair { 2 * n_cpus } else { n_cpus }, n_cpus)?;
+    for counter in 0..n_cpus {
+        match what {
+            KernelLoad::Pipe => pipe(&mut crew, counter)?,
+            KernelLoad::Tcp => tcp(&mut crew, counter)?,
+            KernelLoad::Udp => udp(&mut crew, counter)?,
+            KernelLoad::Mmap => alone(&mut crew, counter, mmap)?,
+            KernelLoad::Fork => alone(&mut crew, counter, fork)?,
+            KernelLoad::Exec => alone(&mut crew, counter, exec)?,
+            KernelLoad::Disk => alone(&mut crew, counter, disk)?,
+            KernelLoad::Sync => alone(&mut crew, counter, sync)?,
+            KernelLoad::Memory => alone(&mut crew, counter, memory)?,
+            KernelLoad::Timers => alone(&mut crew, counter, timers)?,
+            KernelLoad::Signals => alone(&mut crew, counter, signals)?,
+            KernelLoad::Proc => alone(&mut crew, counter, proc)?,
+            KernelLoad::Interrupts => alone(&mut crew, counter, interrupts)?,
+            KernelLoad::Light => alone(&mut crew, counter, light)?,
+        }
+    }
+    crew.wait_until_all_work()?;
+    Ok(crew)
+}
+
+/// Hires a worker that needs no other.
+fn alone(crew: &mut Crew, counter: usize, work: Work) -> Result<(), LoadError> {
+    crew.hire(Some(counter), |count| work(&|| count_one(count)))
+}
+
+/// Hires two workers that talk to each other; the first counts.
+fn pair(
+    crew: &mut Crew,
+    counter: usize,
+    first: impl FnOnce(Option<&AtomicU64>) -> io::Result<()>,
+    second: impl FnOnce() -> io::Result<()>,
+) -> Result<(), LoadError> {
+    crew.hire(Some(counter), first)?;
+    crew.hire(None, |_| second())
+}
+
+fn pipe(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
+    let failed = |crew: &Crew, err| crew.start_error(err);
+    let (mut there_out, mut there_in) = io::pipe().map_err(|err| failed(crew, err))?;
+    let (mut back_out, mut back_in) = io::pipe().map_err(|err| failed(crew, err))?;
+    let mut byte = [0];
+    let asks = |count: Option<&AtomicU64>| {
+        loop {
+            there_in.write_all(&[1])?;
+            back_out.read_exact(&mut byte)?;
+            count_one(count);
+        }
+    };
+    let answers = || {
+        let mut byte = [0];
+        loop {
+            there_out.read_exact(&mut byte)?;
+            back_in.write_all(&byte)?;
+        }
+    };
+    pair(crew, counter, asks, answers)
+}
+
+/// Bytes of one block: what a file server sends at a time.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+fn tcp(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| crew.start_error(err))?;
+    let address = listener.local_addr().map_err(|err| crew.start_error(err))?;
+    let receives = move |count: Option<&AtomicU64>| {
+        let (mut stream, _) = listener.accept()?;
+        let mut block = [0; BLOCK_BYTES];
+        loop {
+            stream.read_exact(&mut block)?;
+            count_one(count);
+        }
+    };
+    let sends = move || {
+        let mut stream = TcpStream::connect(address)?;
+        loop {
+            stream.write_all(&[0; BLOCK_BYTES])?;
+        }
+    };
+    pair(crew, counter, receives, sends)
+}
+
+/// Bytes of one datagram: what fits into an Ethernet frame.
+const DATAGRAM_BYTES: usize = 1400;
+
+fn udp(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
+    let receiver = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(err))?;
+    let sender = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(err))?;
+    let address = receiver.local_addr().map_err(|err| crew.start_error(err))?;
+    sender.connect(address).map_err(|err| crew.start_error(err))?;
+    let receives = move |count: Option<&AtomicU64>| {
+        let mut datagram = [0; DATAGRAM_BYTES];
+        loop {
+            receiver.recv(&mut datagram)?;
+            count_one(count);
+        }
+    };
+    let sends = move || {
+        loop {
+            // Nobody to receive it yet is no failure.
+            let _ = sender.send(&[0; DATAGRAM_BYTES]);
+        }
+    };
+    pair(crew, counter, receives, sends)
+}
+
+/// Bytes of one mapping: 1024 pages.
+const MAPPING_BYTES: usize = 4 << 20;
+
+fn mmap(count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        work::map_and_touch(MAPPING_BYTES)?;
+        count();
+    }
+}
+
+fn fork(count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        work::fork_and_wait()?;
+        count();
+    }
+}
+
+fn exec(count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        // This program itself: it is there in any guest, and ends at once.
+        Command::new(host::THIS_PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
+        count();
+    }
+}
+
+/// Bytes of one file, and of one write.
+const FILE_BYTES: usize = 8 << 20;
+const WRITE_BYTES: usize = 64 * 1024;
+/// Where temporary files lie on a disk; what the system keeps in /tmp may be memory only (file-hierarchy(7)).
+const DISK_DIRECTORY: &str = "/var/tmp";
+
+/// The file never has a name: whenever the worker ends, it is gone (`O_TMPFILE`, open(2)).
+fn disk(count: &dyn Fn()) -> io::Result<()> {
+    let block = vec![1_u8; WRITE_BYTES];
+    let mut contents = vec![0_u8; WRITE_BYTES];
+    loop {
+        let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).open(DISK_DIRECTORY)?;
+        for _ in 0..FILE_BYTES / WRITE_BYTES {
+            file.write_all(&block)?;
+        }
+        file.rewind()?;
+        for _ in 0..FILE_BYTES / WRITE_BYTES {
+            file.read_exact(&mut contents)?;
+        }
+        file.sync_all()?;
+        drop(file);
+        count();
+    }
+}
+
+fn sync(count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        work::sync();
+        count();
+        // Nothing to write makes it no more than a call; others' files need time to become dirty again.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Bytes that are written to: more than any cache holds, and than the TLB reaches.
+const MEMORY_BYTES: usize = 64 << 20;
+/// Writes that are counted as one round.
+const WRITES: usize = 1024;
+
+fn memory(count: &dyn Fn()) -> io::Result<()> {
+    let mut memory = vec![0_u64; MEMORY_BYTES / size_of::<u64>()];
+    let mut random = 1_u64;
+    let mask = memory.len() - 1;
+    loop {
+        for _ in 0..WRITES {
+            // Marsaglia's xorshift64: cheap, and visits every place.
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            #[expect(clippy::cast_possible_truncation, reason = "masked to the number of places, which is a usize")]
+            if let Some(place) = memory.get_mut(random as usize & mask) {
+                *place = place.wrapping_add(random);
+            }
+        }
+        count();
+    }
+}
+
+/// Timers that expire together, and how far apart these instants are.
+const TIMERS: usize = 1000;
+const APART: Span = Span(10_000_000);
+
+/// The signals stay pending: what costs is that they all expire in one interrupt.
+fn timers(count: &dyn Fn()) -> io::Result<()> {
+    Awaited::new(signal::of_timers()).block()?;
+    let timers: Vec<_> =
+        (0..TIMERS).map(|_| PosixTimer::for_this_thread(ClockId::Monotonic)).collect::<Result<_, _>>()?;
+    let mut due: ClockTime = sys::clock::now(ClockId::Monotonic);
+    loop {
+        due = sys::clock::now(ClockId::Monotonic).max(due).plus(APART);
+        for timer in &timers {
+            timer.arm(due, Span(0)).map_err(io::Error::from_raw_os_error)?;
+        }
+        while sys::clock::sleep_until(ClockId::Monotonic, due) == Err(libc::EINTR) {}
+        count();
+    }
+}
+
+fn signals(count: &dyn Fn()) -> io::Result<()> {
+    work::handle_signal()?;
+    loop {
+        work::signal_oneself()?;
+        count();
+    }
+}
+
+fn proc(count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        host::look_at_all_processes()?;
+        count();
+    }
+}
+
+/// Two looks in every second, whenever it begins.
+const GLANCES: Duration = Duration::from_millis(400);
+
+fn light(count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        host::look_at_all_processes()?;
+        count();
+        std::thread::sleep(GLANCES);
+    }
+}
+
+fn interrupts(count: &dyn Fn()) -> io::Result<()> {
+    // As soon as possible: a sleep of 1 ns is over at the next interrupt of the timer.
+    sys::thread::set_timer_slack(Span(1))?;
+    loop {
+        sys::clock::sleep_for(ClockId::Monotonic, Span(1)).map_err(io::Error::from_raw_os_error)?;
+        count();
+    }
+}
