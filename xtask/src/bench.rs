@@ -41,21 +41,24 @@ struct Task {
 /// One of ours beside the peer that does the same.
 struct Contest {
     name: &'static str,
+    /// The periods, us, and how many times the asked cycles a run has at each: 10 s, 4 s and 2 s by default.
+    periods: &'static [(u64, u64)],
     ours: fn(&Path, Task) -> Result<Run, String>,
     theirs: fn(Task) -> Result<Run, String>,
 }
 
 const CONTESTS: [Contest; 3] = [
-    Contest { name: "measure / cyclictest", ours: measure::run, theirs: cyclictest_like::run },
+    Contest { name: "measure / cyclictest", periods: &[(1000, 1)], ours: measure::run, theirs: cyclictest_like::run },
     Contest {
         name: "punctual cyclictest / cyclictest",
+        periods: &PERIODS,
         ours: cyclictest_like::run_personality,
         theirs: cyclictest_like::run,
     },
-    Contest { name: "measure / jitterdebugger", ours: measure::run, theirs: jitterdebugger::run },
+    Contest { name: "measure / jitterdebugger", periods: &PERIODS, ours: measure::run, theirs: jitterdebugger::run },
 ];
 
-/// The periods that are promised, and how many of the asked cycles a run has at each: 10 s, 4 s and 2 s by default.
+/// The periods that are promised.
 const PERIODS: [(u64, u64); 3] = [(1000, 1), (200, 2), (50, 4)];
 
 /// Confidence of all intervals, as everywhere in punctual.
@@ -90,7 +93,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     println!("punctual: {}\ncyclictest: {}", program.display(), cyclictest_like::version()?);
 
     for contest in CONTESTS.iter().filter(|contest| contest.name.contains(only)) {
-        for (period_us, times) in PERIODS {
+        for &(period_us, times) in contest.periods {
             let task = Task { cpu, other_cpu, cycles: cycles * times, period_us };
             println!("\n{}: {} cycles of {period_us} us", contest.name, task.cycles);
             report(contest, &program, task, pairs)?;
