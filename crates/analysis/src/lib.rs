@@ -7,6 +7,7 @@
 
 mod due_time;
 mod finding;
+pub mod frontier;
 mod name;
 mod order_interval;
 mod pool;

@@ -88,10 +88,10 @@ fn garwood(k: f64, hours: f64) -> (f64, f64) {
     (inverse_gamma_p(k, tail) / hours, inverse_gamma_p(k + 1.0, 1.0 - tail) / hours)
 }
 
-/// The rate, per hour, that no event in `hours` excludes at 95 %.
+/// The rate, per unit of `amount` (hours, millions of cycles), that no event in it excludes at 95 %.
 #[must_use]
-pub fn zero_events_upper(hours: f64) -> f64 {
-    -(1.0 - CONFIDENCE).ln() / hours
+pub fn zero_events_upper(amount: f64) -> f64 {
+    -(1.0 - CONFIDENCE).ln() / amount
 }
 
 /// What comes more rarely than once in this time has more than a 5 % chance of not being seen: a third of `measured`.

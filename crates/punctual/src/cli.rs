@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod frontier;
 mod measure;
 mod output;
 mod progress;
@@ -32,6 +33,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
+        Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
     };

@@ -1,6 +1,7 @@
 //! A run as people and programs read it: text for the terminal, one JSON document.
 
 mod answer;
+mod frontier;
 mod host;
 mod json;
 mod lines;
@@ -12,6 +13,7 @@ use lines::Lines;
 use model::Header;
 use std::io;
 
+pub(crate) use frontier::Searched;
 pub(crate) use json::json;
 
 /// What the terminal can show, and how much is wanted.

@@ -1,5 +1,9 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
+mod frontier;
+
+pub(super) use frontier::FrontierArguments;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
 use std::path::PathBuf;
@@ -20,6 +24,8 @@ pub(super) enum Command {
     Run(RunArguments),
     /// Measure one cell, with a live view
     Measure(MeasureArguments),
+    /// Search for the smallest period that is kept without a missed cycle
+    Frontier(FrontierArguments),
     /// Show the summary of a run
     Show(ShowArguments),
     /// Carry out one cell: JSON in on stdin, JSON out on stdout

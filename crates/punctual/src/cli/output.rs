@@ -16,16 +16,21 @@ pub(super) fn show(
 ) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
     let mut text = Vec::new();
-    write(&mut text, header, &summary, format, all_findings)?;
-    match io::stdout().write_all(&text) {
-        // `punctual show | head`: the reader has seen enough.
-        Err(err) if err.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.map_err(|err| format!("cannot write to stdout: {err}"))?,
-    }
+    write_report(&mut text, header, &summary, format, all_findings)?;
+    write(&text)?;
     Ok(summary.verdict.exit_status())
 }
 
-fn write(
+/// Writes a result to stdout.
+pub(super) fn write(text: &[u8]) -> Result<(), Box<dyn Error>> {
+    match io::stdout().write_all(text) {
+        // `punctual show | head`: the reader has seen enough.
+        Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written.map_err(|err| format!("cannot write to stdout: {err}"))?),
+    }
+}
+
+fn write_report(
     out: &mut Vec<u8>,
     header: &Header,
     summary: &RunSummary,
@@ -43,7 +48,7 @@ fn write(
 }
 
 /// What the terminal can show. `NO_COLOR` (no-color.org) and pipes are respected.
-fn style(all_findings: bool) -> Style {
+pub(super) fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = rt::sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);

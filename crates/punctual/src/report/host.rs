@@ -8,10 +8,15 @@ use std::collections::BTreeSet;
 use std::io;
 
 pub(super) fn write(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    machine(out, header, lines)?;
+    lines.paragraph(out, "", &measured(header, summary))
+}
+
+/// This program and the machine.
+pub(super) fn machine(out: &mut dyn io::Write, header: &Header, lines: &Lines) -> io::Result<()> {
     let mut machine = vec![header.tool.clone()];
     machine.extend(facts(&header.host));
-    lines.facts(out, &machine)?;
-    lines.paragraph(out, "", &measured(header, summary))
+    lines.facts(out, &machine)
 }
 
 /// What is known of the machine; what is not is left out.

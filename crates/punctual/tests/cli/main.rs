@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod campaign;
+mod frontier;
 mod leftovers;
 mod loads;
 mod measured_thread;

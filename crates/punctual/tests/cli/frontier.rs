@@ -1,0 +1,101 @@
+//! Searches for the smallest period kept, on this machine: their form, never how fast it is.
+
+use crate::program::{Said, a_cpu, comes_true, command, machine, punctual, run, running};
+use rt::sys::process;
+use serde_json::Value;
+use std::process::Stdio;
+
+/// A search on one CPU, quick.
+fn search(arguments: &str) -> Said {
+    run(&mut command(&format!("frontier --wait --warm-up 10ms --cpus {} {arguments}", a_cpu())))
+}
+
+fn ns(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no length of time"))
+}
+
+#[test]
+fn the_answer_follows_from_the_trials_that_are_shown() {
+    let _machine = machine();
+    // 100 s of period would be kept by any machine; 100 ms is kept by almost any, and the test does not depend on it.
+    let said = search("--from 1ms --to 100ms --duration 200ms --confirm 2 --resolution 100% --format json");
+    let json = said.json();
+    let trials = json["trials"].as_array().unwrap();
+    assert_eq!((ns(&json["asked"]["from_ns"]), ns(&json["asked"]["to_ns"])), (1_000_000, 100_000_000));
+    assert_eq!(ns(&trials[0]["period_ns"]), 100_000_000, "the longest first");
+    for trial in trials {
+        let period = ns(&trial["period_ns"]);
+        assert_eq!(ns(&trial["cycles_due"]), 200_000_000_u64.div_ceil(period), "{trial}");
+        let accounted = ["recorded", "missed", "lost", "censored"].map(|count| ns(&trial[count]));
+        assert_eq!(accounted.iter().sum::<u64>(), ns(&trial["cycles_due"]), "{trial}");
+        assert_eq!(trial["kept"], trial["recorded"] == trial["cycles_due"]);
+    }
+    let frontier = &json["frontier"];
+    match frontier["kind"].as_str().unwrap() {
+        "confirmed" => {
+            assert_eq!(said.status, 0);
+            let fresh = |trial: &&Value| trial["purpose"] == "confirm" && trial["period_ns"] == frontier["period_ns"];
+            let fresh: Vec<_> = trials.iter().filter(fresh).collect();
+            assert!(fresh.len() == 2 && fresh.iter().all(|trial| trial["kept"] == true), "{json}");
+            assert_eq!(ns(&frontier["cycles"]), fresh.iter().map(|trial| ns(&trial["cycles_due"])).sum::<u64>());
+        }
+        // A machine that stalls for 100 ms: possible, and said.
+        "longest_missed" | "not_confirmed" => assert_eq!(said.status, 3),
+        other => panic!("{other}: {json}"),
+    }
+    assert_eq!(said.stderr.lines().count(), 1 + trials.len(), "one line a trial: {}", said.stderr);
+    assert!(!json["text"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn people_get_a_table_and_an_answer() {
+    let _machine = machine();
+    let said = search("timerfd --from 100ms --to 100ms --duration 100ms --confirm 1");
+    let head: Vec<_> =
+        said.stdout.lines().find(|line| line.starts_with("  trial")).unwrap().split_whitespace().collect();
+    assert_eq!(head[..3], ["trial", "period", "for"], "{}", said.stdout);
+    assert!(said.stdout.contains("timerfd, none/other, CPU"), "{}", said.stdout);
+    let found = said.stdout.contains("Smallest period kept: 100 ms (it is the shortest that was asked for, --from).");
+    assert!(found == (said.status == 0) && [0, 3].contains(&said.status), "{said:?}");
+}
+
+#[test]
+fn ctrl_c_ends_a_search_with_what_was_found() {
+    let _machine = machine();
+    let mut search = command("frontier --wait --from 50ms --to 100ms --duration 60s --format json");
+    let child = search.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(comes_true(|| running().len() >= 2), "this process and its trial");
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &json["frontier"]["kind"]), (Some(3), &"interrupted".into()));
+    assert_eq!(json["text"][0], "Interrupted after 0 trials: no period was kept; nothing is confirmed.");
+    assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
+    for (arguments, line) in [
+        (
+            "--from 2ms --to 1ms",
+            "--from 2ms is longer than --to 1ms; the search goes from a shorter period to a longer",
+        ),
+        ("--from 9us", "--from: period `9us` is out of range; a period is 10us to 100s"),
+        ("--to 101s", "--to: period `101s` is out of range; a period is 10us to 100s"),
+        ("--confirm 0", "--confirm: 0 is not in 1..=1000"),
+        ("--resolution 5", "--resolution: `5` is no resolution; write 1% to 100%, like 5%"),
+        ("--resolution 0.9%", "--resolution: `0.9%` is no resolution; write 1% to 100%, like 5%"),
+        ("--resolution 101%", "--resolution: `101%` is no resolution; write 1% to 100%, like 5%"),
+        ("--resolution NaN%", "--resolution: `NaN%` is no resolution; write 1% to 100%, like 5%"),
+        ("--duration 9ms", "a duration of 9ms has no room for one period of 10ms; measure at least 10ms"),
+        ("--duration -1s", "--duration: `-1s` is negative; a duration is 0 or more"),
+        ("--cpus=", "no CPU is named; name at least one, like 0"),
+        ("--period 1ms", "unknown argument `--period` (see punctual --help)"),
+        (
+            "--policy fifo:80 --timer-slack 1us",
+            "timer slack does not apply: real-time threads, the only ones asked for, have none",
+        ),
+    ] {
+        punctual(&format!("frontier {arguments}")).expect_error(line);
+    }
+}
