@@ -21,6 +21,8 @@ pub struct Asked {
     pub from: Period,
     /// The longest period that may be tried.
     pub to: Period,
+    /// Periods in between are whole multiples of this, at least 1 ns.
+    pub unit: Span,
     /// Fresh trials that have to keep the period found; at least 1.
     pub confirm: u32,
     /// How close the period found and the next shorter one, which is missed, shall be: 0.05 is 5 %; 0.01 to 1. Periods
@@ -285,7 +287,8 @@ impl Search {
     fn middle(&self, longer: Period) -> Option<Period> {
         let shorter = self.missed.unwrap_or(self.asked.from);
         let (short_ns, long_ns) = (shorter.ns() as f64, longer.ns() as f64);
-        let middle = rounded((short_ns * long_ns).sqrt()).filter(|middle| shorter < *middle && *middle < longer);
+        let middle = rounded((short_ns * long_ns).sqrt(), self.asked.unit)
+            .filter(|middle| shorter < *middle && *middle < longer);
         middle.filter(|_| long_ns / short_ns > 1.0 + self.asked.resolution)
     }
 
@@ -311,9 +314,9 @@ impl Search {
     }
 }
 
-/// A period of three digits. `None` out of range.
-fn rounded(ns: f64) -> Option<Period> {
-    let mut unit = 1;
+/// A period of three digits in whole multiples of `unit`. `None` out of range.
+fn rounded(ns: f64, unit: Span) -> Option<Period> {
+    let mut unit = unit.ns().max(1);
     while whole(ns) / unit >= 1_000 {
         unit *= 10;
     }

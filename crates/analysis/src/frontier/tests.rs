@@ -8,7 +8,7 @@ fn period(ns: u64) -> Period {
 }
 
 fn asked(from: u64, to: u64) -> Asked {
-    Asked { from: period(from), to: period(to), confirm: 5, resolution: 0.05 }
+    Asked { from: period(from), to: period(to), unit: Span(1), confirm: 5, resolution: 0.05 }
 }
 
 /// A trial of 2 s on one CPU.
@@ -155,7 +155,10 @@ fn periods_in_between_have_three_digits() {
         (1e11, Some(100_000_000_000)),
         (1.01e11, None),
     ] {
-        assert_eq!(rounded(ns).map(Period::ns), expected, "{ns}");
+        assert_eq!(rounded(ns, Span(1)).map(Period::ns), expected, "{ns}");
+    }
+    for (ns, expected) in [(10_499.0, 10_000), (10_500.0, 11_000), (999_400.0, 999_000), (1_234_567.0, 1_230_000)] {
+        assert_eq!(rounded(ns, Span(1_000)).map(Period::ns), Some(expected), "{ns} in whole microseconds");
     }
 }
 
@@ -238,7 +241,7 @@ proptest! {
         resolution in 0.01f64..=1.0,
         answers in prop::collection::vec(any::<bool>(), 400),
     ) {
-        let asked = Asked { from: period(from), to: period(from * ratio), confirm, resolution };
+        let asked = Asked { from: period(from), to: period(from * ratio), unit: Span(1), confirm, resolution };
         let mut n = 0;
         let (search, frontier) = search(asked, |_| {
             n += 1;

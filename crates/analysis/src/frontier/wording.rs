@@ -112,10 +112,15 @@ impl Search {
         format!("Interrupted after {trials}: {so_far}{missed}; nothing is confirmed.")
     }
 
-    /// What the trials of one period counted that did not keep it.
+    /// What the trials of one period counted that did not keep it, and how many did.
     fn misses(&self, period: Period) -> String {
-        let trials = self.trials.iter().filter(|trial| trial.period == period && !trial.outcome.is_kept());
-        trials.map(|trial| trial.outcome.to_string()).collect::<Vec<_>>().join(", then ")
+        let of_period = self.trials.iter().filter(|trial| trial.period == period);
+        let (kept, missed): (Vec<&Trial>, Vec<&Trial>) = of_period.partition(|trial| trial.outcome.is_kept());
+        let missed = missed.iter().map(|trial| trial.outcome.to_string()).collect::<Vec<_>>().join(", then ");
+        match u64::try_from(kept.len()).unwrap_or(u64::MAX) {
+            0 => missed,
+            kept => format!("{missed}, in {} none", things(kept, "other trial")),
+        }
     }
 }
 

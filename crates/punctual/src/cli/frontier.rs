@@ -8,7 +8,7 @@ use crate::host::MachineLock;
 use crate::report::Searched;
 use analysis::frontier::{self, Asked, Frontier, Search, Step};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Axes, Cell, Ended, Kernel, Period, Plan, Record};
+use model::{Axes, Cell, Ended, Kernel, Method, Period, Plan, Record, Span};
 use std::error::Error;
 use std::time::SystemTime;
 
@@ -17,17 +17,31 @@ const NOT_FOUND: u8 = 3;
 
 pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let stop = Stop::on_signals()?;
-    let FrontierArguments { from, to, confirm, resolution, wait, format, .. } = arguments;
-    let asked = Asked { from, to, confirm, resolution };
+    let FrontierArguments { method, from, to, confirm, resolution, wait, format, .. } = arguments;
+    // setitimer(2) takes microseconds.
+    let unit = Span(if method == Method::Itimer { 1_000 } else { 1 });
+    let asked = Asked { from, to, unit, confirm, resolution };
     asked.check()?;
+    if method.is_relative() {
+        return Err(format!(
+            "{method} has no due times that could be missed; ask for one that waits until an instant, like timerfd"
+        )
+        .into());
+    }
+    if method == Method::Deadline {
+        return Err(
+            "method deadline has the period of its policy, which cannot be searched; ask for another method".into()
+        );
+    }
     let header = header(plan(arguments), SystemTime::now())?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
+    Cell { period: from, ..cell.clone() }.check()?;
     let trials = asked.usual_trials();
     let lock = MachineLock::take(wait)?;
     lock.say(&holder(&header, usize::try_from(trials)?));
     let (label, Cell { method, cpus, duration, .. }) = (cell.label(), cell);
     note(format_args!(
-        "{label}, {method}, on CPU {cpus}: about {trials} trials of {duration}, more when stalls are rare"
+        "{label}, {method}, on CPU {cpus}: about {trials} trials of {duration}, more when stalls come by chance"
     ));
 
     let mut search = Search::new(asked);
@@ -96,6 +110,7 @@ fn plan(arguments: FrontierArguments) -> Plan {
             policy: vec![arguments.policy],
             period: vec![arguments.to],
             method: vec![arguments.method],
+            runtime: Vec::new(),
         },
         ..Plan::default()
     }

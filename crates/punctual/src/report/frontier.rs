@@ -140,12 +140,13 @@ impl TrialDocument {
     }
 }
 
+/// The head of a column and the count in it.
+type Count = (&'static str, fn(&Outcome) -> u64);
+
 /// The lines of the table, head first. Columns of rare troubles are there when one of them came.
 fn table(trials: &[Trial]) -> Vec<String> {
-    let mut columns: Vec<(&str, fn(&Outcome) -> u64)> =
-        vec![("cycles", |outcome| outcome.cycles_due), ("missed", |outcome| outcome.missed)];
-    let rare: [(&str, fn(&Outcome) -> u64); 2] =
-        [("lost", |outcome| outcome.lost), ("not ended", |outcome| outcome.censored)];
+    let mut columns: Vec<Count> = vec![("cycles", |outcome| outcome.cycles_due), ("missed", |outcome| outcome.missed)];
+    let rare: [Count; 2] = [("lost", |outcome| outcome.lost), ("not ended", |outcome| outcome.censored)];
     columns.extend(rare.iter().filter(|(_, of)| trials.iter().any(|trial| of(&trial.outcome) > 0)));
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);

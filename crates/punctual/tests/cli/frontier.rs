@@ -17,7 +17,6 @@ fn ns(value: &Value) -> u64 {
 #[test]
 fn the_answer_follows_from_the_trials_that_are_shown() {
     let _machine = machine();
-    // 100 s of period would be kept by any machine; 100 ms is kept by almost any, and the test does not depend on it.
     let said = search("--from 1ms --to 100ms --duration 200ms --confirm 2 --resolution 100% --format json");
     let json = said.json();
     let trials = json["trials"].as_array().unwrap();
@@ -60,6 +59,16 @@ fn people_get_a_table_and_an_answer() {
 }
 
 #[test]
+fn a_timer_that_knows_microseconds_only_is_asked_for_no_others() {
+    let _machine = machine();
+    let said = search("itimer --from 10us --to 101us --duration 50ms --confirm 1 --resolution 1% --format json");
+    assert!([0, 3].contains(&said.status), "{said:?}");
+    for trial in said.json()["trials"].as_array().unwrap() {
+        assert_eq!(ns(&trial["period_ns"]) % 1_000, 0, "{trial}");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_a_search_with_what_was_found() {
     let _machine = machine();
     let mut search = command("frontier --wait --from 50ms --to 100ms --duration 60s --format json");
@@ -90,6 +99,19 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
         ("--duration 9ms", "a duration of 9ms has no room for one period of 10ms; measure at least 10ms"),
         ("--duration -1s", "--duration: `-1s` is negative; a duration is 0 or more"),
         ("--cpus=", "no CPU is named; name at least one, like 0"),
+        (
+            "nanosleep",
+            "nanosleep has no due times that could be missed; ask for one that waits until an instant, like timerfd",
+        ),
+        (
+            "clock_nanosleep:relative",
+            "clock_nanosleep:relative has no due times that could be missed; ask for one that waits until an instant, like timerfd",
+        ),
+        (
+            "deadline --policy deadline:200us/1ms/1ms",
+            "method deadline has the period of its policy, which cannot be searched; ask for another method",
+        ),
+        ("itimer --from 10.5us", "method itimer knows whole microseconds only, not 10500ns"),
         ("--period 1ms", "unknown argument `--period` (see punctual --help)"),
         (
             "--policy fifo:80 --timer-slack 1us",

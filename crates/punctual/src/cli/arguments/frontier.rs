@@ -9,10 +9,12 @@ const EXIT_STATUS: &str = "Exit status: 0 found and confirmed, 1 error, 3 not fo
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in super::super) struct FrontierArguments {
-    /// How the thread waits: clock_nanosleep, timerfd, futex
+    /// How the thread waits: clock_nanosleep, timerfd, itimer, posix_timer, futex, poll; most take a clock, like
+    /// timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(in super::super) method: Method,
-    /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
+    /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
+    /// deadline:RUNTIME/DEADLINE/PERIOD
     #[arg(long, default_value = "other")]
     pub(in super::super) policy: Policy,
     /// Background work: none, messaging, messaging:groups=N

@@ -9,7 +9,7 @@ fn searched(trouble: fn(Period, u64) -> Outcome, check: impl FnOnce(&Searched<'_
     let run = RunBuilder::new();
     let cell = analysis::testing::cell("none", "fifo:80");
     let period = |text: &str| text.parse().unwrap();
-    let asked = Asked { from: period("100us"), to: period("400us"), confirm: 2, resolution: 0.5 };
+    let asked = Asked { from: period("100us"), to: period("400us"), unit: Span(1), confirm: 2, resolution: 0.5 };
     let mut search = Search::new(asked);
     while let Step::Measure(period, _) = search.step() {
         let cycles = 2_000_000_000 / period.ns();
