@@ -29,7 +29,7 @@ pub use load::{KernelLoad, Load, LoadError, Percent};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
-pub use progress::{Progress, ThreadProgress};
+pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT,
     Record, Second, Slice, ThreadRecord, Usage, Worst,

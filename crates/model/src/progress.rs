@@ -1,7 +1,8 @@
 //! What a running cell says about itself once a second.
 
-use crate::Span;
+use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A running cell, seen at one instant. Written as one JSON line; not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub struct Progress {
 }
 
 /// One measured thread, seen at one instant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadProgress {
     /// The CPU it is pinned to.
     pub cpu: u32,
@@ -26,8 +27,119 @@ pub struct ThreadProgress {
     pub last_ns: Option<i64>,
     /// Mean of the latencies so far, ns.
     pub mean_ns: Option<i64>,
+    /// The latency that 99 % of the wake-ups did not exceed so far, ns; `None` while fewer than 10 exceed it.
+    pub p99_ns: Option<i64>,
     /// Largest latency so far, ns.
     pub max_ns: Option<i64>,
     /// Due times missed so far.
     pub missed: u64,
+    /// The latencies so far in a few bins.
+    pub bins: Vec<Bin>,
+    /// The last spikes, in time.
+    pub spikes: Vec<Spike>,
+}
+
+/// The latencies from `lower_ns` to the next 1, 2 or 5 times a power of ten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Its lowest latency, ns: 0, for all below 1 us, or 1, 2 or 5 times a power of ten.
+    pub lower_ns: u64,
+    /// Wake-ups in it; never 0.
+    pub count: u64,
+}
+
+/// A wake-up later than what was its threshold when it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spike {
+    /// When it was due, ns since the first measured cycle of its thread was.
+    #[serde(rename = "at_ns")]
+    pub at: Span,
+    /// Latency, ns.
+    pub latency_ns: i64,
+    /// The threshold, ns: [`Spike::FACTOR`] times p99 as it was about a second before.
+    pub above_ns: i64,
+}
+
+impl Spike {
+    /// How many times p99 is the threshold of a spike. Twice what only one in a hundred exceeds stands out on any
+    /// machine, and where latencies spread evenly it names none.
+    pub const FACTOR: i64 = 2;
+    /// How many of a thread are told.
+    pub const TOLD: usize = 5;
+}
+
+impl Bin {
+    /// Below this all latencies share a bin, ns.
+    pub const FIRST_NS: u64 = 1_000;
+
+    /// A histogram in bins, ascending, empty ones left out. A bucket that two bins share counts in the lower one: 0.8 %
+    /// of its value at most.
+    #[must_use]
+    pub fn of(histogram: &Histogram) -> Vec<Bin> {
+        let mut counts = BTreeMap::new();
+        for bucket in histogram.buckets() {
+            *counts.entry(Bin::containing(bucket.lower_ns)).or_default() += bucket.count;
+        }
+        counts.into_iter().map(|(lower_ns, count)| Bin { lower_ns, count }).collect()
+    }
+
+    /// The lowest value of the bin that holds `ns`.
+    #[must_use]
+    pub fn containing(ns: u64) -> u64 {
+        let power = 10_u64.pow(ns.max(1).ilog10());
+        match ns / power {
+            _ if ns < Bin::FIRST_NS => 0,
+            5.. => 5 * power,
+            2.. => 2 * power,
+            _ => power,
+        }
+    }
+
+    /// The lowest value of the bin above the one that begins at `lower_ns`; stops at the last.
+    #[must_use]
+    pub fn after(lower_ns: u64) -> u64 {
+        match lower_ns {
+            0 => Bin::FIRST_NS,
+            // 2 to 5 is the one step that is not twofold.
+            _ if lower_ns / 10_u64.pow(lower_ns.ilog10()) == 2 => lower_ns.saturating_mul(5) / 2,
+            _ => lower_ns.saturating_mul(2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_begin_at_1_2_and_5_times_a_power_of_ten() {
+        for (ns, lower_ns) in [
+            (0, 0),
+            (999, 0),
+            (1_000, 1_000),
+            (1_999, 1_000),
+            (2_000, 2_000),
+            (4_999, 2_000),
+            (5_000, 5_000),
+            (9_999, 5_000),
+            (10_000, 10_000),
+            (u64::MAX, 10_000_000_000_000_000_000),
+        ] {
+            assert_eq!(Bin::containing(ns), lower_ns, "{ns}");
+        }
+        let mut bins = vec![0];
+        while bins.len() < 8 {
+            bins.push(Bin::after(*bins.last().unwrap()));
+        }
+        assert_eq!(bins, [0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]);
+        assert!(bins.iter().all(|lower_ns| Bin::containing(*lower_ns) == *lower_ns));
+    }
+
+    #[test]
+    fn every_latency_is_in_a_bin() {
+        let bins = Bin::of(&Histogram::of(&[-7, 0, 999, 1_000, 1_900, 30_000, i64::MAX]));
+        let counts: Vec<_> = bins.iter().map(|bin| (bin.lower_ns, bin.count)).collect();
+        assert_eq!(counts, [(0, 3), (1_000, 2), (20_000, 1), (5_000_000_000_000_000_000, 1)]);
+        assert_eq!(Bin::of(&Histogram::default()), []);
+    }
 }

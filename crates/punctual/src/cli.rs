@@ -3,6 +3,7 @@
 mod arguments;
 mod cell;
 mod frontier;
+mod live;
 mod measure;
 mod output;
 mod progress;

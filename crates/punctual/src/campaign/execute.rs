@@ -2,8 +2,8 @@
 
 use super::Stop;
 use crate::host;
-use model::{Cell, Progress, Record};
-use rt::sys::process;
+use model::{Cell, CpuSet, Progress, Record};
+use rt::sys::{process, sched};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -49,6 +49,8 @@ impl Executor for Child {
             // A group of its own: Ctrl-C reaches this process only, which then tells the cell to stop.
             .process_group(0)
             .spawn()?;
+        // The child has its CPUs now. Those who listen to it, and draw what it says, keep off the measured ones.
+        let _aside = Aside::keep_off(&cell.cpus)?;
         let missing = || io::Error::other("a pipe is missing");
         let mut input = child.stdin.take().ok_or_else(missing)?;
         let mut output = child.stdout.take().ok_or_else(missing)?;
@@ -88,6 +90,32 @@ impl Executor for Child {
     }
 }
 
+/// Holds this thread, and those it starts meanwhile, off the measured CPUs where there are others.
+#[derive(Debug)]
+struct Aside {
+    /// What this thread could use before; `None` when nothing was changed.
+    before: Option<CpuSet>,
+}
+
+impl Aside {
+    fn keep_off(measured: &CpuSet) -> io::Result<Aside> {
+        let before = sched::affinity(0)?;
+        let others = before.minus(measured);
+        if others.is_empty() {
+            return Ok(Aside { before: None });
+        }
+        sched::set_affinity(0, &others)?;
+        Ok(Aside { before: Some(before) })
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // The next child starts with what this thread may use. Should this fail, that child says which CPU it lacks.
+        let _ = self.before.as_ref().map(|before| sched::set_affinity(0, before));
+    }
+}
+
 /// Sends a cell SIGINT once it is asked to stop: it then ends early and still writes its record. Once only, because a
 /// second one would end it at once.
 fn tell_to_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
@@ -98,5 +126,24 @@ fn tell_to_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
             let _ = process::signal(pid, libc::SIGINT);
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_listens_keeps_off_the_measured_cpus_and_comes_back() {
+        let all = sched::affinity(0).unwrap();
+        let first: CpuSet = all.iter().take(1).collect();
+        let others = all.minus(&first);
+        let aside = Aside::keep_off(&first).unwrap();
+        assert_eq!(sched::affinity(0).unwrap(), if others.is_empty() { all.clone() } else { others });
+        drop(aside);
+        let aside = Aside::keep_off(&all).unwrap();
+        assert_eq!(sched::affinity(0).unwrap(), all, "nowhere else to go");
+        drop(aside);
+        assert_eq!(sched::affinity(0).unwrap(), all);
     }
 }

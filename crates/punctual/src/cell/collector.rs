@@ -1,9 +1,10 @@
 //! Turns the samples of one thread into the tables of its record.
 
-use model::{Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, ThreadProgress, Worst};
+use analysis::{Level, MIN_EXCEEDANCES, quantile};
+use model::{Bin, Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Spike, ThreadProgress, Worst};
 use rt::Sample;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
 /// Slices a cell is cut into, and the fewest periods a slice may have: below that a slice says nothing of a quantile.
@@ -36,6 +37,10 @@ pub(super) struct Collector {
     worst: BinaryHeap<Reverse<Worst>>,
     /// Missed due times that follow from the samples.
     pub(super) missed: u64,
+    /// The latency above which a sample is a spike, ns; `None` while it is not known what is usual.
+    spike_above_ns: Option<i64>,
+    /// The last spikes, in time.
+    spikes: VecDeque<Spike>,
     /// The last latency that was taken, ns.
     pub(super) last_ns: Option<i64>,
     /// The cycle of the last sample, whether it was taken or passed over.
@@ -61,6 +66,8 @@ impl Collector {
             open: None,
             worst: BinaryHeap::new(),
             missed: 0,
+            spike_above_ns: None,
+            spikes: VecDeque::new(),
             last_ns: None,
             last_cycle: None,
         }
@@ -83,6 +90,7 @@ impl Collector {
         self.take_second(cycle, latency_ns, missed, is_late);
         self.take_slice(cycle, latency_ns);
         self.take_worst(Worst { latency_ns, cycle });
+        self.take_spike(cycle, latency_ns);
         if is_late {
             self.take_late(cycle, latency_ns);
         }
@@ -124,6 +132,26 @@ impl Collector {
         }
     }
 
+    fn take_spike(&mut self, cycle: u64, latency_ns: i64) {
+        let Some(above_ns) = self.spike_above_ns.filter(|above| latency_ns > *above) else { return };
+        if self.spikes.len() == Spike::TOLD {
+            self.spikes.pop_front();
+        }
+        let at = Span(cycle.saturating_mul(self.schedule.period.ns()));
+        self.spikes.push_back(Spike { at, latency_ns, above_ns });
+    }
+
+    /// Decides what is a spike from here on, by what was usual so far.
+    pub(super) fn watch_for_spikes(&mut self) {
+        self.spike_above_ns = self.p99_ns().map(|p99| p99.saturating_mul(Spike::FACTOR));
+    }
+
+    /// The 99 % quantile, ns; `None` while too few samples lie above it to know it.
+    fn p99_ns(&self) -> Option<i64> {
+        let above = (1.0 - Level::P99.p()) * self.histogram.n as f64;
+        quantile(&self.histogram, Level::P99.p()).filter(|_| above >= MIN_EXCEEDANCES * (1.0 - 1e-9))
+    }
+
     fn take_late(&mut self, cycle: u64, latency_ns: i64) {
         let due = cycle * self.schedule.period.ns();
         let woke = due.saturating_add_signed(latency_ns);
@@ -163,8 +191,11 @@ impl Collector {
             min_ns: self.histogram.min_ns,
             last_ns: self.last_ns,
             mean_ns: self.histogram.mean_ns(),
+            p99_ns: self.p99_ns(),
             max_ns: self.histogram.max_ns,
             missed: self.missed,
+            bins: Bin::of(&self.histogram),
+            spikes: self.spikes.iter().copied().collect(),
         }
     }
 
@@ -241,6 +272,31 @@ mod tests {
         let found: Vec<_> = collector.episodes.first.iter().map(|e| (e.first_cycle, e.last_cycle, e.count)).collect();
         assert_eq!((collector.episodes.count, found), (2, vec![(0, 1001, 2), (2003, 2003, 1)]));
         assert_eq!(worst.first(), Some(&Worst { latency_ns: late, cycle: 2003 }));
+    }
+
+    #[test]
+    fn a_spike_is_later_than_twice_the_p99_of_before() {
+        let samples: Vec<_> = (0..1000).map(|i| (10 + i, if i < 990 { 5 } else { 50 })).collect();
+        let mut collector = collect(5000, 1_000_000, &samples[..999]);
+        collector.watch_for_spikes();
+        assert_eq!((collector.progress(3).p99_ns, collector.spike_above_ns), (None, None), "too few to know p99");
+        let mut collector = collect(5000, 1_000_000, &samples);
+        assert_eq!(collector.progress(3).p99_ns, Some(5));
+        assert_eq!(collector.progress(3).spikes, [], "none before anybody watches");
+        collector.watch_for_spikes();
+        for (cycle, latency_ns) in [(1010, 10), (1011, 11), (1012, 4)].into_iter().chain((1013..1019).map(|i| (i, 20)))
+        {
+            collector.take(Sample { cycle, latency: Nanos(latency_ns) });
+        }
+        let spikes = collector.progress(3).spikes;
+        assert_eq!(spikes.len(), Spike::TOLD);
+        let last = Spike { at: Span(1_008_000_000), latency_ns: 20, above_ns: 10 };
+        assert_eq!((spikes[0].at, spikes.last()), (Span(1_004_000_000), Some(&last)));
+        let mut other = collect(5000, 1_000_000, &samples);
+        other.watch_for_spikes();
+        other.take(Sample { cycle: 1010, latency: Nanos(10) });
+        other.take(Sample { cycle: 1011, latency: Nanos(11) });
+        assert_eq!(other.spikes.iter().map(|spike| spike.latency_ns).collect::<Vec<_>>(), [11], "equal is none");
     }
 
     #[test]

@@ -196,6 +196,7 @@ impl Measurers for Threads {
 
     fn collect(&mut self) -> Result<(), CellError> {
         for (member, collector) in self.team.members.iter_mut().zip(&mut self.collectors) {
+            collector.watch_for_spikes();
             member.log.drain(|sample| collector.take(sample));
         }
         self.steps.look(self.window.started);

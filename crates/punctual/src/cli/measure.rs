@@ -1,7 +1,7 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
 use super::arguments::MeasureArguments;
-use super::progress::Live;
+use super::live::Live;
 use super::start::{header, holder};
 use super::{Outcome, output};
 use crate::campaign::{Child, Executor, Stop};

@@ -52,8 +52,13 @@ pub(super) fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = rt::sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
+    let unicode = shows_unicode();
+    Style { width, colour, unicode, all_findings }
+}
+
+/// Whether the locale is one of UTF-8, locale(7).
+pub(super) fn shows_unicode() -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
-    let unicode = locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
-    Style { width, colour, unicode, all_findings }
+    locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
 }

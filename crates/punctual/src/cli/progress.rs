@@ -1,11 +1,11 @@
-//! What is seen while measuring: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
+//! What is seen of a campaign: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
 
 use super::note;
 use super::start::expected;
 use crate::campaign::Observer;
 use analysis::wording::duration;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{Cell, Entry, Header, Planned, Progress, ThreadProgress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::{Entry, Header, Planned, Progress};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -102,67 +102,7 @@ impl Observer for Lines {
     }
 }
 
-/// The live view of one cell: a line for each CPU.
-#[derive(Debug)]
-pub(super) struct Live {
-    screen: MultiProgress,
-    head: ProgressBar,
-    cpus: Vec<ProgressBar>,
-    duration_s: f64,
-}
-
-impl Live {
-    /// Begins the view of `cell`.
-    pub(super) fn new(cell: &Cell) -> Self {
-        note(format_args!("{}, every {}, for {} on CPU {}", cell.label(), cell.period, cell.duration, cell.cpus));
-        let screen = MultiProgress::new();
-        if !io::stderr().is_terminal() {
-            screen.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-        let line = || screen.add(ProgressBar::new(1).with_style(style.clone()));
-        let head = line();
-        let cpus = cell.cpus.iter().map(|_| line()).collect();
-        Live { head, cpus, screen, duration_s: cell.duration.as_secs_f64() }
-    }
-
-    /// Shows where it stands.
-    pub(super) fn show(&mut self, progress: &Progress) {
-        let elapsed = progress.elapsed.as_secs_f64();
-        if !io::stderr().is_terminal() {
-            let max_ns = progress.threads.iter().filter_map(|thread| thread.max_ns).max();
-            let missed: u64 = progress.threads.iter().map(|thread| thread.missed).sum();
-            note(format_args!("{elapsed:7.1} s  max {}  missed {missed}", latency(max_ns)));
-            return;
-        }
-        let seconds = format!("{:.0}/{:.0} s", elapsed.min(self.duration_s), self.duration_s);
-        self.head.set_message(format!(
-            "{seconds:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>8}",
-            "wake-ups", "last", "min", "mean", "max", "missed"
-        ));
-        for (line, thread) in self.cpus.iter().zip(&progress.threads) {
-            let ThreadProgress { cpu, n, min_ns, last_ns, mean_ns, max_ns, missed } = thread;
-            line.set_message(format!(
-                "{:>12} {n:>12} {:>10} {:>10} {:>10} {:>10} {missed:>8}",
-                format!("CPU {cpu}"),
-                latency(*last_ns),
-                latency(*min_ns),
-                latency(*mean_ns),
-                latency(*max_ns),
-            ));
-        }
-    }
-
-    /// Leaves the terminal as it was.
-    pub(super) fn finish(&self) {
-        for line in self.cpus.iter().chain([&self.head]) {
-            line.finish_and_clear();
-        }
-        let _ = self.screen.clear();
-    }
-}
-
 /// A latency for people; `-` when there is none yet.
-fn latency(ns: Option<i64>) -> String {
+pub(super) fn latency(ns: Option<i64>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64))
 }

@@ -5,6 +5,7 @@ mod bad_input;
 mod campaign;
 mod frontier;
 mod leftovers;
+mod live;
 mod loads;
 mod measured_thread;
 mod program;

@@ -1,0 +1,172 @@
+//! The lines of the live view: a row for each CPU, the latencies of all of them in a few bins, the last spikes.
+
+use super::latency;
+use analysis::wording::{count, duration};
+use model::{Bin, Progress, Span, Spike, ThreadProgress};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// What there is to draw on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Columns.
+    pub(super) width: usize,
+    /// Rows.
+    pub(super) height: usize,
+    /// Whether characters beyond ASCII are shown.
+    pub(super) unicode: bool,
+}
+
+/// Width of the first column, of a latency and of a count.
+const FIRST: usize = 10;
+const LATENCY: usize = 9;
+const COUNT: usize = 11;
+/// Rows for bins. From 1 us to 100 s there are 25; more are put together.
+const MOST_BINS: usize = 12;
+/// Spikes shown, of all CPUs.
+const MOST_SPIKES: usize = 5;
+
+/// One column of the rows of CPUs.
+struct Column {
+    head: &'static str,
+    width: usize,
+    show: fn(&ThreadProgress) -> String,
+    /// Left out on a narrow terminal, those with the lowest number first; `None`: never.
+    spare: Option<u8>,
+}
+
+const COLUMNS: [Column; 6] = [
+    Column { head: "wake-ups", width: COUNT, show: |thread| count(thread.n), spare: None },
+    Column { head: "min", width: LATENCY, show: |thread| latency(thread.min_ns), spare: Some(1) },
+    Column { head: "mean", width: LATENCY, show: |thread| latency(thread.mean_ns), spare: Some(0) },
+    Column { head: "p99", width: LATENCY, show: |thread| latency(thread.p99_ns), spare: Some(2) },
+    Column { head: "max", width: LATENCY, show: |thread| latency(thread.max_ns), spare: None },
+    Column { head: "missed", width: LATENCY, show: |thread| count(thread.missed), spare: None },
+];
+
+/// The view of a cell that is to be measured for `duration`. No line is longer than the room is wide, and there are no
+/// more than it has rows: the bins, or the spikes, are left out where they do not fit.
+pub(super) fn lines(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
+    let mut lines = cpus(progress, duration, room);
+    for section in [bins(&progress.threads, room), spikes(&progress.threads, room)] {
+        let left = room.height.saturating_sub(lines.len() + 1);
+        // A head with nothing below says nothing.
+        if section.len() >= 2 && left >= section.len() || section.len() == 1 && left >= 1 {
+            lines.push(String::new());
+            lines.extend(section);
+        }
+    }
+    let cut = |line: String| line.chars().take(room.width).collect::<String>().trim_end().to_owned();
+    lines.into_iter().take(room.height).map(cut).collect()
+}
+
+/// A row for each CPU; where there is no room for all, for those with the latest wake-ups.
+fn cpus(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
+    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    while FIRST + columns.iter().map(|column| column.width).sum::<usize>() > room.width {
+        let spare = columns.iter().filter_map(|column| column.spare).min();
+        let Some(index) = spare.and_then(|spare| columns.iter().position(|column| column.spare == Some(spare))) else {
+            break;
+        };
+        columns.remove(index);
+    }
+    let row = |first: String, show: &dyn Fn(&Column) -> String| {
+        let others = columns.iter().map(|column| format!("{:>width$}", show(column), width = column.width));
+        format!("{first:>FIRST$}{}", others.collect::<String>())
+    };
+    let seconds = progress.elapsed.min(duration).as_secs_f64().floor();
+    let mut lines =
+        vec![row(format!("{seconds:.0}/{:.0} s", duration.as_secs_f64()), &|column| column.head.to_owned())];
+    let n_rows = room.height.saturating_sub(1).max(1);
+    let mut shown: Vec<_> = progress.threads.iter().collect();
+    let mut others = Vec::new();
+    if shown.len() > n_rows {
+        shown.sort_by_key(|thread| Reverse(thread.max_ns));
+        others = shown.split_off(n_rows.saturating_sub(1));
+        shown.sort_by_key(|thread| thread.cpu);
+    }
+    lines.extend(shown.iter().map(|thread| row(format!("CPU {}", thread.cpu), &|column| (column.show)(thread))));
+    if let Some(max_ns) = others.iter().map(|thread| thread.max_ns).max() {
+        lines.push(format!("{:>FIRST$} other CPUs, max {}", others.len(), latency(max_ns)));
+    }
+    lines
+}
+
+/// The latencies of all CPUs: a row for each bin from the first to the last that holds any, its bar as long as the
+/// logarithm of its count.
+fn bins(threads: &[ThreadProgress], room: Room) -> Vec<String> {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for bin in threads.iter().flat_map(|thread| &thread.bins) {
+        *counts.entry(bin.lower_ns).or_default() += bin.count;
+    }
+    let (Some(first), Some(last)) = (counts.keys().next().copied(), counts.keys().next_back().copied()) else {
+        return Vec::new();
+    };
+    let all: Vec<u64> = std::iter::successors(Some(first), |lower| Some(Bin::after(*lower)))
+        .take_while(|lower| *lower <= last)
+        .collect();
+    // The tail is what matters: where there are too many, the first ones share a row.
+    let shown = &all[all.len().saturating_sub(MOST_BINS)..];
+    let below: u64 =
+        counts.iter().filter(|(lower, _)| shown.first().is_some_and(|first| *lower < first)).map(|(_, n)| n).sum();
+    let most = counts.values().copied().max().unwrap_or(0).max(below);
+    let longest = room.width.saturating_sub(FIRST + COUNT + 2);
+    let row = |from: &str, n: u64| {
+        format!(
+            "{from:>FIRST$}{:>COUNT$}  {}",
+            if n > 0 { count(n) } else { String::new() },
+            bar(n, most, longest, room.unicode)
+        )
+    };
+    let head = format!("{:>FIRST$}{:>COUNT$}", "from", "wake-ups");
+    let mut lines = vec![with_room_for(head, "  both on a log scale", room)];
+    if below > 0 {
+        lines.push(row("0 us", below));
+    }
+    for lower in shown {
+        let from = if *lower == 0 { "0 us".to_owned() } else { duration(*lower as f64) };
+        lines.push(row(&from, counts.get(lower).copied().unwrap_or(0)));
+    }
+    lines
+}
+
+/// As long as the logarithm of `n`, against that of `most`; at least 1 when there is any.
+fn bar(n: u64, most: u64, longest: usize, unicode: bool) -> String {
+    let size = |n: u64| ((n as f64).ln_1p() / (most as f64).ln_1p()).clamp(0.0, 1.0);
+    // A share of a width has few values: counting up to it needs no cast.
+    let length =
+        (1..=longest).take_while(|i| n > 0 && (*i == 1 || *i as f64 - 0.5 <= size(n) * longest as f64)).count();
+    if unicode { "\u{2588}" } else { "#" }.repeat(length)
+}
+
+/// The last spikes of all CPUs, in time.
+fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
+    let factor = Spike::FACTOR;
+    let mut all: Vec<_> =
+        threads.iter().flat_map(|thread| thread.spikes.iter().map(|spike| (spike.at, thread.cpu, spike))).collect();
+    if all.is_empty() {
+        let is_watched = threads.iter().any(|thread| thread.p99_ns.is_some());
+        let none = format!("{:>FIRST$}  no spike so far", "");
+        let none = with_room_for(none, &format!(", later than {factor} x p99 of its CPU"), room);
+        return is_watched.then_some(none).into_iter().collect();
+    }
+    all.sort_by_key(|(at, cpu, _)| (*at, *cpu));
+    let shown = &all[all.len().saturating_sub(MOST_SPIKES)..];
+    let line = |(at, cpu, spike): &(Span, u32, &Spike)| {
+        let (at, cpu) = (format!("{:.3} s", at.as_secs_f64()), format!("CPU {cpu}"));
+        let (late, above) = (duration(spike.latency_ns as f64), duration(spike.above_ns as f64));
+        let line = format!("{at:>FIRST$}  {cpu:<8}{late:>LATENCY$}");
+        with_room_for(line, &format!("   above {above}"), room)
+    };
+    let head = format!("{:>FIRST$}  last spikes", "when");
+    let head = with_room_for(head, &format!(", later than {factor} x p99 of their CPU"), room);
+    std::iter::once(head).chain(shown.iter().map(line)).collect()
+}
+
+/// The line with what explains it, where there is room for that.
+fn with_room_for(line: String, more: &str, room: Room) -> String {
+    if line.chars().count() + more.chars().count() <= room.width { line + more } else { line }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! Golden views at several sizes.
+
+use super::*;
+use expect_test::{Expect, expect};
+
+const WIDE: Room = Room { width: 79, height: 39, unicode: true };
+
+fn thread(cpu: u32, bins: &[(u64, u64)]) -> ThreadProgress {
+    ThreadProgress {
+        cpu,
+        n: bins.iter().map(|(_, count)| count).sum(),
+        min_ns: Some(2_140),
+        last_ns: Some(5_000),
+        mean_ns: Some(5_233),
+        p99_ns: Some(8_704),
+        max_ns: bins.last().and_then(|(lower, _)| i64::try_from(lower + 26_000).ok()),
+        missed: 0,
+        bins: bins.iter().map(|&(lower_ns, count)| Bin { lower_ns, count }).collect(),
+        spikes: Vec::new(),
+    }
+}
+
+fn spike(at_ms: u64, latency_ns: i64) -> Spike {
+    Spike { at: Span(at_ms * 1_000_000), latency_ns, above_ns: 17_400 }
+}
+
+/// Two CPUs after 7 of 10 s.
+fn progress() -> Progress {
+    let mut threads = vec![
+        thread(0, &[(2_000, 3_000), (5_000, 3_996), (20_000, 3)]),
+        thread(1, &[(1_000, 12), (2_000, 6_000), (5_000, 980), (10_000, 6), (100_000, 1)]),
+    ];
+    threads[1].missed = 1_204;
+    threads[0].spikes = vec![spike(1_003, 21_000), spike(3_412, 26_000), spike(6_999, 40_000)];
+    threads[1].spikes = vec![spike(2_000, 18_000), spike(3_412, 126_000), spike(5_001, 19_500)];
+    Progress { elapsed: Span(7_000_900_000), threads }
+}
+
+fn check(progress: &Progress, room: Room, expected: &Expect) {
+    let lines = lines(progress, Span(10_000_000_000), room);
+    assert!(lines.len() <= room.height && lines.iter().all(|line| line.chars().count() <= room.width), "{lines:#?}");
+    // The bar keeps the indentation, which `expect!` would take away.
+    let drawn: String = lines.iter().map(|line| format!("|{line}\n")).collect();
+    expected.assert_eq(&drawn);
+}
+
+#[test]
+fn at_80_columns_everything_is_there() {
+    check(
+        &progress(),
+        WIDE,
+        &expect![[r#"
+            |    7/10 s   wake-ups      min     mean      p99      max   missed
+            |     CPU 0      6 999  2.14 us  5.23 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us  5.23 us   8.7 us   126 us    1 204
+            |
+            |      from   wake-ups  both on a log scale
+            |      1 us         12  ████████████████
+            |      2 us      9 000  ████████████████████████████████████████████████████████
+            |      5 us      4 976  ████████████████████████████████████████████████████
+            |     10 us          6  ████████████
+            |     20 us          3  █████████
+            |     50 us
+            |    100 us          1  ████
+            |
+            |      when  last spikes, later than 2 x p99 of their CPU
+            |   2.000 s  CPU 1       18 us   above 17.4 us
+            |   3.412 s  CPU 0       26 us   above 17.4 us
+            |   3.412 s  CPU 1      126 us   above 17.4 us
+            |   5.001 s  CPU 1     19.5 us   above 17.4 us
+            |   6.999 s  CPU 0       40 us   above 17.4 us
+        "#]],
+    );
+}
+
+#[test]
+fn at_60_columns_the_mean_gives_way_and_a_plain_terminal_gets_ascii() {
+    check(
+        &progress(),
+        Room { width: 59, height: 39, unicode: false },
+        &expect![[r#"
+            |    7/10 s   wake-ups      min      p99      max   missed
+            |     CPU 0      6 999  2.14 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us   8.7 us   126 us    1 204
+            |
+            |      from   wake-ups  both on a log scale
+            |      1 us         12  ##########
+            |      2 us      9 000  ####################################
+            |      5 us      4 976  ##################################
+            |     10 us          6  ########
+            |     20 us          3  #####
+            |     50 us
+            |    100 us          1  ###
+            |
+            |      when  last spikes, later than 2 x p99 of their CPU
+            |   2.000 s  CPU 1       18 us   above 17.4 us
+            |   3.412 s  CPU 0       26 us   above 17.4 us
+            |   3.412 s  CPU 1      126 us   above 17.4 us
+            |   5.001 s  CPU 1     19.5 us   above 17.4 us
+            |   6.999 s  CPU 0       40 us   above 17.4 us
+        "#]],
+    );
+}
+
+#[test]
+fn at_40_columns_only_what_matters_is_left() {
+    check(
+        &progress(),
+        Room { width: 39, height: 39, unicode: false },
+        &expect![[r#"
+            |    7/10 s   wake-ups      max   missed
+            |     CPU 0      6 999    46 us        0
+            |     CPU 1      6 999   126 us    1 204
+            |
+            |      from   wake-ups
+            |      1 us         12  #####
+            |      2 us      9 000  ################
+            |      5 us      4 976  ###############
+            |     10 us          6  ###
+            |     20 us          3  ##
+            |     50 us
+            |    100 us          1  #
+            |
+            |      when  last spikes
+            |   2.000 s  CPU 1       18 us
+            |   3.412 s  CPU 0       26 us
+            |   3.412 s  CPU 1      126 us
+            |   5.001 s  CPU 1     19.5 us
+            |   6.999 s  CPU 0       40 us
+        "#]],
+    );
+}
+
+#[test]
+fn without_rows_for_all_the_spikes_go_first_then_the_bins() {
+    check(
+        &progress(),
+        Room { height: 16, ..WIDE },
+        &expect![[r#"
+            |    7/10 s   wake-ups      min     mean      p99      max   missed
+            |     CPU 0      6 999  2.14 us  5.23 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us  5.23 us   8.7 us   126 us    1 204
+            |
+            |      from   wake-ups  both on a log scale
+            |      1 us         12  ████████████████
+            |      2 us      9 000  ████████████████████████████████████████████████████████
+            |      5 us      4 976  ████████████████████████████████████████████████████
+            |     10 us          6  ████████████
+            |     20 us          3  █████████
+            |     50 us
+            |    100 us          1  ████
+        "#]],
+    );
+    check(
+        &progress(),
+        Room { height: 8, ..WIDE },
+        &expect![[r#"
+            |    7/10 s   wake-ups      min     mean      p99      max   missed
+            |     CPU 0      6 999  2.14 us  5.23 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us  5.23 us   8.7 us   126 us    1 204
+        "#]],
+    );
+    check(
+        &progress(),
+        Room { height: 1, ..WIDE },
+        &expect![[r#"
+            |    7/10 s   wake-ups      min     mean      p99      max   missed
+        "#]],
+    );
+}
+
+#[test]
+fn of_many_cpus_the_latest_are_shown() {
+    let threads = (0..16).map(|cpu| thread(cpu, &[(2_000, 9), (1_000 * u64::from(cpu * 7 % 16), 1)])).collect();
+    check(
+        &Progress { elapsed: Span(0), threads },
+        Room { height: 6, ..WIDE },
+        &expect![[r#"
+            |    0/10 s   wake-ups      min     mean      p99      max   missed
+            |     CPU 2         10  2.14 us  5.23 us   8.7 us    40 us        0
+            |     CPU 4         10  2.14 us  5.23 us   8.7 us    38 us        0
+            |     CPU 9         10  2.14 us  5.23 us   8.7 us    41 us        0
+            |    CPU 11         10  2.14 us  5.23 us   8.7 us    39 us        0
+            |        12 other CPUs, max 37 us
+        "#]],
+    );
+}
+
+#[test]
+fn before_the_first_sample_nothing_is_made_up() {
+    let threads = vec![ThreadProgress::default()];
+    check(
+        &Progress { elapsed: Span(0), threads },
+        WIDE,
+        &expect![[r#"
+            |    0/10 s   wake-ups      min     mean      p99      max   missed
+            |     CPU 0          0        -        -        -        -        0
+        "#]],
+    );
+}
+
+#[test]
+fn many_bins_keep_the_tail() {
+    let bins: Vec<_> =
+        std::iter::successors(Some(0), |lower| Some(Bin::after(*lower))).take(20).map(|lower| (lower, 1)).collect();
+    check(
+        &Progress { elapsed: Span(1), threads: vec![thread(0, &bins)] },
+        WIDE,
+        &expect![[r#"
+            |    0/10 s   wake-ups      min     mean      p99      max   missed
+            |     CPU 0         20  2.14 us  5.23 us   8.7 us      1 s        0
+            |
+            |      from   wake-ups  both on a log scale
+            |      0 us          8  ████████████████████████████████████████████████████████
+            |    200 us          1  ██████████████████
+            |    500 us          1  ██████████████████
+            |      1 ms          1  ██████████████████
+            |      2 ms          1  ██████████████████
+            |      5 ms          1  ██████████████████
+            |     10 ms          1  ██████████████████
+            |     20 ms          1  ██████████████████
+            |     50 ms          1  ██████████████████
+            |    100 ms          1  ██████████████████
+            |    200 ms          1  ██████████████████
+            |    500 ms          1  ██████████████████
+            |       1 s          1  ██████████████████
+            |
+            |            no spike so far, later than 2 x p99 of its CPU
+        "#]],
+    );
+}
+
+#[test]
+fn a_bar_is_as_long_as_the_logarithm_of_its_count() {
+    for (n, most, length) in [(0, 0, 0), (0, 9, 0), (1, 1, 10), (1, u64::MAX, 1), (9, 99, 5), (99, 99, 10)] {
+        assert_eq!(bar(n, most, 10, false).len(), length, "{n} of {most}");
+    }
+    assert_eq!(bar(9, 9, 0, false), "");
+}
