@@ -17,7 +17,7 @@ pub(in super::super) struct FrontierArguments {
     /// deadline:RUNTIME/DEADLINE/PERIOD
     #[arg(long, default_value = "other")]
     pub(in super::super) policy: Policy,
-    /// Background work: none, cpu, messaging, messaging:groups=N
+    /// Background work, as for `measure`
     #[arg(long, default_value = "none")]
     pub(in super::super) load: Load,
     /// Shortest period to try, 10us at least

@@ -132,7 +132,7 @@ fn at_40_columns_only_what_matters_is_left() {
 }
 
 #[test]
-fn without_rows_for_all_the_spikes_go_first_then_the_bins() {
+fn what_has_no_room_is_left_out() {
     check(
         &progress(),
         Room { height: 16, ..WIDE },
