@@ -63,8 +63,8 @@ pub(super) struct RunArguments {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct MeasureArguments {
-    /// How the thread waits: clock_nanosleep[:relative], nanosleep, timerfd, itimer, posix_timer, futex, poll, deadline;
-    /// most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
+    /// deadline; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
@@ -74,8 +74,8 @@ pub(super) struct MeasureArguments {
     /// Time between two due times, 10us to 100s
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
     pub(super) period: Period,
-    /// Background work: none, cpu[:PERCENT], messaging[:groups=N], pipe, mmap, fork, exec, tcp, udp, disk, sync, memory,
-    /// timers, signals, proc, interrupts, light
+    /// Background work: none, cpu or cpu:50, messaging or messaging:groups=2, pipe, mmap, fork, exec, tcp, udp, disk,
+    /// sync, memory, timers, signals, proc, interrupts, light
     #[arg(long, default_value = "none")]
     pub(super) load: Load,
     /// Measured time

@@ -22,6 +22,9 @@ pub(crate) fn how_to_allow(policy: Policy) -> String {
     if needs_no_privilege {
         return format!("{policy} is below the nice value that this process runs at; start it without `nice`");
     }
+    if let Policy::Deadline(_) = policy {
+        return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
+    }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
     format!("{policy} needs CAP_SYS_NICE; run as root, or once, as root: setcap cap_sys_nice,cap_ipc_lock+ep {program}")
 }
@@ -39,10 +42,12 @@ impl Privileges {
     }
 
     /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
-    /// control groups and containers all have a say.
+    /// control groups and containers all have a say. A policy that the kernel refuses for another reason is not a matter of
+    /// rights: measuring it says why.
     pub(crate) fn may_have(policy: Policy) -> bool {
-        let attempt = move || sys::sched::set_policy(sys::thread::id(), policy).is_ok();
-        std::thread::spawn(attempt).join().unwrap_or(false)
+        let attempt = move || sys::sched::set_policy(sys::thread::id(), policy);
+        let result = std::thread::spawn(attempt).join();
+        result.is_ok_and(|set| set.map_or_else(|err| err.raw_os_error() != Some(libc::EPERM), |()| true))
     }
 }
 

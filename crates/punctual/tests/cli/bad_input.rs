@@ -22,7 +22,7 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
         ("run --duration 10us", "a duration of 10us has no room for one period of 1ms; measure at least 1ms"),
         ("run --cpus=", "no CPU is named; name at least one, like 0"),
         ("measure --timer-slack 0s", "a timer slack is 1ns to 1s; 0 would mean \"the default\" to the kernel"),
-        ("run --duration 366d --repetitions 10000", "40000 measurements of 366d take longer than a year; ask for less"),
+        ("run --duration 366d --repetitions 10000", "40000 measurements take longer than a year; ask for less"),
         ("run no-such-plan.toml", "no-such-plan.toml: No such file or directory (os error 2)"),
         ("show no-such-run", "no-such-run is no run: it has no run.jsonl; name a directory that `punctual run` made"),
         (
