@@ -68,6 +68,13 @@ pub enum Finding {
         /// Wake-ups that were recorded all the same.
         samples: u64,
     },
+    /// Threads woke for less than half of their due times: they did not get the CPU.
+    StarvedOfCpu {
+        /// Due times they woke for.
+        woke: u64,
+        /// Due times there were.
+        due: u64,
+    },
     /// Due times were past before the thread could sleep again.
     Missed {
         /// Due times missed.

@@ -57,6 +57,10 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         let due = pool.sum(|thread| thread.cycles_due);
         findings.extend((summary.missed > 0).then_some(Finding::Drift { periods: summary.missed, due }));
     } else if let (1.., Some(max)) = (summary.missed, summary.max) {
+        let due = pool.sum(|thread| thread.cycles_due);
+        // One that is still waiting has been said to be starved above.
+        let is_starved = summary.missed > due / 2 && summary.censored.is_none();
+        findings.extend(is_starved.then_some(Finding::StarvedOfCpu { woke: summary.samples, due }));
         let over = pool.sum(|thread| thread.histogram.count_above(pool.cell.period.ns()));
         let open = summary.censored.map_or(0, |open| open.waits);
         // A stall just longer than the period may share a bucket with shorter waits: at least one there was.

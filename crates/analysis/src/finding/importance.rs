@@ -13,7 +13,10 @@ impl Finding {
             | Finding::Interrupted { .. }
             | Finding::NotAllCellsDone { .. }
             | Finding::Skipped { .. } => 1,
-            Finding::Starved { .. } | Finding::Missed { .. } | Finding::TakesTurns { .. } => 2,
+            Finding::Starved { .. }
+            | Finding::StarvedOfCpu { .. }
+            | Finding::Missed { .. }
+            | Finding::TakesTurns { .. } => 2,
             Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
             Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
             Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,

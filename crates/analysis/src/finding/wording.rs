@@ -37,6 +37,9 @@ impl fmt::Display for Finding {
                 let waits = things(*waits, "wait");
                 write!(f, "starved: {waits} still open at the end, more than {late} late; max is a lower bound")
             }
+            Finding::StarvedOfCpu { woke, due } => {
+                write!(f, "starved: it woke for only {} of {}", count(*woke), things(*due, "due time"))
+            }
             Finding::Missed { missed, stalls, longest_ns, at_least, p99_by_due_time_ns } => {
                 let more_than = if *at_least { "more than " } else { "" };
                 let (missed, stalls) = (things(*missed, "due time"), things(*stalls, "stall"));

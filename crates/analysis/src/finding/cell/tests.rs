@@ -63,6 +63,14 @@ fn settings_and_faults_are_found() {
 }
 
 #[test]
+fn a_thread_that_wakes_for_less_than_half_of_its_due_times_is_starved() {
+    let found = |late_ns: i64| of("fifo:80", move |_, _| late_ns, |_| {});
+    let is_starved = |finding: &Finding| matches!(finding, Finding::StarvedOfCpu { .. });
+    assert!(!found(1_900_000).iter().any(is_starved), "every other due time is half of them");
+    assert!(found(2_100_000).iter().any(is_starved));
+}
+
+#[test]
 fn relative_waits_drift_and_clocks_that_are_set_are_named() {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80");
