@@ -1,12 +1,15 @@
-//! Run directories: the only place that knows how a run is kept in files.
+//! Run directories and files of samples: the only place that knows how results are kept in files.
 //!
 //! `run.jsonl` holds a header line and then one line for each measurement. Lines are only ever appended, each with one
 //! `write` and on disk before the next measurement starts; a line that a crash cut off is passed over on reading.
+//! `samples/` holds the raw samples of each measurement, if they were asked for.
 
 mod reader;
+mod samples;
 mod writer;
 
 pub(crate) use reader::read;
+pub(crate) use samples::{SampleWriter, discard as discard_samples};
 pub(crate) use writer::{Writer, append, create};
 
 use std::io;
@@ -42,6 +45,9 @@ pub(crate) enum StoreError {
     /// A run is there already.
     #[error("{path} holds a run already; go on with it by --resume, or name a new directory", path = .0.display())]
     Exists(PathBuf),
+    /// A file of samples is there already.
+    #[error("{path} exists; name another file with --samples, or remove it", path = .0.display())]
+    SamplesExist(PathBuf),
     /// The header is missing or damaged.
     #[error("{path}:1: the header is damaged ({reason}); without it the run cannot be read", path = path.display())]
     Header {
