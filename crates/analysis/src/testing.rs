@@ -92,6 +92,7 @@ impl RunBuilder {
                 host: host(),
                 cells: Vec::new(),
                 skipped: Vec::new(),
+                samples: false,
             },
             entries: Vec::new(),
         }

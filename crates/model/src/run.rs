@@ -25,6 +25,9 @@ pub struct Header {
     pub cells: Vec<Cell>,
     /// Combinations of the plan that this machine or user cannot measure.
     pub skipped: Vec<Skipped>,
+    /// Whether the raw samples of each measurement are kept, too.
+    #[serde(default)]
+    pub samples: bool,
 }
 
 impl Header {

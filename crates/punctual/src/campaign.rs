@@ -10,7 +10,7 @@ pub(crate) use expand::{Machine, expand};
 pub(crate) use order::planned;
 pub(crate) use stop::Stop;
 
-use crate::store::{StoreError, Writer};
+use crate::store::{self, StoreError, Writer};
 use model::{Ended, Entry, Header, Planned, Progress, Record};
 use std::collections::HashSet;
 
@@ -72,9 +72,14 @@ pub(crate) fn carry_out(
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
-        let record = executor.execute(cell, stop, &mut |progress| observer.progress(progress));
+        let samples = header.samples.then(|| writer.samples(planned)).transpose()?;
+        let record = executor.execute(cell, samples.as_deref(), stop, &mut |progress| observer.progress(progress));
         let record = match record {
-            Ok(Record { ended: Ended::Interrupted, .. }) => return Err(interrupted(entries.len())),
+            Ok(Record { ended: Ended::Interrupted, .. }) => {
+                // The record is not kept, so neither are its samples.
+                samples.iter().for_each(|path| store::discard_samples(path));
+                return Err(interrupted(entries.len()));
+            }
             Ok(record) => record,
             // What a cell says that is told to stop is no failure of its own.
             Err(_) if stop.is_asked() => return Err(interrupted(entries.len())),

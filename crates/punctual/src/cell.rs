@@ -16,6 +16,7 @@ mod threads;
 pub(crate) use prepared::Prepared;
 
 use crate::load::LoadError;
+use crate::store::StoreError;
 
 /// Why a cell was not measured.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,9 @@ pub(crate) enum CellError {
         /// Recorded, lost and open ones together.
         accounted: u64,
     },
+    /// The samples cannot be kept.
+    #[error(transparent)]
+    Samples(#[from] StoreError),
     /// A process that measures one CPU failed.
     #[error("{0}")]
     Child(String),

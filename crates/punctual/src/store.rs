@@ -23,6 +23,11 @@ fn file_of(named: &Path) -> PathBuf {
     if named.is_file() { named.to_owned() } else { named.join(FILE) }
 }
 
+/// The directory of a run's samples; it need not be there. The run was named by its directory, or by its file.
+pub(crate) fn samples_dir(named: &Path) -> PathBuf {
+    file_of(named).with_file_name("samples")
+}
+
 /// Why a run cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {

@@ -4,18 +4,27 @@ use super::Stop;
 use crate::host;
 use model::{Cell, CpuSet, Progress, Record};
 use rt::sys::{process, sched};
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Carries out cells. The campaign knows nothing else about how that is done.
 pub(crate) trait Executor {
-    /// Measures `cell`; ends early, with what there is, when asked to stop. `observe` is called now and then.
+    /// Measures `cell`; ends early, with what there is, when asked to stop. `observe` is called now and then. The raw
+    /// samples go to the new file `samples`, if it is named.
     ///
     /// # Errors
-    /// When the cell was not measured.
-    fn execute(&mut self, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure>;
+    /// When the cell was not measured. There is no file of samples then.
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        samples: Option<&Path>,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure>;
 }
 
 /// Why a child process gave no record.
@@ -40,9 +49,16 @@ pub(crate) enum Failure {
 pub(crate) struct Child;
 
 impl Executor for Child {
-    fn execute(&mut self, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        samples: Option<&Path>,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure> {
         let mut child = Command::new(host::THIS_PROGRAM)
             .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
+            .args(samples.into_iter().flat_map(|path| [OsStr::new("--samples"), path.as_os_str()]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

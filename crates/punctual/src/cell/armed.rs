@@ -49,7 +49,7 @@ impl Armed {
                 self.measurers.stop();
                 (ended, last_moment) = (Ended::Interrupted, now.plus(GRACE));
             }
-            self.measurers.collect()?;
+            self.measurers.collect(&mut self.prepared.samples)?;
             self.crew.as_ref().map_or(Ok(()), Crew::check_alive)?;
             match &mut readings {
                 None if now >= started => readings = Some(Readings::begin(started, self.crew.as_ref())),
@@ -64,7 +64,7 @@ impl Armed {
             let next = tick.max(now).plus(TICK);
             tick = if readings.is_some() { next } else { next.min(started) };
         }
-        let mut measurement = self.measurers.finish()?;
+        let mut measurement = self.measurers.finish(&mut self.prepared.samples)?;
         if ended == Ended::Interrupted {
             measurement.ended = ended;
         }

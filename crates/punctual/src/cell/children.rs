@@ -3,10 +3,13 @@
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
 use crate::host;
+use crate::store::{self, SampleWriter};
 use model::{Cell, CpuSet, Ended, Load, Progress, Record, Span, ThreadProgress, ThreadRecord};
 use rt::sys::{self, process};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -25,6 +28,8 @@ struct CpuProcess {
     cell: Cell,
     process: Child,
     progress: Option<ThreadProgress>,
+    /// The file of its samples, if they are to be kept.
+    samples: Option<PathBuf>,
     /// What it said besides, which is why it failed.
     said: Vec<String>,
     /// What it wrote to its standard output; there when it has ended.
@@ -54,9 +59,12 @@ impl Children {
         let (speaker, words) = channel();
         let mut children = Vec::new();
         for (index, cell) in cells(&prepared.cell).into_iter().enumerate() {
-            let process = start(index, &speaker)
+            let samples = prepared.samples.as_ref().map(|whole| whole.part(&cell.cpus));
+            // Whoever was killed before it could tidy up may have left one.
+            samples.iter().for_each(|part| store::discard_samples(part));
+            let process = start(index, samples.as_deref(), &speaker)
                 .map_err(|err| CellError::Child(format!("cannot start a process for CPU {}: {err}", cell.cpus)))?;
-            children.push(CpuProcess { cell, process, progress: None, said: Vec::new(), output: None });
+            children.push(CpuProcess { cell, process, progress: None, samples, said: Vec::new(), output: None });
         }
         let cpu_dma_latency_us = prepared.dma_latency.as_ref().map(|(_, us)| *us);
         Ok(Children { children, words, cpu_dma_latency_us })
@@ -94,10 +102,11 @@ fn cells(cell: &Cell) -> Vec<Cell> {
     cell.cpus.iter().zip(0..).map(of_cpu).collect()
 }
 
-/// Starts one process; `speaker` gets what it says.
-fn start(index: usize, speaker: &Sender<(usize, Word)>) -> std::io::Result<Child> {
+/// Starts one process, which keeps its samples in a file if that is named; `speaker` gets what it says.
+fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, Word)>) -> std::io::Result<Child> {
     let mut process = Command::new(host::THIS_PROGRAM)
         .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
+        .args(samples.into_iter().flat_map(|path| [OsStr::new("--samples"), path.as_os_str()]))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -157,7 +166,7 @@ impl Measurers for Children {
         }
     }
 
-    fn collect(&mut self) -> Result<(), CellError> {
+    fn collect(&mut self, _: &mut Option<SampleWriter>) -> Result<(), CellError> {
         while let Ok(word) = self.words.try_recv() {
             self.take(word);
         }
@@ -168,9 +177,12 @@ impl Measurers for Children {
         self.children.iter().filter_map(|child| child.progress.clone()).collect()
     }
 
-    fn finish(&mut self) -> Result<Measurement, CellError> {
+    fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         self.wait(PATIENCE);
         let records = self.children.iter_mut().map(record).collect::<Result<Vec<Record>, _>>()?;
+        if let Some(samples) = samples {
+            self.children.iter().flat_map(|child| &child.samples).try_for_each(|part| samples.append(part))?;
+        }
         let started = records.iter().map(|record| record.started).min().ok_or(CellError::NothingMeasured)?;
         let interrupted = records.iter().any(|record| record.ended == Ended::Interrupted);
         let measured = records.iter().map(|record| record.measured).max().unwrap_or_default();
@@ -207,6 +219,7 @@ impl Drop for Children {
             // An error means that it has ended already.
             let _ = child.process.kill();
             let _ = child.process.wait();
+            child.samples.iter().for_each(|part| store::discard_samples(part));
         }
     }
 }

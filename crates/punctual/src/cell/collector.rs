@@ -73,11 +73,12 @@ impl Collector {
         }
     }
 
-    /// Takes the next sample. One outside the measured cycles is passed over.
-    pub(super) fn take(&mut self, sample: Sample) {
+    /// Takes the next sample; returns its cycle, counted from the first measured one. One outside the measured cycles is
+    /// passed over.
+    pub(super) fn take(&mut self, sample: Sample) -> Option<u64> {
         self.last_cycle = Some(sample.cycle);
         if !(self.first..self.end).contains(&sample.cycle) {
-            return;
+            return None;
         }
         let (cycle, latency_ns) = (sample.cycle - self.first, sample.latency.0);
         let missed = if self.relative { 0 } else { self.schedule.missed(sample.latency) };
@@ -94,6 +95,7 @@ impl Collector {
         if is_late {
             self.take_late(cycle, latency_ns);
         }
+        Some(cycle)
     }
 
     fn take_second(&mut self, cycle: u64, latency_ns: i64, missed: u64, is_late: bool) {

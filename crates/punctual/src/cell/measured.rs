@@ -1,5 +1,6 @@
 //! The last phase: everything was measured; what is left is to write it down.
 
+use super::CellError;
 use super::armed::Armed;
 use super::measurers::Measurement;
 use crate::host::{self, HostFs};
@@ -17,14 +18,17 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The record.
-    pub(crate) fn record(self) -> Record {
+    /// The record. The file of samples is whole when this returns.
+    ///
+    /// # Errors
+    /// When the samples cannot be kept.
+    pub(crate) fn record(self) -> Result<Record, CellError> {
         let Measured { armed, measurement, load, machine } = self;
         let Armed { measurers, crew, prepared } = armed;
         // Stopped before the host is looked at again.
         drop(measurers);
         drop(crew);
-        Record {
+        let record = Record {
             format: RECORD_FORMAT,
             tool: crate::TOOL.to_owned(),
             cell_id: prepared.cell.id(),
@@ -39,7 +43,11 @@ impl Measured {
             host_before: prepared.host,
             host_after: host::snapshot(&HostFs::here()),
             cell: prepared.cell,
+        };
+        if let Some(samples) = prepared.samples {
+            samples.finish(&record)?;
         }
+        Ok(record)
     }
 }
 

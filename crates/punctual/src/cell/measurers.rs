@@ -1,6 +1,7 @@
 //! What a cell measures with: threads of this process, or processes of their own.
 
 use super::CellError;
+use crate::store::SampleWriter;
 use model::{ClockStep, Ended, MonoTime, Span, ThreadProgress, ThreadRecord};
 use std::fmt::Debug;
 use std::time::Duration;
@@ -19,11 +20,11 @@ pub(super) trait Measurers: Debug {
     /// Has them end now: what was due so far is the measured window.
     fn stop(&mut self);
 
-    /// Takes what they have measured so far. Called about once a second.
+    /// Takes what they have measured so far, and hands it to `samples`. Called about once a second.
     ///
     /// # Errors
-    /// When one of them failed.
-    fn collect(&mut self) -> Result<(), CellError>;
+    /// When one of them failed, or the samples cannot be kept.
+    fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError>;
 
     /// Where each of them stands.
     fn progress(&self) -> Vec<ThreadProgress>;
@@ -31,8 +32,8 @@ pub(super) trait Measurers: Debug {
     /// Gives up waiting for those that have not ended, and tells what was measured.
     ///
     /// # Errors
-    /// When one of them failed: its numbers are not what was asked.
-    fn finish(&mut self) -> Result<Measurement, CellError>;
+    /// When one of them failed, so that its numbers are not what was asked, or the samples cannot be kept.
+    fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError>;
 }
 
 /// When the measured cycles are due, by `CLOCK_MONOTONIC`, as far as it was known when they were let go.

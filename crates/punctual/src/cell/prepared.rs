@@ -7,8 +7,10 @@ use super::measurers::Measurers;
 use super::threads::Threads;
 use crate::host::{self, DmaLatency, HostFs};
 use crate::load;
+use crate::store::SampleWriter;
 use model::{Cell, CpuSet, Host, Policy};
 use rt::sys;
+use std::path::Path;
 
 /// The machine is as the cell wants it; nothing runs yet.
 #[derive(Debug)]
@@ -19,14 +21,17 @@ pub(crate) struct Prepared {
     pub(super) allowed: CpuSet,
     /// Held for as long as the cell lasts, with the value in force.
     pub(super) dma_latency: Option<(DmaLatency, u32)>,
+    /// Where the raw samples go, if they are to be kept.
+    pub(super) samples: Option<SampleWriter>,
 }
 
 impl Prepared {
-    /// Checks the cell against this machine and takes hold of what it wants held.
+    /// Checks the cell against this machine and takes hold of what it wants held. The raw samples go to the new file
+    /// `samples`, if it is named.
     ///
     /// # Errors
-    /// When the cell cannot be measured here as it is written.
-    pub(crate) fn new(cell: Cell) -> Result<Prepared, CellError> {
+    /// When the cell cannot be measured here as it is written, or the file of samples cannot be made.
+    pub(crate) fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
         let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
         cell.check().map_err(CellError::Impossible)?;
         let absent = cell.cpus.minus(&allowed);
@@ -35,7 +40,8 @@ impl Prepared {
             return Err(CellError::Impossible(reason));
         }
         let dma_latency = cell.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
-        Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, allowed, dma_latency })
+        let samples = samples.map(SampleWriter::create).transpose()?;
+        Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, allowed, dma_latency, samples })
     }
 
     /// Starts the load and makes ready what measures, up to the barrier.

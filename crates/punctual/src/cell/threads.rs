@@ -5,6 +5,7 @@ use super::measurers::{Measurement, Measurers, Window};
 use super::steps::Steps;
 use super::{CellError, prepared::Prepared};
 use crate::host;
+use crate::store::SampleWriter;
 use model::{
     Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
 };
@@ -81,14 +82,20 @@ impl Threads {
         self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.task.phase.ns())))
     }
 
-    fn thread(&self, member: &mut Member, mut collector: Collector, cut: ClockTime) -> Result<ThreadRecord, CellError> {
+    fn thread(
+        &self,
+        member: &mut Member,
+        mut collector: Collector,
+        cut: ClockTime,
+        samples: &mut Option<SampleWriter>,
+    ) -> Result<ThreadRecord, CellError> {
         let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(|errno| CellError::Wait {
             cpu: member.task.cpu,
             source: std::io::Error::from_raw_os_error(errno),
         })?;
         // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
         let waits_for = member.log.waits_for();
-        member.log.drain(|sample| collector.take(sample));
+        drain(member, &mut collector, samples);
         // A clock that was set back leaves due times in the future: they are not of this window.
         let is_over = self.cycles_before(member, cut).max(collector.last_cycle.map_or(0, |last| last + 1));
         collector.end_before(is_over);
@@ -154,6 +161,16 @@ fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet) -> Vec<Task> {
     cell.cpus.iter().zip(phases).map(|(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase }).collect()
 }
 
+/// Empties the log of `member` into its tables, and what counts into `samples`.
+fn drain(member: &mut Member, collector: &mut Collector, samples: &mut Option<SampleWriter>) {
+    let mut rows = samples.as_mut().map(|samples| samples.rows(member.task.cpu));
+    member.log.drain(|sample| {
+        if let (Some(cycle), Some(rows)) = (collector.take(sample), &mut rows) {
+            rows.push(cycle, sample.latency.0);
+        }
+    });
+}
+
 /// The first due time: at least `lead` after `now`, and as the cell is aligned.
 fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
     let soonest = now.plus(lead).0;
@@ -194,13 +211,13 @@ impl Measurers for Threads {
         }
     }
 
-    fn collect(&mut self) -> Result<(), CellError> {
+    fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError> {
         for (member, collector) in self.team.members.iter_mut().zip(&mut self.collectors) {
             collector.watch_for_spikes();
-            member.log.drain(|sample| collector.take(sample));
+            drain(member, collector, samples);
         }
         self.steps.look(self.window.started);
-        Ok(())
+        Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
     fn progress(&self) -> Vec<ThreadProgress> {
@@ -208,13 +225,13 @@ impl Measurers for Threads {
         self.team.members.iter().zip(&self.collectors).map(progress).collect()
     }
 
-    fn finish(&mut self) -> Result<Measurement, CellError> {
+    fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         let cut = self.now();
         self.steps.look(self.window.started);
         let collectors = std::mem::take(&mut self.collectors);
         let mut members = std::mem::take(&mut self.team.members);
-        let threads = members.iter_mut().zip(collectors).map(|(member, collector)| self.thread(member, collector, cut));
-        let threads = threads.collect::<Result<Vec<_>, _>>()?;
+        let thread = |(member, collector)| self.thread(member, collector, cut, samples);
+        let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().unwrap_or(0);
         if cycles == 0 {
             return Err(CellError::NothingMeasured);

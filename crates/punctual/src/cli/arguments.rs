@@ -42,7 +42,7 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Go on with the run in --out: measure what is missing, nothing twice
-    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "samples"])]
     pub(super) resume: bool,
     /// Number that decides the order of the cells in each block
     #[arg(long, value_name = "N")]
@@ -56,6 +56,9 @@ pub(super) struct RunArguments {
     /// Measured time of a cell in each block, like 10s [default: the plan's]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) duration: Option<Span>,
+    /// Keep every latency, too: a Parquet file for each measurement, in samples/ of the run
+    #[arg(long)]
+    pub(super) samples: bool,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -93,6 +96,9 @@ pub(super) struct MeasureArguments {
     /// How much later the due times of each next CPU are [default: 0]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) distance: Option<Span>,
+    /// Keep every latency in this new Parquet file
+    #[arg(long, value_name = "FILE")]
+    pub(super) samples: Option<PathBuf>,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -138,6 +144,9 @@ pub(super) struct CellArguments {
     /// Process that the cell ends with [default: whoever started it]
     #[arg(long, value_name = "PID")]
     pub(super) parent: Option<u32>,
+    /// Keep the raw samples in this new Parquet file
+    #[arg(long, value_name = "FILE")]
+    pub(super) samples: Option<PathBuf>,
 }
 
 /// The form of a result.

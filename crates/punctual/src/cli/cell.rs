@@ -24,7 +24,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
-    let record = Prepared::new(cell)?.arm()?.measure(stop.flag(), observe)?.record();
+    let record = Prepared::new(cell, arguments.samples.as_deref())?.arm()?.measure(stop.flag(), observe)?.record()?;
     let mut line = serde_json::to_vec(&record)?;
     line.push(b'\n');
     io::stdout().write_all(&line).map_err(|err| format!("cannot write the record to stdout: {err}"))?;

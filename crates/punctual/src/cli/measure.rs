@@ -1,9 +1,9 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
-use super::arguments::MeasureArguments;
+use super::arguments::{Format, MeasureArguments};
 use super::live::Live;
 use super::start::{header, holder};
-use super::{Outcome, output};
+use super::{Outcome, note, output};
 use crate::campaign::{Child, Executor, Stop};
 use crate::host::MachineLock;
 use model::{Axes, Entry, Kernel, Plan, Planned};
@@ -34,13 +34,18 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         },
         require: common.require.unwrap_or_default(),
     };
-    let header = header(plan, SystemTime::now())?;
+    let header = header(plan, arguments.samples.is_some(), SystemTime::now())?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
     let lock = MachineLock::take(common.wait)?;
     lock.say(&holder(&header, 1));
     let mut live = Live::new(cell);
-    let record = Child.execute(cell, &stop, &mut |progress| live.show(progress));
+    let samples = arguments.samples.as_deref();
+    let record = Child.execute(cell, samples, &stop, &mut |progress| live.show(progress));
     live.finish();
     let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record: record? };
-    output::show(&header, &[entry], common.format, false)
+    let status = output::show(&header, &[entry], common.format, false)?;
+    if let Some(samples) = samples.filter(|_| common.format == Format::Text) {
+        note(format_args!("samples: {}", samples.display()));
+    }
+    Ok(status)
 }

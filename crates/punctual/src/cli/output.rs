@@ -1,11 +1,14 @@
 //! Showing a result on stdout in the form that was asked for.
 
 use super::arguments::Format;
+use super::note;
 use crate::report::{self, Style};
+use crate::store;
 use analysis::RunSummary;
 use model::{Entry, Header};
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 /// Summarises a run, writes it to stdout, and returns the exit status of its verdict.
 pub(super) fn show(
@@ -27,6 +30,13 @@ pub(super) fn write(text: &[u8]) -> Result<(), Box<dyn Error>> {
         // `punctual show | head`: the reader has seen enough.
         Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written.map_err(|err| format!("cannot write to stdout: {err}"))?),
+    }
+}
+
+/// Says where the samples of a run are, if it keeps them; `named` is its directory or its file.
+pub(super) fn name_samples(header: &Header, named: &Path) {
+    if header.samples {
+        note(format_args!("samples: {}", store::samples_dir(named).display()));
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let (format, wait) = (arguments.common.format, arguments.common.wait);
     if !arguments.resume {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
-        header(plan(&arguments)?, SystemTime::now())?;
+        header(plan(&arguments)?, arguments.samples, SystemTime::now())?;
     }
     let lock = MachineLock::take(wait)?;
     let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
@@ -36,6 +36,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let status = output::show(&header, &entries, format, false)?;
     if format == Format::Text {
         note(dir.join("run.jsonl").display());
+        output::name_samples(&header, &dir);
     }
     Ok(status)
 }
@@ -51,7 +52,7 @@ struct Campaign {
 
 fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
     let now = SystemTime::now();
-    let header = header(plan(&arguments)?, now)?;
+    let header = header(plan(&arguments)?, arguments.samples, now)?;
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
     lock.say(&holder(&header, header.n_measurements()));

@@ -40,10 +40,10 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
     Ok(plan)
 }
 
-/// Decides everything that is decided before the first measurement.
-pub(super) fn header(plan: Plan, now: SystemTime) -> Result<Header, Box<dyn Error>> {
+/// Decides everything that is decided before the first measurement; `samples`: whether they are kept.
+pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Header, Box<dyn Error>> {
     let cpus = rt::sys::sched::affinity(0)?;
-    let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len());
+    let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), samples);
     let machine = Machine {
         cpus,
         lock_memory: privileges.lock_memory,
@@ -67,6 +67,7 @@ pub(super) fn header(plan: Plan, now: SystemTime) -> Result<Header, Box<dyn Erro
         host: host::snapshot(&HostFs::here()),
         cells,
         skipped,
+        samples,
     };
     let longest = Duration::from_nanos(Span::MAX.ns());
     if expected(&header, header.n_measurements()) > longest {

@@ -34,11 +34,15 @@ const CAP_IPC_LOCK: u32 = 14;
 /// What a cell locks at most: program and heap, measured at under 10 MB, and for each CPU a log and a stack.
 const LOCKED_BYTES: u64 = 32 << 20;
 const LOCKED_BYTES_PER_CPU: u64 = 5 << 20;
+/// What keeping samples adds for each CPU: what one row group and one full log come to, in vectors that double.
+const LOCKED_BYTES_OF_SAMPLES: u64 = 8 << 20;
 
 impl Privileges {
-    /// Looks at this process, which is to measure on `n_cpus` CPUs.
-    pub(crate) fn here(n_cpus: usize) -> Self {
-        Privileges { lock_memory: may_lock_memory(&HostFs::here(), n_cpus), dma_latency: DmaLatency::is_permitted() }
+    /// Looks at this process, which is to measure on `n_cpus` CPUs and perhaps to keep the samples.
+    pub(crate) fn here(n_cpus: usize, samples: bool) -> Self {
+        let of_cpu = LOCKED_BYTES_PER_CPU + if samples { LOCKED_BYTES_OF_SAMPLES } else { 0 };
+        let need = LOCKED_BYTES + of_cpu * n_cpus as u64;
+        Privileges { lock_memory: may_lock_memory(&HostFs::here(), need), dma_latency: DmaLatency::is_permitted() }
     }
 
     /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
@@ -51,8 +55,8 @@ impl Privileges {
     }
 }
 
-fn may_lock_memory(fs: &HostFs, n_cpus: usize) -> bool {
-    let need = LOCKED_BYTES + LOCKED_BYTES_PER_CPU * n_cpus as u64;
+/// Whether `need` bytes may be locked.
+fn may_lock_memory(fs: &HostFs, need: u64) -> bool {
     let status = fs.text("proc/self/status").unwrap_or_default();
     let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let capable = capabilities

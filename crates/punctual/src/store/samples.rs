@@ -5,7 +5,7 @@
 //! order of their cycles within it. The file gets its name when it is whole.
 
 use super::StoreError;
-use model::{Record, ThreadRecord};
+use model::{CpuSet, Record, ThreadRecord};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
@@ -31,8 +31,8 @@ const SCHEMA: &str = "message samples {
     required int64 cycle;
     required int64 latency_ns;
 }";
-/// Rows that a CPU gathers before they are written: 2 MiB. Readers like groups of about this size (DuckDB: 122 880).
-const GROUP: usize = 1 << 17;
+/// Rows that a CPU gathers before they are written: 1 MiB.
+const GROUP: usize = 1 << 16;
 
 /// Writes the samples of one cell.
 #[derive(Debug)]
@@ -87,9 +87,9 @@ impl SampleWriter {
         self.write_from(GROUP)
     }
 
-    /// The file in which another process is to write the samples of `cpu`, for [`SampleWriter::append`].
-    pub(crate) fn part(&self, cpu: u32) -> PathBuf {
-        with_suffix(&self.path, &format!(".cpu{cpu}"))
+    /// The file in which another process is to write the samples of `cpus`, for [`SampleWriter::append`].
+    pub(crate) fn part(&self, cpus: &CpuSet) -> PathBuf {
+        with_suffix(&self.path, &format!(".cpu{cpus}"))
     }
 
     /// Moves the rows of `part`, a finished file, to the end of this one, compressed as they are.

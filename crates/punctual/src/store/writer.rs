@@ -1,7 +1,7 @@
 //! Writing a run, so that a crash at any instant costs at most the measurement under way.
 
 use super::{FILE, StoreError};
-use model::{Entry, Header};
+use model::{Entry, Header, Planned};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -98,6 +98,19 @@ impl Writer {
         self.write(&line)?;
         self.kept += 1;
         Ok(())
+    }
+
+    /// Where the samples of a measurement are to be kept. A file that is there already belongs to a measurement that was
+    /// never recorded; it goes.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub(crate) fn samples(&self, planned: &Planned) -> Result<PathBuf, StoreError> {
+        let dir = super::samples_dir(&self.dir);
+        fs::create_dir_all(&dir).map_err(StoreError::io("make", &dir))?;
+        let path = dir.join(format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index));
+        super::discard_samples(&path);
+        Ok(path)
     }
 
     /// One `write`: appended whole, or, when the disk is full, cut off where a reader sees it.
