@@ -9,6 +9,7 @@ mod live;
 mod loads;
 mod measured_thread;
 mod program;
+mod samples;
 mod stalls;
 mod unprivileged;
 mod vm;

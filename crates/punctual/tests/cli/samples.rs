@@ -1,0 +1,190 @@
+//! Raw samples: what is in the files, when there is one, and who can read them.
+
+use crate::program::{Scratch, a_cpu, cell, comes_true, command, is_root, machine, record, run, running, start_cell};
+use model::{Cell, Entry, Method, Record};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use rt::sys::process;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What a file holds of one CPU.
+#[derive(Debug, Default, PartialEq)]
+struct OfCpu {
+    rows: u64,
+    sum_ns: i128,
+    min_ns: Option<i64>,
+    max_ns: Option<i64>,
+    last_cycle: Option<i64>,
+}
+
+fn samples(path: &Path) -> BTreeMap<u32, OfCpu> {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let mut cpus: BTreeMap<u32, OfCpu> = BTreeMap::new();
+    for row in reader.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let (cpu, cycle, ns) = (row.get_uint(0).unwrap(), row.get_long(1).unwrap(), row.get_long(2).unwrap());
+        let of_cpu = cpus.entry(cpu).or_default();
+        assert!(Some(cycle) > of_cpu.last_cycle, "cycles of a CPU only grow");
+        of_cpu.rows += 1;
+        of_cpu.sum_ns += i128::from(ns);
+        of_cpu.min_ns = Some(of_cpu.min_ns.map_or(ns, |min| min.min(ns)));
+        of_cpu.max_ns = Some(of_cpu.max_ns.map_or(ns, |max| max.max(ns)));
+        of_cpu.last_cycle = Some(cycle);
+    }
+    cpus
+}
+
+/// A file holds what its record counts.
+#[track_caller]
+fn assert_agree(path: &Path, record: &Record) {
+    let found = samples(path);
+    assert_eq!(found.keys().copied().collect::<Vec<_>>(), record.cell.cpus.iter().collect::<Vec<_>>());
+    for thread in &record.threads {
+        let of_cpu = &found[&thread.cpu];
+        let histogram = &thread.histogram;
+        assert_eq!((of_cpu.rows, of_cpu.sum_ns), (thread.recorded, histogram.sum_ns), "CPU {}", thread.cpu);
+        assert_eq!((of_cpu.min_ns, of_cpu.max_ns), (histogram.min_ns, histogram.max_ns), "CPU {}", thread.cpu);
+        assert!(of_cpu.last_cycle < Some(i64::try_from(thread.cycles_due).unwrap()));
+    }
+}
+
+#[test]
+fn a_file_holds_every_recorded_sample() {
+    let _machine = machine();
+    let scratch = Scratch::new("samples");
+    let cpus = rt::sys::sched::affinity(0).unwrap().to_string();
+    let of_method = |method: &str, period: &str| Cell {
+        period: period.parse().unwrap(),
+        method: method.parse::<Method>().unwrap(),
+        warm_up: "50ms".parse().unwrap(),
+        ..cell("other", "none", &cpus, "1500ms")
+    };
+    // The log is emptied and a row group filled while measuring; and a process for each CPU.
+    for (method, period) in [("clock_nanosleep", "20us"), ("clock_nanosleep:relative", "1ms"), ("itimer", "1ms")] {
+        let path = scratch.path(&format!("{method}.parquet"));
+        let mut command = command("cell --samples");
+        command.arg(&path);
+        let record = record(start_cell(command, &of_method(method, period)));
+        assert_agree(&path, &record);
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 0, "nothing else is left");
+}
+
+#[test]
+fn ctrl_c_leaves_a_whole_file() {
+    let _machine = machine();
+    let scratch = Scratch::new("samples-interrupted");
+    let path = scratch.path("a.parquet");
+    let mut measure = command("measure --wait --duration 60s --format json --samples");
+    let child = measure.arg(&path).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    assert!(comes_true(|| scratch.path("a.parquet.partial").exists()));
+    std::thread::sleep(Duration::from_millis(1500));
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows: u64 = samples(&path).values().map(|of_cpu| of_cpu.rows).sum();
+    assert_eq!(json["cells"][0]["summary"]["samples"].as_u64(), Some(rows));
+    assert!(rows > 0 && !scratch.path("a.parquet.partial").exists());
+}
+
+#[test]
+fn a_run_keeps_the_samples_of_each_measurement_also_when_resumed() {
+    let _machine = machine();
+    let scratch = Scratch::new("samples-run");
+    let plan = "title = \"Small\"\nrepetitions = 2\nduration = \"300ms\"\nwarm_up = \"20ms\"\nseed = 7\n\
+                [axes]\nload = [\"none\"]\npolicy = [\"other\", \"batch\"]\nperiod = [\"1ms\"]\n";
+    let (plan, dir) = (scratch.file("plan.toml", plan), scratch.path("out"));
+    let mut begin = command("run --wait --samples --out");
+    let mut begun = begin.arg(&dir).arg(&plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // In the middle of a measurement: its file is there, unfinished.
+    let is_measuring = || {
+        let names = std::fs::read_dir(dir.join("samples")).into_iter().flatten().flatten();
+        names.filter(|name| name.path().extension().is_some_and(|end| end == "partial")).count() == 1
+    };
+    assert!(comes_true(is_measuring));
+    process::signal(begun.id(), libc::SIGKILL).unwrap();
+    begun.wait().unwrap();
+    assert!(comes_true(|| running().is_empty()));
+    let said = run(command("run --wait --resume --out").arg(&dir));
+    assert_eq!(said.status, 0, "{said:?}");
+    let closing = format!("samples: {}", dir.join("samples").display());
+    assert_eq!(said.stderr.lines().last(), Some(closing.as_str()));
+    assert!(run(command("show").arg(&dir)).stderr.contains(&closing));
+
+    let text = std::fs::read_to_string(dir.join("run.jsonl")).unwrap();
+    let entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut names = Vec::new();
+    for entry in &entries {
+        let name = format!("b{:02}-c{:02}.parquet", entry.planned.block, entry.planned.cell_index);
+        assert_agree(&dir.join("samples").join(&name), &entry.record);
+        names.push(name);
+    }
+    names.sort();
+    assert_eq!(names, ["b00-c00.parquet", "b00-c01.parquet", "b01-c00.parquet", "b01-c01.parquet"]);
+    assert_eq!(std::fs::read_dir(dir.join("samples")).unwrap().count(), 4, "and nothing else");
+}
+
+#[test]
+fn a_file_that_is_there_is_not_overwritten() {
+    let _machine = machine();
+    let scratch = Scratch::new("samples-there");
+    let path = scratch.file("a.parquet", "mine");
+    let said = run(command("measure --wait --duration 100ms --samples").arg(&path));
+    let line = format!("punctual: {} exists; name another file with --samples, or remove it", path.display());
+    assert_eq!((said.status, said.stderr.lines().last()), (1, Some(line.as_str())), "{said:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    let said = run(command("measure --wait --duration 100ms --samples").arg(scratch.path("no/such/a.parquet")));
+    assert!(said.stderr.contains("cannot make ") && said.status == 1, "{said:?}");
+}
+
+#[test]
+fn root_no_room_for_samples_fails_the_cell_and_leaves_no_file() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("samples-full");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(scratch.dir()).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: may not mount");
+        return;
+    }
+    let _machine = machine();
+    let path = scratch.path("a.parquet");
+    let mut measure = command("measure --wait --period 10us --duration 3s --cpus");
+    let said = run(measure.arg(a_cpu().to_string()).arg("--samples").arg(&path));
+    let left = std::fs::read_dir(scratch.dir()).unwrap().count();
+    let unmounted = Command::new("umount").arg(scratch.dir()).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    let line = format!("punctual: cannot write samples to {}: No space left on device (os error 28)", path.display());
+    assert_eq!((said.status, said.stderr.lines().last(), left), (1, Some(line.as_str()), 0), "{said:?}");
+}
+
+/// Each line of Python that docs/samples.md shows runs on a real file.
+#[test]
+fn the_documented_lines_read_a_file() {
+    let _machine = machine();
+    let scratch = Scratch::new("samples-read");
+    let said = run(command("measure --wait --duration 200ms --samples").arg(scratch.path("idle.parquet")));
+    assert_eq!(said.status, 0, "{said:?}");
+    let lines = include_str!("../../../../docs/samples.md").lines().filter(|line| line.starts_with("import "));
+    let mut readers = Vec::new();
+    for line in lines {
+        let reader = line.split([' ', ';']).nth(1).unwrap();
+        readers.push(reader);
+        let python = |code: &str| Command::new("python3").args(["-c", code]).current_dir(scratch.dir()).output();
+        let is_there = if reader == "pandas" { "import pandas, pyarrow" } else { line.split(';').next().unwrap() };
+        if !python(is_there).is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: needs {reader} for python3 (pip install pandas pyarrow polars duckdb)");
+            continue;
+        }
+        let output = python(line).unwrap();
+        assert!(output.status.success() && output.stdout.len() > 50, "{line}: {output:?}");
+    }
+    assert_eq!(readers, ["pandas", "polars", "duckdb"]);
+}
