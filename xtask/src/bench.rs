@@ -8,6 +8,7 @@ mod first_sample;
 mod jitterdebugger;
 mod measure;
 mod process;
+mod samples;
 
 use analysis::median_interval;
 use rt::sys;
@@ -66,7 +67,7 @@ const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
-  --only measures the contests whose name holds WORD, like jitterdebugger";
+  --only measures the contests whose name holds WORD, like jitterdebugger, or samples";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -103,6 +104,11 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let task = Task { cpu, other_cpu, cycles: shortest.1, period_us: shortest.0 };
     if "missed".contains(only) || only == "cyclictest" {
         missed(&program, task, pairs)?;
+    }
+    if "samples".contains(only) {
+        for (period_us, times) in PERIODS {
+            samples::report(&program, Task { cpu, other_cpu, cycles: cycles * times, period_us }, pairs)?;
+        }
     }
     first_sample::report(&program, task)
 }

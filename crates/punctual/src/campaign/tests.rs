@@ -156,6 +156,18 @@ fn an_interrupted_measurement_is_not_recorded() {
 }
 
 #[test]
+fn samples_are_kept_to_the_end_and_those_that_were_not_recorded_make_way() {
+    let mut campaign = Campaign::new("samples");
+    campaign.header.samples = true;
+    let files = || std::fs::read_dir(campaign.dir.join("samples")).unwrap().count();
+    campaign.begin(&mut Fake { fail_at: Some(5), ..Fake::default() }).unwrap_err();
+    assert_eq!(files(), 6, "one of a measurement that was not recorded");
+    // The fake executor insists that nothing is in its way.
+    campaign.resume(&mut Fake::default()).unwrap();
+    assert_eq!(files(), 12);
+}
+
+#[test]
 fn a_run_cut_off_anywhere_is_read_up_to_there_and_completed() {
     let campaign = Campaign::new("torn");
     let entries = campaign.begin(&mut Fake::default()).unwrap();

@@ -109,7 +109,8 @@ proptest! {
 fn a_row_group_holds_one_cpu_and_is_written_once_it_is_large_enough() {
     let scratch = Scratch::new("groups");
     let mut writer = SampleWriter::create(&scratch.file()).unwrap();
-    let rows: Vec<Row> = (0..GROUP as u64).map(|cycle| (1, cycle, 12_000 + (cycle * 7919 % 6007).cast_signed())).collect();
+    let rows: Vec<Row> =
+        (0..GROUP as u64).map(|cycle| (1, cycle, 12_000 + (cycle * 7919 % 6007).cast_signed())).collect();
     push(&mut writer, &rows[1..]);
     push(&mut writer, &[(0, 5, 6)]);
     writer.write_full().unwrap();
