@@ -33,7 +33,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
             "method deadline has the period of its policy, which cannot be searched; ask for another method".into()
         );
     }
-    let header = header(plan(arguments), SystemTime::now())?;
+    let header = header(plan(arguments), false, SystemTime::now())?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
     Cell { period: from, ..cell.clone() }.check()?;
     let trials = asked.usual_trials();
@@ -80,7 +80,7 @@ fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Ou
     if stop.is_asked() {
         return Ok(None);
     }
-    match Child.execute(&Cell { period, ..cell.clone() }, stop, &mut |_| ()) {
+    match Child.execute(&Cell { period, ..cell.clone() }, None, stop, &mut |_| ()) {
         Ok(Record { ended: Ended::Interrupted, .. }) => Ok(None),
         Ok(record) => Ok(Some(frontier::Outcome::of(&record))),
         // What a cell says that is told to stop is no failure of its own.
