@@ -1,7 +1,7 @@
 //! Raw samples: what is in the files, when there is one, and who can read them.
 
 use crate::program::{Scratch, a_cpu, cell, comes_true, command, is_root, machine, record, run, running, start_cell};
-use model::{Cell, Entry, Method, Record};
+use model::{Cell, Entry, Method, Record, ThreadRecord};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use rt::sys::process;
@@ -70,6 +70,8 @@ fn a_file_holds_every_recorded_sample() {
         command.arg(&path);
         let record = record(start_cell(command, &of_method(method, period)));
         assert_agree(&path, &record);
+        let allocations = |thread: &ThreadRecord| thread.usage.map(|usage| usage.allocations);
+        assert!(record.threads.iter().all(|thread| allocations(thread) == Some(0)), "nothing of it in the section");
         std::fs::remove_file(path).unwrap();
     }
     assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 0, "nothing else is left");
