@@ -70,8 +70,8 @@ fn a_file_holds_every_recorded_sample() {
         command.arg(&path);
         let record = record(start_cell(command, &of_method(method, period)));
         assert_agree(&path, &record);
-        let allocations = |thread: &ThreadRecord| thread.usage.map(|usage| usage.allocations);
-        assert!(record.threads.iter().all(|thread| allocations(thread) == Some(0)), "nothing of it in the section");
+        let is_clean = |thread: &ThreadRecord| thread.usage.is_none_or(|usage| usage.allocations == 0);
+        assert!(record.threads.iter().all(is_clean), "nothing of it in the measured section");
         std::fs::remove_file(path).unwrap();
     }
     assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 0, "nothing else is left");
