@@ -3,6 +3,7 @@
 mod arguments;
 mod cell;
 mod frontier;
+mod launch;
 mod live;
 mod measure;
 mod output;
@@ -37,6 +38,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
+        Command::Launch(arguments) => launch::launch_program(arguments),
     };
     outcome.map_or_else(
         |err| {

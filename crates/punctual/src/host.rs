@@ -7,6 +7,7 @@ mod dma_latency;
 mod lock;
 mod preemption;
 mod privilege;
+mod process;
 mod processes;
 mod snapshot;
 
@@ -14,6 +15,7 @@ pub(crate) use activity::Activity;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use lock::MachineLock;
 pub(crate) use privilege::{Privileges, how_to_allow, memory_locked_bytes};
+pub(crate) use process::{program_of, threads_of, timer_slack_ns};
 pub(crate) use processes::look_at_all_processes;
 pub(crate) use snapshot::snapshot;
 

@@ -7,6 +7,7 @@ mod cli;
 mod host;
 mod load;
 mod report;
+mod runtime;
 mod store;
 
 use rt::sys::alloc::CountingAllocator;

@@ -6,6 +6,7 @@ pub(super) use frontier::FrontierArguments;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The laboratory for Linux real-time performance: how late can this machine be, and how sure are we?
@@ -31,6 +32,9 @@ pub(super) enum Command {
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
+    /// Become another program, which runs as a cell asks
+    #[command(hide = true)]
+    Launch(LaunchArguments),
 }
 
 #[derive(Debug, Args)]
@@ -147,6 +151,25 @@ pub(super) struct CellArguments {
     /// Keep the raw samples in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(super) samples: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LaunchArguments {
+    /// Process that the program ends with
+    #[arg(long, value_name = "PID")]
+    pub(super) parent: u32,
+    /// CPU that it may use
+    #[arg(long)]
+    pub(super) cpu: u32,
+    /// How its threads are scheduled
+    #[arg(long)]
+    pub(super) policy: Policy,
+    /// Timer slack of its threads
+    #[arg(long, value_name = "TIME")]
+    pub(super) timer_slack: Span,
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    pub(super) program: Vec<OsString>,
 }
 
 /// The form of a result.

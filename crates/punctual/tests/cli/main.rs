@@ -4,6 +4,7 @@
 mod bad_input;
 mod campaign;
 mod frontier;
+mod launch;
 mod leftovers;
 mod live;
 mod loads;

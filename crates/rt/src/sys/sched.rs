@@ -56,7 +56,20 @@ impl fmt::Display for FoundPolicy {
 /// `EPERM` without the privilege (also for nice 0, from a higher nice value); for a deadline policy `EBUSY` when the CPUs
 /// have no such bandwidth left, `EPERM` also for a thread that may not use all CPUs.
 pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
-    let attr = SchedAttr { size: ATTR_BYTES, flags: RESET_ON_FORK, ..SchedAttr::default() };
+    set(tid, policy, RESET_ON_FORK)
+}
+
+/// Sets the policy of thread `tid` (0: the calling thread) and of all threads and processes that it will start, as
+/// chrt(1) and nice(1) do.
+///
+/// # Errors
+/// As for [`set_policy`].
+pub fn set_inherited_policy(tid: u32, policy: Policy) -> io::Result<()> {
+    set(tid, policy, 0)
+}
+
+fn set(tid: u32, policy: Policy, flags: u64) -> io::Result<()> {
+    let attr = SchedAttr { size: ATTR_BYTES, flags, ..SchedAttr::default() };
     let attr = match policy {
         Policy::Other(nice) => SchedAttr { policy: SCHED_OTHER, nice: nice.get(), ..attr },
         Policy::Batch => SchedAttr { policy: SCHED_BATCH, ..attr },
