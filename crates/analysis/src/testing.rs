@@ -143,6 +143,7 @@ impl RunBuilder {
             ended: Ended::Completed,
             threads,
             clock_steps: Vec::new(),
+            runtime: None,
             load: None,
             machine: Vec::new(),
             host_before: self.header.host.clone(),

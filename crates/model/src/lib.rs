@@ -32,7 +32,7 @@ pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT,
-    Record, Second, Slice, ThreadRecord, Usage, Worst,
+    Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};

@@ -36,6 +36,9 @@ pub struct Record {
     /// When somebody set the clock that the threads waited by; empty for a clock that nobody can set.
     #[serde(default)]
     pub clock_steps: Vec<ClockStep>,
+    /// The language whose sleep was measured; `null` for every method but `sleep`.
+    #[serde(default)]
+    pub runtime: Option<RuntimeRecord>,
     /// What the load did; `null` without one.
     pub load: Option<LoadRecord>,
     /// What the machine did in each second.
@@ -66,6 +69,16 @@ pub struct ClockStep {
     pub at: Span,
     /// By how much, ns; negative when it was set back.
     pub step_ns: i64,
+}
+
+/// A language as it was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RuntimeRecord {
+    /// Name and version that the implementation gives itself, like `CPython 3.11.2`; for C that of its library.
+    pub version: String,
+    /// Path of the interpreter or virtual machine; for compiled languages of the compiler.
+    pub program: String,
 }
 
 /// What one measured thread recorded.

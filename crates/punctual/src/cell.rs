@@ -10,6 +10,7 @@ mod measured;
 mod measurers;
 mod prepared;
 mod readings;
+mod sleepers;
 mod steps;
 mod threads;
 
@@ -17,6 +18,7 @@ pub(crate) use prepared::Prepared;
 
 use crate::load::LoadError;
 use crate::store::StoreError;
+use crate::runtime::RuntimeError;
 
 /// Why a cell was not measured.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +58,9 @@ pub(crate) enum CellError {
     /// The samples cannot be kept.
     #[error(transparent)]
     Samples(#[from] StoreError),
+    /// A language's program failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
     /// A process that measures one CPU failed.
     #[error("{0}")]
     Child(String),

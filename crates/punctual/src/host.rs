@@ -14,8 +14,8 @@ mod snapshot;
 pub(crate) use activity::Activity;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use lock::MachineLock;
-pub(crate) use privilege::{Privileges, how_to_allow, memory_locked_bytes};
-pub(crate) use process::{program_of, threads_of, timer_slack_ns};
+pub(crate) use privilege::{Privileges, how_to_allow};
+pub(crate) use process::{memory_locked_bytes_of, threads_of};
 pub(crate) use processes::look_at_all_processes;
 pub(crate) use snapshot::snapshot;
 

@@ -50,6 +50,7 @@ fn record(cell: &Cell) -> Record {
         ended: Ended::Completed,
         threads: Vec::new(),
         clock_steps: Vec::new(),
+        runtime: None,
         load: None,
         machine: Vec::new(),
         host_before: model::Host::default(),

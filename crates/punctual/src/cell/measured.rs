@@ -38,6 +38,7 @@ impl Measured {
             ended: measurement.ended,
             threads: measurement.threads,
             clock_steps: measurement.clock_steps,
+            runtime: measurement.runtime,
             load,
             machine,
             host_before: prepared.host,

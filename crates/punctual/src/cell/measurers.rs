@@ -2,7 +2,7 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, Ended, MonoTime, Span, ThreadProgress, ThreadRecord};
+use model::{ClockStep, Ended, MonoTime, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -56,4 +56,6 @@ pub(super) struct Measurement {
     pub(super) ended: Ended,
     pub(super) threads: Vec<ThreadRecord>,
     pub(super) clock_steps: Vec<ClockStep>,
+    /// The language, if one was measured.
+    pub(super) runtime: Option<RuntimeRecord>,
 }

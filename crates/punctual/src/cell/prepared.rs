@@ -4,11 +4,12 @@ use super::CellError;
 use super::armed::Armed;
 use super::children::Children;
 use super::measurers::Measurers;
+use super::sleepers::Sleepers;
 use super::threads::Threads;
 use crate::host::{self, DmaLatency, HostFs};
 use crate::load;
 use crate::store::SampleWriter;
-use model::{Cell, CpuSet, Host, Policy};
+use model::{Cell, CpuSet, Host, Method, Policy};
 use rt::sys;
 use std::path::Path;
 
@@ -46,7 +47,8 @@ impl Prepared {
 
     /// Starts the load and makes ready what measures, up to the barrier.
     ///
-    /// The load comes first: its workers are forked, which needs a process with one thread.
+    /// The load comes before any thread: its workers are forked, which needs a process with one thread. A language comes
+    /// before the load, because it has to start up.
     ///
     /// # Errors
     /// When the load does not work, memory cannot be locked, or a thread's settings are refused or not kept.
@@ -55,11 +57,15 @@ impl Prepared {
         // Whoever started us may run nicely or in real time; the load shall not.
         sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
+        let sleepers = match cell.method {
+            Method::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
+            _ => None,
+        };
         let crew = load::start(&cell.load, &self.allowed)?;
-        let measurers: Box<dyn Measurers> = if cell.method.is_one_a_process() && cell.cpus.len() > 1 {
-            Box::new(Children::arm(&self)?)
-        } else {
-            Box::new(Threads::arm(&self)?)
+        let measurers: Box<dyn Measurers> = match sleepers {
+            Some(sleepers) => Box::new(sleepers),
+            None if cell.method.is_one_a_process() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
+            None => Box::new(Threads::arm(&self)?),
         };
         // This thread empties the logs: away from the measured CPUs, if there are others.
         let others = self.allowed.minus(&cell.cpus);

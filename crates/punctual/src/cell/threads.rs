@@ -55,7 +55,7 @@ impl Threads {
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
         let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room)?;
 
-        let memory_locked_bytes = host::memory_locked_bytes().unwrap_or(0);
+        let memory_locked_bytes = host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
         if cell.lock_memory && memory_locked_bytes == 0 {
             let found =
                 "memory was locked, but the kernel reports none locked (VmLck); measuring would not be what was asked";
@@ -242,6 +242,7 @@ impl Measurers for Threads {
             ended: Ended::Completed,
             threads,
             clock_steps: self.steps.take_all(),
+            runtime: None,
         })
     }
 }

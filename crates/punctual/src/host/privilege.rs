@@ -66,10 +66,3 @@ fn may_lock_memory(fs: &HostFs, need: u64) -> bool {
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
     capable || limit.is_some_and(|soft| soft == "unlimited" || soft.parse().is_ok_and(|bytes: u64| bytes >= need))
 }
-
-/// Memory that this process has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.
-pub(crate) fn memory_locked_bytes() -> Option<u64> {
-    let status = HostFs::here().text("proc/self/status")?;
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?.trim().strip_suffix("kB")?;
-    kib.trim().parse::<u64>().ok().map(|kib| kib * 1024)
-}

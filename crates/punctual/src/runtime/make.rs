@@ -27,7 +27,8 @@ pub(crate) struct Made {
     pub(crate) runtime: Runtime,
     /// What is started, before the program's own arguments.
     pub(super) command: Vec<OsString>,
-    pub(super) directory: PrivateDirectory,
+    /// Held for its drop.
+    _directory: PrivateDirectory,
 }
 
 /// Writes the program, and compiles it if the language is a compiled one.
@@ -68,7 +69,7 @@ pub(crate) fn make(installed: &Installed) -> Result<Made, RuntimeError> {
         }
         Runtime::Python3 | Runtime::Node => words(&[program, &file]),
     };
-    Ok(Made { runtime, command, directory })
+    Ok(Made { runtime, command, _directory: directory })
 }
 
 /// Runs `compiler` with what `arguments` adds.
@@ -129,7 +130,7 @@ mod tests {
                 }
             };
             let made = make(&installed).unwrap();
-            let directory = made.directory.0.clone();
+            let directory = made._directory.0.clone();
             assert!(directory.is_dir() && !made.command.is_empty());
             drop(made);
             assert!(!directory.exists(), "{runtime}");
