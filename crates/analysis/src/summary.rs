@@ -7,7 +7,7 @@ use crate::rate::Rate;
 use crate::verdict::Verdict;
 use crate::woodruff::{Quantile, estimate};
 use crate::{Level, name};
-use model::{Cell, Entry, Header, Histogram, Span};
+use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
 
 /// What a run says.
@@ -58,6 +58,8 @@ pub struct CellSummary {
     pub due_times: DueTimes,
     /// Episodes of wake-ups later than the deadline; `None` without measured time.
     pub misses: Option<Rate>,
+    /// The language that was measured; `None` for other methods, or without a record.
+    pub runtime: Option<RuntimeRecord>,
     /// What the load achieved; `None` without one.
     pub load: Option<LoadRate>,
     /// What is true of this cell, most important first.
@@ -163,6 +165,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         due_times: DueTimes::of(pool, &histogram, &slices, quantiles),
         quantiles,
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
+        runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         load: load(pool),
         findings: Vec::new(),
     }

@@ -117,6 +117,9 @@ impl Cell {
             (Method::Itimer, _) if period.ns() % 1000 != 0 => {
                 Err(format!("method itimer knows whole microseconds only, not {period}"))
             }
+            (Method::Sleep(_), _) if self.lock_memory => {
+                Err("a language's program locks its own memory or none; lock_memory has to be false".to_owned())
+            }
             (Method::Sleep(_), Policy::Deadline(_)) => {
                 Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
             }
@@ -254,6 +257,10 @@ pub(crate) mod tests {
             (
                 Cell { method: Method::Itimer, period: "10500ns".parse().unwrap(), ..cell() },
                 "method itimer knows whole microseconds only, not 10500ns",
+            ),
+            (
+                Cell { method: Method::Sleep(crate::Runtime::C), ..cell() },
+                "a language's program locks its own memory or none; lock_memory has to be false",
             ),
         ] {
             assert_eq!(impossible.check(), Err(reason.to_owned()));

@@ -12,7 +12,7 @@ pub use requirement::Requirement;
 /// A campaign as it was asked for. It holds no host facts, so the same plan can be taken to another machine.
 ///
 /// Invariant of a parsed plan: every axis has at least one value and none twice, `repetitions` is 1 or more, and
-/// `duration` holds at least one cycle of the longest period.
+/// every cell has room for at least one cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -26,6 +26,9 @@ pub struct Plan {
     /// Measured cycles of one cell in one block, in place of `duration`; `None`: as many as the duration holds.
     #[serde(default)]
     pub cycles: Option<u64>,
+    /// Cycles that a cell has at least, where `duration` has room for fewer; `None`: `duration` is all.
+    #[serde(default)]
+    pub min_cycles: Option<u64>,
     /// Time before it whose cycles are not recorded.
     #[serde(rename = "warm_up_ns")]
     pub warm_up: Span,
@@ -117,6 +120,7 @@ impl Default for Plan {
             repetitions: 6,
             duration: Span(2_000_000_000),
             cycles: None,
+            min_cycles: None,
             warm_up: Span(200_000_000),
             seed: None,
             cpus: None,
@@ -140,16 +144,17 @@ impl Plan {
     /// The measured time of a cell with this period.
     #[must_use]
     pub fn duration_of(&self, period: Period) -> Span {
-        self.cycles.map_or(self.duration, |cycles| Span(cycles.saturating_mul(period.ns())))
+        let span = |cycles: u64| Span(cycles.saturating_mul(period.ns()));
+        self.cycles.map_or(self.duration.max(span(self.min_cycles.unwrap_or(0))), span)
     }
 
-    /// The same plan in its short form: 2 blocks, at most 1 s a cell. Enough to see that it runs, not to judge by.
+    /// The same plan in its short form: 2 blocks, at most 1 s a cell, or one period where that is longer. Enough to see
+    /// that it runs, not to judge by.
     #[must_use]
     pub fn quick(mut self) -> Plan {
-        let longest = self.axes.period.iter().max().map_or(Span(0), |period| period.span());
         self.repetitions = self.repetitions.min(2);
-        self.duration = self.duration.min(Span::SECOND).max(longest);
-        self.cycles = None;
+        self.duration = self.duration.min(Span::SECOND);
+        (self.cycles, self.min_cycles) = (None, Some(1));
         self
     }
 }
@@ -181,7 +186,17 @@ mod tests {
         plan.cycles = Some(1_000_000);
         assert_eq!(plan.duration_of(plan.axes.period[0]), Span(10_000_000_000_000_000));
         let quick = plan.quick();
-        assert_eq!(quick.duration_of(quick.axes.period[0]), quick.duration);
-        assert_eq!((quick.repetitions, quick.duration), (1, Span(10_000_000_000)));
+        assert_eq!((quick.repetitions, quick.duration_of(quick.axes.period[0])), (1, Span(10_000_000_000)));
+        assert_eq!(quick.duration_of("1ms".parse().unwrap()), Span::SECOND);
+    }
+
+    #[test]
+    fn only_cells_with_room_for_fewer_cycles_are_longer() {
+        let mut plan = Plan { duration: Span(2_000_000_000), ..Plan::default() };
+        let of = |plan: &Plan, period: &str| plan.duration_of(period.parse().unwrap()).to_string();
+        assert_eq!((of(&plan, "100us"), of(&plan, "10s")), ("2s".to_owned(), "2s".to_owned()));
+        plan.min_cycles = Some(3);
+        assert_eq!((of(&plan, "100us"), of(&plan, "666ms")), ("2s".to_owned(), "2s".to_owned()));
+        assert_eq!((of(&plan, "667ms"), of(&plan, "10s")), ("2001ms".to_owned(), "30s".to_owned()));
     }
 }

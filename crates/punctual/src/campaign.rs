@@ -48,14 +48,15 @@ pub(crate) trait Observer {
     fn recorded(&mut self, entry: &Entry);
 }
 
-/// Makes every measurement of the run that `done` does not hold, in its planned order, and records each.
+/// Makes every measurement of the run that `done` does not hold, in its planned order, and has `writer` keep each, if the
+/// run is to be kept.
 ///
 /// # Errors
 /// When a cell fails, a result cannot be kept, or it is asked to stop.
 pub(crate) fn carry_out(
     header: &Header,
     done: Vec<Entry>,
-    writer: &mut Writer,
+    mut writer: Option<&mut Writer>,
     executor: &mut impl Executor,
     observer: &mut impl Observer,
     stop: &Stop,
@@ -86,7 +87,9 @@ pub(crate) fn carry_out(
             Err(source) => return Err(CampaignError::Cell { cell: name.clone(), source }),
         };
         let entry = Entry { planned: *planned, record };
-        writer.entry(&entry)?;
+        if let Some(writer) = &mut writer {
+            writer.entry(&entry)?;
+        }
         observer.recorded(&entry);
         entries.push(entry);
     }

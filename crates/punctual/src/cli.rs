@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod run;
 mod show;
+mod sleep;
 mod start;
 mod usage;
 

@@ -10,7 +10,7 @@ mod table;
 
 use analysis::{RunSummary, Verdict};
 use lines::Lines;
-use model::Header;
+use model::{Header, Method, RuntimeRecord};
 use std::io;
 
 pub(crate) use frontier::Searched;
@@ -39,6 +39,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     writeln!(out)?;
     if !summary.cells.is_empty() {
         table::write(out, summary, &lines)?;
+        languages(out, summary, &lines)?;
         writeln!(out)?;
     }
     standout::write(out, summary, &lines, style.all_findings)?;
@@ -46,6 +47,22 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         lines.paragraph(out, "", &answer::how_late(summary))?;
     }
     lines.verdict(out, &summary.verdict)
+}
+
+/// Which implementations of the languages were measured.
+fn languages(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let measured = summary.cells.iter().filter_map(|cell| match cell.cell.method {
+        Method::Sleep(runtime) => Some((runtime, cell.runtime.as_ref()?)),
+        _ => None,
+    });
+    let mut words: Vec<String> = Vec::new();
+    for (runtime, RuntimeRecord { version, program }) in measured {
+        let language = format!("{runtime}: {version} ({program})");
+        if !words.contains(&language) {
+            words.push(language);
+        }
+    }
+    if words.is_empty() { Ok(()) } else { lines.facts(out, &words) }
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ fn telling_line(words: &str, otherwise: impl ToString) -> String {
     let names_error =
         |line: &&str| ["error", "exception", "fatal"].iter().any(|sign| line.to_lowercase().contains(sign));
     let line = lines.clone().find(names_error).or_else(|| lines.next());
-    line.map_or_else(|| otherwise.to_string(), str::to_owned)
+    // Our own launcher may have said it.
+    line.map_or_else(|| otherwise.to_string(), |line| line.strip_prefix("punctual: ").unwrap_or(line).to_owned())
 }
 
 #[cfg(test)]
@@ -127,6 +128,7 @@ mod tests {
         for (words, line) in [
             ("", "exit status: 1"),
             ("\n  \n", "exit status: 1"),
+            ("punctual: cannot run as fifo:1: x\n", "cannot run as fifo:1: x"),
             ("pyenv: python3: command not found\nhint\n", "pyenv: python3: command not found"),
             ("Traceback:\n  File x\nBrokenPipeError: [Errno 32]\n", "BrokenPipeError: [Errno 32]"),
             (

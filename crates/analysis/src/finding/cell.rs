@@ -6,7 +6,7 @@ use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
 use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
-use model::{Achieved, Header, Span, Usage};
+use model::{Achieved, Header, Method, Span, Usage};
 
 /// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
 const SLACK_NS: u64 = 1_000;
@@ -54,8 +54,11 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         samples,
     }));
     if pool.cell.method.is_relative() {
+        // A program that sleeps again and again is not meant to keep a period.
+        let is_periodic = !matches!(pool.cell.method, Method::Sleep(_));
         let due = pool.sum(|thread| thread.cycles_due);
-        findings.extend((summary.missed > 0).then_some(Finding::Drift { periods: summary.missed, due }));
+        let drifted = summary.missed > 0 && is_periodic;
+        findings.extend(drifted.then_some(Finding::Drift { periods: summary.missed, due }));
     } else if let (1.., Some(max)) = (summary.missed, summary.max) {
         let due = pool.sum(|thread| thread.cycles_due);
         // One that is still waiting has been said to be starved above.
@@ -73,7 +76,9 @@ fn stalls(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
             p99_by_due_time_ns: summary.due_times.quantiles.p99.value_ns().filter(|_| !summary.due_times.at_least),
         });
     }
-    let storms = summary.misses.filter(|rate| rate.storms);
+    // Longer than twice the time asked is no miss of a sleep that has no deadline.
+    let has_deadline = pool.cell.deadline.is_some() || !matches!(pool.cell.method, Method::Sleep(_));
+    let storms = summary.misses.filter(|rate| rate.storms && has_deadline);
     findings.extend(
         storms.map(|rate| Finding::MissStorms { episodes: rate.episodes, upper_per_hour: rate.upper_per_hour }),
     );
@@ -110,7 +115,9 @@ fn settings(pool: &Pool<'_>) -> Vec<Finding> {
     let has_slack = |achieved: &&Achieved| !achieved.policy.is_realtime() && pool.cell.method.has_timer_slack();
     let slack = achieved().filter(has_slack).map(|achieved| achieved.timer_slack_ns);
     findings.extend(slack.max().filter(|ns| *ns >= SLACK_NS).map(|slack_ns| Finding::TimerSlack { slack_ns }));
-    if achieved().any(|achieved| achieved.memory_locked_bytes == 0) {
+    // A language's program locks none, and is measured as it is.
+    let is_ours = !matches!(pool.cell.method, Method::Sleep(_));
+    if is_ours && achieved().any(|achieved| achieved.memory_locked_bytes == 0) {
         findings.push(Finding::MemoryUnlocked);
     }
     if achieved().any(|achieved| achieved.cpu_dma_latency_us.is_none()) {
@@ -140,8 +147,10 @@ fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         }
         _ => None,
     };
+    // Of sleeps the tail beyond is not shown.
+    let is_shown = |level: &Level| *level != Level::P999 || !matches!(pool.cell.method, Method::Sleep(_));
     // The lowest that is refused says it for those above.
-    let mut findings: Vec<_> = Level::ALL.into_iter().find_map(few).into_iter().collect();
+    let mut findings: Vec<_> = Level::ALL.into_iter().filter(is_shown).find_map(few).into_iter().collect();
     let slices = pool.slices().len();
     if slices < MIN_SLICES && summary.samples > 0 {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);

@@ -129,7 +129,7 @@ impl fmt::Display for Finding {
             }
             Finding::Early { early, earliest_ns } => {
                 let earliest = duration(*earliest_ns as f64);
-                write!(f, "{} before the due time, by up to {earliest}: clock or timer", things(*early, "wake-up"))
+                write!(f, "{} too early, by up to {earliest}: clock or timer", things(*early, "wake-up"))
             }
             Finding::FewSamples { level, n_eff, more_ns } => {
                 write!(f, "{level} not shown: worth only {} independent samples", count(*n_eff))?;

@@ -25,8 +25,8 @@ pub struct PlanError {
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
-    "title", "repetitions", "duration", "cycles", "warm_up", "seed", "cpus", "timer_slack", "align", "distance",
-    "cpu_dma_latency", "axes", "require",
+    "title", "repetitions", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack", "align",
+    "distance", "cpu_dma_latency", "axes", "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -62,6 +62,7 @@ fn plan(text: &str) -> Located<Plan> {
             "repetitions" => plan.repetitions = integer(value, Plan::REPETITIONS)?,
             "duration" => (plan.duration, duration_at) = (parsed(value)?, at),
             "cycles" => plan.cycles = Some(integer(value, Plan::CYCLES)?),
+            "min_cycles" => plan.min_cycles = Some(integer(value, Plan::CYCLES)?),
             "warm_up" => plan.warm_up = parsed(value)?,
             "seed" => plan.seed = Some(integer(value, 0..=u64::MAX)?),
             "cpus" => plan.cpus = Some(some_cpus(value)?),
@@ -76,14 +77,13 @@ fn plan(text: &str) -> Located<Plan> {
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }
     }
-    if let (Some(_), Some((_, value))) =
-        (plan.cycles, document.get_ref().iter().find(|(key, _)| key.get_ref() == "duration"))
-    {
-        let message = "`cycles` stands in for `duration`; leave one of them out".to_owned();
+    let replaced = ["duration", "min_cycles"].map(|key| document.get_ref().get_key_value(key));
+    if let (Some(_), Some((key, value))) = (plan.cycles, replaced.into_iter().flatten().next()) {
+        let message = format!("`cycles` stands in for `{}`; leave one of them out", key.get_ref());
         return Err((value.span().start, message));
     }
     let longest = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
-    if plan.cycles.is_none() && plan.duration < longest {
+    if plan.cycles.or(plan.min_cycles).is_none() && plan.duration < longest {
         let message = format!(
             "a duration of {} has no room for one period of {longest}; measure at least {longest}",
             plan.duration

@@ -1,7 +1,8 @@
 //! What a plan means on this machine, for this user.
 
 use crate::host;
-use model::{Cell, CpuSet, Plan, Policy, Skipped};
+use model::{Cell, CpuSet, Method, Plan, Policy, Runtime, Skipped, Span};
+use std::collections::HashMap;
 
 /// What the machine and the user's rights allow, as far as cells depend on it.
 pub(crate) struct Machine<'a> {
@@ -13,6 +14,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) dma_latency: bool,
     /// Whether a thread may have a policy.
     pub(crate) may_have: &'a dyn Fn(Policy) -> bool,
+    /// Why a language cannot be measured; `None` when it can. Asked once for each.
+    pub(crate) why_not: &'a dyn Fn(Runtime) -> Option<String>,
 }
 
 /// The cells of `plan` here, and the combinations that this user cannot measure.
@@ -33,7 +36,9 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
         return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
     }
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
+    let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
     for (kernel, load, policy, period, method) in plan.axes.points() {
+        let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
         let cell = Cell {
             kernel,
             load,
@@ -42,19 +47,22 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             method,
             cpus: cpus.clone(),
             duration: plan.duration_of(period),
-            warm_up: plan.warm_up,
+            // A language's program warms up by itself, before it is let go.
+            warm_up: if language.is_some() { Span(0) } else { plan.warm_up },
             deadline: plan.require.max,
             timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime()),
             align: plan.align,
             distance: plan.distance,
-            lock_memory: machine.lock_memory,
+            lock_memory: machine.lock_memory && language.is_none(),
             cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency),
         };
         cell.check()?;
-        if (machine.may_have)(policy) {
-            cells.push(cell);
-        } else {
-            skipped.push(Skipped { cell, reason: host::how_to_allow(policy) });
+        let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
+        let reason =
+            if (machine.may_have)(policy) { language.and_then(why_not) } else { Some(host::how_to_allow(policy)) };
+        match reason {
+            None => cells.push(cell),
+            Some(reason) => skipped.push(Skipped { cell, reason }),
         }
     }
     Ok((cells, skipped))
@@ -65,7 +73,8 @@ mod tests {
     use super::*;
 
     fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {
-        Machine { cpus: [0, 1].into_iter().collect(), lock_memory: false, dma_latency: false, may_have }
+        let why_not = &|runtime| (runtime == Runtime::Java).then(|| "java is not installed".to_owned());
+        Machine { cpus: [0, 1].into_iter().collect(), lock_memory: false, dma_latency: false, may_have, why_not }
     }
 
     #[test]
@@ -98,5 +107,18 @@ mod tests {
         let plan = Plan { timer_slack: Some("1us".parse().unwrap()), ..Plan::default() };
         let (cells, _) = expand(&plan, &machine(&|_| true)).unwrap();
         assert!(cells.iter().all(|cell| cell.timer_slack.is_none() == cell.policy.is_realtime()));
+    }
+
+    #[test]
+    fn languages_that_are_not_there_are_skipped_and_the_others_need_no_lock_and_no_warm_up() {
+        let mut plan = Plan { min_cycles: Some(3), ..Plan::default() };
+        plan.axes.runtime = vec![Runtime::Java, Runtime::Go];
+        plan.axes.period = vec!["1ms".parse().unwrap(), "10s".parse().unwrap()];
+        let (cells, skipped) = expand(&plan, &Machine { lock_memory: true, ..machine(&|_| true) }).unwrap();
+        assert_eq!((cells.len(), skipped.len()), (8, 8));
+        assert!(cells.iter().all(|cell| cell.method == Method::Sleep(Runtime::Go)));
+        assert!(cells.iter().all(|cell| !cell.lock_memory && cell.warm_up == Span(0)));
+        assert!(skipped.iter().all(|skipped| skipped.reason == "java is not installed"));
+        assert_eq!((cells[0].duration, cells[7].duration), (plan.duration, "30s".parse().unwrap()));
     }
 }

@@ -82,8 +82,13 @@ impl Campaign {
         let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         let plan = Plan { repetitions: 3, ..Plan::default() };
-        let machine =
-            Machine { cpus: [0].into_iter().collect(), lock_memory: true, dma_latency: true, may_have: &|_| true };
+        let machine = Machine {
+            cpus: [0].into_iter().collect(),
+            lock_memory: true,
+            dma_latency: true,
+            may_have: &|_| true,
+            why_not: &|_| None,
+        };
         let (cells, skipped) = expand(&plan, &machine).unwrap();
         let header = Header {
             format: model::RUN_FORMAT,
@@ -101,13 +106,13 @@ impl Campaign {
 
     fn begin(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let mut writer = store::create(&self.dir, &self.header).unwrap();
-        carry_out(&self.header, Vec::new(), &mut writer, fake, &mut Silent, &Stop::new().unwrap())
+        carry_out(&self.header, Vec::new(), Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap())
     }
 
     fn resume(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let run = store::read(&self.dir).unwrap();
         let mut writer = store::append(&self.dir, run.entries.len()).unwrap();
-        carry_out(&run.header, run.entries, &mut writer, fake, &mut Silent, &Stop::new().unwrap())
+        carry_out(&run.header, run.entries, Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap())
     }
 
     fn file(&self) -> PathBuf {

@@ -35,6 +35,8 @@ struct CpuSleeper {
     pid: u32,
     memory_locked_bytes: u64,
     samples: Samples,
+    /// When it was told to stop.
+    cut: Option<MonoTime>,
 }
 
 /// Makes samples of sleeps.
@@ -65,12 +67,8 @@ impl Sleepers {
         let installed = runtime::find(runtime)?;
         // The files go when all have read them.
         let made = runtime::make(&installed)?;
-        let settings = |cpu| Launch {
-            parent: std::process::id(),
-            cpu,
-            policy: cell.policy,
-            timer_slack: cell.timer_slack.unwrap_or(Settings::KERNEL_SLACK),
-        };
+        let settings =
+            |cpu| Launch { cpu, policy: cell.policy, timer_slack: cell.timer_slack.unwrap_or(Settings::KERNEL_SLACK) };
         let start = |cpu| -> Result<_, RuntimeError> {
             let settings = settings(cpu);
             Ok((Sleeper::start(&made, &settings, cell.period.span())?, settings))
@@ -84,7 +82,7 @@ impl Sleepers {
             sleeper.check_threads(pid, &settings)?;
             version = ready.version;
             let samples = Samples::new(schedule, &cell, MonoTime(0));
-            processes.push(CpuSleeper { settings, sleeper, pid, memory_locked_bytes, samples });
+            processes.push(CpuSleeper { settings, sleeper, pid, memory_locked_bytes, samples, cut: None });
         }
         Ok(Sleepers {
             runtime: RuntimeRecord { version, program: installed.program.display().to_string() },
@@ -102,10 +100,6 @@ impl Sleepers {
     fn read(&mut self) -> Result<(), RuntimeError> {
         let read = |process: &mut CpuSleeper| process.sleeper.read(|sleep| process.samples.take(sleep));
         self.processes.iter_mut().try_for_each(read)
-    }
-
-    fn all_are_done(&self) -> bool {
-        self.has_stopped || self.processes.iter().all(|process| process.samples.are_complete())
     }
 
     /// How long to rest between two looks.
@@ -162,8 +156,9 @@ impl CpuSleeper {
     fn finish(self, cell: &Cell, cpu_dma_latency_us: Option<u32>) -> Result<ThreadRecord, CellError> {
         // Again: a runtime may start threads later on.
         self.sleeper.check_threads(self.pid, &self.settings)?;
-        let CpuSleeper { settings, mut sleeper, mut samples, memory_locked_bytes, .. } = self;
-        let cut = sleeper.end(|sleep| samples.take(sleep))?;
+        let CpuSleeper { settings, mut sleeper, mut samples, memory_locked_bytes, cut, .. } = self;
+        let now = sleeper.end(|sleep| samples.take(sleep))?;
+        let cut = cut.unwrap_or(now);
         let first = cell.first_cycle();
         let censored = samples.open_sleep(cut, first);
         let mut collector = samples.collector;
@@ -219,14 +214,15 @@ impl Measurers for Sleepers {
 
     fn wait(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
-        loop {
+        while !self.has_stopped {
             if let Err(err) = self.read() {
                 self.failed = Some(err);
                 return false;
             }
             let left = until.saturating_duration_since(Instant::now());
-            if self.all_are_done() || left.is_zero() {
-                return self.all_are_done();
+            let are_complete = self.processes.iter().all(|process| process.samples.are_complete());
+            if are_complete || left.is_zero() {
+                return are_complete;
             }
             let rest = u64::try_from(self.rest().min(left).as_nanos()).unwrap_or(u64::MAX);
             // A signal may ask to stop: whoever waits looks then.
@@ -234,6 +230,7 @@ impl Measurers for Sleepers {
                 return false;
             }
         }
+        true
     }
 
     fn stop(&mut self) {
@@ -242,6 +239,7 @@ impl Measurers for Sleepers {
             let result = process.sleeper.end(|sleep| process.samples.take(sleep));
             self.failed = self.failed.take().or(result.err());
             process.samples.end_at(now);
+            process.cut = Some(now);
         }
         self.has_stopped = true;
     }

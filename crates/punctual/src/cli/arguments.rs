@@ -5,7 +5,7 @@ mod frontier;
 pub(super) use frontier::FrontierArguments;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
+use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Runtime, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -68,10 +68,12 @@ pub(super) struct RunArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_STATUS)]
+#[command(after_help = EXIT_STATUS, args_conflicts_with_subcommands = true)]
 pub(super) struct MeasureArguments {
+    #[command(subcommand)]
+    pub(super) command: Option<MeasureCommand>,
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
-    /// deadline; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// deadline, sleep:RUNTIME; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
@@ -103,6 +105,41 @@ pub(super) struct MeasureArguments {
     /// Keep every latency in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(super) samples: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub(super) enum MeasureCommand {
+    /// Measure how much longer programs in other languages sleep than they ask for
+    Sleep(Box<SleepArguments>),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct SleepArguments {
+    /// Languages, those that are installed: c, python3, node, go, java
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "c,python3,node,go,java")]
+    pub(super) runtime: Vec<Runtime>,
+    /// How long to sleep, 10us to 100s
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "100us,1ms,10ms,100ms,1s,10s")]
+    pub(super) targets: Vec<Period>,
+    /// How all threads of the program are scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "other")]
+    pub(super) policy: Vec<Policy>,
+    /// Background work: none, messaging, messaging:groups=N
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
+    pub(super) load: Vec<Load>,
+    /// Measured time of each target [default: 2s, and 5 times the target at least]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) duration: Option<Span>,
+    /// Timer slack of the program's normal threads [default: the kernel's 50us]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) timer_slack: Option<Span>,
+    /// Directory to keep the result in, as a run [default: not kept]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -159,14 +196,14 @@ pub(super) struct LaunchArguments {
     #[arg(long, value_name = "PID")]
     pub(super) parent: u32,
     /// CPU that it may use
-    #[arg(long)]
-    pub(super) cpu: u32,
+    #[arg(long, requires_all = ["policy", "timer_slack"])]
+    pub(super) cpu: Option<u32>,
     /// How its threads are scheduled
-    #[arg(long)]
-    pub(super) policy: Policy,
+    #[arg(long, requires = "cpu")]
+    pub(super) policy: Option<Policy>,
     /// Timer slack of its threads
-    #[arg(long, value_name = "TIME")]
-    pub(super) timer_slack: Span,
+    #[arg(long, value_name = "TIME", requires = "cpu")]
+    pub(super) timer_slack: Option<Span>,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(super) program: Vec<OsString>,

@@ -6,5 +6,7 @@ use crate::runtime::{Launch, launch};
 
 pub(super) fn launch_program(arguments: LaunchArguments) -> Outcome {
     let LaunchArguments { parent, cpu, policy, timer_slack, program } = arguments;
-    Err(launch(&Launch { parent, cpu, policy, timer_slack }, &program).into())
+    let settings = cpu.zip(policy).zip(timer_slack);
+    let settings = settings.map(|((cpu, policy), timer_slack)| Launch { cpu, policy, timer_slack });
+    Err(launch(parent, settings.as_ref(), &program).into())
 }

@@ -1,7 +1,8 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
-use super::arguments::{Format, MeasureArguments};
+use super::arguments::{Format, MeasureArguments, MeasureCommand};
 use super::live::Live;
+use super::sleep::sleep;
 use super::start::{header, holder};
 use super::{Outcome, note, output};
 use crate::campaign::{Child, Executor, Stop};
@@ -10,6 +11,9 @@ use model::{Axes, Entry, Kernel, Plan, Planned};
 use std::time::SystemTime;
 
 pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
+    if let Some(MeasureCommand::Sleep(arguments)) = arguments.command {
+        return sleep(*arguments);
+    }
     let stop = Stop::on_signals()?;
     let common = arguments.common;
     let plan = Plan {
@@ -17,6 +21,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         repetitions: 1,
         duration: arguments.duration,
         cycles: None,
+        min_cycles: None,
         warm_up: arguments.warm_up,
         seed: None,
         cpus: common.cpus,

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let Campaign { dir, header, done, mut writer } = campaign;
 
     let mut lines = Lines::new(&header, done.len());
-    let result = campaign::carry_out(&header, done, &mut writer, &mut Child, &mut lines, &stop);
+    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut Child, &mut lines, &stop);
     lines.finish();
     let entries = result.map_err(|err| match err {
         CampaignError::Interrupted { .. } => {

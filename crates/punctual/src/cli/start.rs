@@ -4,12 +4,16 @@ use super::arguments::RunArguments;
 use crate::TOOL;
 use crate::campaign::{self, Machine};
 use crate::host::{self, HostFs, Privileges};
-use model::{Cell, Header, Plan, RUN_FORMAT, Span};
+use crate::runtime;
+use model::{Cell, Header, Method, Plan, RUN_FORMAT, Span};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 /// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
 const AROUND_A_CELL: Duration = Duration::from_millis(600);
+
+/// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
+const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
 
 /// The plan as typed: the file, or the default, with what the command line says otherwise.
 pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
@@ -31,7 +35,7 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
     let common = &arguments.common;
     plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
     if let Some(duration) = arguments.duration {
-        (plan.duration, plan.cycles) = (duration, None);
+        (plan.duration, plan.cycles, plan.min_cycles) = (duration, None, None);
     }
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = common.cpus.clone().or(plan.cpus);
@@ -49,6 +53,7 @@ pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Heade
         lock_memory: privileges.lock_memory,
         dma_latency: privileges.dma_latency,
         may_have: &Privileges::may_have,
+        why_not: &|runtime| runtime::find(runtime).err().map(|err| err.to_string()),
     };
     let (cells, skipped) = campaign::expand(&plan, &machine)?;
     if cells.is_empty() {
@@ -78,9 +83,11 @@ pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Heade
 
 /// How long `n` measurements of a run take together, if they are like all of them.
 pub(super) fn expected(header: &Header, n: usize) -> Duration {
-    let of_cell = |cell: &Cell| u128::from(cell.warm_up.ns().saturating_add(cell.duration.ns()));
+    let around = |cell: &Cell| if matches!(cell.method, Method::Sleep(_)) { AROUND_A_LANGUAGE } else { AROUND_A_CELL };
+    let of_cell =
+        |cell: &Cell| u128::from(cell.warm_up.ns().saturating_add(cell.duration.ns())) + around(cell).as_nanos();
     let all_ns: u128 = header.cells.iter().map(of_cell).sum::<u128>() / header.cells.len().max(1) as u128;
-    let one = Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)) + AROUND_A_CELL;
+    let one = Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX));
     one.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX))
 }
 

@@ -49,7 +49,11 @@ fn measured(header: &Header, summary: &RunSummary) -> String {
     let span = |span: model::Span| duration(span.ns() as f64);
     let n_cells = u64::try_from(header.cells.len()).unwrap_or(0);
     let blocks = things(u64::from(header.plan.repetitions), "block");
-    let mut parts = vec![format!("{} x {blocks} of {}", things(n_cells, "cell"), span(header.plan.duration))];
+    let durations: BTreeSet<_> = header.cells.iter().map(|cell| cell.duration).collect();
+    let longest = durations.last().filter(|_| durations.len() > 1).map(|longest| format!(" to {}", span(*longest)));
+    let shortest = durations.first().copied().unwrap_or(header.plan.duration);
+    let duration = format!("{}{}", span(shortest), longest.unwrap_or_default());
+    let mut parts = vec![format!("{} x {blocks} of {duration}", things(n_cells, "cell"))];
     let periods: BTreeSet<_> = header.cells.iter().map(|cell| cell.period).collect();
     let methods: BTreeSet<_> = header.cells.iter().map(|cell| cell.method).collect();
     if let ([period], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {

@@ -1,7 +1,7 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
 use analysis::{CellSummary, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary, Verdict};
-use model::{Cell, Header, Host};
+use model::{Cell, Header, Host, RuntimeRecord};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -59,6 +59,7 @@ struct SummaryDocument<'a> {
     n_eff: Option<u64>,
     by_due_time: DueTimesDocument,
     misses: Option<Rate>,
+    runtime: &'a Option<RuntimeRecord>,
     load: &'a Option<LoadRate>,
 }
 
@@ -137,6 +138,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
             quantiles: quantiles(&cell.due_times.quantiles),
         },
         misses: cell.misses,
+        runtime: &cell.runtime,
         load: &cell.load,
     };
     CellDocument { name: &cell.name, cell: &cell.cell, summary, findings: remarks(&cell.findings) }

@@ -4,9 +4,11 @@ use super::lines::Lines;
 use analysis::wording::{count, duration};
 use analysis::{CellSummary, Level, RunSummary};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use model::Method;
 use std::io;
 
 /// One column: its head, what it shows of a cell, and which terminals it is too much for.
+#[derive(Debug, Clone, Copy)]
 struct Column {
     head: &'static str,
     show: fn(&CellSummary) -> String,
@@ -28,7 +30,7 @@ const fn figure(head: &'static str, show: fn(&CellSummary) -> String, spare: Opt
 
 const FIGURES: [Column; 11] = [
     figure("wake-ups", |cell| count(cell.samples), None),
-    figure("missed", |cell| count(cell.missed), None),
+    figure("missed", missed, None),
     figure("min", |cell| latency_or_dash(cell.min_ns), Some(2)),
     figure("mean", |cell| cell.mean_ns.map_or_else(dash, latency), Some(0)),
     figure("p50", |cell| value(cell, Level::P50), Some(5)),
@@ -40,18 +42,39 @@ const FIGURES: [Column; 11] = [
     figure("when", when, Some(4)),
 ];
 
+/// The figures of sleeps, which are no due times that could be missed.
+const SLEEP_FIGURES: [Column; 9] = [
+    figure("sleeps", |cell| count(cell.samples), None),
+    figure("min", |cell| latency_or_dash(cell.min_ns), Some(3)),
+    figure("mean", |cell| cell.mean_ns.map_or_else(dash, latency), None),
+    figure("sd", |cell| cell.stddev_ns.map_or_else(dash, latency), None),
+    figure("p50", |cell| value(cell, Level::P50), Some(4)),
+    figure("p99", |cell| value(cell, Level::P99), Some(2)),
+    Column { is_text: true, ..figure(INTERVAL, |cell| interval(cell, Level::P99), Some(0)) },
+    figure("max", max, None),
+    figure("when", when, Some(1)),
+];
+
 pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
-    let mut columns = axes(&summary.cells);
-    columns.extend(FIGURES);
-    let mut table = fitted(&columns, &summary.cells, lines.width);
+    let mut cells: Vec<_> = summary.cells.iter().collect();
+    let are_sleeps = cells.iter().all(|cell| matches!(cell.cell.method, Method::Sleep(_)));
+    if are_sleeps {
+        // The sleeps of one language below each other, in the order in which they were asked for.
+        cells.sort_by_key(|cell| (cell.cell.method, cell.cell.policy, cell.cell.load.clone()));
+    }
+    let mut columns = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
+    columns.extend(if are_sleeps { SLEEP_FIGURES.to_vec() } else { FIGURES.to_vec() });
+    let mut table = fitted(&columns, &cells, lines.width);
     while widest(&table) > lines.width {
         let spare = (0..columns.len()).filter(|i| columns[*i].spare.is_some()).min_by_key(|i| columns[*i].spare);
         let Some(index) = spare else { break };
         columns.remove(index);
-        table = fitted(&columns, &summary.cells, lines.width);
+        table = fitted(&columns, &cells, lines.width);
     }
     let has = |head: &str| columns.iter().any(|column| column.head == head);
-    let mut unit = "microseconds where no unit stands".to_owned();
+    let unit = if are_sleeps { "error = slept - asked, in " } else { "" };
+    let mut unit = format!("{unit}microseconds where no unit stands");
+    unit.push_str(if are_sleeps { "; sd: standard deviation" } else { "" });
     unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
     unit.push_str(if has("when") { "; when: into the run" } else { "" });
     let drawn = table.join("\n");
@@ -60,28 +83,44 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     writeln!(out, "{rows}\n{unit:>width$}", width = widest(&table))
 }
 
+/// The columns that say which sleeps they are.
+fn sleep_axes(cells: &[&CellSummary]) -> Vec<Column> {
+    let runtime = |cell: &CellSummary| match cell.cell.method {
+        Method::Sleep(runtime) => runtime.to_string(),
+        other => other.to_string(),
+    };
+    let mut columns = vec![text("runtime", runtime), text("policy", |cell| cell.cell.policy.to_string())];
+    let load = text("load", |cell| cell.cell.load.to_string());
+    columns.extend(varies(cells, load.show).then_some(load));
+    columns.push(figure("asked", |cell| cell.cell.period.to_string(), None));
+    columns
+}
+
 /// The columns that say which cell it is: an axis with one value only is said above the table.
-fn axes(cells: &[CellSummary]) -> Vec<Column> {
-    let varies = |show: fn(&CellSummary) -> String| cells.windows(2).any(|pair| show(&pair[0]) != show(&pair[1]));
+fn axes(cells: &[&CellSummary]) -> Vec<Column> {
     let kernel = text("kernel", |cell| cell.cell.kernel.to_string());
     let period = text("period", |cell| duration(cell.cell.period.ns() as f64));
     let method = text("method", |cell| cell.cell.method.to_string());
     let mut columns =
         vec![text("load", |cell| cell.cell.load.to_string()), text("policy", |cell| cell.cell.policy.to_string())];
-    columns.extend([period, method].into_iter().filter(|axis| varies(axis.show)));
-    if varies(kernel.show) {
+    columns.extend([period, method].into_iter().filter(|axis| varies(cells, axis.show)));
+    if varies(cells, kernel.show) {
         columns.insert(0, kernel);
     }
     columns
 }
 
+fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
+    cells.windows(2).any(|pair| show(pair[0]) != show(pair[1]))
+}
+
 /// The lines of the table, with more space between the columns where there is room for it.
-fn fitted(columns: &[Column], cells: &[CellSummary], width: usize) -> Vec<String> {
+fn fitted(columns: &[Column], cells: &[&CellSummary], width: usize) -> Vec<String> {
     let airy = drawn(columns, cells, 2);
     if widest(&airy) <= width { airy } else { drawn(columns, cells, 1) }
 }
 
-fn drawn(columns: &[Column], cells: &[CellSummary], space: u16) -> Vec<String> {
+fn drawn(columns: &[Column], cells: &[&CellSummary], space: u16) -> Vec<String> {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.load_style(comfy_table::presets::NOTHING);
@@ -126,6 +165,11 @@ fn grouped(value: f64) -> String {
 
 fn latency_or_dash(ns: Option<i64>) -> String {
     ns.map_or_else(dash, |ns| latency(ns as f64))
+}
+
+/// Relative waits have no due times that could be missed.
+fn missed(cell: &CellSummary) -> String {
+    if cell.cell.method.is_relative() { dash() } else { count(cell.missed) }
 }
 
 fn value(cell: &CellSummary, level: Level) -> String {

@@ -1,17 +1,16 @@
 //! Becoming another program: the settings of a cell are made in this process, read back, and taken along.
 
+use crate::host;
 use model::{CpuSet, Policy, Span};
 use rt::sys;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// How the other program is to run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Launch {
-    /// The process that it ends with.
-    pub(crate) parent: u32,
     /// The one CPU that it may use.
     pub(crate) cpu: u32,
     /// The policy of all its threads.
@@ -20,34 +19,49 @@ pub(crate) struct Launch {
     pub(crate) timer_slack: Span,
 }
 
-/// Replaces this process by `program` with its arguments. All settings pass over `execve(2)` and to every thread and
-/// process that the program starts, as with taskset(1), chrt(1) and nice(1).
+/// Replaces this process by `program` with its arguments, which ends with process `parent`. All settings pass over
+/// `execve(2)` and to every thread and process that the program starts, as with taskset(1), chrt(1) and nice(1).
 ///
 /// Returns only when that failed, with one line that says why.
-pub(crate) fn launch(launch: &Launch, program: &[OsString]) -> String {
-    let Launch { parent, cpu, policy, timer_slack } = *launch;
+pub(crate) fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> String {
     let Some((program, arguments)) = program.split_first() else { return "no program is named".to_owned() };
-    let settings = || -> Result<(), String> {
-        sys::process::die_with(parent).map_err(|err| cannot("end with the parent", err))?;
-        let cpus: CpuSet = [cpu].into_iter().collect();
-        sys::sched::set_affinity(0, &cpus).map_err(|err| cannot(format_args!("run on CPU {cpu}"), err))?;
-        if !policy.is_realtime() {
-            let slack = format!("have a timer slack of {timer_slack}");
-            sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
-            let found = sys::thread::timer_slack().map_err(|err| cannot(&slack, err))?;
-            same("timer slack", timer_slack, found)?;
-        }
-        // Last: from here on the thread may get little CPU time, or all of it.
-        let refused = |err| cannot(format_args!("run as {policy}"), err);
-        sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
-        same("policy", policy, sys::sched::policy(0).map_err(refused)?)?;
-        same("CPUs", &cpus, sys::sched::affinity(0).map_err(refused)?)
-    };
-    if let Err(reason) = settings() {
+    let tied = sys::process::die_with(parent).map_err(|err| cannot("end with the parent", err));
+    if let Err(reason) = tied.and_then(|()| settings.map_or(Ok(()), apply)) {
         return reason;
     }
     let err = Command::new(program).args(arguments).exec();
     cannot(format_args!("start {}", program.display()), err)
+}
+
+/// Makes the settings in the calling thread and reads them back.
+fn apply(settings: &Launch) -> Result<(), String> {
+    let Launch { cpu, policy, timer_slack } = *settings;
+    let cpus: CpuSet = [cpu].into_iter().collect();
+    sys::sched::set_affinity(0, &cpus).map_err(|err| cannot(format_args!("run on CPU {cpu}"), err))?;
+    if !policy.is_realtime() {
+        let slack = format!("have a timer slack of {timer_slack}");
+        sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
+        let found = sys::thread::timer_slack().map_err(|err| cannot(&slack, err))?;
+        same("timer slack", timer_slack, found)?;
+    }
+    // Last: from here on the thread may get little CPU time, or all of it.
+    let refused = |err| cannot(format_args!("run as {policy}"), err);
+    sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
+    same("policy", policy, sys::sched::policy(0).map_err(refused)?)?;
+    same("CPUs", &cpus, sys::sched::affinity(0).map_err(refused)?)
+}
+
+/// The command that starts `program` so that it ends with this process, which has to wait for it; `settings` are those
+/// of its threads.
+pub(super) fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(host::THIS_PROGRAM);
+    command.args(["launch", "--parent", &std::process::id().to_string()]);
+    if let Some(Launch { cpu, policy, timer_slack }) = settings {
+        command.args(["--cpu", &cpu.to_string(), "--policy", &policy.to_string()]);
+        command.args(["--timer-slack", &timer_slack.to_string()]);
+    }
+    command.arg("--").arg(program);
+    command
 }
 
 fn cannot(what: impl Display, err: std::io::Error) -> String {

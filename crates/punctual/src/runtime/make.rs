@@ -1,7 +1,7 @@
 //! Our program in each language, written to a directory of its own and compiled where that is usual.
 
 use super::find::javac;
-use super::{Installed, RuntimeError, telling_line};
+use super::{Installed, RuntimeError, launch, telling_line};
 use model::Runtime;
 use std::ffi::OsString;
 use std::io;
@@ -25,8 +25,8 @@ fn source(runtime: Runtime) -> (&'static str, &'static str) {
 pub(crate) struct Made {
     /// The language.
     pub(crate) runtime: Runtime,
-    /// What is started, before the program's own arguments.
-    pub(super) command: Vec<OsString>,
+    /// What is started, and its first arguments; the program's own follow.
+    pub(super) command: (OsString, Vec<OsString>),
     /// Held for its drop.
     _directory: PrivateDirectory,
 }
@@ -45,11 +45,10 @@ pub(crate) fn make(installed: &Installed) -> Result<Made, RuntimeError> {
     let file = directory.0.join(name);
     std::fs::write(&file, text).map_err(|source| keep(&file, source))?;
     let binary = directory.0.join("sleep");
-    let words = |words: &[&dyn AsRef<std::ffi::OsStr>]| words.iter().map(|word| word.as_ref().to_owned()).collect();
-    let command: Vec<OsString> = match runtime {
+    let command: (OsString, Vec<OsString>) = match runtime {
         Runtime::C => {
             compile(runtime, program, |cc| cc.args(["-O2", "-o"]).arg(&binary).arg(&file))?;
-            words(&[&binary])
+            (binary.into(), Vec::new())
         }
         Runtime::Go => {
             let cache = directory.0.join("cache");
@@ -60,14 +59,14 @@ pub(crate) fn make(installed: &Installed) -> Result<Made, RuntimeError> {
                 }
                 go.env("GO111MODULE", "off").env("GOWORK", "off").args(["build", "-o"]).arg(&binary).arg(&file)
             })?;
-            words(&[&binary])
+            (binary.into(), Vec::new())
         }
         Runtime::Java => {
             // Compiled once: `java Sleep.java` would compile in every process, on the measured CPU, under its policy.
             compile(runtime, &javac(installed), |javac| javac.arg("-d").arg(&directory.0).arg(&file))?;
-            words(&[program, &"-cp", &directory.0, &"Sleep"])
+            (program.into(), vec!["-cp".into(), directory.0.clone().into(), "Sleep".into()])
         }
-        Runtime::Python3 | Runtime::Node => words(&[program, &file]),
+        Runtime::Python3 | Runtime::Node => (program.into(), vec![file.into()]),
     };
     Ok(Made { runtime, command, _directory: directory })
 }
@@ -79,7 +78,7 @@ fn compile(
     arguments: impl FnOnce(&mut Command) -> &mut Command,
 ) -> Result<(), RuntimeError> {
     let refused = |said| RuntimeError::Compile { runtime, compiler: compiler.to_owned(), said };
-    let said = arguments(Command::new(compiler).stdin(Stdio::null())).output();
+    let said = arguments(launch::command(None, compiler).stdin(Stdio::null())).output();
     let said = said.map_err(|err| refused(err.to_string()))?;
     if said.status.success() {
         return Ok(());
@@ -114,34 +113,19 @@ impl Drop for PrivateDirectory {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_macros, reason = "a test says on stderr that it is skipped")]
 mod tests {
-    use super::super::find;
     use super::*;
 
     #[test]
-    fn every_installed_language_can_be_made_and_leaves_nothing() {
-        for runtime in Runtime::KNOWN.iter().map(|text| text.parse::<Runtime>().unwrap()) {
-            let installed = match find(runtime) {
-                Ok(installed) => installed,
-                Err(err) => {
-                    eprintln!("skipped: {err}");
-                    continue;
-                }
-            };
-            let made = make(&installed).unwrap();
-            let directory = made._directory.0.clone();
-            assert!(directory.is_dir() && !made.command.is_empty());
-            drop(made);
-            assert!(!directory.exists(), "{runtime}");
-        }
-    }
-
-    #[test]
-    fn a_compiler_that_refuses_is_quoted() {
-        let refused =
-            compile(Runtime::C, Path::new("/bin/sh"), |sh| sh.args(["-c", "echo x: fatal error: y >&2; exit 1"]));
-        let message = "/bin/sh cannot compile the program for c: x: fatal error: y";
-        assert_eq!(refused.unwrap_err().to_string(), message);
+    fn a_directory_is_private_new_and_gone_afterwards() {
+        use std::os::unix::fs::PermissionsExt;
+        let directories = [0, 1].map(|_| PrivateDirectory::new(&std::env::temp_dir()).unwrap());
+        let paths = directories.each_ref().map(|directory| directory.0.clone());
+        assert_ne!(paths[0], paths[1]);
+        std::fs::write(paths[0].join("sleep.c"), "x").unwrap();
+        assert_eq!(paths[0].metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        drop(directories);
+        assert!(paths.iter().all(|path| !path.exists()), "{paths:?}");
+        assert!(PrivateDirectory::new(Path::new("/nowhere")).is_err());
     }
 }

@@ -1,14 +1,14 @@
 //! One process that sleeps: started, waited for, let go, read from, and always ended.
 
 use super::protocol::{Reader, Ready, Sleep, ready};
-use super::{Launch, Made, RuntimeError, telling_line};
+use super::{Launch, Made, RuntimeError, launch, telling_line};
 use crate::host;
 use model::{CpuSet, MonoTime, Runtime, Span};
 use rt::sys::{clock, pipe, process, sched};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 /// Sleeps of 100 us before a program says that it is ready. More than 200, after which Java compiles what it runs
@@ -45,11 +45,9 @@ impl Sleeper {
     pub(crate) fn start(made: &Made, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
         let (runtime, cpu) = (made.runtime, settings.cpu);
         let failed = |source| RuntimeError::Process { cpu, runtime, source };
-        let Launch { parent, policy, timer_slack, .. } = settings;
-        let mut child = Command::new(host::THIS_PROGRAM)
-            .args(["launch", "--parent", &parent.to_string(), "--cpu", &cpu.to_string()])
-            .args(["--policy", &policy.to_string(), "--timer-slack", &timer_slack.to_string(), "--"])
-            .args(&made.command)
+        let (program, arguments) = &made.command;
+        let mut child = launch::command(Some(settings), program)
+            .args(arguments)
             .args([asked.ns().to_string(), WARM_UP.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -195,7 +193,6 @@ impl Sleeper {
         });
         words.truncate(n_bytes);
         let said = telling_line(&String::from_utf8_lossy(&words), status);
-        let said = said.strip_prefix("punctual: ").unwrap_or(&said).to_owned();
         RuntimeError::Ended { cpu: self.cpu, runtime: self.runtime, said }
     }
 

@@ -61,7 +61,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
@@ -73,6 +73,8 @@ fn a_mistake_is_named_with_its_place() {
         ("duration = \"1\"", "1:12: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
         ("duration = \"0s\"", "1:12: a duration of 0s has no room for one period of 1ms; measure at least 1ms"),
         ("cycles = 0", "1:10: a whole number from 1 to 1000000000000 is expected here"),
+        ("cycles = 5\nmin_cycles = 5", "2:14: `cycles` stands in for `min_cycles`; leave one of them out"),
+        ("min_cycles = 0", "1:14: a whole number from 1 to 1000000000000 is expected here"),
         ("duration = \"1s\"\ncycles = 5", "1:12: `cycles` stands in for `duration`; leave one of them out"),
         (
             "[axes]\nmethod = [\"timerfd\"]\nruntime = [\"c\"]",
