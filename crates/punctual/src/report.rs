@@ -62,7 +62,7 @@ fn languages(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io
             words.push(language);
         }
     }
-    if words.is_empty() { Ok(()) } else { lines.facts(out, &words) }
+    if words.is_empty() { Ok(()) } else { lines.paragraph(out, "", &words.join("; ")) }
 }
 
 #[cfg(test)]

@@ -37,8 +37,8 @@ impl Lines {
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
         let mut names = analysis::cell_names(&all_cells);
-        for (skipped, name) in header.skipped.iter().zip(names.split_off(header.cells.len())) {
-            note(format_args!("skipped {name}: {}", skipped.reason));
+        for line in skipped(header, &names.split_off(header.cells.len())) {
+            note(line);
         }
         let bar = if io::stderr().is_terminal() {
             ProgressBar::new(all as u64)
@@ -100,6 +100,22 @@ impl Observer for Lines {
             ));
         }
     }
+}
+
+/// A line for each reason, with the first cell that is skipped for it.
+fn skipped(header: &Header, names: &[String]) -> Vec<String> {
+    let mut by_reason: Vec<(&str, &str, usize)> = Vec::new();
+    for (skipped, name) in header.skipped.iter().zip(names) {
+        match by_reason.iter_mut().find(|(reason, ..)| *reason == skipped.reason) {
+            Some((.., more)) => *more += 1,
+            None => by_reason.push((&skipped.reason, name, 0)),
+        }
+    }
+    let line = |(reason, name, more)| match more {
+        0 => format!("skipped {name}: {reason}"),
+        more => format!("skipped {name} and {more} more: {reason}"),
+    };
+    by_reason.into_iter().map(line).collect()
 }
 
 /// A latency for people; `-` when there is none yet.

@@ -72,11 +72,12 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
         table = fitted(&columns, &cells, lines.width);
     }
     let has = |head: &str| columns.iter().any(|column| column.head == head);
-    let unit = if are_sleeps { "error = slept - asked, in " } else { "" };
-    let mut unit = format!("{unit}microseconds where no unit stands");
-    unit.push_str(if are_sleeps { "; sd: standard deviation" } else { "" });
+    let mut unit = "microseconds where no unit stands".to_owned();
     unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
     unit.push_str(if has("when") { "; when: into the run" } else { "" });
+    if are_sleeps {
+        lines.paragraph(out, "", "Sleep error: how much longer than asked; sd: its standard deviation.")?;
+    }
     let drawn = table.join("\n");
     let (head, rows) = drawn.split_once('\n').unwrap_or((&drawn, ""));
     lines.heading(out, head)?;

@@ -4,7 +4,7 @@ use super::*;
 use analysis::summarise;
 use analysis::testing::RunBuilder;
 use expect_test::{ExpectFile, expect_file};
-use model::{LoadRecord, LoadSecond, Preemption, Skipped, Span};
+use model::{LoadRecord, LoadSecond, Preemption, RuntimeRecord, Skipped, Span};
 
 /// A spread of latencies that follows from CPU and cycle alone: most near `middle_ns`, a tail to 16 times that.
 fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
@@ -85,6 +85,32 @@ fn a_starved_thread_in_a_guest_without_privileges() {
     run.header.skipped.push(Skipped { cell: skipped, reason });
     run.measure(0, 0, |cpu, cycle| if cpu == 1 && cycle > 800 { i64::MAX } else { 60_000 });
     check(&run, 80, expect_file!["../../tests/golden/run-starved.txt"]);
+}
+
+#[test]
+fn sleeps_of_languages_have_a_table_of_their_own() {
+    let mut run = RunBuilder::new();
+    for (period, language) in [("100us", "node"), ("1ms", "node"), ("1ms", "c"), ("100us", "c"), ("1ms", "java")] {
+        run.cell("none", "other");
+        let cell = run.header.cells.last_mut().unwrap();
+        (cell.period, cell.method) = (period.parse().unwrap(), format!("sleep:{language}").parse().unwrap());
+        cell.lock_memory = false;
+    }
+    let mut skipped = run.header.cells.pop().unwrap();
+    skipped.policy = "other:nice=-20".parse().unwrap();
+    let reason = "java is not installed: no working `java`; on Debian: apt-get install default-jdk-headless";
+    run.header.skipped.push(Skipped { cell: skipped, reason: reason.to_owned() });
+    run.measure(0, 0, |cpu, cycle| 950_000 + spread(8_000, cpu, cycle));
+    run.measure(0, 1, |cpu, cycle| if cycle == 7 { -900_000 } else { 60_000 + spread(8_000, cpu, cycle) });
+    run.measure(0, 2, |cpu, cycle| 50_000 + spread(8_000, cpu, cycle));
+    run.measure(0, 3, |cpu, cycle| 50_000 + spread(4_000, cpu, cycle));
+    for entry in &mut run.entries {
+        let program = if entry.planned.cell_index < 2 { "/usr/bin/node" } else { "/usr/bin/cc" };
+        let version = if entry.planned.cell_index < 2 { "Node.js 18.19.0" } else { "glibc 2.36" };
+        entry.record.runtime = Some(RuntimeRecord { version: version.to_owned(), program: program.to_owned() });
+        entry.record.threads.iter_mut().for_each(|thread| thread.achieved.memory_locked_bytes = 0);
+    }
+    check(&run, 80, expect_file!["../../tests/golden/run-sleeps.txt"]);
 }
 
 #[test]

@@ -19,6 +19,16 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
             "measure --policy fifoo:80",
             "--policy: unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD)",
         ),
+        (
+            "measure sleep --runtime c,pyton3",
+            "--runtime: unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)",
+        ),
+        ("measure sleep --targets 1us", "--targets: period `1us` is out of range; a period is 10us to 100s"),
+        ("measure sleep --policy other,other", "--policy: `other` stands twice"),
+        (
+            "measure sleep:c --policy deadline:1ms/10ms/10ms --period 10ms",
+            "the threads of a language's runtime cannot share a deadline policy; ask for another",
+        ),
         ("run --duration 10us", "a duration of 10us has no room for one period of 1ms; measure at least 1ms"),
         ("run --cpus=", "no CPU is named; name at least one, like 0"),
         ("measure --timer-slack 0s", "a timer slack is 1ns to 1s; 0 would mean \"the default\" to the kernel"),
@@ -55,7 +65,7 @@ fn a_mistake_in_a_plan_is_named_with_its_place() {
         ),
         (
             b"repetition = 3\n",
-            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions duration cycles warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
+            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
         ),
         (b"title = \"a\"\ntitle = \"\xff\"\n", "2: not UTF-8; save the plan as UTF-8 text"),
     ] {

@@ -11,6 +11,7 @@ mod loads;
 mod measured_thread;
 mod program;
 mod samples;
+mod sleep;
 mod stalls;
 mod unprivileged;
 mod vm;

@@ -46,6 +46,20 @@ fn normal_threads_have_timer_slack() {
 }
 
 #[test]
+fn a_language_keeps_no_period_and_locks_no_memory() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80");
+    run.header.cells[0].method = "clock_nanosleep:relative".parse().unwrap();
+    // Every other sleep takes so long that a due time is past.
+    run.measure(0, 0, |_, cycle| if cycle % 4 == 0 { 1_500_000 } else { 5_000 });
+    run.entries[0].record.threads.iter_mut().for_each(|thread| thread.achieved.memory_locked_bytes = 0);
+    let found = findings_of(&run);
+    assert!(matches!(found[..], [Finding::Drift { .. }, Finding::MemoryUnlocked]), "{found:?}");
+    run.header.cells[0].method = "sleep:c".parse().unwrap();
+    assert_eq!(findings_of(&run), []);
+}
+
+#[test]
 fn settings_and_faults_are_found() {
     let usage = |change: fn(&mut Usage)| {
         move |thread: &mut ThreadRecord| {

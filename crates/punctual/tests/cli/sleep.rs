@@ -1,0 +1,228 @@
+//! Sleep error of languages: real programs of each that is installed, and ones that do not keep to the protocol.
+
+use crate::program::{
+    Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, run, running, start_cell,
+    wait_for_progress,
+};
+use model::{Cell, Ended, Record};
+use rt::sys::process;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// Each language, a program that it needs, and the Debian package of that.
+const LANGUAGES: [(&str, &str, &str); 5] = [
+    ("c", "cc", "gcc"),
+    ("python3", "python3", "python3"),
+    ("node", "node", "nodejs"),
+    ("go", "go", "golang-go"),
+    ("java", "javac", "default-jdk-headless"),
+];
+
+/// A cell of a language that sleeps for `target` at a time.
+fn sleeps(language: &str, target: &str, policy: &str, duration: &str) -> Cell {
+    Cell {
+        method: format!("sleep:{language}").parse().unwrap(),
+        period: target.parse().unwrap(),
+        ..cell(policy, "none", &a_cpu().to_string(), duration)
+    }
+}
+
+/// Starts a cell whose temporary files are in `scratch`.
+fn start(scratch: &Scratch, cell: &Cell) -> Child {
+    let mut command = command("cell --progress");
+    command.env("TMPDIR", scratch.dir());
+    start_cell(command, cell)
+}
+
+#[track_caller]
+fn nothing_is_left(scratch: &Scratch) {
+    assert!(running().is_empty(), "{:?} left", running());
+    assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 0, "files left");
+}
+
+#[track_caller]
+fn expect_sleeps(record: &Record, language: &str) {
+    let thread = &record.threads[0];
+    assert!(thread.recorded > 0 && thread.is_consistent(), "{language}: {thread:?}");
+    // Nobody wakes from a sleep before it began.
+    let asked = i64::try_from(record.cell.period.ns()).unwrap();
+    assert!(thread.histogram.min_ns.is_some_and(|min_ns| min_ns > -asked), "{language}: {:?}", thread.histogram);
+    assert_eq!((thread.achieved.policy, thread.achieved.cpus.len()), (record.cell.policy, 1));
+    let runtime = record.runtime.as_ref().expect("the language is recorded");
+    assert!(!runtime.version.is_empty() && runtime.program.starts_with('/'), "{runtime:?}");
+}
+
+#[test]
+fn every_installed_language_sleeps_and_leaves_nothing() {
+    let _machine = machine();
+    let scratch = Scratch::new("sleeps");
+    for (language, program, package) in LANGUAGES {
+        if is_installed(program, package) {
+            let record = record(start(&scratch, &sleeps(language, "1ms", "other", "300ms")));
+            assert_eq!(record.ended, Ended::Completed);
+            expect_sleeps(&record, language);
+            assert_eq!(record.threads[0].achieved.timer_slack_ns, 50_000);
+            nothing_is_left(&scratch);
+        }
+    }
+}
+
+#[test]
+fn root_every_thread_of_a_language_has_the_policy_of_its_cell() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("policies");
+    for (language, program, package) in LANGUAGES {
+        for policy in ["fifo:80", "other:nice=-20"] {
+            if is_installed(program, package) {
+                // The cell reads the policy of each thread back, when the program is ready and again at its end.
+                expect_sleeps(&record(start(&scratch, &sleeps(language, "1ms", policy, "50ms"))), language);
+            }
+        }
+    }
+    nothing_is_left(&scratch);
+}
+
+#[test]
+fn a_stop_ends_a_long_sleep_at_once_and_keeps_whole_samples() {
+    let _machine = machine();
+    let scratch = Scratch::new("stopped");
+    if !is_installed("python3", "python3") {
+        return;
+    }
+    let mut long = start(&scratch, &sleeps("python3", "60s", "other", "60s"));
+    wait_for_progress(&mut long);
+    let asked = Instant::now();
+    process::signal(long.id(), libc::SIGINT).unwrap();
+    long.wait().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(30), "long before the sleep would have ended");
+    nothing_is_left(&scratch);
+
+    let mut short = start(&scratch, &sleeps("python3", "100us", "other", "60s"));
+    // The first comes with the first sleep.
+    (0..2).for_each(|_| wait_for_progress(&mut short));
+    process::signal(short.id(), libc::SIGINT).unwrap();
+    let record = record(short);
+    assert_eq!(record.ended, Ended::Interrupted);
+    assert!(record.measured < record.cell.duration);
+    expect_sleeps(&record, "python3");
+    nothing_is_left(&scratch);
+}
+
+#[test]
+fn a_cell_killed_at_any_instant_takes_its_language_along() {
+    let _machine = machine();
+    let scratch = Scratch::new("killed");
+    for ((language, program, package), ms) in LANGUAGES.into_iter().zip([20, 80, 320, 640, 1280]) {
+        if !is_installed(program, package) {
+            continue;
+        }
+        for ms in [ms / 4, ms] {
+            let mut child = start(&scratch, &sleeps(language, "60s", "other", "60s"));
+            std::thread::sleep(Duration::from_millis(ms));
+            process::signal(child.id(), libc::SIGKILL).unwrap();
+            child.wait().unwrap();
+            assert!(comes_true(|| running().is_empty()), "{language} after {ms} ms: {:?} left", running());
+        }
+    }
+}
+
+/// `punctual ARGUMENTS` where `python3` is this shell script, which says where it is when asked with `-c`.
+fn with_python(scratch: &Scratch, script: &str, arguments: &str) -> Command {
+    let path = scratch.file("python3", format!("#!/bin/sh\n[ \"$1\" = -c ] && echo \"$0\" && exit\n{script}\n"));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = command(arguments);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::iter::once(scratch.dir().to_owned()).chain(std::env::split_paths(&others));
+    command.env("PATH", std::env::join_paths(directories).unwrap());
+    command
+}
+
+#[test]
+fn a_program_that_says_what_cannot_be_true_is_no_measurement() {
+    let _machine = machine();
+    let scratch = Scratch::new("liars");
+    let cpu = a_cpu();
+    let other_clock = "its clock is not CLOCK_MONOTONIC";
+    for (script, error) in [
+        ("exit 3", "the program for python3 ended: exit status: 3"),
+        ("echo 'SyntaxError: x' >&2; exit 1", "the program for python3 ended: SyntaxError: x"),
+        (
+            "echo hello; sleep 60",
+            "python3 says `hello`, which is not what our program says; is another program of that name started?",
+        ),
+        ("echo ready $$ x; read go; exit 0", "the program for python3 ended: exit status: 0"),
+        (
+            "echo ready $$ x; read go; echo 7 6; sleep 60",
+            &format!("python3 says that a sleep ended 1 ns before it began; {other_clock}"),
+        ),
+    ] {
+        let mut child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"));
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        assert_eq!(said, format!("punctual: CPU {cpu}: {error}\n"), "{script}");
+        assert!(comes_true(|| running().is_empty()), "{script}: {:?} left", running());
+    }
+    let script = "echo ready $$ x; read go; echo 7 8; sleep 60";
+    let mut child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    child.wait().unwrap();
+    assert!(said.contains(" ns too early; its clock is not CLOCK_MONOTONIC"), "{said}");
+}
+
+#[test]
+fn a_program_that_changes_its_policy_is_found_out() {
+    if !is_installed("chrt", "util-linux") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("policy-changed");
+    let script = "chrt --other --pid 0 $$; echo ready $$ x; read go; sleep 60";
+    let mut child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "batch", "10s"));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    child.wait().unwrap();
+    assert!(said.contains(" of python3 has policy other, not batch"), "{said}");
+    assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+}
+
+#[test]
+fn languages_and_targets_become_a_table_and_what_is_not_installed_is_named() {
+    let _machine = machine();
+    let scratch = Scratch::new("table");
+    if !is_installed("python3", "python3") {
+        return;
+    }
+    let python = run(Command::new("python3").args(["-c", "import sys; print(sys.executable)"])).stdout;
+    std::os::unix::fs::symlink(python.trim(), scratch.path("python3")).unwrap();
+    let measure = |arguments: &str| {
+        let mut command = command(&format!("measure sleep --wait --runtime python3,java {arguments}"));
+        run(command.env("PATH", scratch.dir()).current_dir(scratch.dir()))
+    };
+    let said = measure("--targets 100us,1ms --duration 200ms --format json --out kept");
+    let json = said.json();
+    let shown: Vec<_> = json["cells"].as_array().unwrap().iter().map(|cell| cell["cell"]["method"].clone()).collect();
+    assert_eq!((said.status, shown.len()), (0, 2), "{said:?}");
+    for cell in json["cells"].as_array().unwrap() {
+        let summary = &cell["summary"];
+        assert_eq!(cell["cell"]["method"], "sleep:python3");
+        assert!(summary["mean_ns"].is_number() && summary["stddev_ns"].is_number() && summary["max_ns"].is_number());
+        assert!(summary["runtime"]["version"].as_str().unwrap().starts_with("CPython 3"), "{summary}");
+    }
+    let advice = "java is not installed: no working `java`; on Debian: apt-get install default-jdk-headless";
+    assert!(said.stderr.contains(advice), "{}", said.stderr);
+
+    let again = run(command("show kept").current_dir(scratch.dir()));
+    assert!(again.stdout.contains("\n  python3  other   100us"), "{}", again.stdout);
+    assert!(again.stdout.contains("python3: CPython 3"), "{}", again.stdout);
+
+    std::fs::remove_file(scratch.path("python3")).unwrap();
+    let nothing =
+        "nothing can be measured: python3 is not installed: no working `python3`; on Debian: apt-get install python3";
+    measure("--targets 1ms").expect_error(nothing);
+}
