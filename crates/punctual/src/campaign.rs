@@ -73,7 +73,8 @@ pub(crate) fn carry_out(
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
-        let samples = header.samples.then(|| writer.samples(planned)).transpose()?;
+        let keeper = writer.as_deref().filter(|_| header.samples);
+        let samples = keeper.map(|writer| writer.samples(planned)).transpose()?;
         let record = executor.execute(cell, samples.as_deref(), stop, &mut |progress| observer.progress(progress));
         let record = match record {
             Ok(Record { ended: Ended::Interrupted, .. }) => {

@@ -17,8 +17,8 @@ mod threads;
 pub(crate) use prepared::Prepared;
 
 use crate::load::LoadError;
-use crate::store::StoreError;
 use crate::runtime::RuntimeError;
+use crate::store::StoreError;
 
 /// Why a cell was not measured.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@ use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
 use crate::host;
 use crate::runtime::{self, Launch, RuntimeError, Sleep, Sleeper};
+use crate::store::SampleWriter;
 use model::{
     Achieved, Cell, Censored, ClockTime, CpuSet, Ended, MonoTime, Nanos, Runtime, RuntimeRecord, Schedule, Span,
     ThreadProgress, ThreadRecord,
@@ -48,6 +49,8 @@ struct Samples {
     /// The next sleep is of this cycle or a later one, and due at this instant or later.
     next_cycle: u64,
     next_due: MonoTime,
+    /// Index of the cycle, counted from the first measured one, and error, ns, of sleeps that were not handed on yet.
+    rows: Vec<(u64, i64)>,
 }
 
 /// Most rests between two looks at what the processes have written. A look every 100 ms costs little and keeps the pipes
@@ -114,7 +117,7 @@ impl Samples {
     fn new(schedule: Schedule, cell: &Cell, released: MonoTime) -> Samples {
         let (first, end, asked) = (cell.first_cycle(), cell.end_cycle(), cell.period.span());
         let collector = Collector::new(schedule, cell.method.is_relative(), first..end, cell.deadline());
-        Samples { schedule, asked, collector, next_cycle: 0, next_due: released.plus(asked) }
+        Samples { schedule, asked, collector, next_cycle: 0, next_due: released.plus(asked), rows: Vec::new() }
     }
 
     /// The cycle of a sleep due at `due`: the period in which that lies. A language that wakes early has two sleeps due
@@ -126,9 +129,19 @@ impl Samples {
     fn take(&mut self, sleep: Sleep) {
         let cycle = self.cycle(sleep.due(self.asked));
         let latency: Nanos = sleep.error(self.asked);
-        self.collector.take(Sample { cycle, latency });
+        let index = self.collector.take(Sample { cycle, latency });
+        self.rows.extend(index.map(|index| (index, latency.0)));
         self.next_cycle = cycle + 1;
         self.next_due = sleep.ended.plus(self.asked);
+    }
+
+    /// Hands the sleeps on `cpu` that are new to `samples`.
+    fn hand_on(&mut self, cpu: u32, samples: &mut Option<SampleWriter>) {
+        let new = self.rows.drain(..);
+        if let Some(samples) = samples {
+            let rows = samples.rows(cpu);
+            new.for_each(|(cycle, latency_ns)| rows.push(cycle, latency_ns));
+        }
     }
 
     /// Whether the next sleep is none of this window.
@@ -153,12 +166,18 @@ impl Samples {
 
 impl CpuSleeper {
     /// Ends the process; its record.
-    fn finish(self, cell: &Cell, cpu_dma_latency_us: Option<u32>) -> Result<ThreadRecord, CellError> {
+    fn finish(
+        self,
+        cell: &Cell,
+        cpu_dma_latency_us: Option<u32>,
+        rows: &mut Option<SampleWriter>,
+    ) -> Result<ThreadRecord, CellError> {
         // Again: a runtime may start threads later on.
         self.sleeper.check_threads(self.pid, &self.settings)?;
         let CpuSleeper { settings, mut sleeper, mut samples, memory_locked_bytes, cut, .. } = self;
         let now = sleeper.end(|sleep| samples.take(sleep))?;
         let cut = cut.unwrap_or(now);
+        samples.hand_on(settings.cpu, rows);
         let first = cell.first_cycle();
         let censored = samples.open_sleep(cut, first);
         let mut collector = samples.collector;
@@ -244,16 +263,20 @@ impl Measurers for Sleepers {
         self.has_stopped = true;
     }
 
-    fn collect(&mut self) -> Result<(), CellError> {
-        self.failed.take().map_or(Ok(()), |err| Err(err.into()))
+    fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError> {
+        if let Some(err) = self.failed.take() {
+            return Err(err.into());
+        }
+        self.processes.iter_mut().for_each(|process| process.samples.hand_on(process.settings.cpu, samples));
+        Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
     fn progress(&self) -> Vec<ThreadProgress> {
         self.processes.iter().map(|process| process.samples.collector.progress(process.settings.cpu)).collect()
     }
 
-    fn finish(&mut self) -> Result<Measurement, CellError> {
-        let finished = |process: CpuSleeper| process.finish(&self.cell, self.cpu_dma_latency_us);
+    fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
+        let finished = |process: CpuSleeper| process.finish(&self.cell, self.cpu_dma_latency_us, samples);
         let threads = self.processes.drain(..).map(finished).collect::<Result<Vec<_>, _>>()?;
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().unwrap_or(0);
         if cycles == 0 {

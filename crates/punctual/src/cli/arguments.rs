@@ -128,7 +128,7 @@ pub(super) struct SleepArguments {
     /// How all threads of the program are scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "other")]
     pub(super) policy: Vec<Policy>,
-    /// Background work: none, messaging, messaging:groups=N
+    /// Background work, as for `measure`
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
     pub(super) load: Vec<Load>,
     /// Measured time of each target [default: 2s, and 5 times the target at least]

@@ -19,12 +19,13 @@ const SLEEPS: u64 = 5;
 
 pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let stop = Stop::on_signals()?;
-    let (out, wait, format) = (arguments.out.clone(), arguments.common.wait, arguments.common.format);
+    let (out, samples) = (arguments.out.clone(), arguments.samples);
+    let (wait, format) = (arguments.common.wait, arguments.common.format);
     let plan = plan(arguments)?;
     // A mistake is said at once, not when the machine is free; what the machine is like is looked at then.
-    header(plan.clone(), SystemTime::now())?;
+    header(plan.clone(), samples, SystemTime::now())?;
     let lock = MachineLock::take(wait)?;
-    let header = header(plan, SystemTime::now())?;
+    let header = header(plan, samples, SystemTime::now())?;
     let mut writer = out.as_deref().map(|dir| store::create(dir, &header)).transpose()?;
     lock.say(&holder(&header, header.n_measurements()));
     let mut watch = Watch { lines: Lines::new(&header, 0), entries: Vec::new() };
@@ -46,6 +47,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let status = output::show(&header, &entries, format, false)?;
     if let Some(dir) = out {
         note(dir.join("run.jsonl").display());
+        output::name_samples(&header, &dir);
     }
     Ok(status)
 }
