@@ -51,14 +51,20 @@ pub(crate) fn make(installed: &Installed) -> Result<Made, RuntimeError> {
             (binary.into(), Vec::new())
         }
         Runtime::Go => {
-            let cache = directory.0.join("cache");
-            compile(runtime, program, |go| {
-                // The user's module settings are for the user's modules. Without a home, Go knows no place for its cache.
-                if std::env::var_os("HOME").or(std::env::var_os("GOCACHE")).is_none() {
-                    go.env("GOCACHE", cache);
+            let build = |cache: Option<&Path>| {
+                compile(runtime, program, |go| {
+                    cache.map(|cache| go.env("GOCACHE", cache));
+                    // The user's module settings are for the user's modules.
+                    go.env("GO111MODULE", "off").env("GOWORK", "off").args(["build", "-o"]).arg(&binary).arg(&file)
+                })
+            };
+            match build(None) {
+                // There is no home, or it is somebody else's. Without what it has kept, Go takes a while.
+                Err(RuntimeError::Compile { said, .. }) if said.contains("build cache") => {
+                    build(Some(&directory.0.join("cache")))?;
                 }
-                go.env("GO111MODULE", "off").env("GOWORK", "off").args(["build", "-o"]).arg(&binary).arg(&file)
-            })?;
+                built => built?,
+            }
             (binary.into(), Vec::new())
         }
         Runtime::Java => {
