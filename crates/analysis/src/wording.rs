@@ -55,10 +55,11 @@ pub fn count(n: u64) -> String {
     grouped(&n.to_string())
 }
 
-/// A count of things: `1 stall`, `14 stalls`.
+/// A count of things: `1 stall`, `14 stalls`, `2 stretches`.
 #[must_use]
 pub fn things(n: u64, one: &str) -> String {
-    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+    let plural = if one.ends_with("ch") { "es" } else { "s" };
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { plural })
 }
 
 fn grouped(digits: &str) -> String {
@@ -129,6 +130,7 @@ mod tests {
         for (n, text) in [(0, "0"), (999, "999"), (1_000, "1 000"), (1_234_567, "1 234 567")] {
             assert_eq!(count(n), text);
         }
+        assert_eq!((things(1, "stretch"), things(2, "stretch")), ("1 stretch".into(), "2 stretches".into()));
         assert_eq!((things(1, "stall"), things(2_788, "due time")), ("1 stall".into(), "2 788 due times".into()));
     }
 }

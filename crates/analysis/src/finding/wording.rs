@@ -25,7 +25,12 @@ impl fmt::Display for Finding {
                 write!(f, "{measurements} ended early by a signal: counted for the time they lasted")
             }
             Finding::NotAllCellsDone { done, planned } => {
-                write!(f, "{} of {} are complete: a run that is kept goes on with --resume", count(*done), things(*planned, "measurement"))
+                write!(
+                    f,
+                    "{} of {} are complete: a run that is kept goes on with --resume",
+                    count(*done),
+                    things(*planned, "measurement")
+                )
             }
             Finding::Skipped { cells, reason } => write!(f, "not measured: {}: {reason}", some_of(cells)),
             Finding::Starved { waits, at_least_ns, samples: 0 } => {

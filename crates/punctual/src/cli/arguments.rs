@@ -1,11 +1,13 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod frontier;
+mod sleep;
 
 pub(super) use frontier::FrontierArguments;
+pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Runtime, Span};
+use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -105,41 +107,6 @@ pub(super) struct MeasureArguments {
     /// Keep every latency in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(super) samples: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) common: Common,
-}
-
-#[derive(Debug, Subcommand)]
-#[command(disable_help_subcommand = true)]
-pub(super) enum MeasureCommand {
-    /// Measure how much longer programs in other languages sleep than they ask for
-    Sleep(Box<SleepArguments>),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = EXIT_STATUS)]
-pub(super) struct SleepArguments {
-    /// Languages, those that are installed: c, python3, node, go, java
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "c,python3,node,go,java")]
-    pub(super) runtime: Vec<Runtime>,
-    /// How long to sleep, 10us to 100s
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "100us,1ms,10ms,100ms,1s,10s")]
-    pub(super) targets: Vec<Period>,
-    /// How all threads of the program are scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "other")]
-    pub(super) policy: Vec<Policy>,
-    /// Background work, as for `measure`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
-    pub(super) load: Vec<Load>,
-    /// Measured time of each target [default: 2s, and 5 times the target at least]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(super) duration: Option<Span>,
-    /// Timer slack of the program's normal threads [default: the kernel's 50us]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(super) timer_slack: Option<Span>,
-    /// Directory to keep the result in, as a run [default: not kept]
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(super) common: Common,
 }

@@ -8,7 +8,7 @@ use rt::sys::{clock, pipe, process, sched};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Sleeps of 100 us before a program says that it is ready. More than 200, after which Java compiles what it runs
@@ -19,6 +19,8 @@ const WARM_UP: u32 = 300;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the exit status of a program is waited for that has closed its output.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a program may take to end when it is asked to.
+const MANNERS: Duration = Duration::from_millis(200);
 /// What a pipe holds (pipe(7)).
 const PIPE_BYTES: usize = 65536;
 
@@ -34,6 +36,7 @@ pub(crate) struct Sleeper {
     text: Vec<u8>,
     /// Once let go.
     reader: Option<Reader>,
+    is_over: bool,
 }
 
 impl Sleeper {
@@ -57,7 +60,7 @@ impl Sleeper {
             .map_err(failed)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) = pipes.ok_or_else(|| failed(io::Error::other("a pipe is missing")))?;
-        Ok(Sleeper { runtime, cpu, child, input, output, text: Vec::new(), reader: None })
+        Ok(Sleeper { runtime, cpu, child, input, output, text: Vec::new(), reader: None, is_over: false })
     }
 
     /// Waits until the program has started up and slept a few times.
@@ -123,13 +126,11 @@ impl Sleeper {
     /// # Errors
     /// When it has ended, or says what cannot be true.
     pub(crate) fn read(&mut self, mut take: impl FnMut(Sleep)) -> Result<(), RuntimeError> {
-        while self.has_words(Duration::ZERO)? {
-            if !self.take_words()? {
-                return Err(self.ended());
-            }
-            self.feed(&mut take)?;
+        if !self.has_words(Duration::ZERO)? {
+            return Ok(());
         }
-        Ok(())
+        // Once: that empties the pipe, and a program that writes faster than it is read would never be done with.
+        if self.take_words()? { self.feed(&mut take) } else { Err(self.ended()) }
     }
 
     /// Ends the program, wherever it is, and hands the last whole sleeps to `take`. Returns the instant when it was still
@@ -177,14 +178,8 @@ impl Sleeper {
 
     /// The error for a program that has ended.
     fn ended(&mut self) -> RuntimeError {
-        let until = Instant::now() + EXIT_PATIENCE;
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
-                Ok(Some(status)) => break status.to_string(),
-                _ => break "without an exit status".to_owned(),
-            }
-        };
+        let status =
+            self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         let mut words = vec![0; PIPE_BYTES];
         // Only what is there already: a process that it has started may hold the pipe open.
         let n_bytes = self.child.stderr.take().map_or(0, |mut stderr| {
@@ -196,12 +191,29 @@ impl Sleeper {
         RuntimeError::Ended { cpu: self.cpu, runtime: self.runtime, said }
     }
 
-    fn kill(&mut self) {
-        // Not reaped yet, so that the group is still its own; or reaped, and there is nobody to kill.
-        if let Ok(None) = self.child.try_wait() {
-            let _ = process::signal_group(self.child.id(), libc::SIGKILL);
-            let _ = self.child.wait();
+    /// Waits until the started process has ended, `timeout` at most; its exit status.
+    fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + timeout;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
         }
+    }
+
+    /// Ends the whole group, politely first: Java removes its files then.
+    fn kill(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.is_over = true;
+        let _ = process::signal_group(self.child.id(), libc::SIGTERM);
+        self.wait(MANNERS);
+        // Those that it has started, too. An error means that nobody is left.
+        let _ = process::signal_group(self.child.id(), libc::SIGKILL);
+        let _ = self.child.wait();
     }
 }
 

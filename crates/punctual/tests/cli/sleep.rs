@@ -7,7 +7,7 @@ use crate::program::{
 use model::{Cell, Ended, Record};
 use rt::sys::process;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Each language, a program that it needs, and the Debian package of that.
@@ -128,6 +128,25 @@ fn a_cell_killed_at_any_instant_takes_its_language_along() {
             assert!(comes_true(|| running().is_empty()), "{language} after {ms} ms: {:?} left", running());
         }
     }
+}
+
+#[test]
+fn ctrl_c_between_targets_shows_what_was_measured() {
+    if !is_installed("python3", "python3") {
+        return;
+    }
+    let _machine = machine();
+    let arguments = "measure sleep --wait --runtime python3 --targets 1ms,2ms,3ms,4ms --duration 1s";
+    let mut child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // How much there is to do, and then the first target that is done.
+    (0..2).for_each(|_| wait_for_progress(&mut child));
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (shown, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("punctual: interrupted after "), "{said}");
+    assert!(shown.contains("\n  python3  other "), "{shown}");
+    assert!(running().is_empty(), "{:?} left", running());
 }
 
 /// `punctual ARGUMENTS` where `python3` is this shell script, which says where it is when asked with `-c`.
