@@ -40,7 +40,7 @@ fn samples(path: &Path) -> BTreeMap<u32, OfCpu> {
 
 /// A file holds what its record counts.
 #[track_caller]
-fn assert_agree(path: &Path, record: &Record) {
+pub(crate) fn assert_agree(path: &Path, record: &Record) {
     let found = samples(path);
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), record.cell.cpus.iter().collect::<Vec<_>>());
     for thread in &record.threads {

@@ -4,6 +4,7 @@ use crate::program::{
     Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, run, running, start_cell,
     wait_for_progress,
 };
+use crate::samples::assert_agree;
 use model::{Cell, Ended, Record};
 use rt::sys::process;
 use std::os::unix::fs::PermissionsExt;
@@ -84,6 +85,21 @@ fn root_every_thread_of_a_language_has_the_policy_of_its_cell() {
         }
     }
     nothing_is_left(&scratch);
+}
+
+#[test]
+fn every_sleep_is_in_the_file_of_samples() {
+    if !is_installed("python3", "python3") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("sleep-samples");
+    let path = scratch.path("sleeps.parquet");
+    let mut command = command("cell --samples");
+    command.arg(&path);
+    // Longer than a second, so that some are handed on while others still come.
+    let record = record(start_cell(command, &sleeps("python3", "100us", "other", "1500ms")));
+    assert_agree(&path, &record);
 }
 
 #[test]

@@ -36,6 +36,9 @@ pub(in crate::cli) struct SleepArguments {
     /// Directory to keep the result in, as a run [default: not kept]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) out: Option<PathBuf>,
+    /// Keep every error, too: a Parquet file for each target, in samples/ of --out
+    #[arg(long, requires = "out")]
+    pub(in crate::cli) samples: bool,
     #[command(flatten)]
     pub(in crate::cli) common: Common,
 }
