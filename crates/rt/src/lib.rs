@@ -19,4 +19,4 @@ pub use cyclic::{Ended, Limits, run_cycles};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
-pub use team::{Member, Outcome, Task, Team, TeamError};
+pub use team::{Bell, Member, Outcome, Task, Team, TeamError};

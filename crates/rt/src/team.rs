@@ -97,7 +97,23 @@ pub struct Team {
     threads: Vec<Thread>,
     gate: Arc<Gate>,
     limits: Arc<Limits>,
-    outcomes: Receiver<(usize, Outcome)>,
+    outcomes: Receiver<News>,
+    news: Sender<News>,
+}
+
+/// What the thread that waits for a team hears: that a member has ended, or [`Bell::ring`].
+type News = Option<(usize, Outcome)>;
+
+/// Wakes the thread that waits for a team.
+#[derive(Debug, Clone)]
+pub struct Bell(Sender<News>);
+
+impl Bell {
+    /// Ends one [`Team::listen`], the present or the next.
+    pub fn ring(&self) {
+        // With the team gone, nobody waits.
+        let _ = self.0.send(None);
+    }
 }
 
 /// What one thread needs to start.
@@ -109,7 +125,7 @@ struct Start {
     gate: Arc<Gate>,
     limits: Arc<Limits>,
     ready: Sender<Result<(u32, Span), SettingError>>,
-    outcomes: Sender<(usize, Outcome)>,
+    outcomes: Sender<News>,
 }
 
 impl Start {
@@ -129,7 +145,7 @@ impl Start {
         let counts_overruns = waiting.counts_overruns();
         // What the method holds goes first: whoever hears that this thread has ended may start the next.
         drop(waiting);
-        let _ = self.outcomes.send((self.index, Outcome { usage, result, counts_overruns }));
+        let _ = self.outcomes.send(Some((self.index, Outcome { usage, result, counts_overruns })));
     }
 }
 
@@ -148,14 +164,14 @@ impl Team {
                 source: SettingError::refused("the signal mask")(source),
             })?;
         }
-        let (outcome, outcomes) = channel();
+        let (news, outcomes) = channel();
         let (gate, limits) = (Arc::new(Gate::default()), Arc::new(limits));
-        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, outcomes };
+        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, outcomes, news };
         for (index, task) in tasks.into_iter().enumerate() {
             let (cpu, settings, phase) = (task.cpu, task.settings, task.phase);
             let (log, reader) = sample_log(room);
             let (ready, is_ready) = channel();
-            let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), outcome.clone());
+            let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), team.news.clone());
             let start = Start { index, settings, phase, log, gate, limits, ready, outcomes };
             let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
@@ -185,15 +201,28 @@ impl Team {
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         while self.members.iter().any(|member| member.outcome.is_none()) {
-            let Ok((index, outcome)) = self.outcomes.recv_timeout(until.saturating_duration_since(Instant::now()))
-            else {
+            if !self.listen(until.saturating_duration_since(Instant::now())) {
                 return false;
-            };
-            if let Some(member) = self.members.get_mut(index) {
-                member.outcome = Some(outcome);
             }
         }
         true
+    }
+
+    /// Waits until one thread is at its end or somebody rings, `timeout` at most; says whether that came about.
+    pub fn listen(&mut self, timeout: Duration) -> bool {
+        let Ok(news) = self.outcomes.recv_timeout(timeout) else { return false };
+        if let Some((index, outcome)) = news
+            && let Some(member) = self.members.get_mut(index)
+        {
+            member.outcome = Some(outcome);
+        }
+        true
+    }
+
+    /// What wakes the thread that waits for this team.
+    #[must_use]
+    pub fn bell(&self) -> Bell {
+        Bell(self.news.clone())
     }
 }
 

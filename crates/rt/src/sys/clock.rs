@@ -24,6 +24,15 @@ pub fn now(clock: ClockId) -> ClockTime {
     ClockTime(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
 }
 
+/// The resolution of `clock` as the kernel states it, clock_getres(2).
+#[must_use]
+pub fn resolution(clock: ClockId) -> Span {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec to write to. The call cannot fail for these clocks.
+    unsafe { libc::clock_getres(number(clock), &raw mut ts) };
+    Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+}
+
 /// The current instant of `CLOCK_MONOTONIC`.
 #[inline]
 #[must_use]
