@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod cyclictest;
 mod frontier;
 mod launch;
 mod live;
@@ -17,6 +18,7 @@ mod usage;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -29,15 +31,20 @@ const ERROR: u8 = 1;
 
 /// Runs the command of this process. The only place that decides an exit status.
 pub(crate) fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(err) => return usage::report(&err),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let command = match cyclictest::by_name(&words) {
+        Some(arguments) => Command::Cyclictest(arguments),
+        None => match Arguments::try_parse_from(words) {
+            Ok(arguments) => arguments.command,
+            Err(err) => return usage::report(&err),
+        },
     };
-    let outcome = match arguments.command {
+    let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
     };

@@ -10,6 +10,8 @@ mod privilege;
 mod process;
 mod processes;
 mod snapshot;
+mod status;
+mod trace_mark;
 
 pub(crate) use activity::Activity;
 pub(crate) use dma_latency::DmaLatency;
@@ -18,6 +20,8 @@ pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{memory_locked_bytes_of, threads_of};
 pub(crate) use processes::look_at_all_processes;
 pub(crate) use snapshot::snapshot;
+pub(crate) use status::{configured_cpus, load_average, node_of_cpu};
+pub(crate) use trace_mark::TraceMark;
 
 use std::path::{Path, PathBuf};
 

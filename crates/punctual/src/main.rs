@@ -4,6 +4,7 @@
 mod campaign;
 mod cell;
 mod cli;
+mod cyclictest;
 mod host;
 mod load;
 mod report;

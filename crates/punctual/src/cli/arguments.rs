@@ -31,6 +31,8 @@ pub(super) enum Command {
     Frontier(FrontierArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Measure with the options and the output of cyclictest (rt-tests)
+    Cyclictest(CyclictestArguments),
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
@@ -142,6 +144,15 @@ pub(super) struct ShowArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
+}
+
+/// Read by its own rules, which are getopt's: `-h` is the histogram.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct CyclictestArguments {
+    /// Options of cyclictest; see `punctual cyclictest --help`
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(super) words: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

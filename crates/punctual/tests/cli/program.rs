@@ -195,3 +195,10 @@ pub(crate) fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
         }
     })
 }
+
+/// Whether every thread of the process is stopped: state T in field 3, behind the name (proc_pid_stat(5)).
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+}

@@ -1,7 +1,7 @@
 //! Stalls of known size: what is seen of a thread that was stopped, and of one that never ran.
 
 use crate::program::{
-    a_cpu, cell, comes_true, command, is_root, machine, record, running, start_cell, wait_for_progress,
+    a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, running, start_cell, wait_for_progress,
 };
 use model::{Ended, Policy, Record};
 use rt::sys::{self, process, sched, thread};
@@ -29,13 +29,6 @@ fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
     assert_eq!((thread.cycles_due, thread.lost, thread.censored), (2500, 0, None));
     assert_eq!(thread.worst[0].latency_ns, max_ns);
     assert!(thread.episodes.first.iter().any(|episode| episode.worst_ns == max_ns));
-}
-
-/// Whether every thread of the process is stopped: state T in field 3, behind the name (proc_pid_stat(5)).
-fn is_stopped(pid: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-    stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
 }
 
 #[test]

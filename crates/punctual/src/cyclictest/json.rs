@@ -1,0 +1,272 @@
+//! The result as JSON, version 1 of the format of rt-tests: its keys, those that end in a colon too, and ours.
+
+use super::layout::Layout;
+use super::tally::Tally;
+use super::text::Shown;
+use crate::TOOL;
+use model::{Host, Preemption};
+use serde::{Serialize, Serializer};
+use std::time::{Duration, SystemTime};
+
+/// What the JSON says besides its threads.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) command_line: &'a str,
+    pub(super) layout: Layout,
+    pub(super) started: SystemTime,
+    pub(super) ended: SystemTime,
+    pub(super) exit_status: u8,
+    pub(super) host: &'a Host,
+    pub(super) nanoseconds: bool,
+    pub(super) method: &'a str,
+    /// Thread id and value of the break, if there was one.
+    pub(super) broke: Option<(u32, i64)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    file_version: u8,
+    #[serde(rename = "cmdline:")]
+    cmdline_with_colon: &'a str,
+    cmdline: &'a str,
+    #[serde(rename = "rt_test_version:")]
+    rt_test_version_with_colon: &'a str,
+    rt_test_version: &'a str,
+    tool: &'a str,
+    start_time: String,
+    end_time: String,
+    return_code: u8,
+    sysinfo: SystemInformation<'a>,
+    num_threads: usize,
+    resolution_in_ns: u8,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    break_thread: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    break_value: Option<i64>,
+    #[serde(serialize_with = "by_index")]
+    thread: &'a [Shown],
+}
+
+#[derive(Debug, Serialize)]
+struct SystemInformation<'a> {
+    sysname: &'a str,
+    nodename: Option<&'a str>,
+    release: Option<&'a str>,
+    version: Option<&'a str>,
+    machine: Option<&'a str>,
+    realtime: Option<u8>,
+}
+
+#[derive(Debug, Serialize)]
+struct Thread<'a> {
+    #[serde(serialize_with = "rows")]
+    histogram: &'a Tally,
+    cycles: u64,
+    min: Option<i64>,
+    max: Option<i64>,
+    avg: Option<f64>,
+    /// -1: not pinned.
+    cpu: i64,
+    node: Option<u32>,
+    histogram_overflows: u64,
+    histogram_overflow_cycles: &'a [u64],
+    policy: String,
+    interval_us: u64,
+    missed: Option<u64>,
+    lost: u64,
+    early: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    still_waiting: Option<i64>,
+}
+
+fn by_index<S: Serializer>(threads: &[Shown], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(threads.iter().enumerate().map(|(index, thread)| (index.to_string(), of_thread(thread))))
+}
+
+/// Rows that are not empty, in their order.
+fn rows<S: Serializer>(tally: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
+    let rows = tally.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    serializer.collect_map(rows.map(|(row, count)| (row.to_string(), count)))
+}
+
+fn of_thread(thread: &Shown) -> Thread<'_> {
+    let Shown { policy, cpu, node, tally, interval_us, missed, lost, overdue, .. } = thread;
+    Thread {
+        histogram: tally,
+        cycles: tally.cycles,
+        min: tally.min,
+        max: tally.max,
+        // Two digits, as the original.
+        avg: tally.mean().map(|mean| (mean * 100.0).round() / 100.0),
+        cpu: cpu.map_or(-1, i64::from),
+        node: *node,
+        histogram_overflows: tally.overflows,
+        histogram_overflow_cycles: &tally.overflow_cycles,
+        policy: policy.to_string(),
+        interval_us: *interval_us,
+        missed: *missed,
+        lost: *lost,
+        early: tally.early,
+        still_waiting: *overdue,
+    }
+}
+
+/// The document, with a line feed at its end.
+///
+/// # Errors
+/// None that can be provoked: all keys are text.
+pub(super) fn json(run: &Run<'_>, threads: &[Shown]) -> serde_json::Result<String> {
+    let host = run.host;
+    let version = run.layout.version();
+    let document = Document {
+        file_version: 1,
+        cmdline_with_colon: run.command_line,
+        cmdline: run.command_line,
+        rt_test_version_with_colon: version,
+        rt_test_version: version,
+        tool: TOOL,
+        start_time: date(run.started),
+        end_time: date(run.ended),
+        return_code: run.exit_status,
+        sysinfo: SystemInformation {
+            sysname: "Linux",
+            nodename: host.hostname.as_deref(),
+            release: host.kernel_release.as_deref(),
+            version: host.kernel_version.as_deref(),
+            machine: host.architecture.as_deref(),
+            realtime: host.preemption.map(|preemption| u8::from(preemption == Preemption::Realtime)),
+        },
+        num_threads: threads.len(),
+        resolution_in_ns: u8::from(run.nanoseconds),
+        method: run.method,
+        break_thread: run.broke.map(|(tid, _)| tid),
+        break_value: run.broke.map(|(_, value)| value),
+        thread: threads,
+    };
+    serde_json::to_string_pretty(&document).map(|text| text + "\n")
+}
+
+/// A date as in e-mail (RFC 5322), UTC: `Sat, 21 Nov 2026 00:22:35 +0000`.
+fn date(time: SystemTime) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    // 1970-01-01 was a Thursday.
+    let day_name = usize::try_from(since.as_secs() / 86_400 % 7).ok().and_then(|day| DAYS.get(day)).unwrap_or(&"");
+    // 2026-11-21T00:22:35Z
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    let (year, month, day, clock) = (&text[..4], &text[5..7], &text[8..10], &text[11..19]);
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?)).unwrap_or(&"");
+    format!("{day_name}, {day} {month} {year} {clock} +0000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::tests::shown;
+    use super::*;
+    use expect_test::expect;
+
+    fn document(command_line: &str, threads: &[Shown]) -> String {
+        let host = Host {
+            hostname: Some("board7".to_owned()),
+            kernel_release: Some("6.1.0".to_owned()),
+            kernel_version: Some("#1 SMP PREEMPT_RT".to_owned()),
+            architecture: Some("aarch64".to_owned()),
+            preemption: Some(Preemption::Realtime),
+            ..Host::default()
+        };
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_220_555);
+        let run = Run {
+            command_line,
+            layout: Layout::V2_4,
+            started,
+            ended: started + Duration::from_secs(86_400),
+            exit_status: 2,
+            host: &host,
+            nanoseconds: false,
+            method: "clock_nanosleep",
+            broke: Some((7326, 9)),
+        };
+        json(&run, threads).unwrap().replace(TOOL, "TOOL")
+    }
+
+    #[test]
+    fn it_has_the_keys_of_rt_tests_and_ours() {
+        let mut silent = shown(1, &[], 4);
+        (silent.cpu, silent.node, silent.missed) = (None, None, None);
+        expect![[r##"
+            {
+              "file_version": 1,
+              "cmdline:": "cyclictest -q",
+              "cmdline": "cyclictest -q",
+              "rt_test_version:": "2.40",
+              "rt_test_version": "2.40",
+              "tool": "TOOL",
+              "start_time": "Sat, 21 Nov 2026 00:22:35 +0000",
+              "end_time": "Sun, 22 Nov 2026 00:22:35 +0000",
+              "return_code": 2,
+              "sysinfo": {
+                "sysname": "Linux",
+                "nodename": "board7",
+                "release": "6.1.0",
+                "version": "#1 SMP PREEMPT_RT",
+                "machine": "aarch64",
+                "realtime": 1
+              },
+              "num_threads": 2,
+              "resolution_in_ns": 0,
+              "method": "clock_nanosleep",
+              "break_thread": 7326,
+              "break_value": 9,
+              "thread": {
+                "0": {
+                  "histogram": {
+                    "1": 2,
+                    "3": 1
+                  },
+                  "cycles": 4,
+                  "min": 1,
+                  "max": 9,
+                  "avg": 3.5,
+                  "cpu": 0,
+                  "node": 0,
+                  "histogram_overflows": 1,
+                  "histogram_overflow_cycles": [
+                    3
+                  ],
+                  "policy": "fifo:80",
+                  "interval_us": 1000,
+                  "missed": 0,
+                  "lost": 0,
+                  "early": 0
+                },
+                "1": {
+                  "histogram": {},
+                  "cycles": 0,
+                  "min": null,
+                  "max": null,
+                  "avg": null,
+                  "cpu": -1,
+                  "node": null,
+                  "histogram_overflows": 0,
+                  "histogram_overflow_cycles": [],
+                  "policy": "fifo:80",
+                  "interval_us": 1500,
+                  "missed": null,
+                  "lost": 0,
+                  "early": 0
+                }
+              }
+            }
+        "##]]
+        .assert_eq(&document("cyclictest -q", &[shown(0, &[1, 1, 3, 9], 4), silent]));
+    }
+
+    #[test]
+    fn it_is_json_whatever_was_typed() {
+        let typed = "cyclictest --json=a\"b\\c\n\u{1}\u{e9}";
+        let parsed: serde_json::Value = serde_json::from_str(&document(typed, &[])).unwrap();
+        assert_eq!(parsed["cmdline:"], typed);
+    }
+}

@@ -1,0 +1,267 @@
+//! What a command line asks for, on this machine.
+
+use super::known::{Id, OPTIONS};
+use super::layout::Layout;
+use super::typed::Typed;
+use super::words;
+use model::{ClockId, CpuSet, Method, Policy, RtPriority, Span};
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Help,
+    Version,
+    Measure(Box<Options>),
+}
+
+/// A measurement, decided to the last detail.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) threads: Vec<ThreadOptions>,
+    pub(super) method: Method,
+    pub(super) start: Start,
+    /// A value above this ends the run; in the unit of the output.
+    pub(super) break_above: Option<u64>,
+    /// Stop tracing then.
+    pub(super) trace_mark: bool,
+    pub(super) duration: Option<Span>,
+    /// Wake-ups of the first thread to have so many.
+    pub(super) loops: Option<u64>,
+    pub(super) histogram: Option<HistogramOptions>,
+    /// Where the JSON goes: a path, or `-`.
+    pub(super) json: Option<String>,
+    /// Values in ns, not us.
+    pub(super) nanoseconds: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+    /// Of so many values, `-v` prints the largest.
+    pub(super) reduce: u64,
+    pub(super) refresh_on_max: bool,
+    pub(super) resolution: bool,
+    pub(super) lock_memory: bool,
+    /// CPUs given by `-a`.
+    pub(super) affinity: Option<CpuSet>,
+    pub(super) main_affinity: Option<CpuSet>,
+    /// Held in `/dev/cpu_dma_latency`, us.
+    pub(super) cpu_dma_latency_us: Option<u32>,
+    pub(super) layout: Layout,
+    /// What to say on stderr: one line each.
+    pub(super) notes: Vec<String>,
+}
+
+/// One measured thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ThreadOptions {
+    /// `None`: any that this process may use.
+    pub(super) cpu: Option<u32>,
+    pub(super) policy: Policy,
+    /// Priority as printed: 0 unless a real-time policy's.
+    pub(super) priority: u32,
+    pub(super) interval_us: u64,
+}
+
+/// The histogram that is printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HistogramOptions {
+    /// Rows from 0; larger values are overflows.
+    pub(super) rows: u64,
+    /// A column that sums up all threads.
+    pub(super) of_all: bool,
+    /// Where it goes; `None`: stdout.
+    pub(super) file: Option<String>,
+}
+
+/// When the threads start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Evenly spread over the first one's interval, so that they do not wake together. The original starts each when it has
+    /// made it, which spreads them by chance.
+    Spread,
+    /// Together, each so much later than the one before.
+    Aligned(Span),
+    /// At a full second of the clock, so much later.
+    SecAligned(Span),
+}
+
+/// Reads a command line without the program's name. `usable` are the CPUs that this process may use; `layout` what the
+/// environment says of it.
+///
+/// # Errors
+/// One line: what is wrong, and what to write instead.
+pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> Result<Asked, String> {
+    if let Some(word) = words.iter().find(|word| word.starts_with("-smp")) {
+        return Err(format!(
+            "`{word}` would mean -s (nanosleep), -m and -p; for one thread on each CPU write --smp or -S, like -S -m -p80"
+        ));
+    }
+    let given = words::options(OPTIONS, words)?;
+    for option in &given {
+        match option.id {
+            Id::Help => return Ok(Asked::Help),
+            Id::Version => return Ok(Asked::Version),
+            Id::Refused(instead) => return Err(format!("{} is not carried out; {instead}", option.typed)),
+            _ => {}
+        }
+    }
+    let typed = Typed::of(&given, usable, layout)?;
+    decide(typed, usable).map(|options| Asked::Measure(Box::new(options)))
+}
+
+/// What follows from the options together.
+fn decide(typed: Typed, usable: &CpuSet) -> Result<Options, String> {
+    let mut notes = typed.notes;
+    let (mut affinity, mut asked_threads) = (typed.affinity, typed.threads);
+    if typed.smp {
+        if asked_threads.take().is_some() {
+            notes.push("WARN: -t ignored due to smp mode".to_owned());
+        }
+        if affinity.take().is_some() {
+            notes.push("WARN: -a ignored due to smp mode".to_owned());
+        }
+        asked_threads = Some(None);
+    }
+    // `-a` alone means all CPUs, pinned; without it only the old layout pins.
+    let pins = typed.smp || affinity.is_some() || typed.layout == Layout::V2_4;
+    let affinity = affinity.flatten();
+    let cpus: Vec<u32> = affinity.as_ref().unwrap_or(usable).iter().collect();
+    let n_threads = match asked_threads {
+        None => 1,
+        Some(None) => cpus.len(),
+        Some(Some(n)) => n,
+    };
+    if typed.histogram.is_some() && typed.distance_us.is_some() {
+        notes.push("WARN: distance is ignored and set to 0, if histogram enabled".to_owned());
+    }
+    // All threads of a histogram have one interval, as in the original.
+    let distance_us = if typed.histogram.is_some() { 0 } else { typed.distance_us.unwrap_or(500) };
+    let last_us = distance_us.saturating_mul(n_threads.saturating_sub(1) as u64).saturating_add(typed.interval_us);
+    if last_us > 100_000_000 {
+        return Err(format!(
+            "-d: the last of {n_threads} threads has an interval of {last_us} us; the longest is 100 s"
+        ));
+    }
+    let policies = policies(typed.policy, typed.priority, typed.prio_spread, n_threads, &mut notes)?;
+    let threads = policies.into_iter().enumerate().map(|(index, (policy, priority))| ThreadOptions {
+        cpu: cpus.get(index % cpus.len().max(1)).copied().filter(|_| pins),
+        policy,
+        priority,
+        interval_us: typed.interval_us + distance_us * index as u64,
+    });
+    let histogram =
+        typed.histogram.map(|(rows, of_all)| HistogramOptions { rows, of_all, file: typed.histfile.clone() });
+    if histogram.is_none() && typed.histfile.is_some() {
+        return Err("--histfile without -h or -H: there is no histogram to write".to_owned());
+    }
+    if typed.trace_mark && typed.break_above.is_none() {
+        notes.push("--tracemark does nothing without -b".to_owned());
+    }
+    if typed.reduce > 1 && !typed.verbose {
+        return Err("-o is only meaningful with -v".to_owned());
+    }
+    Ok(Options {
+        threads: threads.collect(),
+        method: method(typed.clock, typed.system, typed.posix_timers, typed.relative)?,
+        start: start(typed.aligned, typed.sec_aligned)?,
+        break_above: typed.break_above,
+        trace_mark: typed.trace_mark,
+        duration: typed.duration.filter(|span| *span > Span(0)),
+        loops: typed.loops.filter(|loops| *loops > 0),
+        histogram,
+        json: typed.json,
+        nanoseconds: typed.nanoseconds,
+        quiet: typed.quiet,
+        verbose: typed.verbose,
+        reduce: typed.reduce,
+        refresh_on_max: typed.refresh_on_max,
+        resolution: typed.resolution,
+        lock_memory: typed.lock_memory,
+        affinity,
+        main_affinity: typed.main_affinity,
+        cpu_dma_latency_us: typed.cpu_dma_latency_us,
+        layout: typed.layout,
+        notes,
+    })
+}
+
+fn method(clock: ClockId, system: bool, posix_timers: bool, relative: bool) -> Result<Method, String> {
+    match (system, posix_timers) {
+        (true, true) => Err("-s and -x are two ways to wait; write one of them".to_owned()),
+        (true, false) if clock != ClockId::Monotonic => {
+            Err("-s: nanosleep waits by the monotonic clock; leave out -c, or -s".to_owned())
+        }
+        (true, false) => Ok(Method::Nanosleep),
+        (false, true) if relative => Err("-r says nothing of a periodic timer; leave out -r, or -x".to_owned()),
+        (false, true) => Ok(Method::PosixTimer { clock }),
+        (false, false) => Ok(Method::ClockNanosleep { clock, relative }),
+    }
+}
+
+fn start(aligned: Option<Span>, sec_aligned: Option<Span>) -> Result<Start, String> {
+    match (aligned, sec_aligned) {
+        (Some(_), Some(_)) => Err("--aligned and --secaligned are two ways to start; write one of them".to_owned()),
+        (Some(offset), None) => Ok(Start::Aligned(offset)),
+        (None, Some(offset)) => Ok(Start::SecAligned(offset)),
+        (None, None) => Ok(Start::Spread),
+    }
+}
+
+/// A policy as `--policy` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    RoundRobin,
+}
+
+/// The policy and the printed priority of each thread.
+fn policies(
+    named: Option<Named>,
+    priority: Option<u64>,
+    spread: bool,
+    n_threads: usize,
+    notes: &mut Vec<String>,
+) -> Result<Vec<(Policy, u32)>, String> {
+    let normal = match named {
+        Some(Named::Other) => Some(("other", Policy::OTHER)),
+        Some(Named::Batch) => Some(("batch", Policy::Batch)),
+        Some(Named::Idle) => Some(("idle", Policy::Idle)),
+        None if priority.is_none() && !spread => Some(("other", Policy::OTHER)),
+        _ => None,
+    };
+    if let Some((name, policy)) = normal {
+        if priority.is_some_and(|priority| priority > 0) || spread {
+            return Err(format!(
+                "--policy={name} has no priority; leave out -p and --priospread, or write --policy=fifo"
+            ));
+        }
+        return Ok(vec![(policy, 0); n_threads]);
+    }
+    let first = match priority {
+        Some(0) => return Err("-p: a priority is 1 to 99; leave it out for a normal thread".to_owned()),
+        Some(priority) => priority,
+        None => {
+            let default = n_threads as u64 + 1;
+            notes.push(format!("defaulting realtime priority to {default}"));
+            if named.is_none() {
+                notes.push("policy and priority don't match: setting policy to SCHED_FIFO".to_owned());
+            }
+            default
+        }
+    };
+    let of_thread = |index: usize| {
+        let priority = if spread { first.checked_sub(index as u64) } else { Some(first) };
+        let priority = priority.and_then(|priority| RtPriority::new(u32::try_from(priority).ok()?));
+        let priority = priority.ok_or_else(|| {
+            format!("-p: {n_threads} threads from priority {first} do not all lie between 1 and 99; give another -p")
+        })?;
+        let policy =
+            if named == Some(Named::RoundRobin) { Policy::RoundRobin(priority) } else { Policy::Fifo(priority) };
+        Ok((policy, priority.get()))
+    };
+    (0..n_threads).map(of_thread).collect()
+}
+
+#[cfg(test)]
+mod tests;

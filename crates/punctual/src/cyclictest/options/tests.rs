@@ -1,0 +1,260 @@
+//! Every invocation found in use, and every one that must not measure something else than asked.
+
+use super::*;
+
+fn words(line: &str) -> Vec<String> {
+    // A quoted word keeps its blanks: rteval passes "-h 3500" as one.
+    let mut words = Vec::new();
+    for (index, part) in line.split('"').enumerate() {
+        if index % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+fn read_line(line: &str) -> Result<Options, String> {
+    match read(&words(line), &"0-3".parse().unwrap(), None)? {
+        Asked::Measure(options) => Ok(*options),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+/// What is measured, in short: each thread's CPU, policy and interval; then what differs from the defaults.
+fn gist(options: &Options) -> String {
+    let mut text = Vec::new();
+    for thread in &options.threads {
+        let cpu = thread.cpu.map_or("any".to_owned(), |cpu| cpu.to_string());
+        text.push(format!("{cpu}={}/{}", thread.policy, thread.interval_us));
+    }
+    let mut add = |is_given: bool, what: String| {
+        if is_given {
+            text.push(what);
+        }
+    };
+    add(options.method != Method::CLOCK_NANOSLEEP, options.method.to_string());
+    add(options.duration.is_some(), format!("D{}", options.duration.unwrap_or_default()));
+    add(options.loops.is_some(), format!("l{}", options.loops.unwrap_or_default()));
+    if let Some(histogram) = &options.histogram {
+        let letter = if histogram.of_all { 'H' } else { 'h' };
+        add(true, format!("{letter}{}{}", histogram.rows, histogram.file.as_deref().unwrap_or_default()));
+    }
+    add(options.break_above.is_some(), format!("b{}", options.break_above.unwrap_or_default()));
+    add(options.trace_mark, "mark".to_owned());
+    add(options.json.is_some(), format!("json={}", options.json.clone().unwrap_or_default()));
+    add(options.lock_memory, "m".to_owned());
+    add(options.quiet, "q".to_owned());
+    add(options.verbose, "v".to_owned());
+    add(options.nanoseconds, "N".to_owned());
+    add(options.reduce > 1, format!("o{}", options.reduce));
+    add(options.main_affinity.is_some(), format!("main={}", options.main_affinity.clone().unwrap_or_default()));
+    add(options.cpu_dma_latency_us != Some(0), format!("dma={:?}", options.cpu_dma_latency_us));
+    add(options.start != Start::Spread, format!("{:?}", options.start));
+    add(options.layout != Layout::V2_4, format!("{:?}", options.layout));
+    add(!options.notes.is_empty(), format!("[{}]", options.notes.join("; ")));
+    text.join(" ")
+}
+
+const N_NOTE: &str = "[-n does nothing: clock_nanosleep has long been what is measured]";
+
+#[test]
+fn every_invocation_in_use_is_understood() {
+    for (line, gist_of_it) in [
+        // LAVA test-definitions
+        ("-q -p 98 -i 1000 -t 1 -a 0 -D 5m -m --json=out.json", "0=fifo:98/1000 D5min json=out.json m q"),
+        ("-q -p 98 -i 1000 -t 1 -a 0 -D 5m -h 100 -m --json=o", "0=fifo:98/1000 D5min h100 json=o m q"),
+        (
+            "-q -p 98 -i 1000 -t 4 -a all -D 5m -m --json=o",
+            "0=fifo:98/1000 1=fifo:98/1500 2=fifo:98/2000 3=fifo:98/2500 D5min json=o m q",
+        ),
+        // oe-core rt_bmark.py
+        ("-S -p 99 -q -i 100 -d 20 -l 30000", "0=fifo:99/100 1=fifo:99/120 2=fifo:99/140 3=fifo:99/160 l30000 q"),
+        // rteval
+        ("-i100 -qmu \"-h 3500\" -p95 -t2 -a1,3", "1=fifo:95/100 3=fifo:95/100 h3500 m q"),
+        (
+            "-i100 -qmu \"-h 3500\" -p95 -t2 -a1,3 --default-system -b50 --tracemark",
+            "1=fifo:95/100 3=fifo:95/100 h3500 b50 mark m q dma=None [WARN: not setting cpu_dma_latency from cyclictest]",
+        ),
+        // OSADL and its clones
+        (
+            "-l100000000 -m -Sp90 -i200 -h400 -q",
+            "0=fifo:90/200 1=fifo:90/200 2=fifo:90/200 3=fifo:90/200 l100000000 h400 m q",
+        ),
+        (
+            "-l100000000 -m -Sp99 -i200 -h400 -q",
+            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 l100000000 h400 m q",
+        ),
+        ("-l100000000 -m -n -a0 -t1 -p99 -i200 -h400 -q -v", &format!("0=fifo:99/200 l100000000 h400 m q v {N_NOTE}")),
+        // OpenShift cnf-tests
+        (
+            "--duration 15s --priority 95 --threads 2 --affinity 1,3 --histogram 30 --interval 1000 --mlockall \
+             --mainaffinity 0 --quiet",
+            "1=fifo:95/1000 3=fifo:95/1000 D15s h30 m q main=0",
+        ),
+        // crucible, without --smi
+        (
+            "--policy fifo --priority 95 --interval 100 --histofall 100 --histfile F --duration 60 --quiet --affinity 2-3 \
+             --threads 2 --mlockall --json F --mainaffinity 1 --breaktrace=30",
+            "2=fifo:95/100 3=fifo:95/100 D1min H100F b30 json=F m q main=1",
+        ),
+        // NI
+        (
+            "--smp --priority=98 --mlockall --interval=997 --quiet --duration=8h --histofall=1000 --histfile=F",
+            "0=fifo:98/997 1=fifo:98/997 2=fifo:98/997 3=fifo:98/997 D8h H1000F m q",
+        ),
+        // mmtests
+        (
+            "--mlockall -p98 --threads 2 -a --duration=600 --histogram=500 --interval=200 --quiet",
+            "0=fifo:98/200 1=fifo:98/200 D10min h500 m q",
+        ),
+        ("--mlockall -p98 --threads 2 -a --duration=600 --interval=200 -v", "0=fifo:98/200 1=fifo:98/700 D10min m v"),
+        // Ubuntu
+        (
+            "--mlockall --smp --priority=80 --interval=200 --distance=0",
+            "0=fifo:80/200 1=fifo:80/200 2=fifo:80/200 3=fifo:80/200 m",
+        ),
+        // README, tutorials
+        ("-a -t -n -p99", &format!("0=fifo:99/1000 1=fifo:99/1500 2=fifo:99/2000 3=fifo:99/2500 {N_NOTE}")),
+        (
+            "-p 80 -t5 -n",
+            &format!("0=fifo:80/1000 1=fifo:80/1500 2=fifo:80/2000 3=fifo:80/2500 0=fifo:80/3000 {N_NOTE}"),
+        ),
+        ("", "0=other/1000"),
+    ] {
+        let options = read_line(line).unwrap_or_else(|err| panic!("{line}: {err}"));
+        assert_eq!(gist(&options), gist_of_it, "{line}");
+    }
+}
+
+#[test]
+fn what_options_mean_together() {
+    for (line, gist_of_it) in [
+        ("-t 2 -a !0", "1=other/1000 2=other/1500"),
+        ("-t3 -a 3-2,1 -d0", "-a: `3-2,1` is no list of CPUs; write it like 0-3,5"),
+        ("-t3 -a 2-3 -d 0", "2=other/1000 3=other/1000 2=other/1000"),
+        ("-t -a 1-2", "1=other/1000 2=other/1500"),
+        (
+            "-S -t1 -a0",
+            "0=other/1000 1=other/1500 2=other/2000 3=other/2500 [WARN: -t ignored due to smp mode; WARN: -a ignored due to smp mode]",
+        ),
+        ("--compat 2.7", "any=other/1000 V2_7"),
+        ("--compat=2.7 -a", "0=other/1000 V2_7"),
+        (
+            "--compat=2.7 -t2 -S",
+            "0=other/1000 1=other/1500 2=other/2000 3=other/2500 V2_7 [WARN: -t ignored due to smp mode]",
+        ),
+        ("-t2 --priospread -p 3", "0=fifo:3/1000 1=fifo:2/1500"),
+        (
+            "-t2 --priospread",
+            "0=fifo:3/1000 1=fifo:2/1500 [defaulting realtime priority to 3; policy and priority don't match: setting policy to SCHED_FIFO]",
+        ),
+        ("--policy=rr -p5", "0=rr:5/1000"),
+        ("--policy RR", "0=rr:2/1000 [defaulting realtime priority to 2]"),
+        ("--policy=normal", "0=other/1000"),
+        ("--policy=other -p0", "0=other/1000"),
+        ("--policy=batch", "0=batch/1000"),
+        ("--policy=idle", "0=idle/1000"),
+        ("-r", "0=other/1000 clock_nanosleep:relative"),
+        ("-rc1", "0=other/1000 clock_nanosleep:relative:realtime"),
+        ("-s", "0=other/1000 nanosleep"),
+        ("-x --clock=1", "0=other/1000 posix_timer:realtime"),
+        ("-A -t1", "0=other/1000 Aligned(Span(0))"),
+        ("-A 7", "0=other/1000 Aligned(Span(7000))"),
+        ("--aligned=7", "0=other/1000 Aligned(Span(7000))"),
+        ("--secaligned 9", "0=other/1000 SecAligned(Span(9000))"),
+        ("-d10 -h5", "0=other/1000 h5 [WARN: distance is ignored and set to 0, if histogram enabled]"),
+        ("-h3 -H4", "0=other/1000 H4"),
+        ("-D 2d -l0", "0=other/1000 D2d"),
+        ("-D0", "0=other/1000"),
+        ("--latency=30", "0=other/1000 dma=Some(30)"),
+        ("--laptop --latency=30", "0=other/1000 dma=None [WARN: not setting cpu_dma_latency to save battery power]"),
+        ("-vo 3 -N", "0=other/1000 v N o3"),
+        ("--tracemark", "0=other/1000 mark [--tracemark does nothing without -b]"),
+        ("--dbg_cyclictest", "0=other/1000 [--dbg_cyclictest does nothing here]"),
+        ("-i10 -i100000000", "0=other/100000000"),
+    ] {
+        let found = read_line(line).map_or_else(|err| err, |options| gist(&options));
+        assert_eq!(found, gist_of_it, "{line}");
+    }
+}
+
+#[test]
+fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
+    let smp = "would mean -s (nanosleep), -m and -p; for one thread on each CPU write --smp or -S, like -S -m -p80";
+    for (line, message) in [
+        ("-D foo", "-D: `foo` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
+        ("-D 5x", "-D: `5x` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
+        ("-D -1", "-D: `-1` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
+        ("-D m", "-D: `m` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
+        ("-D 367d", "-D: `367d` is too long; the longest duration is 366d"),
+        ("-i abc", "-i: `abc` is no interval in us; write a number from 1 to 100000000"),
+        ("-i 0", "-i: `0` is no interval in us; write a number from 1 to 100000000"),
+        ("-i -5", "-i: `-5` is no interval in us; write a number from 1 to 100000000"),
+        ("-i 9", "-i: `9` us is out of range; an interval is 10 us to 100 s"),
+        ("-i 1000x", "-i: `1000x` is no interval in us; write a number from 1 to 100000000"),
+        ("-i 99999999 -t2", "-d: the last of 2 threads has an interval of 100000499 us; the longest is 100 s"),
+        ("-l abc", "-l: `abc` is no number of loops; write a number from 0 to 2147483647"),
+        ("-l +5", "-l: `+5` is no number of loops; write a number from 0 to 2147483647"),
+        ("-p 100", "-p: `100` is no priority; write a number from 0 to 99"),
+        ("-p -p", "-p: `-p` is no priority; write a number from 0 to 99"),
+        ("-p 0", "-p: a priority is 1 to 99; leave it out for a normal thread"),
+        ("-smp -p 80", &format!("`-smp` {smp}")),
+        ("-smp80", &format!("`-smp80` {smp}")),
+        ("-t0", "-t: `0` is no number of threads; write a number from 1 to 1024"),
+        ("-t foo", "-t: `foo` is no number of threads; write a number from 1 to 1024"),
+        ("-t2 --priospread -p1", "-p: 2 threads from priority 1 do not all lie between 1 and 99; give another -p"),
+        ("-t99 --policy=fifo", "-p: 99 threads from priority 100 do not all lie between 1 and 99; give another -p"),
+        ("--policy=foo", "--policy: unknown policy `foo` (known: other normal batch idle fifo rr)"),
+        ("--policy=deadline", "--policy: cyclictest has no deadline; see `punctual measure deadline`"),
+        ("--policy=idle -p5", "--policy=idle has no priority; leave out -p and --priospread, or write --policy=fifo"),
+        ("-a 7", "-a: CPU 7 cannot be used here; this process may use 0-3"),
+        ("-a !0-3", "-a: `!0-3` leaves no CPU of 0-3"),
+        ("-a x", "-a: `x` is no list of CPUs; write it like 0-3,5"),
+        ("--mainaffinity 9", "--mainaffinity: CPU 9 cannot be used here; this process may use 0-3"),
+        ("-c 2", "-c: `2` is no clock; write 0 (monotonic) or 1 (realtime)"),
+        ("-h 0", "-h: `0` is no number of rows; write a number from 1 to 10000000"),
+        ("-h 10000001", "-h: `10000001` is no number of rows; write a number from 1 to 10000000"),
+        ("-b", "-b needs a value; see --help"),
+        ("-b 0", "-b: `0` is no latency; write a number from 1 to 2147483647"),
+        ("-o2", "-o is only meaningful with -v"),
+        ("--histfile=x", "--histfile without -h or -H: there is no histogram to write"),
+        ("--json=", "--json needs a file name"),
+        ("-s -x", "-s and -x are two ways to wait; write one of them"),
+        ("-s -c1", "-s: nanosleep waits by the monotonic clock; leave out -c, or -s"),
+        ("-x -r", "-r says nothing of a periodic timer; leave out -r, or -x"),
+        ("-A --secaligned", "--aligned and --secaligned are two ways to start; write one of them"),
+        ("--smp=3", "--smp takes no value"),
+        ("--nosuch", "unknown option `--nosuch`; see --help"),
+        ("-q word", "`word` belongs to no option; see --help"),
+        ("--hist=3", "`--hist` is ambiguous; write one of --histogram --histofall --histfile"),
+        ("--compat=3", "--compat: `3` is no layout; write 2.4 (up to 2.6) or 2.7 (and later)"),
+        ("-F x", "-F is not carried out; read the status with SIGUSR1 instead"),
+        ("--smi", "--smi is not carried out; it would read a model-specific register in every cycle"),
+        ("--spike=5", "--spike is not carried out; `-v` prints every value, with its cycle"),
+        ("--spike-nodes=5", "--spike-nodes is not carried out; `-v` prints every value, with its cycle"),
+        (
+            "--deepest-idle-state=1",
+            "--deepest-idle-state is not carried out; --latency limits idle states by their exit latency",
+        ),
+    ] {
+        assert_eq!(read_line(line).map(|options| gist(&options)), Err(message.to_owned()), "{line}");
+    }
+}
+
+#[test]
+fn help_version_and_the_environment() {
+    let usable = "0-1".parse().unwrap();
+    assert_eq!(read(&words("-q --help"), &usable, None), Ok(Asked::Help));
+    assert_eq!(read(&words("-?"), &usable, None), Ok(Asked::Help));
+    assert_eq!(read(&words("--version"), &usable, None), Ok(Asked::Version));
+    let layout = |line: &str, environment| match read(&words(line), &usable, environment) {
+        Ok(Asked::Measure(options)) => options.layout,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(layout("", Some("2.7")), Layout::V2_7);
+    assert_eq!(layout("--compat 2.4", Some("2.7")), Layout::V2_4);
+    let message = "PUNCTUAL_CYCLICTEST_COMPAT: `new` is no layout; write 2.4 (up to 2.6) or 2.7 (and later)";
+    assert_eq!(read(&[], &usable, Some("new")), Err(message.to_owned()));
+}

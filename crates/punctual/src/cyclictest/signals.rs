@@ -1,0 +1,78 @@
+//! Signals: asked to stop, asked for the status.
+
+use rt::Bell;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What was asked by signals. They are taken by a thread of their own, which sleeps until one comes.
+#[derive(Debug)]
+pub(super) struct Requests {
+    signals: Signals,
+    flags: Arc<Flags>,
+}
+
+#[derive(Debug, Default)]
+struct Flags {
+    stop: Arc<AtomicBool>,
+    status: AtomicBool,
+    shared_memory: AtomicBool,
+}
+
+impl Requests {
+    /// From now on no signal is lost. The second SIGINT or SIGTERM ends this process at once.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn accept() -> io::Result<Requests> {
+        let flags = Arc::<Flags>::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&flags.stop))?;
+        }
+        let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1, SIGUSR2])?;
+        Ok(Requests { signals, flags })
+    }
+
+    /// Rings at each signal.
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub(super) fn ring(self, bell: Bell) -> io::Result<Asked> {
+        let Requests { mut signals, flags } = self;
+        let asked = Asked(Arc::clone(&flags));
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                match signal {
+                    SIGUSR1 => flags.status.store(true, Relaxed),
+                    SIGUSR2 => flags.shared_memory.store(true, Relaxed),
+                    _ => flags.stop.store(true, Relaxed),
+                }
+                bell.ring();
+            }
+        })?;
+        Ok(asked)
+    }
+}
+
+/// What was asked since.
+#[derive(Debug)]
+pub(super) struct Asked(Arc<Flags>);
+
+impl Asked {
+    /// SIGINT or SIGTERM.
+    pub(super) fn to_stop(&self) -> bool {
+        self.0.stop.load(Relaxed)
+    }
+
+    /// SIGUSR1, since last asked.
+    pub(super) fn for_status(&self) -> bool {
+        self.0.status.swap(false, Relaxed)
+    }
+
+    /// SIGUSR2, since last asked.
+    pub(super) fn for_shared_memory(&self) -> bool {
+        self.0.shared_memory.swap(false, Relaxed)
+    }
+}

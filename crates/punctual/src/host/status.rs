@@ -1,0 +1,45 @@
+//! Small facts that cyclictest prints.
+
+use super::HostFs;
+use model::CpuSet;
+
+/// `/proc/loadavg`, as it is: three averages, running and existing threads, the last pid (proc_loadavg(5)).
+pub(crate) fn load_average(fs: &HostFs) -> Option<String> {
+    fs.text("proc/loadavg")
+}
+
+/// How many CPUs the kernel is prepared for, and how many are online; `None` when it does not say.
+pub(crate) fn configured_cpus(fs: &HostFs) -> (Option<usize>, Option<usize>) {
+    let count = |name: &str| {
+        let cpus: CpuSet = fs.text(format!("sys/devices/system/cpu/{name}"))?.parse().ok()?;
+        Some(cpus.len())
+    };
+    (count("present"), count("online"))
+}
+
+/// The memory node that `cpu` belongs to: the one `nodeN` in its directory. `None` without NUMA.
+pub(crate) fn node_of_cpu(fs: &HostFs, cpu: u32) -> Option<u32> {
+    let entries = std::fs::read_dir(fs.root.join(format!("sys/devices/system/cpu/cpu{cpu}"))).ok()?;
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok();
+    entries.flatten().find_map(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_says_nothing_is_unknown() {
+        let nowhere = HostFs { root: "/nonexistent".into() };
+        assert_eq!((load_average(&nowhere), node_of_cpu(&nowhere, 0)), (None, None));
+        assert_eq!(configured_cpus(&nowhere), (None, None));
+    }
+
+    #[test]
+    fn this_machine_has_a_load_and_at_least_one_cpu() {
+        let here = HostFs::here();
+        assert_eq!(load_average(&here).unwrap().split(' ').count(), 5);
+        let (present, online) = configured_cpus(&here);
+        assert!(present >= online && online >= Some(1), "{present:?} {online:?}");
+    }
+}

@@ -1,0 +1,375 @@
+//! `punctual cyclictest` beside the installed cyclictest, and below the parsers that read its output.
+
+use crate::program::{
+    PROGRAM, Said, Scratch, comes_true, command, is_installed, is_root, is_stopped, machine, punctual, run,
+};
+use rt::sys::process;
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// Our own lines, which the original does not have.
+const OURS: [&str; 5] = ["# Missed Cycles:", "# Policies:", "# Lost Samples:", "# Early Wakeups:", "# Still Waiting:"];
+
+fn original(line: &str) -> Said {
+    run(Command::new("cyclictest").args(line.split_whitespace()))
+}
+
+fn ours(line: &str) -> Said {
+    punctual(&format!("cyclictest {line}"))
+}
+
+/// Whether both programs can run here.
+fn can_compare() -> bool {
+    is_root() && is_installed("cyclictest", "rt-tests")
+}
+
+/// The text with every digit as 0, and without our own lines. Numbers that are padded with blanks (status lines, `-v`) are
+/// filled up with 0, so that what remains is the columns.
+fn columns(text: &str) -> String {
+    let lines = text.lines().filter(|line| !OURS.iter().any(|ours| line.starts_with(ours)));
+    lines.map(|line| columns_of(line) + "\n").collect()
+}
+
+fn columns_of(line: &str) -> String {
+    let is_padded = line.starts_with("T:") || line.starts_with(' ');
+    let mut line: Vec<char> = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    for index in (1..line.len()).rev() {
+        if is_padded && line[index] == '0' && line[index - 1] == ' ' && !ends_a_field(&line[..index - 1]) {
+            line[index - 1] = '0';
+        }
+    }
+    let line: String = line.into_iter().collect();
+    // The footer pads to five digits, and a latency in ns may have more.
+    if let Some(thread_or_value) = line.strip_prefix("# Break ") {
+        return format!("# Break {}", thread_or_value.trim_end_matches('0'));
+    }
+    if !line.contains("Latencies:") {
+        return line;
+    }
+    line.split(' ')
+        .map(|word| if word.len() > 5 && word.starts_with("00000") { "00000" } else { word })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Whether a blank after this separates two fields instead of padding one.
+fn ends_a_field(before: &[char]) -> bool {
+    before.last().is_some_and(|last| last.is_ascii_digit() || *last == ')')
+}
+
+#[test]
+fn root_the_output_differs_from_the_originals_in_numbers_and_our_own_lines_only() {
+    if !can_compare() {
+        return;
+    }
+    let _machine = machine();
+    // Without -p every latency is above the timer slack of 50 us, so that what overflows a histogram is known.
+    for line in [
+        "-q -l 10",
+        "-q -l 10 -p 80",
+        "-q -l 10 -t2 -d 0",
+        "-q -l 10 -t2 -i 200",
+        "-q -l 10 -S -p 5 -m",
+        "-q -l 10 -N",
+        "-q -l 10 -h 3",
+        "-q -l 10 -H 3",
+        "-q -l 200 -t2 -h 3",
+        "-q -l 200 -t2 -H 3",
+        "-q -l 10 -t1 -H 12 -a",
+        "-q -l 200 -S -h 2 -N",
+        "-v -l 10",
+        "-v -q -l 10",
+        "-v -N -l 10",
+        "-v -o 5 -l 10",
+        "-q -l 10 -r",
+        "-q -l 10 -s",
+        "-q -l 10 -x",
+        "-q -l 10 -c 1",
+        "-q -l 10 -A",
+        "-q -l 10 --secaligned",
+        "-q -l 10 --latency 50",
+        "-q -l 10 --default-system",
+        "-q -l 10 --laptop",
+        "-q -l 10 --policy=rr",
+        "-q -l 10 --priospread -t2",
+        "-q -D 1 -i 10000",
+        "-q -l 1000 -b 1",
+        "-q -l 1000 -b 1 -h 2",
+        "-q -l 10 -b 1000000000",
+        "-q -l 10 -S -t1",
+        "-q -l 10 -d 3 -h 1",
+    ] {
+        let (theirs, ours) = (original(line), ours(line));
+        assert_eq!(columns(&ours.stdout), columns(&theirs.stdout), "{line}");
+        assert_eq!(columns(&ours.stderr), columns(&theirs.stderr), "{line}");
+        let broke = ours.stdout.contains("# Break value:");
+        assert_eq!((ours.status, theirs.status), (if broke { 2 } else { 0 }, 0), "{line}");
+        assert_eq!(broke, line.contains("-b 1 ") || line.ends_with("-b 1"), "{line}");
+    }
+}
+
+#[test]
+fn root_the_view_and_the_status_by_signal_are_the_originals() {
+    if !can_compare() {
+        return;
+    }
+    let _machine = machine();
+    let line = "-l 30 -p 80 -t2";
+    let first_view = |said: Said| {
+        let view = said.stdout.split("\u{1b}[4A").next().unwrap_or_default().to_owned();
+        // The numbers of /proc/loadavg have no fixed width.
+        let collapsed = |line: &str| match line.split_once("loadavg: ") {
+            Some((head, load)) => format!("{head}loadavg: {}", load.replace(|c: char| c.is_ascii_digit(), "")),
+            None => columns_of(line),
+        };
+        (view.lines().map(collapsed).collect::<Vec<_>>(), said.stdout.contains("\u{1b}[4A"))
+    };
+    assert_eq!(first_view(ours(line)), first_view(original(line)));
+
+    let scratch = Scratch::new("cyclictest-status");
+    let status = |mut command: Command, name: &str| {
+        let path = scratch.path(name);
+        let stderr = std::fs::File::create(&path).unwrap();
+        let mut child = command.args(["-q", "-p80", "-t2"]).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        // Until its handler stands, the signal would end it.
+        let catches = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap_or("0");
+            u64::from_str_radix(caught, 16).unwrap_or(0) & (1 << (libc::SIGUSR1 - 1)) != 0
+        };
+        assert!(comes_true(catches), "{name}");
+        // Until all threads have woken, the original prints its start values.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        process::signal(child.id(), libc::SIGUSR1).unwrap();
+        let printed = || std::fs::read_to_string(&path).unwrap();
+        assert!(comes_true(|| printed().matches("#-----").count() == 2), "{name}: {}", printed());
+        process::signal(child.id(), libc::SIGINT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{name}");
+        printed().lines().map(columns_of).collect::<Vec<_>>()
+    };
+    assert_eq!(status(command("cyclictest"), "ours"), status(Command::new("cyclictest"), "theirs"));
+}
+
+/// Whether `ours` has all that `theirs` has: the same keys, with values of the same type.
+fn assert_has_all(ours: &Value, theirs: &Value, path: &str) {
+    match (ours, theirs) {
+        (_, Value::Object(theirs)) if path.ends_with("/histogram") => {
+            let numbers = |keys: Vec<&String>| keys.iter().all(|key| key.parse::<u64>().is_ok());
+            assert!(numbers(ours.as_object().unwrap().keys().collect()) && numbers(theirs.keys().collect()), "{path}");
+        }
+        (Value::Object(ours), Value::Object(theirs)) => {
+            for (key, value) in theirs {
+                let found = ours.get(key).unwrap_or_else(|| panic!("{path}/{key} is missing"));
+                assert_has_all(found, value, &format!("{path}/{key}"));
+            }
+        }
+        _ => assert_eq!(std::mem::discriminant(ours), std::mem::discriminant(theirs), "{path}: {ours} {theirs}"),
+    }
+}
+
+#[test]
+fn root_the_json_has_all_that_the_originals_has() {
+    if !can_compare() {
+        return;
+    }
+    let _machine = machine();
+    for line in ["-q -l 20 -t2 -h 1000 --json=", "-q -l 20 --json="] {
+        let scratch = Scratch::new("cyclictest-json");
+        let path = |name: &str| scratch.path(name).display().to_string();
+        let json = |name: &str| -> Value {
+            serde_json::from_str(&std::fs::read_to_string(scratch.path(name)).unwrap()).unwrap()
+        };
+        // What was in the file before is gone afterwards.
+        scratch.file("ours", "x".repeat(100_000));
+        assert_eq!(original(&format!("{line}{}", path("theirs"))).status, 0);
+        assert_eq!(ours(&format!("{line}{}", path("ours"))).status, 0);
+        assert_has_all(&json("ours"), &json("theirs"), "");
+    }
+}
+
+/// What `script` prints when it reads `text`.
+fn shell(script: &str, text: &str) -> String {
+    let mut shell = Command::new("sh");
+    let mut child =
+        shell.args(["-e", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{script}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+/// A run of two threads with a histogram, as text and as JSON. No latency is as short as 3 us, because of the timer slack.
+fn measured(options: &str) -> (String, Value) {
+    let _machine = machine();
+    let scratch = Scratch::new("cyclictest-parsers");
+    let json = scratch.path("json");
+    let said = ours(&format!("-q -l 200 -t2 {options} --json={}", json.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    (said.stdout, serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap())
+}
+
+fn of_threads(json: &Value, key: &str) -> Vec<i64> {
+    (0..2).map(|index| json["thread"][index.to_string()][key].as_i64().expect(key)).collect()
+}
+
+fn numbers(text: &str) -> Vec<i64> {
+    text.split_whitespace().map(|word| word.parse().unwrap_or_else(|_| panic!("{word} in {text}"))).collect()
+}
+
+#[test]
+fn parsers_of_status_lines_find_what_the_json_says() {
+    let (text, json) = measured("");
+    // oe-core rt_bmark.py: C:\s*(\d+).*Min:\s*(\d+).*Avg:\s*(\d+).*Max:\s*(\d+)
+    let rule = r"sed -nE 's/^T:.*C:\s*([0-9]+).*Min:\s*([0-9]+).*Avg:\s*([0-9]+).*Max:\s*([0-9]+)$/\1 \2 \4/p'";
+    let [cycles, min, max] = ["cycles", "min", "max"].map(|key| of_threads(&json, key));
+    assert_eq!(numbers(&shell(rule, &text)), [cycles[0], min[0], max[0], cycles[1], min[1], max[1]]);
+    // LAVA parse_rt_tests_results.py
+    assert_eq!((json["num_threads"].as_u64(), json["return_code"].as_u64()), (Some(2), Some(0)));
+    for index in 0..2 {
+        let thread = &json["thread"][index.to_string()];
+        assert!(["min", "avg", "max"].iter().all(|key| thread[key].is_number()), "{thread}");
+    }
+}
+
+#[test]
+fn parsers_of_histograms_find_what_the_json_says() {
+    let (text, json) = measured("-h 5000");
+    let max = of_threads(&json, "max");
+    let largest = *max.iter().max().unwrap();
+
+    // OSADL: the maximum over all CPUs, then one file of data a CPU, cut at TABs.
+    let rule = r#"grep "Max Latencies" | tr " " "\n" | sort -n | tail -1 | sed s/^0*//"#;
+    assert_eq!(numbers(&shell(rule, &text)), [largest]);
+    let rule = r#"grep -v -e "^#" -e "^$" | tr " " "\t" > "$0.data"; cut -f1,3 "$0.data" | wc -l; cut -f3 "$0.data""#;
+    let scratch = Scratch::new("osadl");
+    let rule = rule.replace("$0", &scratch.path("histogram").display().to_string());
+    let second = numbers(&shell(&rule, &text));
+    assert_eq!((second[0], second.len()), (5000, 5001));
+    assert_eq!(second[1..].iter().sum::<i64>(), in_histogram(&json, 1));
+
+    // rteval: rows by white space, the first number the row, column i CPU i; two `#` lines, the others skipped.
+    let mut counts = [0, 0];
+    let mut maxima = Vec::new();
+    for line in text.lines() {
+        if let Some(values) = line.strip_prefix("# Max Latencies: ") {
+            maxima = numbers(values);
+        } else if !line.starts_with('#') && !line.is_empty() {
+            let row = numbers(line);
+            assert_eq!(row.len(), 3, "{line}");
+            counts.iter_mut().zip(&row[1..]).for_each(|(count, n)| *count += n);
+        }
+    }
+    assert_eq!((counts, maxima), ([in_histogram(&json, 0), in_histogram(&json, 1)], max.clone()));
+
+    // lkp-tests: /^# (.*):(.+)/, the key in lower case with underscores.
+    let rule = r"sed -nE 's/^# (.*):(.+)/\1/p' | grep -v '^Thread' | tr 'A-Z ' 'a-z_'";
+    let keys = "total min_latencies avg_latencies max_latencies histogram_overflows missed_cycles policies";
+    assert_eq!(shell(rule, &text).split_whitespace().collect::<Vec<_>>().join(" "), keys);
+    assert!(text.is_empty() || !crate::program::is_root() || text.starts_with("# /dev/cpu_dma_latency set to 0us\n"));
+
+    // mmtests extract-report.pl: /^# (...) Latencies: (.*)/; single blanks between overflows.
+    let rule = r"sed -nE 's/^# (Min|Avg|Max) Latencies: ([0-9]+( [0-9]+)*)$/\2/p' | tail -1";
+    assert_eq!(numbers(&shell(rule, &text)), max);
+    let rule = r"sed -nE 's/^# Histogram Overflows: ([0-9]+( [0-9]+)*)$/\1/p'";
+    assert_eq!(numbers(&shell(rule, &text)), of_threads(&json, "histogram_overflows"));
+
+    // NI run-cyclictest: from the fourth field on. OpenShift: what follows, split at blanks, each a number.
+    let rule = r##"grep -sw "# Max Latencies:" | awk '{for (i = 4; i <= NF; i++) print $i + 0}'"##;
+    assert_eq!(numbers(&shell(rule, &text)), max);
+    let rule = r"sed -nE 's/^# Max Latencies:\t*\s*(.*)\s*\t*$/\1/p'";
+    assert_eq!(numbers(&shell(rule, &text)), max);
+
+    // Ad-hoc scripts: the number of samples; and the order of plots, rows of zeros included.
+    let totals = [in_histogram(&json, 0), in_histogram(&json, 1)];
+    assert_eq!(numbers(&shell(r"sed -n 's/^# Total: //p'", &text)), totals);
+    assert!(text.ends_with("\n\n"), "a blank line ends the histogram");
+}
+
+/// How many values the histogram of a thread holds.
+fn in_histogram(json: &Value, index: usize) -> i64 {
+    let rows = json["thread"][index.to_string()]["histogram"].as_object().expect("a histogram");
+    rows.values().map(|count| count.as_i64().expect("a count")).sum()
+}
+
+#[test]
+fn crucible_finds_the_maximum_of_all_threads_last_and_in_the_histograms_own_file() {
+    let scratch = Scratch::new("cyclictest-histfile");
+    let file = scratch.path("histogram");
+    let (text, json) = measured(&format!("-H 5000 --histfile={}", file.display()));
+    let table = std::fs::read_to_string(file).unwrap();
+    assert!(!text.contains("Histogram") && table.starts_with("# Histogram\n"), "{text}");
+    let rule = r"sed -nE 's/^# Max Latencies:\s+(.*)/\1/p' | awk '{print $NF}'";
+    let max = of_threads(&json, "max");
+    assert_eq!(numbers(&shell(rule, &table)), [*max.iter().max().unwrap()]);
+    let rows = table.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    for row in rows {
+        let row = numbers(row);
+        assert_eq!((row.len(), row[1] + row[2]), (4, row[3]));
+    }
+}
+
+#[test]
+fn layouts_can_be_chosen_and_the_json_is_valid_whatever_is_in_the_command_line() {
+    let _machine = machine();
+    let scratch = Scratch::new("cyclictest-quote");
+    let nowhere = scratch.path("missing/file").display().to_string();
+    for option in ["--json", "--histfile"] {
+        let line = format!("-q -l 3 -h 2 {option} {nowhere}");
+        let message = format!("cyclictest: {option} {nowhere}: No such file or directory (os error 2)");
+        ours(&line).expect_error(&message);
+    }
+    let file = scratch.path("a\"b\\c");
+    let said = run(command("cyclictest -q -l 3 -h 2 --json=-").arg(format!("--histfile={}", file.display())));
+    let json = said.stdout.split_once('{').map(|(_, rest)| rest.rsplit_once('}').unwrap().0).expect("JSON");
+    let json: Value = serde_json::from_str(&format!("{{{json}}}")).unwrap();
+    assert!(json["cmdline:"].as_str().unwrap().contains("a\"b\\c"), "{json}");
+    let newer = run(command("cyclictest -q -l 3 -h 2").env("PUNCTUAL_CYCLICTEST_COMPAT", "2.7"));
+    for said in [newer, ours("-q -l 3 -h 2 --compat 2.7")] {
+        assert!(!said.stdout.contains("# Total:") && said.stdout.contains("# Max Latencies:"), "{said:?}");
+    }
+}
+
+#[test]
+fn it_is_also_called_by_its_name_and_fails_where_the_original_hangs() {
+    let named = |line: &str| run(Command::new(PROGRAM).arg0("/usr/bin/cyclictest").args(line.split_whitespace()));
+    assert!(named("--help").stdout.starts_with("How late threads wake up"));
+    assert!(ours("--help").stdout.starts_with("How late threads wake up"));
+    for (line, what) in [
+        ("-D foo", "-D: `foo` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
+        ("-i 0", "-i: `0` is no interval in us; write a number from 1 to 100000000"),
+        ("--nosuch", "unknown option `--nosuch`; see --help"),
+        ("-q word", "`word` belongs to no option; see --help"),
+        ("-h", "-h needs a value; see --help"),
+    ] {
+        named(line).expect_error(&format!("cyclictest: {what}"));
+        ours(line).expect_error(&format!("cyclictest: {what}"));
+    }
+}
+
+#[test]
+fn root_a_stop_is_one_late_wake_up_and_many_missed_cycles() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let mut child =
+        command("cyclictest -q -D 2 -p 80 --json=-").stdout(Stdio::piped()).spawn().expect("the program starts");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    process::signal(child.id(), libc::SIGSTOP).unwrap();
+    assert!(comes_true(|| is_stopped(child.id())), "each thread stops when it gets to run");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    process::signal(child.id(), libc::SIGCONT).unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let json = text.split_once('{').map(|(_, rest)| rest.rsplit_once('}').unwrap().0).expect("JSON");
+    let json: Value = serde_json::from_str(&format!("{{{json}}}")).unwrap();
+    let thread = &json["thread"]["0"];
+    let number = |key: &str| thread[key].as_u64().expect(key);
+    // Nothing is lost: each of the 2000 due times woke the thread, or is counted as missed.
+    assert_eq!(number("cycles") + number("missed"), 2000, "{thread}");
+    assert!(number("missed") >= 198 && number("max") >= 199_000, "{thread}");
+    assert!(text.contains(&format!("# Missed Cycles: {:05}\n", number("missed"))), "{text}");
+}
