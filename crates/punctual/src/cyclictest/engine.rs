@@ -5,7 +5,7 @@ use super::options::Options;
 use super::signals::{Asked, Requests};
 use super::text::{self, Shown};
 use super::{Console, machine};
-use crate::host::{self, HostFs, TraceMark};
+use crate::host::{self, HostFs, SmiCounter, TraceMark};
 use model::{ClockTime, CpuSet, MonoTime, Nanos, Schedule, Span};
 use rt::{Team, sys};
 use std::error::Error;
@@ -27,6 +27,8 @@ pub(super) struct Engine<'a> {
     shown: Vec<Shown>,
     asked: Asked,
     trace: Option<TraceMark>,
+    /// One for each thread, with its count at the start; empty when none is asked for.
+    smis: Vec<(SmiCounter, u64)>,
     reducers: Vec<Reducer>,
     /// The first value above `-b`: when, which thread, what.
     broke: Option<(ClockTime, u32, i64)>,
@@ -103,6 +105,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
             tally: super::tally::Tally::new(options.nanoseconds, rows),
             missed: (!options.method.is_relative()).then_some(0),
             lost: 0,
+            smis: options.smi.then_some(0),
             overdue: None,
         });
     }
@@ -117,6 +120,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
         shown,
         asked,
         trace,
+        smis: machine::smi_counters(options)?,
         reducers,
         broke: None,
         ends,
@@ -152,6 +156,7 @@ impl Engine<'_> {
             self.team.listen(self.next_wake());
             self.drain(console)?;
             if self.asked.for_status() {
+                self.count_smis()?;
                 console.say(&text::snapshot(&self.shown, self.options.nanoseconds));
             }
             if self.asked.for_shared_memory() {
@@ -193,8 +198,18 @@ impl Engine<'_> {
             }
             self.team.listen(Duration::from_millis(1));
         }
+        self.count_smis()?;
         if self.shows_view() {
             self.view(console)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the counters of system management interrupts. Only when somebody looks: it interrupts the measured CPUs.
+    fn count_smis(&mut self) -> Result<(), Box<dyn Error>> {
+        for ((counter, at_start), shown) in self.smis.iter().zip(&mut self.shown) {
+            let count = counter.count().map_err(|err| format!("--smi: {err}"))?;
+            shown.smis = Some(count.saturating_sub(*at_start));
         }
         Ok(())
     }

@@ -38,6 +38,7 @@ Usage: punctual cyclictest [OPTIONS], or `cyclictest [OPTIONS]` through a link o
       --policy NAME         other, normal, batch, idle, fifo, rr
       --priospread          each thread's priority is one less than the last's
       --secaligned [US]     start at a full second, later by US
+      --smi                 count system management interrupts (Intel; needs the module msr)
       --tracemark           with -b: write a trace mark and stop tracing
       --compat 2.4|2.7      layout of which version [2.4]; also PUNCTUAL_CYCLICTEST_COMPAT
   -n, -u                    accepted, nothing to do

@@ -1,7 +1,7 @@
 //! The histogram with its footer, in both layouts.
 
 use super::layout::Layout;
-use super::text::{Shown, footer, row, truth};
+use super::text::{Shown, footer, row, smi_row, truth};
 use std::fmt::Write;
 
 /// The histogram of `threads` with `rows` rows; with a column for all threads together if there are several and it is asked
@@ -43,7 +43,7 @@ pub(super) fn histogram(threads: &[Shown], rows: u64, of_all: bool, layout: Layo
         }
         text += &line;
     }
-    text + &truth(threads) + "\n"
+    text + &smi_row(threads) + &truth(threads) + "\n"
 }
 
 #[cfg(test)]

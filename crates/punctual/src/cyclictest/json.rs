@@ -77,6 +77,8 @@ struct Thread<'a> {
     lost: u64,
     early: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    smis: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     still_waiting: Option<i64>,
 }
 
@@ -91,7 +93,7 @@ fn rows<S: Serializer>(tally: &Tally, serializer: S) -> Result<S::Ok, S::Error> 
 }
 
 fn of_thread(thread: &Shown) -> Thread<'_> {
-    let Shown { policy, cpu, node, tally, interval_us, missed, lost, overdue, .. } = thread;
+    let Shown { policy, cpu, node, tally, interval_us, missed, lost, smis, overdue, .. } = thread;
     Thread {
         histogram: tally,
         cycles: tally.cycles,
@@ -108,6 +110,7 @@ fn of_thread(thread: &Shown) -> Thread<'_> {
         missed: *missed,
         lost: *lost,
         early: tally.early,
+        smis: *smis,
         still_waiting: *overdue,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::options::{Options, Start, ThreadOptions};
 use super::text;
-use crate::host::{self, DmaLatency, HostFs};
+use crate::host::{self, DmaLatency, HostFs, SmiCounter};
 use model::{ClockTime, CpuSet, Method, Period, Span};
 use rt::{Limits, Settings, Task, Team, sys};
 use std::error::Error;
@@ -84,6 +84,20 @@ pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
         format!("WARN: reported clock resolution: {stated} nsec"),
         format!("WARN: measured clock resolution approximately: {measured} nsec"),
     ]
+}
+
+/// The counters of system management interrupts of the threads' CPUs, each with its count now, if asked for.
+pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, String> {
+    if !options.smi {
+        return Ok(Vec::new());
+    }
+    let counter = |thread: &ThreadOptions| {
+        let cpu = thread.cpu.ok_or("--smi counts for each CPU: pin the threads with -a")?;
+        let counter = SmiCounter::open(cpu).map_err(|err| format!("--smi: {err}"))?;
+        let count = counter.count().map_err(|err| format!("--smi: CPU {cpu}: {err}"))?;
+        Ok((counter, count))
+    };
+    options.threads.iter().map(counter).collect()
 }
 
 /// The period of a thread.

@@ -24,6 +24,8 @@ pub(super) struct Options {
     pub(super) break_above: Option<u64>,
     /// Stop tracing then.
     pub(super) trace_mark: bool,
+    /// Count system management interrupts.
+    pub(super) smi: bool,
     pub(super) duration: Option<Span>,
     /// Wake-ups of the first thread to have so many.
     pub(super) loops: Option<u64>,
@@ -164,6 +166,7 @@ fn decide(typed: Typed, usable: &CpuSet) -> Result<Options, String> {
         start: start(typed.aligned, typed.sec_aligned)?,
         break_above: typed.break_above,
         trace_mark: typed.trace_mark,
+        smi: typed.smi,
         duration: typed.duration.filter(|span| *span > Span(0)),
         loops: typed.loops.filter(|loops| *loops > 0),
         histogram,

@@ -23,6 +23,8 @@ pub(super) struct Shown {
     pub(super) missed: Option<u64>,
     /// Samples for which there was no room.
     pub(super) lost: u64,
+    /// System management interrupts of its CPU during the run, when last read; `None`: not counted.
+    pub(super) smis: Option<u64>,
     /// A wait that was overdue at the end: at least this late, in the unit of the output.
     pub(super) overdue: Option<i64>,
 }
@@ -42,11 +44,12 @@ impl Shown {
 
 /// `T: 0 ( 7326) P:80 I:1000 C:    500 Min:      2 Act:    3 Avg:    8 Max:     230`
 pub(super) fn status(index: usize, thread: &Shown, nanoseconds: bool) -> String {
-    let Shown { tid, priority, interval_us, tally, .. } = thread;
+    let Shown { tid, priority, interval_us, tally, smis, .. } = thread;
+    let smis = smis.map(|smis| format!(" SMI:{smis:>8}")).unwrap_or_default();
     let width = if nanoseconds { 8 } else { 5 };
     let (act, avg) = (tally.last.unwrap_or(0), tally.mean_cut().unwrap_or(0));
     format!(
-        "T:{index:>2} ({tid:>5}) P:{priority:>2} I:{interval_us} C:{:>7} Min:{:>7} Act:{act:>width$} Avg:{avg:>width$} Max:{:>8}\n",
+        "T:{index:>2} ({tid:>5}) P:{priority:>2} I:{interval_us} C:{:>7} Min:{:>7} Act:{act:>width$} Avg:{avg:>width$} Max:{:>8}{smis}\n",
         tally.cycles,
         thread.min(),
         thread.max(),
@@ -95,6 +98,13 @@ pub(super) fn row(label: &str, width: usize, values: impl IntoIterator<Item = i6
     }
     line.push('\n');
     line
+}
+
+/// The row of the footer about system management interrupts, if they were counted.
+pub(super) fn smi_row(threads: &[Shown]) -> String {
+    let counts: Option<Vec<i64>> =
+        threads.iter().map(|thread| thread.smis.and_then(|n| i64::try_from(n).ok())).collect();
+    counts.map_or_else(String::new, |counts| row("SMIs", 5, counts))
 }
 
 /// What the original does not say, each as a `#` line: due times missed, and the policy that the threads really had;

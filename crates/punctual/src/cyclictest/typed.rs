@@ -44,6 +44,7 @@ pub(super) struct Typed {
     /// Given with or without a number.
     pub(super) threads: Option<Option<usize>>,
     pub(super) trace_mark: bool,
+    pub(super) smi: bool,
     pub(super) verbose: bool,
 }
 
@@ -134,6 +135,7 @@ impl Typed {
                 self.threads = Some(n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
             }
             Id::TraceMark => self.trace_mark = true,
+            Id::Smi => self.smi = true,
             Id::Verbose => self.verbose = true,
             // Every line is written as soon as it is whole. The others were dealt with before.
             Id::Unbuffered | Id::Help | Id::Version | Id::Refused(_) => {}

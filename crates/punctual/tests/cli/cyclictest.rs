@@ -373,3 +373,15 @@ fn root_a_stop_is_one_late_wake_up_and_many_missed_cycles() {
     assert!(number("missed") >= 198 && number("max") >= 199_000, "{thread}");
     assert!(text.contains(&format!("# Missed Cycles: {:05}\n", number("missed"))), "{text}");
 }
+
+#[test]
+fn management_interrupts_are_counted_where_a_cpu_counts_them_and_refused_where_not() {
+    let _machine = machine();
+    let said = punctual(&format!("cyclictest -q -l 10 -a {} --smi", a_cpu()));
+    if said.status == 0 {
+        assert!(said.stdout.contains(" SMI:"), "{said:?}");
+    } else {
+        let why = format!("cyclictest: --smi: cannot count system management interrupts of CPU {}: ", a_cpu());
+        assert!(said.status == 1 && said.stderr.contains(&why) && said.stderr.lines().count() == 1, "{said:?}");
+    }
+}

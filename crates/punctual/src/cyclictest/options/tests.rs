@@ -43,6 +43,7 @@ fn gist(options: &Options) -> String {
     }
     add(options.break_above.is_some(), format!("b{}", options.break_above.unwrap_or_default()));
     add(options.trace_mark, "mark".to_owned());
+    add(options.smi, "smi".to_owned());
     add(options.json.is_some(), format!("json={}", options.json.clone().unwrap_or_default()));
     add(options.lock_memory, "m".to_owned());
     add(options.quiet, "q".to_owned());
@@ -93,11 +94,11 @@ fn every_invocation_in_use_is_understood() {
              --mainaffinity 0 --quiet",
             "1=fifo:95/1000 3=fifo:95/1000 D15s h30 m q main=0",
         ),
-        // crucible, without --smi
+        // crucible
         (
             "--policy fifo --priority 95 --interval 100 --histofall 100 --histfile F --duration 60 --quiet --affinity 2-3 \
-             --threads 2 --mlockall --json F --mainaffinity 1 --breaktrace=30",
-            "2=fifo:95/100 3=fifo:95/100 D1min H100F b30 json=F m q main=1",
+             --threads 2 --mlockall --json F --mainaffinity 1 --smi --breaktrace=30",
+            "2=fifo:95/100 3=fifo:95/100 D1min H100F b30 smi json=F m q main=1",
         ),
         // NI
         (
@@ -231,7 +232,6 @@ fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
         ("--hist=3", "`--hist` is ambiguous; write one of --histogram --histofall --histfile"),
         ("--compat=3", "--compat: `3` is no layout; write 2.4 (up to 2.6) or 2.7 (and later)"),
         ("-F x", "-F is not carried out; read the status with SIGUSR1 instead"),
-        ("--smi", "--smi is not carried out; it would read a model-specific register in every cycle"),
         ("--spike=5", "--spike is not carried out; `-v` prints every value, with its cycle"),
         ("--spike-nodes=5", "--spike-nodes is not carried out; `-v` prints every value, with its cycle"),
         (

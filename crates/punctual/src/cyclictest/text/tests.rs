@@ -20,6 +20,7 @@ pub(in crate::cyclictest) fn shown(cpu: u32, latencies_us: &[i64], rows: u64) ->
         tally,
         missed: Some(3 * u64::from(cpu)),
         lost: 0,
+        smis: None,
         overdue: None,
     }
 }
@@ -46,6 +47,14 @@ fn status_lines_have_the_columns_of_the_original() {
     "]]
     .assert_eq(&view(&threads[..1], "0.10 0.20 0.30 1/100 99", false).replace("          \n", "<10 blanks>\n"));
     assert_eq!(back_up(2), "\x1b[4A");
+}
+
+#[test]
+fn management_interrupts_stand_at_the_end_of_a_line_and_of_the_footer() {
+    let counted = Shown { smis: Some(7), ..shown(0, &[2], 1) };
+    assert!(status(0, &counted, false).ends_with(" Max:       2 SMI:       7\n"));
+    assert_eq!(smi_row(&[counted]), "# SMIs: 00007\n");
+    assert_eq!(smi_row(&[shown(0, &[2], 1)]), "");
 }
 
 #[test]
