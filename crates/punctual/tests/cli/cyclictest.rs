@@ -1,7 +1,7 @@
 //! `punctual cyclictest` beside the installed cyclictest, and below the parsers that read its output.
 
 use crate::program::{
-    PROGRAM, Said, Scratch, comes_true, command, is_installed, is_root, is_stopped, machine, punctual, run,
+    PROGRAM, Said, Scratch, a_cpu, comes_true, command, is_installed, is_root, is_stopped, machine, punctual, run,
 };
 use rt::sys::process;
 use serde_json::Value;
