@@ -151,7 +151,7 @@ fn root_no_room_for_samples_fails_the_cell_and_leaves_no_file() {
         return;
     }
     let scratch = Scratch::new("samples-full");
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(scratch.dir()).status();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(scratch.dir()).status();
     if !mount.is_ok_and(|status| status.success()) {
         eprintln!("skipped: may not mount");
         return;
