@@ -3,6 +3,7 @@
 //! The only module that reads or writes below `/proc` and `/sys`.
 
 mod activity;
+mod clock;
 mod dma_latency;
 mod lock;
 mod preemption;
@@ -15,6 +16,7 @@ mod status;
 mod trace_mark;
 
 pub(crate) use activity::Activity;
+pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use lock::MachineLock;
 pub(crate) use privilege::{Privileges, how_to_allow};

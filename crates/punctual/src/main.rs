@@ -3,6 +3,7 @@
 
 mod campaign;
 mod cell;
+mod child;
 mod cli;
 mod cyclictest;
 mod host;

@@ -1,14 +1,11 @@
 //! Carrying out one cell in a child process.
 
 use super::Stop;
-use crate::host;
+use crate::child;
 use model::{Cell, CpuSet, Progress, Record};
 use rt::sys::{process, sched};
-use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Carries out cells. The campaign knows nothing else about how that is done.
@@ -56,15 +53,7 @@ impl Executor for Child {
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
-        let mut child = Command::new(host::THIS_PROGRAM)
-            .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
-            .args(samples.into_iter().flat_map(|path| [OsStr::new("--samples"), path.as_os_str()]))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A group of its own: Ctrl-C reaches this process only, which then tells the cell to stop.
-            .process_group(0)
-            .spawn()?;
+        let mut child = child::start(samples)?;
         // The child has its CPUs now. Those who listen to it, and draw what it says, keep off the measured ones.
         let _aside = Aside::keep_off(&cell.cpus)?;
         let missing = || io::Error::other("a pipe is missing");
@@ -94,9 +83,7 @@ impl Executor for Child {
         });
         let status = child.wait()?;
         if !status.success() {
-            let said = said.join("; ");
-            let said = said.strip_prefix("punctual: ").unwrap_or(&said);
-            return Err(if said.is_empty() { Failure::Ended(status) } else { Failure::Said(said.to_owned()) });
+            return Err(child::reason(&said).map_or(Failure::Ended(status), Failure::Said));
         }
         for line in said {
             let _ = writeln!(io::stderr(), "{line}");

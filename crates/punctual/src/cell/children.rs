@@ -2,15 +2,13 @@
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
-use crate::host;
+use crate::child;
 use crate::store::{self, SampleWriter};
 use model::{Cell, CpuSet, Ended, Load, Progress, Record, Span, ThreadProgress, ThreadRecord};
 use rt::sys::{self, process};
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -104,15 +102,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
 
 /// Starts one process, which keeps its samples in a file if that is named; `speaker` gets what it says.
 fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, Word)>) -> std::io::Result<Child> {
-    let mut process = Command::new(host::THIS_PROGRAM)
-        .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
-        .args(samples.into_iter().flat_map(|path| [OsStr::new("--samples"), path.as_os_str()]))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // A group of its own: Ctrl-C reaches this process only, which then tells the others.
-        .process_group(0)
-        .spawn()?;
+    let mut process = child::start(samples)?;
     if let Some(mut output) = process.stdout.take() {
         let speaker = speaker.clone();
         std::thread::spawn(move || {
@@ -206,9 +196,7 @@ fn record(child: &mut CpuProcess) -> Result<Record, CellError> {
     let output = child.output.take().ok_or_else(|| CellError::Child(format!("CPU {cpus}: the process did not end")))?;
     let status = child.process.wait().map_err(|err| CellError::Child(format!("CPU {cpus}: {err}")))?;
     if !status.success() {
-        let said = child.said.join("; ");
-        let said = said.strip_prefix("punctual: ").unwrap_or(&said);
-        return Err(CellError::Child(if said.is_empty() { format!("CPU {cpus}: {status}") } else { said.to_owned() }));
+        return Err(CellError::Child(child::reason(&child.said).unwrap_or_else(|| format!("CPU {cpus}: {status}"))));
     }
     serde_json::from_slice(&output).map_err(|err| CellError::Child(format!("CPU {cpus}: no readable record: {err}")))
 }

@@ -2,7 +2,7 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, Ended, MonoTime, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
+use model::{ClockStep, Ended, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -58,4 +58,17 @@ pub(super) struct Measurement {
     pub(super) clock_steps: Vec<ClockStep>,
     /// The language, if one was measured.
     pub(super) runtime: Option<RuntimeRecord>,
+}
+
+impl Measurement {
+    /// Of threads whose cycles are a `period` apart, measured to the end.
+    ///
+    /// # Errors
+    /// When no cycle was due: it was over before the first.
+    pub(super) fn of(started: MonoTime, period: Period, threads: Vec<ThreadRecord>) -> Result<Measurement, CellError> {
+        let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
+        let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
+        let ended = Ended::Completed;
+        Ok(Measurement { started, measured, ended, threads, clock_steps: Vec::new(), runtime: None })
+    }
 }

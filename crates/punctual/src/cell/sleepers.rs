@@ -7,7 +7,7 @@ use crate::host;
 use crate::runtime::{self, Launch, RuntimeError, Sleep, Sleeper};
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, MonoTime, Nanos, Runtime, RuntimeRecord, Schedule, Span,
+    Achieved, Cell, Censored, ClockTime, CpuSet, MonoTime, Nanos, Runtime, RuntimeRecord, Schedule, Span,
     ThreadProgress, ThreadRecord,
 };
 use rt::{Sample, Settings, sys};
@@ -278,18 +278,8 @@ impl Measurers for Sleepers {
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         let finished = |process: CpuSleeper| process.finish(&self.cell, self.cpu_dma_latency_us, samples);
         let threads = self.processes.drain(..).map(finished).collect::<Result<Vec<_>, _>>()?;
-        let cycles = threads.iter().map(|thread| thread.cycles_due).max().unwrap_or(0);
-        if cycles == 0 {
-            return Err(CellError::NothingMeasured);
-        }
-        Ok(Measurement {
-            started: self.window.started,
-            measured: Span(cycles.saturating_mul(self.cell.period.ns())),
-            ended: Ended::Completed,
-            threads,
-            clock_steps: Vec::new(),
-            runtime: Some(self.runtime.clone()),
-        })
+        let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
+        Ok(Measurement { runtime: Some(self.runtime.clone()), ..measurement })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Notices when somebody sets the clock that is measured by.
 
+use crate::host::ahead_of_monotonic_ns;
 use model::{ClockId, ClockStep, MonoTime, Span};
 use rt::sys;
 
@@ -17,14 +18,14 @@ const LEAST_NS: u64 = 100_000;
 
 impl Steps {
     pub(super) fn watch(clock: ClockId) -> Steps {
-        Steps { clock, distance_ns: distance_ns(clock), seen: Vec::new() }
+        Steps { clock, distance_ns: ahead_of_monotonic_ns(clock), seen: Vec::new() }
     }
 
     /// Looks again; the measured window began at `started`.
     pub(super) fn look(&mut self, started: MonoTime) {
         if self.clock.can_be_set() {
             let at = Span(sys::clock::monotonic().0.saturating_sub(started.0));
-            self.take(at, distance_ns(self.clock));
+            self.take(at, ahead_of_monotonic_ns(self.clock));
         }
     }
 
@@ -39,18 +40,6 @@ impl Steps {
     pub(super) fn take_all(&mut self) -> Vec<ClockStep> {
         std::mem::take(&mut self.seen)
     }
-}
-
-/// `clock - CLOCK_MONOTONIC`, ns: of a few readings the one that took least, so that a preemption between two of them is no
-/// step.
-fn distance_ns(clock: ClockId) -> i64 {
-    let reading = |_| {
-        let before = sys::clock::monotonic();
-        let there = sys::clock::now(clock);
-        let took = sys::clock::monotonic().since(before).0;
-        (took, there.0.cast_signed().wrapping_sub(before.0.cast_signed()))
-    };
-    (0..5).map(reading).min_by_key(|(took, _)| *took).map_or(0, |(_, distance)| distance)
 }
 
 #[cfg(test)]

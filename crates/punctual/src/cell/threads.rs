@@ -7,7 +7,7 @@ use super::{CellError, prepared::Prepared};
 use crate::host;
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
 };
 use rt::{Limits, Member, Settings, Task, Team, sys};
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -232,18 +232,8 @@ impl Measurers for Threads {
         let mut members = std::mem::take(&mut self.team.members);
         let thread = |(member, collector)| self.thread(member, collector, cut, samples);
         let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
-        let cycles = threads.iter().map(|thread| thread.cycles_due).max().unwrap_or(0);
-        if cycles == 0 {
-            return Err(CellError::NothingMeasured);
-        }
-        Ok(Measurement {
-            started: self.window.started,
-            measured: Span(cycles.saturating_mul(self.cell.period.ns())),
-            ended: Ended::Completed,
-            threads,
-            clock_steps: self.steps.take_all(),
-            runtime: None,
-        })
+        let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
+        Ok(Measurement { clock_steps: self.steps.take_all(), ..measurement })
     }
 }
 

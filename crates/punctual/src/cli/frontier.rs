@@ -66,10 +66,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let mut text = Vec::new();
     match format {
         Format::Text => searched.text(&mut text, output::style(false))?,
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut text, &searched.json())?;
-            text.push(b'\n');
-        }
+        Format::Json => output::json(&mut text, &searched.json())?,
     }
     output::write(&text)?;
     Ok(if matches!(frontier, Some(Frontier::Confirmed(_))) { 0 } else { NOT_FOUND })

@@ -49,11 +49,15 @@ fn write_report(
 ) -> Result<(), Box<dyn Error>> {
     match format {
         Format::Text => report::text(out, header, summary, style(all_findings))?,
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &report::json(header, summary))?;
-            out.push(b'\n');
-        }
+        Format::Json => json(out, &report::json(header, summary))?,
     }
+    Ok(())
+}
+
+/// Writes a document, with a line feed at its end.
+pub(super) fn json(out: &mut Vec<u8>, document: &serde_json::Value) -> serde_json::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    out.push(b'\n');
     Ok(())
 }
 

@@ -134,7 +134,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
     Ok(Done {
         shown: engine.shown,
         broke: engine.broke.map(|(_, tid, value)| (tid, value)),
-        // What is less is the time between the two readings, and slewing.
+        // What is less is not told from the time between two readings.
         clock_was_set: clock_was_set.filter(|step| step.0.abs() > 1_000_000),
     })
 }
@@ -142,8 +142,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
 /// How far the clock of the method is ahead of the monotonic one, ns; `None` if nobody can set it.
 fn clock_offset(options: &Options) -> Option<i64> {
     let clock = options.method.clock();
-    let ahead = || sys::clock::now(clock).0.wrapping_sub(sys::clock::monotonic().0).cast_signed();
-    clock.can_be_set().then(ahead)
+    clock.can_be_set().then(|| host::ahead_of_monotonic_ns(clock))
 }
 
 impl Engine<'_> {
