@@ -27,6 +27,6 @@ pub use name::of_cells as cell_names;
 pub use order_interval::{median_interval, order_ranks};
 pub use quantile::{Level, quantile};
 pub use rate::{Rate, visibility_floor, zero_events_upper};
-pub use summary::{CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
+pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
 pub use verdict::{Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate};

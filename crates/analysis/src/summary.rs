@@ -1,5 +1,7 @@
 //! A run in numbers: for each cell the distribution, its uncertainty, its worst moment, and what to doubt.
 
+mod intensity;
+
 use crate::due_time::DueTimes;
 use crate::finding::{self, Finding};
 use crate::pool::Pool;
@@ -9,6 +11,8 @@ use crate::woodruff::{Quantile, estimate};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
+
+pub use intensity::{Busy, LoadRate};
 
 /// What a run says.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,8 +64,10 @@ pub struct CellSummary {
     pub misses: Option<Rate>,
     /// The language that was measured; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
-    /// What the load achieved; `None` without one.
-    pub load: Option<LoadRate>,
+    /// What each part of the load achieved; empty without one.
+    pub loads: Vec<LoadRate>,
+    /// How busy the machine was while measuring.
+    pub machine: Busy,
     /// What is true of this cell, most important first.
     pub findings: Vec<Finding>,
 }
@@ -99,15 +105,6 @@ pub struct Max {
     pub cpu: u32,
     /// When it was due: ms since the run began, by the wall clock. `None` when the record does not say.
     pub run_ms: Option<u64>,
-}
-
-/// What a load achieved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LoadRate {
-    /// What one operation is.
-    pub operation: String,
-    /// Operations a second.
-    pub per_second: f64,
 }
 
 impl Quantiles {
@@ -166,7 +163,8 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         quantiles,
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
-        load: load(pool),
+        loads: intensity::loads(pool),
+        machine: intensity::busy(header, pool),
         findings: Vec::new(),
     }
 }
@@ -212,15 +210,6 @@ fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
     // Of equal ones the first in time.
     let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
     pool.threads().flat_map(of_thread).flatten().reduce(later)
-}
-
-fn load(pool: &Pool<'_>) -> Option<LoadRate> {
-    let records: Vec<_> = pool.entries.iter().filter_map(|entry| entry.record.load.as_ref()).collect();
-    let seconds = || records.iter().flat_map(|load| &load.seconds);
-    let elapsed: f64 = seconds().map(|second| second.elapsed.as_secs_f64()).sum();
-    let operations: u64 = seconds().map(|second| second.operations).sum();
-    let operation = records.first()?.operation.clone();
-    (elapsed > 0.0).then(|| LoadRate { operation, per_second: operations as f64 / elapsed })
 }
 
 #[cfg(test)]

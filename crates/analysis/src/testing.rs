@@ -68,6 +68,9 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         distance: None,
         lock_memory: true,
         cpu_dma_latency_us: Some(0),
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
     }
 }
 
@@ -144,7 +147,7 @@ impl RunBuilder {
             threads,
             clock_steps: Vec::new(),
             runtime: None,
-            load: None,
+            loads: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone(),
             host_after: self.header.host.clone(),

@@ -25,14 +25,14 @@ pub use cpuset::{CpuSet, CpuSetError};
 pub use histogram::{Bucket, Histogram};
 pub use host::{Host, Preemption};
 pub use kernel::Kernel;
-pub use load::{KernelLoad, Load, LoadError, Percent};
+pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT,
-    Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
+    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
+    ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};

@@ -1,7 +1,11 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod load;
+
 use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
+
+pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 
 /// The version of [`Record`] that this program writes.
 pub const RECORD_FORMAT: u32 = 1;
@@ -39,8 +43,10 @@ pub struct Record {
     /// The language whose sleep was measured; `null` for every method but `sleep`.
     #[serde(default)]
     pub runtime: Option<RuntimeRecord>,
-    /// What the load did; `null` without one.
-    pub load: Option<LoadRecord>,
+    /// What each part of the load did; empty without one.
+    #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]
+    pub loads: Vec<LoadRecord>,
     /// What the machine did in each second.
     pub machine: Vec<MachineSecond>,
     /// The machine before the cell.
@@ -248,29 +254,6 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Calls of the memory allocator; anything but 0 is a defect of this program.
     pub allocations: u64,
-}
-
-/// What the load did while measuring.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoadRecord {
-    /// What one operation is: "message".
-    pub operation: String,
-    /// Processes that did the work.
-    pub workers: u64,
-    /// Readings, about one a second.
-    pub seconds: Vec<LoadSecond>,
-}
-
-/// One reading of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoadSecond {
-    /// Time between this reading and the one before, ns.
-    #[serde(rename = "elapsed_ns")]
-    pub elapsed: Span,
-    /// Operations in that time.
-    pub operations: u64,
 }
 
 /// What the machine did between two readings, about a second apart; `null` where it cannot be read.

@@ -13,6 +13,7 @@ mod readings;
 mod sleepers;
 mod steps;
 mod threads;
+mod watch;
 
 pub(crate) use prepared::Prepared;
 

@@ -3,6 +3,7 @@
 //! The only module that reads or writes below `/proc` and `/sys`.
 
 mod activity;
+mod cgroup;
 mod clock;
 mod dma_latency;
 mod lock;
@@ -16,15 +17,16 @@ mod status;
 mod trace_mark;
 
 pub(crate) use activity::Activity;
+pub(crate) use cgroup::{Cgroup, cpu_us_of_group};
 pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use lock::MachineLock;
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{memory_locked_bytes_of, threads_of};
-pub(crate) use processes::look_at_all_processes;
+pub(crate) use processes::{children_of_this_process, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
-pub(crate) use status::{configured_cpus, load_average, node_of_cpu};
+pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
 pub(crate) use trace_mark::TraceMark;
 
 use std::path::{Path, PathBuf};

@@ -104,9 +104,20 @@ fn the_load_is_summed_over_blocks() {
     let mut builder = RunBuilder::new();
     builder.cell("messaging", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
     for (entry, operations) in builder.entries.iter_mut().zip([100, 300]) {
-        let seconds = vec![LoadSecond { elapsed: Span(2_000_000_000), operations }];
-        entry.record.load = Some(LoadRecord { operation: "message".to_owned(), workers: 40, seconds });
+        let second = LoadSecond { elapsed: Span(2_000_000_000), operations: Some(operations), cpu_us: Some(1_000_000) };
+        let later = LoadSecond { operations: Some(operations / 2), ..second };
+        let seconds = vec![second, later];
+        entry.record.loads = vec![LoadRecord { operation: "message".to_owned(), seconds, ..LoadRecord::default() }];
     }
     let cell = summarise(&builder.header, &builder.entries).cells.remove(0);
-    assert_eq!(cell.load, Some(LoadRate { operation: "message".to_owned(), per_second: 100.0 }));
+    assert_eq!(
+        cell.loads,
+        [LoadRate {
+            load: String::new(),
+            operation: "message".to_owned(),
+            per_second: Some(75.0),
+            cpus_used: Some(0.5),
+            lowest_share: Some(0.5),
+        }]
+    );
 }

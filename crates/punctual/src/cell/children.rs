@@ -91,8 +91,11 @@ fn cells(cell: &Cell) -> Vec<Cell> {
     let offset = |n: u64| Span(align.saturating_add(n.saturating_mul(distance)) % Span::SECOND.ns());
     let of_cpu = |(cpu, n): (u32, u64)| Cell {
         cpus: CpuSet::from_iter([cpu]),
-        load: Load::None,
+        load: Load::NONE,
         cpu_dma_latency_us: None,
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -221,7 +224,7 @@ mod tests {
     fn each_cpu_is_a_cell_of_its_own_without_the_load_and_phases_become_alignments() {
         let cell = Cell {
             kernel: Kernel::Running,
-            load: Load::Messaging { groups: None },
+            load: Load::messaging(),
             policy: Policy::OTHER,
             period: "1ms".parse().unwrap(),
             method: Method::Itimer,
@@ -234,11 +237,15 @@ mod tests {
             distance: None,
             lock_memory: true,
             cpu_dma_latency_us: Some(0),
+            load_cpus: Some(CpuSet::from_iter([0])),
+            load_policy: None,
+            load_must_hold: None,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
-            load: Load::None,
+            load: Load::NONE,
             cpu_dma_latency_us: None,
+            load_cpus: None,
             align: align.map(Span),
             ..cell.clone()
         };

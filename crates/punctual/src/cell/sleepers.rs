@@ -293,7 +293,7 @@ mod tests {
     fn cell() -> Cell {
         Cell {
             kernel: Kernel::Running,
-            load: Load::None,
+            load: Load::NONE,
             policy: Policy::OTHER,
             period: "1ms".parse().unwrap(),
             method: Method::Sleep(Runtime::C),
@@ -306,6 +306,9 @@ mod tests {
             distance: None,
             lock_memory: false,
             cpu_dma_latency_us: None,
+            load_cpus: None,
+            load_policy: None,
+            load_must_hold: None,
         }
     }
 

@@ -7,7 +7,7 @@ pub(super) use frontier::FrontierArguments;
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
+use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Requirement, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -87,10 +87,8 @@ pub(super) struct MeasureArguments {
     /// Time between two due times, 10us to 100s
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
     pub(super) period: Period,
-    /// Background work: none, cpu or cpu:50, messaging or messaging:groups=2, pipe, mmap, fork, exec, tcp, udp, disk,
-    /// sync, memory, timers, signals, proc, interrupts, light
-    #[arg(long, default_value = "none")]
-    pub(super) load: Load,
+    #[command(flatten)]
+    pub(super) load: LoadArguments,
     /// Measured time
     #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     pub(super) duration: Span,
@@ -111,6 +109,33 @@ pub(super) struct MeasureArguments {
     pub(super) samples: Option<PathBuf>,
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+/// Background work, and how it runs.
+#[derive(Debug, Args)]
+pub(super) struct LoadArguments {
+    /// Background work: none, cpu or cpu:50, messaging or messaging:groups=2, pipe, disk, high, stress-ng:ARGS, cmd:COMMAND
+    /// ...; several with +, like messaging+disk; `punctual load --list` says what each does
+    #[arg(long, default_value = "none")]
+    pub(super) load: Load,
+    /// CPUs of the load: all, measured, others (those that are not measured), or a list like 0-3
+    #[arg(long, value_name = "CPUS", default_value = "all", allow_hyphen_values = true)]
+    pub(super) load_cpus: LoadCpus,
+    /// How the load is scheduled [default: other]
+    #[arg(long, value_name = "POLICY")]
+    pub(super) load_policy: Option<Policy>,
+    /// Fail when the load ends, stalls, or falls below this share of its rate at the start
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "50", value_parser = percent)]
+    pub(super) load_must_hold: Option<Percent>,
+}
+
+impl LoadArguments {
+    /// Puts them into a plan.
+    pub(super) fn ask(self, plan: Plan) -> Plan {
+        let LoadArguments { load, load_cpus, load_policy, load_must_hold } = self;
+        let axes = Axes { load: vec![load], ..plan.axes };
+        Plan { axes, load_cpus, load_policy, load_must_hold, ..plan }
+    }
 }
 
 /// What `run` and `measure` share.
@@ -202,6 +227,11 @@ pub(super) struct DmaLatencyAsked(pub(super) Option<u32>);
 
 fn dma_latency(text: &str) -> Result<DmaLatencyAsked, String> {
     Plan::cpu_dma_latency(text).map(DmaLatencyAsked)
+}
+
+fn percent(text: &str) -> Result<Percent, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).parse().ok().and_then(Percent::new);
+    percent.ok_or_else(|| format!("`{text}` is no percentage; write 1 to 100"))
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {

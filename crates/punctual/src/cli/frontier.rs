@@ -92,7 +92,7 @@ fn in_words(period: Period) -> String {
 
 /// The plan of every trial, with the longest period.
 fn plan(arguments: FrontierArguments) -> Plan {
-    Plan {
+    arguments.load.ask(Plan {
         title: format!("frontier {}", arguments.method),
         repetitions: 1,
         duration: arguments.duration,
@@ -103,12 +103,12 @@ fn plan(arguments: FrontierArguments) -> Plan {
         cpu_dma_latency_us: arguments.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
         axes: Axes {
             kernel: vec![Kernel::Running],
-            load: vec![arguments.load],
+            load: Vec::new(),
             policy: vec![arguments.policy],
             period: vec![arguments.to],
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
         ..Plan::default()
-    }
+    })
 }

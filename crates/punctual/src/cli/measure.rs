@@ -16,7 +16,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     }
     let stop = Stop::on_signals()?;
     let common = arguments.common;
-    let plan = Plan {
+    let plan = arguments.load.ask(Plan {
         title: format!("measure {}", arguments.method),
         repetitions: 1,
         duration: arguments.duration,
@@ -31,14 +31,15 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
         axes: Axes {
             kernel: vec![Kernel::Running],
-            load: vec![arguments.load],
+            load: Vec::new(),
             policy: vec![arguments.policy],
             period: vec![arguments.period],
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
         require: common.require.unwrap_or_default(),
-    };
+        ..Plan::default()
+    });
     let header = header(plan, arguments.samples.is_some(), SystemTime::now())?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
     let lock = MachineLock::take(common.wait)?;

@@ -4,6 +4,7 @@ use super::arguments::RunArguments;
 use crate::TOOL;
 use crate::campaign::{self, Machine};
 use crate::host::{self, HostFs, Privileges};
+use crate::load;
 use crate::runtime;
 use model::{Cell, Header, Method, Plan, RUN_FORMAT, Span};
 use std::error::Error;
@@ -54,6 +55,7 @@ pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Heade
         dma_latency: privileges.dma_latency,
         may_have: &Privileges::may_have,
         why_not: &|runtime| runtime::find(runtime).err().map(|err| err.to_string()),
+        why_no_load: &load::why_not,
     };
     let (cells, skipped) = campaign::expand(&plan, &machine)?;
     if cells.is_empty() {

@@ -17,3 +17,10 @@ pub(crate) fn look_at_all_processes() -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The children of the calling thread; none where the kernel does not list them (`CONFIG_PROC_CHILDREN`,
+/// proc_tid_children(5)).
+pub(crate) fn children_of_this_process() -> Vec<u32> {
+    let text = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}

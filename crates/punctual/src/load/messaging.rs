@@ -3,8 +3,9 @@
 //! In each group 20 processes send 100-byte messages to each of 20 others, over a stream socket pair per
 //! receiver; without end, so that the rate is the machine's.
 
-use super::{Crew, LoadError, count_one};
-use model::Load;
+use super::count_one;
+use super::crew::Crew;
+use model::LoadPart;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
@@ -15,26 +16,25 @@ const GROUPS: usize = 10;
 const MESSAGE_BYTES: usize = 100;
 
 /// hackbench's 10 groups, or one for each CPU where there are more: each CPU has at least 40 tasks to switch between.
-pub(super) fn default_groups(n_cpus: usize) -> u32 {
-    u32::try_from(n_cpus.max(GROUPS)).unwrap_or(Load::MAX_GROUPS).min(Load::MAX_GROUPS)
+fn default_groups(n_cpus: usize) -> u32 {
+    u32::try_from(n_cpus.max(GROUPS)).unwrap_or(LoadPart::MAX_GROUPS).min(LoadPart::MAX_GROUPS)
 }
 
-/// Starts `groups` groups and waits until every receiver has got a message.
-pub(super) fn start(load: &Load, groups: u32) -> Result<Crew, LoadError> {
-    let groups = groups as usize;
-    let mut crew = Crew::new(load, "message", groups * 2 * PER_GROUP, groups * PER_GROUP)?;
-    for group in 0..groups {
-        start_group(&mut crew, group * PER_GROUP)?;
-    }
-    crew.wait_until_all_work()?;
-    Ok(crew)
+/// How many receivers, who count, `groups` have; there are as many senders.
+pub(super) fn n_receivers(groups: Option<u32>, n_cpus: usize) -> usize {
+    groups.unwrap_or_else(|| default_groups(n_cpus)) as usize * PER_GROUP
 }
 
-/// Starts one group, whose receivers count from `first_counter` on. The parent's ends of the sockets close with it.
-fn start_group(crew: &mut Crew, first_counter: usize) -> Result<(), LoadError> {
+/// Hires as many groups as have `n_receivers` together.
+pub(super) fn hire(crew: &mut Crew<'_>, n_receivers: usize) -> Result<(), String> {
+    (0..n_receivers).step_by(PER_GROUP).try_for_each(|first_counter| hire_group(crew, first_counter))
+}
+
+/// Hires one group, whose receivers count from `first_counter` on. Our ends of the sockets close with it.
+fn hire_group(crew: &mut Crew<'_>, first_counter: usize) -> Result<(), String> {
     let mut outlets = Vec::with_capacity(PER_GROUP);
     for receiver in 0..PER_GROUP {
-        let (outlet, inlet) = UnixStream::pair().map_err(|source| crew.start_error(source))?;
+        let (outlet, inlet) = UnixStream::pair().map_err(|source| crew.start_error(&source))?;
         crew.hire(Some(first_counter + receiver), move |count| receive(inlet, count))?;
         outlets.push(outlet);
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn groups_grow_with_the_machine_only_beyond_ten_cpus() {
-        for (n_cpus, groups) in [(1, 10), (10, 10), (11, 11), (64, 64), (8192, Load::MAX_GROUPS)] {
+        for (n_cpus, groups) in [(1, 10), (10, 10), (11, 11), (64, 64), (8192, LoadPart::MAX_GROUPS)] {
             assert_eq!(default_groups(n_cpus), groups, "{n_cpus}");
         }
     }

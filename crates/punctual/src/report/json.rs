@@ -1,6 +1,8 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
-use analysis::{CellSummary, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary, Verdict};
+use analysis::{
+    Busy, CellSummary, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary, Verdict,
+};
 use model::{Cell, Header, Host, RuntimeRecord};
 use serde::Serialize;
 
@@ -60,7 +62,8 @@ struct SummaryDocument<'a> {
     by_due_time: DueTimesDocument,
     misses: Option<Rate>,
     runtime: &'a Option<RuntimeRecord>,
-    load: &'a Option<LoadRate>,
+    loads: &'a [LoadRate],
+    machine: Busy,
 }
 
 #[derive(Serialize)]
@@ -139,7 +142,8 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         },
         misses: cell.misses,
         runtime: &cell.runtime,
-        load: &cell.load,
+        loads: &cell.loads,
+        machine: cell.machine,
     };
     CellDocument { name: &cell.name, cell: &cell.cell, summary, findings: remarks(&cell.findings) }
 }

@@ -99,7 +99,7 @@ fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
         return Some(first.cell.policy.to_string());
     }
     if some.len() > 1 && are(&|cell| cell.cell.load == first.cell.load) {
-        return Some(first.cell.load.to_string());
+        return Some(first.cell.load.label());
     }
     let names = some.iter().take(NAMES).map(|cell| cell.name.as_str()).collect::<Vec<_>>().join(", ");
     Some(match some.len().saturating_sub(NAMES) {

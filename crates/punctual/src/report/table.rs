@@ -91,7 +91,7 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Column> {
         other => other.to_string(),
     };
     let mut columns = vec![text("runtime", runtime), text("policy", |cell| cell.cell.policy.to_string())];
-    let load = text("load", |cell| cell.cell.load.to_string());
+    let load = text("load", |cell| cell.cell.load.label());
     columns.extend(varies(cells, load.show).then_some(load));
     columns.push(figure("asked", |cell| cell.cell.period.to_string(), None));
     columns
@@ -103,7 +103,7 @@ fn axes(cells: &[&CellSummary]) -> Vec<Column> {
     let period = text("period", |cell| duration(cell.cell.period.ns() as f64));
     let method = text("method", |cell| cell.cell.method.to_string());
     let mut columns =
-        vec![text("load", |cell| cell.cell.load.to_string()), text("policy", |cell| cell.cell.policy.to_string())];
+        vec![text("load", |cell| cell.cell.load.label()), text("policy", |cell| cell.cell.policy.to_string())];
     columns.extend([period, method].into_iter().filter(|axis| varies(cells, axis.show)));
     if varies(cells, kernel.show) {
         columns.insert(0, kernel);

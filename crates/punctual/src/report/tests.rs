@@ -32,8 +32,14 @@ fn run() -> RunBuilder {
         run.measure(block, 3, |cpu, cycle| spread(6_000, cpu, cycle));
     }
     for entry in run.entries.iter_mut().filter(|entry| entry.planned.cell_index >= 2) {
-        let seconds = vec![LoadSecond { elapsed: Span::SECOND, operations: 200_000 }; 2];
-        entry.record.load = Some(LoadRecord { operation: "message".to_owned(), workers: 400, seconds });
+        let second = LoadSecond { elapsed: Span::SECOND, operations: Some(200_000), cpu_us: Some(1_500_000) };
+        entry.record.loads = vec![LoadRecord {
+            load: "messaging".to_owned(),
+            operation: "message".to_owned(),
+            workers: 400,
+            seconds: vec![second; 2],
+            ..LoadRecord::default()
+        }];
     }
     run
 }

@@ -116,6 +116,9 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
         distance: None,
         lock_memory: false,
         cpu_dma_latency_us: None,
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
     }
 }
 
