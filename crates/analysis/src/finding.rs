@@ -3,6 +3,7 @@
 mod cell;
 mod importance;
 mod machine;
+mod prepared;
 mod run;
 mod turns;
 mod wording;
@@ -39,6 +40,17 @@ pub enum Finding {
         before: Option<String>,
         /// What it became.
         after: Option<String>,
+    },
+    /// A setting that was made for the cells did not stay: something sets it, too.
+    SettingLost {
+        /// The file or process.
+        what: String,
+        /// What it was set to.
+        set: String,
+        /// What it was when a cell had ended; `None` when it could not be read.
+        found: Option<String>,
+        /// In how many measurements.
+        measurements: u64,
     },
     /// Measurements were ended early by a signal.
     Interrupted {

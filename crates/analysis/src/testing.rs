@@ -71,6 +71,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load_cpus: None,
         load_policy: None,
         load_must_hold: None,
+        prepare: model::Prepare::default(),
     }
 }
 
@@ -148,6 +149,7 @@ impl RunBuilder {
             clock_steps: Vec::new(),
             runtime: None,
             loads: Vec::new(),
+            prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone(),
             host_after: self.header.host.clone(),

@@ -1,6 +1,6 @@
 //! One point of the matrix, complete: everything needed to carry it out.
 
-use crate::{CpuSet, Kernel, Load, Method, Percent, Period, Policy, Span};
+use crate::{CpuSet, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,6 +58,9 @@ pub struct Cell {
     /// ends or falls behind is recorded as such.
     #[serde(rename = "load_must_hold_percent", default)]
     pub load_must_hold: Option<Percent>,
+    /// Settings of the machine that are changed for as long as the cell lasts.
+    #[serde(default)]
+    pub prepare: Prepare,
 }
 
 /// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
@@ -110,6 +113,11 @@ impl Cell {
         if let Some(policy @ Policy::Deadline(_)) = self.load_policy {
             return Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"));
         }
+        if self.prepare.rt_runtime_us == Some(-1) && self.load_policy.is_some_and(Policy::is_realtime) {
+            return Err("a real-time load without a limit on real-time threads would take the machine; leave \
+                 rt_runtime or load_policy out"
+                .to_owned());
+        }
         self.check_method()
     }
 
@@ -132,6 +140,9 @@ impl Cell {
             }
             (Method::Sleep(_), _) if self.lock_memory => {
                 Err("a language's program locks its own memory or none; lock_memory has to be false".to_owned())
+            }
+            (Method::Sleep(_), _) if self.prepare.cgroup.is_some() => {
+                Err("a language's program runs in the group that this one was started in; leave cgroup out".to_owned())
             }
             (Method::Sleep(_), Policy::Deadline(_)) => {
                 Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
@@ -176,8 +187,9 @@ fn canonical_text(cell: &Cell) -> String {
     let load_policy = cell.load_policy.map(|policy| format!(" load as {policy}")).unwrap_or_default();
     let must_hold = cell.load_must_hold.map(|share| format!(" load holds {}", share.get())).unwrap_or_default();
     let of_load = format!("{load_cpus}{load_policy}{must_hold}");
+    let prepare = if cell.prepare.is_empty() { String::new() } else { format!(" prepare {}", cell.prepare) };
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -219,6 +231,7 @@ pub(crate) mod tests {
             load_cpus: None,
             load_policy: None,
             load_must_hold: None,
+            prepare: Prepare::default(),
         }
     }
 
@@ -227,7 +240,7 @@ pub(crate) mod tests {
         let json = serde_json::to_string(&cell()).unwrap();
         assert_eq!(
             json,
-            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0,"load_cpus":null,"load_policy":null,"load_must_hold_percent":null}"#
+            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0,"load_cpus":null,"load_policy":null,"load_must_hold_percent":null,"prepare":{"governor":null,"idle_latency_ns":null,"rt_runtime_us":null,"timer_migration":null,"transparent_hugepages":null,"pause_irqbalance":null,"irq_cpus":null,"housekeeping_cpus":null,"cgroup":null}}"#
         );
         assert_eq!(serde_json::from_str::<Cell>(&json).unwrap(), cell());
         assert!(serde_json::from_str::<Cell>(&json.replace("lock_memory", "lock")).is_err());
@@ -307,6 +320,7 @@ pub(crate) mod tests {
             Cell { load_cpus: Some([0].into_iter().collect()), ..cell() },
             Cell { load_policy: Some(Policy::OTHER), ..cell() },
             Cell { load_must_hold: Some(Percent::HALF), ..cell() },
+            Cell { prepare: Prepare { timer_migration: Some(false), ..Prepare::default() }, ..cell() },
             Cell { lock_memory: false, ..cell() },
             Cell { cpu_dma_latency_us: None, ..cell() },
         ];

@@ -3,7 +3,7 @@
 mod parse;
 mod requirement;
 
-use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, RtPriority, Runtime, Span};
+use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
@@ -57,6 +57,9 @@ pub struct Plan {
     /// ends or falls behind is a finding.
     #[serde(rename = "load_must_hold_percent", default)]
     pub load_must_hold: Option<Percent>,
+    /// Settings of the machine that every cell changes for as long as it lasts.
+    #[serde(default)]
+    pub prepare: Prepare,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -141,6 +144,7 @@ impl Default for Plan {
             load_cpus: LoadCpus::All,
             load_policy: None,
             load_must_hold: None,
+            prepare: Prepare::default(),
             axes: Axes::default(),
             require: Requirement::default(),
         }

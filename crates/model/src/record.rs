@@ -47,6 +47,9 @@ pub struct Record {
     #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]
     pub loads: Vec<LoadRecord>,
+    /// Settings of the machine that were changed for the cell; empty when none were.
+    #[serde(default)]
+    pub prepared: Vec<PreparedSetting>,
     /// What the machine did in each second.
     pub machine: Vec<MachineSecond>,
     /// The machine before the cell.
@@ -156,6 +159,20 @@ pub struct Achieved {
     pub memory_locked_bytes: u64,
     /// What `/dev/cpu_dma_latency` said while it was held, us; `null` when left alone.
     pub cpu_dma_latency_us: Option<u32>,
+}
+
+/// A setting of the machine that was changed for the cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PreparedSetting {
+    /// The file, or the process, that was changed.
+    pub what: String,
+    /// What it was before.
+    pub before: String,
+    /// What it was set to, and read back as.
+    pub during: String,
+    /// What it was when the cell had ended, before it was put back; `null` when it could not be read.
+    pub at_end: Option<String>,
 }
 
 /// A wait that was still open when the cell ended: its latency is at least this.

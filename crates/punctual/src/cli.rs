@@ -9,6 +9,7 @@ mod live;
 mod measure;
 mod output;
 mod progress;
+mod recover;
 mod run;
 mod show;
 mod sleep;
@@ -44,6 +45,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),

@@ -6,8 +6,10 @@ mod activity;
 mod cgroup;
 mod clock;
 mod dma_latency;
+mod leftovers;
 mod lock;
 mod preemption;
+mod prepare;
 mod privilege;
 mod process;
 mod processes;
@@ -17,10 +19,12 @@ mod status;
 mod trace_mark;
 
 pub(crate) use activity::Activity;
-pub(crate) use cgroup::{Cgroup, cpu_us_of_group};
+pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
 pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
+pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
+pub(crate) use prepare::{Preparation, Recovered, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{memory_locked_bytes_of, threads_of};
 pub(crate) use processes::{children_of_this_process, look_at_all_processes};
@@ -41,8 +45,14 @@ pub(crate) struct HostFs {
 }
 
 impl HostFs {
-    /// Reads the machine this runs on.
+    /// The machine this runs on, or the one that `PUNCTUAL_ROOT` holds the `/proc` and `/sys` of: for trying out what
+    /// changes settings without changing any.
     pub(crate) fn here() -> Self {
+        HostFs { root: std::env::var_os("PUNCTUAL_ROOT").map_or_else(|| PathBuf::from("/"), PathBuf::from) }
+    }
+
+    /// The kernel this runs on, whatever [`HostFs::here`] is: processes are always its own.
+    fn running() -> Self {
         HostFs { root: PathBuf::from("/") }
     }
 
@@ -56,6 +66,24 @@ impl HostFs {
     /// A file that holds one number.
     fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.trim().parse().ok()
+    }
+
+    /// The names in a directory that are numbers, in ascending order.
+    fn numbers_in(&self, path: &str) -> Vec<u32> {
+        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The directories in a directory, in the order of their names.
+    fn directories_in(&self, path: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let is_directory = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let names = entries.filter(is_directory).filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
     }
 
     /// Whether a path exists.

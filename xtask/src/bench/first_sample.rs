@@ -43,6 +43,7 @@ fn once(program: &Path, task: Task) -> Result<f64, String> {
         load_cpus: None,
         load_policy: None,
         load_must_hold: None,
+        prepare: model::Prepare::default(),
     };
     let input = serde_json::to_vec(&cell).map_err(|err| text(&err))?;
     let Finished { started, stdout, .. } = finish(Command::new(program).arg("cell"), &input)?;

@@ -9,6 +9,7 @@ impl Finding {
         match self {
             Finding::Allocations { .. } | Finding::Lost { .. } => 0,
             Finding::HostChanged { .. }
+            | Finding::SettingLost { .. }
             | Finding::ClockSet { .. }
             | Finding::Interrupted { .. }
             | Finding::NotAllCellsDone { .. }

@@ -20,6 +20,15 @@ impl fmt::Display for Finding {
                 let (before, after) = (shortened(&or_unknown(before)), shortened(&or_unknown(after)));
                 write!(f, "{fact} changed during the run: {before} became {after}; blocks before and after differ")
             }
+            Finding::SettingLost { what, set, found, measurements } => {
+                let found = found.as_deref().unwrap_or("unreadable");
+                let measurements = things(*measurements, "measurement");
+                write!(
+                    f,
+                    "{what} was set to {set} and was {found} at the end of {measurements}: something else sets it, too; \
+                     stop that, like tuned or a power daemon"
+                )
+            }
             Finding::Interrupted { measurements } => {
                 let measurements = things(*measurements, "measurement");
                 write!(f, "{measurements} ended early by a signal: counted for the time they lasted")

@@ -1,7 +1,7 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{CpuSet, Load, NamedLoads, Percent, Span, UnknownWord};
+use crate::{CpuSet, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -26,7 +26,7 @@ type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
     "title", "repetitions", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack", "align",
-    "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "axes", "require",
+    "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes", "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -77,6 +77,7 @@ fn plan(text: &str) -> Located<Plan> {
             "load_policy" => plan.load_policy = Some(parsed(value)?),
             "load_must_hold" => plan.load_must_hold = share(value)?,
             "loads" => {}
+            "prepare" => prepare(table(value)?, &mut plan.prepare)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
@@ -183,6 +184,26 @@ where
         values.push(value);
     }
     Ok(values)
+}
+
+fn prepare(table: &DeTable<'_>, prepare: &mut Prepare) -> Located<()> {
+    for (key, value) in table {
+        let unknown = !Prepare::KNOWN.contains(&key.get_ref().as_ref());
+        let at = if unknown { key.span().start } else { value.span().start };
+        // `true` reads better in a plan, `on` on a command line.
+        let text = match value.get_ref() {
+            DeValue::Boolean(on) => {
+                if *on {
+                    "on"
+                } else {
+                    "off"
+                }
+            }
+            _ => string(value)?,
+        };
+        prepare.set(key.get_ref(), text).map_err(|err| (at, err.to_string()))?;
+    }
+    Ok(())
 }
 
 fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {

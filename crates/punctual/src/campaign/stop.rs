@@ -1,4 +1,4 @@
-//! Being asked to stop: by Ctrl-C or SIGTERM, seen by whoever looks and by whoever waits.
+//! Being asked to stop: by Ctrl-C, SIGTERM or a closed terminal, seen by whoever looks and by whoever waits.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -23,10 +23,12 @@ impl Stop {
         Ok(Stop { asked: Arc::default(), bell, rope })
     }
 
-    /// Asked by the first SIGINT or SIGTERM; the second ends this process.
+    /// Asked by the first SIGINT, SIGTERM or SIGHUP, which a closing terminal sends; the second ends this process. `nohup`
+    /// keeps its meaning.
     pub(crate) fn on_signals() -> io::Result<Stop> {
         let stop = Stop::new()?;
-        for signal in [libc::SIGINT, libc::SIGTERM] {
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+        for signal in signals.filter(|signal| !rt::sys::signal::is_ignored(*signal)) {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
             signal_hook::flag::register(signal, Arc::clone(&stop.asked))?;
             // After the flag, so that whoever the bell wakes finds it set.

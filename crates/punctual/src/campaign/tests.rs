@@ -52,6 +52,7 @@ fn record(cell: &Cell) -> Record {
         clock_steps: Vec::new(),
         runtime: None,
         loads: Vec::new(),
+        prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default(),
         host_after: model::Host::default(),

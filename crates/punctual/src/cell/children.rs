@@ -4,7 +4,7 @@ use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
 use crate::child;
 use crate::store::{self, SampleWriter};
-use model::{Cell, CpuSet, Ended, Load, Progress, Record, Span, ThreadProgress, ThreadRecord};
+use model::{Cell, CpuSet, Ended, Load, Prepare, Progress, Record, Span, ThreadProgress, ThreadRecord};
 use rt::sys::{self, process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -96,6 +96,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         load_cpus: None,
         load_policy: None,
         load_must_hold: None,
+        prepare: Prepare::default(),
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -240,12 +241,14 @@ mod tests {
             load_cpus: Some(CpuSet::from_iter([0])),
             load_policy: None,
             load_must_hold: None,
+            prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
             load: Load::NONE,
             cpu_dma_latency_us: None,
             load_cpus: None,
+            prepare: Prepare::default(),
             align: align.map(Span),
             ..cell.clone()
         };

@@ -6,7 +6,7 @@ use super::children::Children;
 use super::measurers::Measurers;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
-use crate::host::{self, DmaLatency, HostFs};
+use crate::host::{self, DmaLatency, HostFs, Preparation};
 use crate::load::{self, Place};
 use crate::store::SampleWriter;
 use model::{Cell, CpuSet, Host, Method, Policy, Span};
@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub(super) dma_latency: Option<(DmaLatency, u32)>,
     /// Where the raw samples go, if they are to be kept.
     pub(super) samples: Option<SampleWriter>,
+    /// Last, so that settings are put back when nothing runs any more.
+    pub(super) preparation: Preparation,
 }
 
 /// How long a real-time load may go on when nothing else ends it: longer than any cell takes to come to its end.
@@ -47,9 +49,11 @@ impl Prepared {
             let reason = format!("the load cannot use CPU {cpus} here; this process may use {allowed}");
             return Err(CellError::Impossible(reason));
         }
+        let fs = HostFs::here();
+        let preparation = Preparation::make(&fs, &cell.prepare, &cell.cpus).map_err(CellError::Setting)?;
         let dma_latency = cell.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
         let samples = samples.map(SampleWriter::create).transpose()?;
-        Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, allowed, dma_latency, samples })
+        Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
     }
 
     /// Starts the load and makes ready what measures, up to the barrier.
@@ -76,6 +80,10 @@ impl Prepared {
                 .fold(Span(0), |sum, span| Span(sum.ns().saturating_add(span.ns()))),
         };
         let loads = load::start(&cell.load, &place)?;
+        // Whoever measures comes into the group; the load stays outside.
+        if let Some(group) = &cell.prepare.cgroup {
+            host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
+        }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
             None if cell.method.is_one_a_process() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),

@@ -309,6 +309,7 @@ mod tests {
             load_cpus: None,
             load_policy: None,
             load_must_hold: None,
+            prepare: model::Prepare::default(),
         }
     }
 

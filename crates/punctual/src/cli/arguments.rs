@@ -7,7 +7,7 @@ pub(super) use frontier::FrontierArguments;
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Requirement, Span};
+use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -31,6 +31,8 @@ pub(super) enum Command {
     Frontier(FrontierArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Put back what a killed measurement has left changed
+    Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
     Cyclictest(CyclictestArguments),
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
@@ -50,7 +52,7 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Go on with the run in --out: measure what is missing, nothing twice
-    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "samples"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples"])]
     pub(super) resume: bool,
     /// Number that decides the order of the cells in each block
     #[arg(long, value_name = "N")]
@@ -150,6 +152,10 @@ pub(super) struct Common {
     /// Time to hold in /dev/cpu_dma_latency, which limits idle states, or `leave` [default: 0us]
     #[arg(long, value_name = "TIME", value_parser = dma_latency)]
     pub(super) cpu_dma_latency: Option<DmaLatencyAsked>,
+    /// Settings to change for as long as each cell lasts, like governor=performance,timer_migration=off: governor,
+    /// idle_latency, rt_runtime, timer_migration, transparent_hugepages, irqbalance, irq_cpus, housekeeping_cpus, cgroup
+    #[arg(long, value_name = "SETTINGS", value_parser = prepare)]
+    pub(super) prepare: Option<Prepare>,
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(super) wait: bool,
@@ -166,6 +172,16 @@ pub(super) struct ShowArguments {
     /// Every finding, not only the most important
     #[arg(long)]
     pub(super) all: bool,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RecoverArguments {
+    /// Wait until nobody measures this machine
+    #[arg(long)]
+    pub(super) wait: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
@@ -232,6 +248,12 @@ fn dma_latency(text: &str) -> Result<DmaLatencyAsked, String> {
 fn percent(text: &str) -> Result<Percent, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).parse().ok().and_then(Percent::new);
     percent.ok_or_else(|| format!("`{text}` is no percentage; write 1 to 100"))
+}
+
+fn prepare(text: &str) -> Result<Prepare, String> {
+    let mut prepare = Prepare::default();
+    prepare.set_all(text).map_err(|err| err.to_string())?;
+    Ok(prepare)
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {

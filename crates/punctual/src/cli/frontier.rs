@@ -1,10 +1,10 @@
 //! `punctual frontier`: the smallest period that this machine keeps without a missed cycle, searched for and confirmed.
 
 use super::arguments::{Format, FrontierArguments};
+use super::recover::take_machine;
 use super::start::{header, holder};
 use super::{Outcome, note, output};
 use crate::campaign::{Child, Executor, Stop};
-use crate::host::MachineLock;
 use crate::report::Searched;
 use analysis::frontier::{self, Asked, Frontier, Search, Step};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -37,7 +37,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let cell = header.cells.first().ok_or("nothing to measure")?;
     Cell { period: from, ..cell.clone() }.check()?;
     let trials = asked.usual_trials();
-    let lock = MachineLock::take(wait)?;
+    let lock = take_machine(wait)?;
     lock.say(&holder(&header, usize::try_from(trials)?));
     let (label, Cell { method, cpus, duration, .. }) = (cell.label(), cell);
     note(format_args!(

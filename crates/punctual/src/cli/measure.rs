@@ -2,11 +2,11 @@
 
 use super::arguments::{Format, MeasureArguments, MeasureCommand};
 use super::live::Live;
+use super::recover::take_machine;
 use super::sleep::sleep;
 use super::start::{header, holder};
 use super::{Outcome, note, output};
 use crate::campaign::{Child, Executor, Stop};
-use crate::host::MachineLock;
 use model::{Axes, Entry, Kernel, Plan, Planned};
 use std::time::SystemTime;
 
@@ -37,12 +37,13 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
+        prepare: common.prepare.unwrap_or_default(),
         require: common.require.unwrap_or_default(),
         ..Plan::default()
     });
     let header = header(plan, arguments.samples.is_some(), SystemTime::now())?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
-    let lock = MachineLock::take(common.wait)?;
+    let lock = take_machine(common.wait)?;
     lock.say(&holder(&header, 1));
     let mut live = Live::new(cell);
     let samples = arguments.samples.as_deref();

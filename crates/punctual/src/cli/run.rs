@@ -2,6 +2,7 @@
 
 use super::arguments::{Format, RunArguments};
 use super::progress::Lines;
+use super::recover::take_machine;
 use super::start::{header, holder, plan, stamp};
 use super::{Outcome, note, output};
 use crate::campaign::{self, CampaignError, Child, Stop};
@@ -19,7 +20,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
         header(plan(&arguments)?, arguments.samples, SystemTime::now())?;
     }
-    let lock = MachineLock::take(wait)?;
+    let lock = take_machine(wait)?;
     let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
     let Campaign { dir, header, done, mut writer } = campaign;
 

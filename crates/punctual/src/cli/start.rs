@@ -40,6 +40,9 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
     }
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = common.cpus.clone().or(plan.cpus);
+    if let Some(prepare) = &common.prepare {
+        plan.prepare = prepare.clone();
+    }
     plan.require = common.require.unwrap_or(plan.require);
     plan.cpu_dma_latency_us = common.cpu_dma_latency.map_or(plan.cpu_dma_latency_us, |asked| asked.0);
     Ok(plan)

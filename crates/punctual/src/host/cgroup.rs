@@ -4,7 +4,8 @@
 //! were no group, so that being in it changes no latency (cgroup-v2.rst).
 
 use super::HostFs;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,8 +72,19 @@ pub(crate) fn cpu_us_of_group(path: &Path) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()
 }
 
+/// Moves this process into the group at `path`, of either version.
+///
+/// # Errors
+/// One line: which group, and why not.
+pub(crate) fn enter_group(path: &Path) -> Result<(), String> {
+    let failed =
+        |err: io::Error| format!("cannot move to the control group {}: {err}; it has to be there", path.display());
+    let mut file = OpenOptions::new().write(true).open(path.join("cgroup.procs")).map_err(failed)?;
+    file.write_all(b"0").map_err(failed)
+}
+
 /// The directory of the version 2 group that this process is in.
-fn our_group(fs: &HostFs) -> Option<PathBuf> {
+pub(super) fn our_group(fs: &HostFs) -> Option<PathBuf> {
     let groups = fs.text("proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs.text("proc/self/mountinfo")?;

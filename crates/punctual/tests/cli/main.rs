@@ -10,6 +10,7 @@ mod leftovers;
 mod live;
 mod loads;
 mod measured_thread;
+mod prepare;
 mod program;
 mod samples;
 mod sleep;

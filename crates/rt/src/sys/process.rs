@@ -47,7 +47,7 @@ fn exit_now(status: i32) -> ! {
 }
 
 fn take_signals_by_default() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGPIPE] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: SIG_DFL is a valid disposition for these signals.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }

@@ -30,6 +30,17 @@ pub fn block_none() {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none.0, std::ptr::null_mut()) };
 }
 
+/// Whether `signal` is ignored, as `nohup` has it for SIGHUP (sigaction(2)).
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `now` is memory for a sigaction; a null new action changes nothing.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: all zeroes is a valid sigaction, and the kernel has filled it in if the call succeeded.
+    let now = unsafe { now.assume_init() };
+    result == 0 && now.sa_sigaction == libc::SIG_IGN
+}
+
 impl Awaited {
     /// The set of `signal` alone.
     #[must_use]

@@ -52,6 +52,7 @@ fn loads_have_names_places_and_promises() {
         load_cpus = "others"
         load_policy = "batch"
         load_must_hold = true
+        prepare = { timer_migration = false, irq_cpus = "others" }
         [axes]
         load = ["all-at-once", "noisy", "noisy+cpu:50"]
         [loads]
@@ -63,6 +64,7 @@ fn loads_have_names_places_and_promises() {
     let loads: Vec<_> = plan.axes.load.iter().map(ToString::to_string).collect();
     assert_eq!(loads, ["all-at-once=messaging+disk+cmd:make -j4", "noisy=messaging+disk", "messaging+disk+cpu:50"]);
     assert_eq!((plan.load_cpus, plan.load_must_hold), (LoadCpus::Others, Some(Percent::HALF)));
+    assert_eq!(plan.prepare.to_string(), "timer_migration=off,irq_cpus=others");
     assert_eq!(plan.load_policy, Some("batch".parse().unwrap()));
     assert_eq!(Plan::parse("load_must_hold = 80").unwrap().load_must_hold, Percent::new(80));
     assert_eq!(Plan::parse("load_must_hold = false").unwrap().load_must_hold, None);
@@ -84,7 +86,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
@@ -112,6 +114,7 @@ fn a_mistake_is_named_with_its_place() {
             "[loads]\na = \"b\"\nb = \"disk\"",
             "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
+        ("[prepare]\ntimer_migration = \"x\"", "2:19: `timer_migration = x` cannot be; write on or off"),
         ("load_must_hold = 101", "1:18: a whole number from 1 to 100 is expected here, or true"),
         (
             "load_cpus = \"some\"",
