@@ -1,6 +1,7 @@
 //! Doubts and causes as values that travel with the numbers.
 
 mod cell;
+mod coincidence;
 mod importance;
 mod machine;
 mod prepared;
@@ -191,6 +192,19 @@ pub enum Finding {
         steal_ms: u64,
         /// Share of the CPU time there was, 0 to 1; `None` when the number of CPUs is not known.
         share: Option<f64>,
+    },
+    /// Something happened in most of the worst seconds, and seldom in the others: no proven cause.
+    Coincidence {
+        /// What.
+        what: String,
+        /// In how many of the worst seconds.
+        in_worst: usize,
+        /// How many those are.
+        worst: usize,
+        /// In how many of the other seconds.
+        in_others: usize,
+        /// How many those are.
+        others: usize,
     },
     /// Wake-ups before their due time.
     Early {

@@ -7,29 +7,37 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Changes to the machine, for the length of a cell; `null` where nothing is to be changed. Nothing is by default.
+/// Changes to the machine, for the length of a cell; what is left out is not changed. Nothing is by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Prepare {
     /// Frequency governor of the measured CPUs, as the kernel names it (`scaling_governor`).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
     /// Measured CPUs may use no idle state that takes longer to leave, ns (`cpuidle/state*/disable`).
-    #[serde(rename = "idle_latency_ns")]
+    #[serde(rename = "idle_latency_ns", skip_serializing_if = "Option::is_none")]
     pub idle_latency: Option<Span>,
     /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rt_runtime_us: Option<i64>,
     /// Whether timers of an idle CPU may move to a busy one (`timer_migration`).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_migration: Option<bool>,
     /// Where huge pages are used without being asked for: `always`, `madvise` or `never`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub transparent_hugepages: Option<String>,
     /// Whether irqbalance is stopped meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_irqbalance: Option<bool>,
     /// CPUs for all interrupts that can be moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub irq_cpus: Option<CpusAway>,
     /// CPUs for the kernel's unbound work and, with control groups of version 2, for all services and users.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub housekeeping_cpus: Option<CpusAway>,
     /// Control group, an absolute path, that the measuring process moves to: what an application there would get.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
 }
 

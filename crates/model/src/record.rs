@@ -1,11 +1,13 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
 mod load;
+mod machine;
 
 use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
 
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
+pub use machine::MachineSecond;
 
 /// The version of [`Record`] that this program writes.
 pub const RECORD_FORMAT: u32 = 1;
@@ -271,28 +273,4 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Calls of the memory allocator; anything but 0 is a defect of this program.
     pub allocations: u64,
-}
-
-/// What the machine did between two readings, about a second apart; `null` where it cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MachineSecond {
-    /// Time since the first measured cycle was due, ns, at the end of this stretch; 0 when before it.
-    #[serde(rename = "at_ns")]
-    pub at: Span,
-    /// Time between this reading and the one before, ns.
-    #[serde(rename = "elapsed_ns")]
-    pub elapsed: Span,
-    /// Time all CPUs were idle, ms, summed over the CPUs (proc_stat(5)).
-    pub idle_ms: Option<u64>,
-    /// Time the hypervisor ran something else, ms, summed over the CPUs.
-    pub steal_ms: Option<u64>,
-    /// Context switches.
-    pub context_switches: Option<u64>,
-    /// Interrupts.
-    pub interrupts: Option<u64>,
-    /// Soft interrupts.
-    pub soft_interrupts: Option<u64>,
-    /// Processes and threads created.
-    pub forks: Option<u64>,
 }

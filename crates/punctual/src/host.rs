@@ -18,7 +18,7 @@ mod snapshot;
 mod status;
 mod trace_mark;
 
-pub(crate) use activity::Activity;
+pub(crate) use activity::ActivityLog;
 pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
 pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
@@ -68,22 +68,25 @@ impl HostFs {
         self.text(path)?.trim().parse().ok()
     }
 
+    /// The names in a directory, in their order; none when it cannot be read.
+    fn names_in(&self, path: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// The names in a directory that are numbers, in ascending order.
     fn numbers_in(&self, path: &str) -> Vec<u32> {
-        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
-        let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        let mut numbers: Vec<u32> = self.names_in(path).iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
         numbers
     }
 
     /// The directories in a directory, in the order of their names.
     fn directories_in(&self, path: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
-        let is_directory = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let names = entries.filter(is_directory).filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.collect();
-        names.sort_unstable();
-        names
+        let directory = self.root.join(path);
+        self.names_in(path).into_iter().filter(|name| directory.join(name).is_dir()).collect()
     }
 
     /// Whether a path exists.

@@ -1,7 +1,7 @@
 //! What the records of one cell say about its numbers.
 
 use super::machine::Share;
-use super::{Finding, machine, prepared};
+use super::{Finding, coincidence, machine, prepared};
 use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
@@ -41,6 +41,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(settings(pool));
     findings.extend(prepared::findings(pool));
     findings.extend(steal(header, pool));
+    findings.extend(coincidence::findings(pool));
     findings.extend(uncertainty(pool, summary));
     findings
 }

@@ -20,7 +20,10 @@ impl Finding {
             | Finding::TakesTurns { .. } => 2,
             Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
             Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
-            Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,
+            Finding::Coincidence { .. }
+            | Finding::Steal { .. }
+            | Finding::PageFaults { .. }
+            | Finding::Early { .. } => 5,
             Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
             Finding::RtThrottling { .. }
             | Finding::FairServer { .. }

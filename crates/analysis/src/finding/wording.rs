@@ -20,6 +20,11 @@ impl fmt::Display for Finding {
                 let (before, after) = (shortened(&or_unknown(before)), shortened(&or_unknown(after)));
                 write!(f, "{fact} changed during the run: {before} became {after}; blocks before and after differ")
             }
+            Finding::Coincidence { what, in_worst, worst, in_others, others } => write!(
+                f,
+                "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a \
+                 coincidence, not shown to be the cause"
+            ),
             Finding::SettingLost { what, set, found, measurements } => {
                 let found = found.as_deref().unwrap_or("unreadable");
                 let measurements = things(*measurements, "measurement");

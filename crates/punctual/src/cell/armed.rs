@@ -56,8 +56,8 @@ impl Armed {
                     if let Some((load, reason)) = self.loads.iter().find_map(|load| Some((load, load.failure()?))) {
                         return Err(load.error(reason).into());
                     }
-                    let must_hold = self.prepared.cell.load_must_hold;
-                    readings = Some(Readings::begin(started, &self.loads, must_hold));
+                    let (cell, threads) = (&self.prepared.cell, self.measurers.thread_ids());
+                    readings = Some(Readings::begin(started, cell, threads, &self.loads));
                 }
                 None => {}
                 Some(readings) => readings.read(&self.loads)?,

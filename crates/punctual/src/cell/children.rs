@@ -167,6 +167,11 @@ impl Measurers for Children {
         Ok(())
     }
 
+    fn thread_ids(&self) -> Vec<u32> {
+        // Those of other processes are not known; they are pinned, so that they never move.
+        Vec::new()
+    }
+
     fn progress(&self) -> Vec<ThreadProgress> {
         self.children.iter().filter_map(|child| child.progress.clone()).collect()
     }

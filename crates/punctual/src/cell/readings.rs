@@ -1,9 +1,9 @@
 //! What is read once a second while measuring: the loads' work and the machine's activity.
 
 use super::watch::Watch;
-use crate::host::{Activity, HostFs};
+use crate::host::{ActivityLog, HostFs};
 use crate::load::{LoadError, Running};
-use model::{LoadRecord, MachineSecond, MonoTime, Percent, Span};
+use model::{Cell, LoadRecord, MachineSecond, MonoTime, Span};
 use rt::sys;
 
 /// The rows read so far, and what the next reading is compared with.
@@ -11,19 +11,19 @@ use rt::sys;
 pub(super) struct Readings {
     started: MonoTime,
     time: MonoTime,
-    activity: Activity,
+    activity: ActivityLog,
     loads: Vec<Watch>,
     machine: Vec<MachineSecond>,
 }
 
 impl Readings {
-    /// The first reading; the measured window begins at `started`.
-    pub(super) fn begin(started: MonoTime, loads: &[Running], must_hold: Option<Percent>) -> Self {
+    /// The first reading; the measured window of `cell` begins at `started`, its threads are `threads`.
+    pub(super) fn begin(started: MonoTime, cell: &Cell, threads: Vec<u32>, loads: &[Running]) -> Self {
         Readings {
             started,
             time: sys::clock::monotonic(),
-            activity: Activity::read(&HostFs::here()),
-            loads: loads.iter().map(|load| Watch::begin(load, must_hold)).collect(),
+            activity: ActivityLog::begin(HostFs::here(), &cell.cpus, threads),
+            loads: loads.iter().map(|load| Watch::begin(load, cell.load_must_hold)).collect(),
             machine: Vec::new(),
         }
     }
@@ -33,10 +33,10 @@ impl Readings {
     /// # Errors
     /// When a load that must hold does not.
     pub(super) fn read(&mut self, loads: &[Running]) -> Result<(), LoadError> {
-        let (time, activity) = (sys::clock::monotonic(), Activity::read(&HostFs::here()));
+        let time = sys::clock::monotonic();
         let (at, elapsed) = (span(time, self.started), span(time, self.time));
-        self.machine.push(activity.since(&self.activity, at, elapsed));
-        (self.time, self.activity) = (time, activity);
+        self.machine.push(self.activity.read(at, elapsed));
+        self.time = time;
         self.loads.iter_mut().zip(loads).try_for_each(|(watch, load)| watch.read(load, at, elapsed))
     }
 

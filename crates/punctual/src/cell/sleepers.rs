@@ -271,6 +271,10 @@ impl Measurers for Sleepers {
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
+    fn thread_ids(&self) -> Vec<u32> {
+        self.processes.iter().flat_map(|process| host::threads_of(process.pid)).collect()
+    }
+
     fn progress(&self) -> Vec<ThreadProgress> {
         self.processes.iter().map(|process| process.samples.collector.progress(process.settings.cpu)).collect()
     }
