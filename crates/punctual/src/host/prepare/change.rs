@@ -41,8 +41,8 @@ pub(super) enum Form {
     Text,
     /// All values that it can have, the one in force in brackets: `always [madvise] never`.
     Choice,
-    /// A list of CPUs: `0-3,5`.
-    Cpus,
+    /// The list of CPUs of a control group, `0-3,5`; none means every CPU.
+    GroupCpus,
     /// A list of CPUs of an interrupt, which the kernel may refuse to move.
     Interrupt,
     /// CPUs as hexadecimal digits: `00000000,0000000f`.
@@ -50,6 +50,9 @@ pub(super) enum Form {
     /// The controllers of a control group; `+cpuset` and `-cpuset` are written.
     Controllers,
 }
+
+/// The CPUs of the root group: all that are on line.
+const ALL_CPUS: &str = "sys/fs/cgroup/cpuset.cpus.effective";
 
 /// What undoing a change came to, in words.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,7 +114,16 @@ impl Change {
                          so it is left alone"
                     )));
                 }
-                write(fs, path, before).map_err(|err| format!("cannot put /{path} back to {before}: {err}"))?;
+                let written = match write(fs, path, before) {
+                    // Some kernels (6.1) refuse: a group with processes cannot be told "every CPU" again, only which these are.
+                    Err(err) if *form == Form::GroupCpus && err.raw_os_error() == Some(libc::ENOSPC) => {
+                        let all = fs.text(ALL_CPUS).unwrap_or_default();
+                        let said = Undone::PutBack(format!("/{path}: {all}"));
+                        return write(fs, path, &all).map(|()| said).map_err(|err| format!("/{path}: {err}"));
+                    }
+                    written => written,
+                };
+                written.map_err(|err| format!("cannot put /{path} back to {before}: {err}"))?;
                 match read(fs, path, *form) {
                     Some(now) if form.is_same(&now, before) => Ok(Undone::PutBack(format!("/{path}: {before}"))),
                     _ => Err(format!("/{path} was put back to {before}, but does not say so")),
@@ -162,7 +174,7 @@ impl Form {
         let mask = |text: &str| text.replace(',', "").trim_start_matches('0').to_ascii_lowercase();
         match self {
             Form::Text | Form::Choice => now == meant,
-            Form::Cpus | Form::Interrupt => now == meant || cpus(now).is_some() && cpus(now) == cpus(meant),
+            Form::GroupCpus | Form::Interrupt => now == meant || cpus(now).is_some() && cpus(now) == cpus(meant),
             Form::Mask => mask(now) == mask(meant),
             Form::Controllers => {
                 let has = |name: &str| now.split_whitespace().any(|controller| controller == name);

@@ -125,9 +125,14 @@ fn housekeeping(fs: &HostFs, cpus: &CpuSet) -> Result<Vec<Change>, String> {
     for group in fs.directories_in(GROUPS) {
         let path = format!("{GROUPS}/{group}/cpuset.cpus");
         // Without the controller the file is made with it, and is empty then: the group may use every CPU.
-        let before = if is_on { read(fs, &path, Form::Cpus) } else { Some(String::new()) };
+        let before = if is_on { read(fs, &path, Form::GroupCpus) } else { Some(String::new()) };
         let before = before.filter(|before| *before != cpus.to_string());
-        changes.extend(before.map(|before| Change::File { path, before, during: cpus.to_string(), form: Form::Cpus }));
+        changes.extend(before.map(|before| Change::File {
+            path,
+            before,
+            during: cpus.to_string(),
+            form: Form::GroupCpus,
+        }));
     }
     Ok(changes)
 }
