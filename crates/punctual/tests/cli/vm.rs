@@ -119,6 +119,28 @@ fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
     assert!(said.contains("left: 0"), "{said:.2000}");
 }
 
+/// A measured CPU that is taken off line: its thread goes on elsewhere, every due time is accounted for, and the record
+/// says that the machine was not the same.
+#[test]
+fn vm_a_cpu_that_goes_off_line_while_it_is_measured_shows_in_the_record() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("guest-unplug");
+    scratch.file("cell0", serde_json::to_vec(&cell("other", "messaging:groups=1", "0-1", "4s")).unwrap());
+    let init = format!(
+        "{INIT}>/said; (until /busybox test -s /said; do /busybox sleep 0.1; done; \
+         echo 0 >/sys/devices/system/cpu/cpu1/online) &\n\
+         /punctual cell --progress </cell0 2>/said | /busybox sed 's/^/record: /'\n/busybox poweroff -f\n"
+    );
+    let said = boot(&scratch, &kernel, &init);
+    let [record] = &records(&said)[..] else { panic!("{said:.2000}") };
+    assert!(record.threads.len() == 2 && record.threads.iter().all(model::ThreadRecord::is_consistent));
+    let online = |host: &model::Host| host.cpus_online.as_ref().map(ToString::to_string);
+    assert_eq!(
+        (online(&record.host_before).as_deref(), online(&record.host_after).as_deref()),
+        (Some("0-1"), Some("0"))
+    );
+}
+
 /// A kernel to boot, if there is all it takes; otherwise the test says that it is skipped.
 fn kernel() -> Option<PathBuf> {
     let skip = |what: &str| eprintln!("skipped: needs {what}");
