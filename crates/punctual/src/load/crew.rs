@@ -91,7 +91,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Has the processes that `start` makes born in the control group, if there is one.
-    pub(super) fn in_cgroup(&mut self, start: impl FnOnce(&mut Self) -> Result<(), String>) -> Result<(), String> {
+    pub(super) fn in_cgroup<T>(&mut self, start: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         let moved = |err: io::Error| format!("cannot move between control groups: {err}");
         self.cgroup.as_ref().map_or(Ok(()), Cgroup::enter).map_err(moved)?;
         let started = start(self);

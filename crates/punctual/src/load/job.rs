@@ -1,6 +1,7 @@
 //! What a part of a load is made of, known before any of it is started.
 
 use super::crew::Crew;
+use super::messaging::Gate;
 use super::programs::Found;
 use super::{cpu, files, kernel, messaging, programs};
 use crate::host;
@@ -81,15 +82,16 @@ impl Job {
         Ok(job)
     }
 
-    /// Hires all workers.
-    pub(super) fn start(&self, crew: &mut Crew<'_>) -> Result<(), String> {
+    /// Hires all workers. Some may wait behind the gate, to be opened when all others work.
+    pub(super) fn start(&self, crew: &mut Crew<'_>) -> Result<Option<Gate>, String> {
         match &self.part {
             LoadPart::Cpu { percent } => cpu::hire(crew, *percent),
-            LoadPart::Messaging { .. } => messaging::hire(crew, self.counters),
+            LoadPart::Messaging { .. } => return messaging::hire(crew, self.counters).map(Some),
             LoadPart::Kernel(what) => kernel::hire(crew, *what, self.counters),
             LoadPart::Files { work, .. } => files::hire(crew, *work, self.counters),
             LoadPart::Program(_) => self.program.as_ref().map_or(Ok(()), |program| programs::hire(crew, program)),
         }
+        .map(|()| None)
     }
 
     fn check_room(&self) -> Result<(), String> {

@@ -80,12 +80,17 @@ pub(super) fn keep(
     let cgroup = Cgroup::make(&HostFs::here(), &name);
     let directory = directory.as_ref().map(|directory| directory.0.as_path());
     let mut crew = Crew::new(place, report, counters, cgroup, directory, job.workers);
-    if let Err(reason) = crew.in_cgroup(|crew| job.start(crew)) {
+    let gate = match crew.in_cgroup(|crew| job.start(crew)) {
+        Ok(gate) => gate,
+        Err(reason) => return failed(reason),
+    };
+    if job.program.is_none()
+        && let Err(reason) = crew.wait_until_all_work()
+    {
         return failed(reason);
     }
-    let works = if job.program.is_none() { crew.wait_until_all_work() } else { Ok(()) };
-    if let Err(reason) = works {
-        return failed(reason);
+    if let Some(gate) = gate {
+        gate.open()?;
     }
     if job.program.is_some() {
         std::thread::sleep(SETTLED);
