@@ -3,6 +3,7 @@
 mod cell;
 mod coincidence;
 mod importance;
+mod load;
 mod machine;
 mod prepared;
 mod run;
@@ -41,6 +42,31 @@ pub enum Finding {
         before: Option<String>,
         /// What it became.
         after: Option<String>,
+    },
+    /// A load was not what it says during all of the measured time.
+    LoadFailed {
+        /// Which part of the load.
+        load: String,
+        /// What happened.
+        reason: String,
+        /// When it was first noticed, ms into its measurement.
+        at_ms: u64,
+        /// In how many measurements.
+        measurements: u64,
+    },
+    /// A load did less than at its start.
+    LoadFell {
+        /// Which part of the load.
+        load: String,
+        /// The lowest of its rates, as a share of the first one.
+        share: f64,
+        /// In how many measurements it was below what it had to hold, or half.
+        measurements: u64,
+    },
+    /// An outside program used no CPU time in some measurement.
+    LoadDidNothing {
+        /// Which part of the load.
+        load: String,
     },
     /// A setting that was made for the cells did not stay: something sets it, too.
     SettingLost {

@@ -3,6 +3,7 @@
 mod answer;
 mod frontier;
 mod host;
+mod intensity;
 mod json;
 mod lines;
 mod standout;
@@ -40,6 +41,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     if !summary.cells.is_empty() {
         table::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
+        intensity::write(out, summary, &lines)?;
         writeln!(out)?;
     }
     standout::write(out, summary, &lines, style.all_findings)?;

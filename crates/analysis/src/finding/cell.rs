@@ -1,7 +1,7 @@
 //! What the records of one cell say about its numbers.
 
 use super::machine::Share;
-use super::{Finding, coincidence, machine, prepared};
+use super::{Finding, coincidence, load, machine, prepared};
 use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
@@ -39,6 +39,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
         findings.push(Finding::Early { early: summary.early, earliest_ns: min_ns.unsigned_abs() });
     }
     findings.extend(settings(pool));
+    findings.extend(load::findings(pool));
     findings.extend(prepared::findings(pool));
     findings.extend(steal(header, pool));
     findings.extend(coincidence::findings(pool));

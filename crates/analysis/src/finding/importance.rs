@@ -7,9 +7,11 @@ impl Finding {
     #[must_use]
     pub fn importance(&self) -> u8 {
         match self {
-            Finding::Allocations { .. } | Finding::Lost { .. } => 0,
+            Finding::Allocations { .. } | Finding::Lost { .. } | Finding::LoadFailed { .. } => 0,
             Finding::HostChanged { .. }
             | Finding::SettingLost { .. }
+            | Finding::LoadFell { .. }
+            | Finding::LoadDidNothing { .. }
             | Finding::ClockSet { .. }
             | Finding::Interrupted { .. }
             | Finding::NotAllCellsDone { .. }

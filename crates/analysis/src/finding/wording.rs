@@ -25,6 +25,28 @@ impl fmt::Display for Finding {
                 "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a \
                  coincidence, not shown to be the cause"
             ),
+            Finding::LoadFailed { load, reason, at_ms, measurements } => {
+                let (measurements, seconds) = (things(*measurements, "measurement"), *at_ms as f64 / 1e3);
+                write!(
+                    f,
+                    "load {load}: {reason} after {seconds:.1} s in {measurements}: not all of the time was measured under it; \
+                     measure again"
+                )
+            }
+            Finding::LoadFell { load, share, measurements } => {
+                let (percent, measurements) = (share * 100.0, things(*measurements, "measurement"));
+                write!(
+                    f,
+                    "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran, or \
+                     ask for --load-must-hold"
+                )
+            }
+            Finding::LoadDidNothing { load } => {
+                write!(
+                    f,
+                    "load {load} used no CPU time in a measurement: it may have waited for something all the time"
+                )
+            }
             Finding::SettingLost { what, set, found, measurements } => {
                 let found = found.as_deref().unwrap_or("unreadable");
                 let measurements = things(*measurements, "measurement");

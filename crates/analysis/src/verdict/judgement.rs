@@ -2,7 +2,7 @@
 
 use super::{Gap, Kept, Verdict, View, Violation};
 use crate::Level;
-use crate::finding::run_progress;
+use crate::finding::{Finding, run_progress};
 use crate::rate::{Rate, zero_events_upper};
 use crate::summary::CellSummary;
 use crate::woodruff::Quantile;
@@ -46,6 +46,13 @@ impl Judgement {
         }
         if summary.lost > 0 {
             self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
+        }
+        let failed = summary.findings.iter().find_map(|finding| match finding {
+            Finding::LoadFailed { load, reason, .. } => Some((load.clone(), reason.clone())),
+            _ => None,
+        });
+        if let Some((load, what)) = failed {
+            self.gaps.push(Gap::Load { cell: cell(), load, what });
         }
         if let Some(open) = summary.censored {
             self.gaps.push(Gap::Open { cell: cell(), at_least_ns: open.at_least_ns });

@@ -122,6 +122,15 @@ pub enum Gap {
         /// Which.
         cell: String,
     },
+    /// The load was not what it says during all of the measured time.
+    Load {
+        /// Where.
+        cell: String,
+        /// Which part of it.
+        load: String,
+        /// What happened.
+        what: String,
+    },
     /// Samples were lost: any of them may have been beyond the limit.
     Lost {
         /// Where.

@@ -62,23 +62,32 @@ pub struct LoadFailure {
     pub reason: String,
 }
 
-/// Readings shorter than this say too little about a rate.
+/// A stretch shorter than this says too little about a rate.
 const LONG_ENOUGH: Span = Span(500_000_000);
+/// Operations that a stretch has at the start: chance then moves its rate by a tenth, not by half.
+const ENOUGH: u64 = 100;
 
 impl LoadRecord {
-    /// The least of its rates, as a share of its first one: operations, or CPU time where operations are not counted.
-    /// `None` with fewer than two readings, or when it began at nothing.
+    /// The least of its rates, as a share of the one it began with: operations, or CPU time for an outside program, whose
+    /// runs may be longer than any reading. `None` when there is too little to compare, or it began at nothing.
+    ///
+    /// The first stretch is the shortest with 100 operations in it, half a second at least; it is compared with every
+    /// later one of as many readings. So a load of few operations a second is not said to fall because they fluctuate.
     #[must_use]
     pub fn lowest_share(&self) -> Option<f64> {
-        let of = |amount: fn(&LoadSecond) -> Option<u64>| {
-            let rate = |second: &LoadSecond| Some(amount(second)? as f64 / second.elapsed.ns() as f64);
-            let rates = self.seconds.iter().filter(|second| second.elapsed >= LONG_ENOUGH).map(rate);
-            rates.collect::<Option<Vec<f64>>>()
-        };
-        // A run of a program may take longer than a second; its CPU time does not wait for its end.
-        let rates = if self.program.is_some() { of(|second| second.cpu_us) } else { of(|second| second.operations) }?;
-        let (first, later) = rates.split_first().filter(|(first, _)| **first > 0.0)?;
-        later.iter().map(|rate| rate / first).min_by(f64::total_cmp)
+        let is_program = self.program.is_some();
+        let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
+        let enough = if is_program { 1 } else { ENOUGH };
+        let amounts: Vec<(u64, u64)> =
+            self.seconds.iter().map(|second| Some((amount(second)?, second.elapsed.ns()))).collect::<Option<_>>()?;
+        let sum = |stretch: &[(u64, u64)]| stretch.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let is_whole = |stretch: &[(u64, u64)]| sum(stretch).1 >= LONG_ENOUGH.ns();
+        let readings = (1..=amounts.len()).find(|n| is_whole(&amounts[..*n]) && sum(&amounts[..*n]).0 >= enough)?;
+        let (first, later) = amounts.split_at(readings);
+        let rate = |stretch: &[(u64, u64)]| sum(stretch).0 as f64 / sum(stretch).1 as f64;
+        let shares =
+            later.windows(readings).filter(|stretch| is_whole(stretch)).map(|stretch| rate(stretch) / rate(first));
+        shares.min_by(f64::total_cmp)
     }
 
     /// Operations a second over all readings; `None` where they are not counted, or without a reading.
@@ -131,17 +140,26 @@ mod tests {
 
     #[test]
     fn the_lowest_share_compares_with_the_start() {
+        let second = |operations: u64| (1000, Some(operations), None);
         for (program, seconds, share) in [
-            (false, &[][..], None),
-            (false, &[(1000, Some(100), None)], None),
-            (false, &[(1000, Some(100), None), (1000, Some(50), None), (1000, Some(200), None)], Some(0.5)),
-            (false, &[(1000, Some(100), None), (2000, Some(50), None)], Some(0.25)),
-            (false, &[(1000, Some(100), None), (499, Some(0), None)], None),
-            (false, &[(1000, Some(0), None), (1000, Some(5), None)], None),
-            (true, &[(1000, None, Some(80)), (1000, None, Some(20))], Some(0.25)),
-            (true, &[(1000, None, Some(80)), (1000, None, None)], None),
+            (false, vec![], None),
+            (false, vec![second(100)], None),
+            (false, vec![second(100), second(50), second(200)], Some(0.5)),
+            (false, vec![second(100), (2000, Some(50), None)], Some(0.25)),
+            (false, vec![second(100), (499, Some(0), None)], None),
+            (false, vec![second(0), second(5)], None),
+            // 4 operations a second fluctuate; over 26 s they do not.
+            (false, (0..60).map(|n| second(if n % 2 == 0 { 2 } else { 6 })).collect(), Some(1.0)),
+            (false, (0..60).map(|n| second(if n < 30 { 4 } else { 1 })).collect(), Some(0.25)),
+            (true, vec![(1000, None, Some(80)), (1000, None, Some(20))], Some(0.25)),
+            (true, vec![(1000, None, Some(80)), (1000, None, None)], None),
         ] {
-            assert_eq!(record(program, seconds).lowest_share(), share, "{seconds:?}");
+            let found = record(program, &seconds).lowest_share();
+            assert_eq!(
+                found.map(|share| (share * 100.0).round()),
+                share.map(|share: f64| (share * 100.0).round()),
+                "{seconds:?}"
+            );
         }
     }
 

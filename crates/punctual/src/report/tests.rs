@@ -4,7 +4,7 @@ use super::*;
 use analysis::summarise;
 use analysis::testing::RunBuilder;
 use expect_test::{ExpectFile, expect_file};
-use model::{LoadRecord, LoadSecond, Preemption, RuntimeRecord, Skipped, Span};
+use model::{LoadRecord, LoadSecond, MachineSecond, Preemption, RuntimeRecord, Skipped, Span};
 
 /// A spread of latencies that follows from CPU and cycle alone: most near `middle_ns`, a tail to 16 times that.
 fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
@@ -32,6 +32,12 @@ fn run() -> RunBuilder {
         run.measure(block, 3, |cpu, cycle| spread(6_000, cpu, cycle));
     }
     for entry in run.entries.iter_mut().filter(|entry| entry.planned.cell_index >= 2) {
+        entry.record.machine = vec![MachineSecond {
+            elapsed: Span::SECOND,
+            idle_ms: Some(320),
+            steal_ms: Some(0),
+            ..MachineSecond::default()
+        }];
         let second = LoadSecond { elapsed: Span::SECOND, operations: Some(200_000), cpu_us: Some(1_500_000) };
         entry.record.loads = vec![LoadRecord {
             load: "messaging".to_owned(),
