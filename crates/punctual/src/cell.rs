@@ -13,7 +13,6 @@ mod readings;
 mod sleepers;
 mod steps;
 mod threads;
-mod watch;
 
 pub(crate) use prepared::Prepared;
 

@@ -6,6 +6,7 @@ mod cyclictest;
 mod frontier;
 mod launch;
 mod live;
+mod load;
 mod measure;
 mod output;
 mod progress;
@@ -45,6 +46,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Load(arguments) => load::load(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),

@@ -3,6 +3,7 @@
 //! Each part of a load has a keeper, a process that starts its workers, says when one ends, and kills all of them and
 //! removes their files when it is told to stop or whoever started it is gone.
 
+mod catalogue;
 mod cpu;
 mod crew;
 mod files;
@@ -12,8 +13,11 @@ mod kernel;
 mod messaging;
 mod programs;
 mod running;
+mod watch;
 
+pub(crate) use catalogue::{About, CATALOGUE};
 pub(crate) use running::Running;
+pub(crate) use watch::Watch;
 
 use model::{CpuSet, Load, LoadPart, Policy, Span};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

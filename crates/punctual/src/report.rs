@@ -15,7 +15,9 @@ use model::{Header, Method, RuntimeRecord};
 use std::io;
 
 pub(crate) use frontier::Searched;
+pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use json::json;
+pub(crate) use lines::labelled;
 
 /// What the terminal can show, and how much is wanted.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,7 @@
 //! What is read once a second while measuring: the loads' work and the machine's activity.
 
-use super::watch::Watch;
 use crate::host::{ActivityLog, HostFs};
-use crate::load::{LoadError, Running};
+use crate::load::{LoadError, Running, Watch};
 use model::{Cell, LoadRecord, MachineSecond, MonoTime, Span};
 use rt::sys;
 

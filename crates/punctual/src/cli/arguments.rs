@@ -31,6 +31,8 @@ pub(super) enum Command {
     Frontier(FrontierArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Run one load alone and show its rate; --list says which there are
+    Load(LoadCommandArguments),
     /// Put back what a killed measurement has left changed
     Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
@@ -172,6 +174,28 @@ pub(super) struct ShowArguments {
     /// Every finding, not only the most important
     #[arg(long)]
     pub(super) all: bool,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LoadCommandArguments {
+    /// The load, like messaging, cpu:50, disk+pipe, or cmd:COMMAND
+    #[arg(required_unless_present = "list")]
+    pub(super) load: Option<Load>,
+    /// Say what each load does, what it is known to disturb, and what it costs
+    #[arg(long, conflicts_with_all = ["load", "duration", "cpus", "policy"])]
+    pub(super) list: bool,
+    /// How long it runs [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) duration: Option<Span>,
+    /// CPUs that it may use [default: every CPU that may be used]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(super) cpus: Option<CpuSet>,
+    /// How it is scheduled; a real-time policy needs --for
+    #[arg(long, default_value = "other")]
+    pub(super) policy: Policy,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,

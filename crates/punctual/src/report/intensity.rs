@@ -4,6 +4,7 @@ use super::lines::Lines;
 use analysis::wording::{number, things};
 use analysis::{CellSummary, LoadRate, RunSummary};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use model::{LoadRecord, MachineSecond};
 use std::io;
 
 const HEAD: [&str; 5] = ["while measuring", "the load did", "CPUs used", "idle", "steal"];
@@ -51,15 +52,29 @@ fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
 
 /// `745 000 messages/s`, with the part's name where there are several.
 fn did(part: &LoadRate, several: bool) -> String {
-    let rate = part.per_second.map_or_else(
-        || "ran".to_owned(),
-        |rate| {
-            let things = things(2, &part.operation);
-            let thing = things.strip_prefix("2 ").unwrap_or(&things);
-            format!("{} {thing}/s", number(three_digits(rate)))
-        },
-    );
+    let rate = rate(part.per_second, &part.operation);
     if several { format!("{}: {rate}", part.load) } else { rate }
+}
+
+fn rate(per_second: Option<f64>, operation: &str) -> String {
+    let Some(per_second) = per_second else { return "ran".to_owned() };
+    let things = things(2, operation);
+    let thing = things.strip_prefix("2 ").unwrap_or(&things);
+    format!("{} {thing}/s", number(three_digits(per_second)))
+}
+
+/// What one part of a load did: `745 000 messages/s, 1.9 CPUs`.
+pub(crate) fn load_rate(record: &LoadRecord) -> String {
+    let used = record.cpus_used().map(|cpus| format!(", {cpus:.2} CPUs")).unwrap_or_default();
+    format!("{}{used}", rate(record.per_second(), &record.operation))
+}
+
+/// What the machine did in one stretch, behind what a load did: `  idle 0.1 CPUs  steal 0.0`.
+pub(crate) fn machine_share(row: &MachineSecond) -> String {
+    let cpus = |ms: Option<u64>| ms.map(|ms| ms as f64 * 1e6 / (row.elapsed.ns() as f64).max(1.0));
+    let words = [("idle", cpus(row.idle_ms)), ("steal", cpus(row.steal_ms))];
+    let word = |(name, cpus): (&str, Option<f64>)| cpus.map(|cpus| format!("  {name} {cpus:.2} CPUs"));
+    words.into_iter().filter_map(word).collect()
 }
 
 /// The nearest number with three digits that matter.

@@ -8,6 +8,7 @@ mod frontier;
 mod launch;
 mod leftovers;
 mod live;
+mod load_alone;
 mod loads;
 mod measured_thread;
 mod prepare;

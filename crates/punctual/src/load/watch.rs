@@ -1,11 +1,11 @@
-//! Watching one part of a load while measuring: whether it goes on to be what it was.
+//! Watching one part of a load while it works: whether it goes on to be what it was.
 
-use crate::load::{LoadError, Running};
+use super::{LoadError, Running};
 use model::{LoadFailure, LoadRecord, LoadSecond, Percent, Span};
 
 /// One part of a load: what was read of it, and what the next reading is compared with.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     record: LoadRecord,
     /// The share of its first rate that it has to keep.
     must_hold: Option<Percent>,
@@ -38,7 +38,7 @@ const STALLED_AFTER: u64 = 10_000;
 
 impl Watch {
     /// The first reading.
-    pub(super) fn begin(load: &Running, must_hold: Option<Percent>) -> Watch {
+    pub(crate) fn begin(load: &Running, must_hold: Option<Percent>) -> Watch {
         let counts = load.operations();
         let operations = counts.iter().sum();
         let each = counts.into_iter().map(|count| Worker { operations: count, worked_at: operations }).collect();
@@ -55,7 +55,7 @@ impl Watch {
     ///
     /// # Errors
     /// When it must hold and does not.
-    pub(super) fn read(&mut self, load: &Running, at: Span, elapsed: Span) -> Result<(), LoadError> {
+    pub(crate) fn read(&mut self, load: &Running, at: Span, elapsed: Span) -> Result<(), LoadError> {
         let operations = self.workers.note(&load.operations());
         let cpu_us = load.cpu_us();
         let used_us = cpu_us.zip(self.cpu_us).map(|(now, before)| now.saturating_sub(before));
@@ -91,8 +91,18 @@ impl Watch {
         )))
     }
 
+    /// The last reading.
+    pub(crate) fn last(&self) -> Option<&LoadSecond> {
+        self.record.seconds.last()
+    }
+
+    /// Why it is less than it was.
+    pub(crate) fn failure(&self) -> Option<&LoadFailure> {
+        self.record.failure.as_ref()
+    }
+
     /// What was read.
-    pub(super) fn finish(mut self) -> LoadRecord {
+    pub(crate) fn finish(mut self) -> LoadRecord {
         let has_run = self.record.seconds.iter().any(|second| second.operations != Some(0));
         if !self.counts_its_work && !has_run {
             // One long run says nothing of its rate.
