@@ -25,8 +25,8 @@ pub(super) fn operation(load: KernelLoad) -> &'static str {
         KernelLoad::Tcp => "block",
         KernelLoad::Udp => "datagram",
         KernelLoad::Sync => "sync",
-        KernelLoad::Memory => "write",
-        KernelLoad::Timers => "timer",
+        // Of 1024 writes; of 1000 timers.
+        KernelLoad::Memory | KernelLoad::Timers => "round",
         KernelLoad::Signals => "signal",
         KernelLoad::Proc | KernelLoad::Light => "look",
         KernelLoad::Interrupts => "interrupt",
