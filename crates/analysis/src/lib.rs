@@ -6,15 +6,21 @@
 #![forbid(unsafe_code)]
 
 mod due_time;
+pub mod enough;
+pub mod factorial;
 mod finding;
 pub mod frontier;
 mod name;
 mod order_interval;
+pub mod paired;
 mod pool;
 mod quantile;
+mod ranks;
 mod rate;
 mod special;
+pub mod stationarity;
 mod summary;
+pub mod tail;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod verdict;

@@ -15,6 +15,7 @@ mod plan;
 mod policy;
 mod prepare;
 mod progress;
+mod random;
 mod record;
 mod run;
 mod schedule;
@@ -32,6 +33,7 @@ pub use plan::{Axes, Plan, PlanError, Point, Requirement};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
+pub use random::SplitMix64;
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
     PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
