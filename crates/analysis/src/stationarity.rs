@@ -98,22 +98,23 @@ fn has_no_trend(maxima: &[f64]) -> bool {
     mann_kendall(maxima).is_none_or(|trend| trend.p >= GATE_LEVEL)
 }
 
-/// Why the gate did not pass: whether what is left without one change, or without a drift, is independent.
+/// Why the gate did not pass: whether what is left without one change, or without a drift, is independent. Of the two
+/// the one that leaves less.
 fn explained(maxima: &[f64]) -> Gate {
     let scores = normal_scores(maxima);
-    if let Some(change) = pettitt(maxima).filter(|change| change.p < GATE_LEVEL) {
+    let change = pettitt(maxima).filter(|change| change.p < GATE_LEVEL);
+    let change = change.map(|change| {
         let (before, after) = scores.split_at(change.before);
-        let parts: Vec<f64> = [before, after].into_iter().flat_map(without_mean).collect();
-        // Each part has to be without a trend, too, or it is a drift that was cut in two.
-        let has_trend = [before, after].into_iter().any(|part| !has_no_trend(part));
-        if is_independent(&parts) && !has_trend {
-            return Gate::Changed { at: change.before };
-        }
-    }
-    match mann_kendall(maxima).filter(|trend| trend.p < GATE_LEVEL) {
-        Some(trend) if is_independent(&without_line(&scores)) => Gate::Drifts { rises: trend.s > 0 },
-        _ => Gate::Dependent,
-    }
+        let left = [before, after].into_iter().flat_map(without_mean).collect();
+        (Gate::Changed { at: change.before }, left)
+    });
+    let trend = mann_kendall(maxima).filter(|trend| trend.p < GATE_LEVEL);
+    let drift = trend.map(|trend| (Gate::Drifts { rises: trend.s > 0 }, without_line(&scores)));
+    let squares = |left: &Vec<f64>| left.iter().map(|x| x * x).sum::<f64>();
+    let mut explained: Vec<(Gate, Vec<f64>)> = change.into_iter().chain(drift).collect();
+    explained.retain(|(_, left)| is_independent(left));
+    explained.sort_by(|a, b| squares(&a.1).total_cmp(&squares(&b.1)));
+    explained.first().map_or(Gate::Dependent, |(gate, _)| *gate)
 }
 
 fn without_mean(values: &[f64]) -> Vec<f64> {

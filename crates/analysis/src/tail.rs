@@ -60,7 +60,7 @@ pub enum TailRefusal {
     TooFar,
     /// The run is not one of a kind, or too short to tell.
     NotStationary(Gate),
-    /// Spikes come at regular distances: they have one cause, which no distribution describes.
+    /// Spikes come at regular distances, in seconds: they have one cause, which no distribution describes.
     Periodic(Periodicity),
     /// Fewer than 150 blocks.
     FewBlocks {
@@ -106,13 +106,13 @@ pub fn tail_limit(seconds: &[f64], times: f64, resolution: f64) -> Result<TailLi
     let Gate::Passed { block, blocks } = Gate::of(seconds) else {
         return Err(TailRefusal::NotStationary(Gate::of(seconds)));
     };
-    if let Some(found) = periodicity(seconds) {
-        return Err(TailRefusal::Periodic(found));
+    let mut maxima = joined(seconds, block);
+    if let Some(found) = periodicity(&maxima) {
+        return Err(TailRefusal::Periodic(Periodicity { lag: found.lag * block, ..found }));
     }
     if blocks < MIN_BLOCKS {
         return Err(TailRefusal::FewBlocks { blocks });
     }
-    let mut maxima = joined(seconds, block);
     maxima.sort_by(f64::total_cmp);
     let tenth = usize::try_from(whole((0.1 * blocks as f64).round())).unwrap_or(EXCESSES.1);
     let most = tenth.clamp(EXCESSES.0, EXCESSES.1);

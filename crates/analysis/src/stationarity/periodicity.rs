@@ -79,17 +79,17 @@ fn of_places(places: &[usize], n: usize) -> Option<Periodicity> {
     found.reduce(|best, next| if next.p < best.p { next } else { best })
 }
 
-/// The mean number of pairs at the distances around `lag`, without it and the two next to it.
+/// The mean number of pairs at the distances just shorter than `lag`, or just longer, whichever is more: where places come
+/// in storms, pairs become rarer with every distance. The two next to it are left out, because spikes may fall into
+/// either of two blocks; at short distances nothing is.
 fn around(pairs: &[usize], lag: usize) -> f64 {
     let reach = NEIGHBOURS.max(lag / 4);
-    let from = lag.saturating_sub(reach).max(1);
-    let window = pairs.iter().enumerate().skip(from).take(lag + reach + 1 - from);
-    let (mut sum, mut n) = (0usize, 0usize);
-    for (_, count) in window.filter(|(at, _)| at.abs_diff(lag) > 1) {
-        sum += count;
-        n += 1;
-    }
-    if n == 0 { 0.0 } else { sum as f64 / n as f64 }
+    let left_out = if lag > NEIGHBOURS { 1 } else { 0 };
+    let mean = |from: usize, to: usize| {
+        let side = pairs.get(from.max(1)..to.min(pairs.len())).unwrap_or_default();
+        if side.is_empty() { 0.0 } else { side.iter().sum::<usize>() as f64 / side.len() as f64 }
+    };
+    mean(lag.saturating_sub(reach), lag - left_out).max(mean(lag + 1 + left_out, lag + 1 + reach))
 }
 
 #[cfg(test)]
