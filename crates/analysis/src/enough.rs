@@ -4,8 +4,11 @@
 //! every other run.
 
 use crate::Level;
+use crate::rate::zero_events_upper;
 use crate::special::whole;
-use model::Span;
+use crate::wording::{duration, number};
+use model::{Cell, Period, Span};
+use std::fmt;
 
 /// The chance that a run of `next` exceeds the maximum of one that took `measured`, on a machine that stays the same:
 /// `next / (measured + next)`, whatever the distribution (the largest of all is equally likely anywhere).
@@ -29,6 +32,54 @@ pub fn samples_to_bound(p: f64, confidence: f64) -> Option<u64> {
 pub fn highest_level(samples: u64) -> Option<Level> {
     let is_shown = |level: &Level| samples as f64 * (1.0 - level.p()) >= crate::MIN_EXCEEDANCES * (1.0 - 1e-9);
     Level::ALL.into_iter().rev().find(is_shown)
+}
+
+/// What a measurement can show, before it is made. `Display` is one sentence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outlook {
+    /// Time to be measured; blocks add up.
+    pub measured: Span,
+    /// Its period.
+    pub period: Period,
+    /// The highest quantile that so many samples can show, if they are all independent; `None`: not even the median.
+    pub level: Option<Level>,
+    /// The rate an hour that is not excluded at 95 % if nothing is seen; `None` without any time.
+    pub per_hour: Option<f64>,
+}
+
+impl Outlook {
+    /// What `blocks` measurements of this cell can show together.
+    #[must_use]
+    pub fn of(cell: &Cell, blocks: u32) -> Outlook {
+        let measured = Span(cell.duration.ns().saturating_mul(u64::from(blocks)));
+        let cycles = cell.period.cycles_in(cell.duration).saturating_mul(u64::from(blocks));
+        let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
+        let hours = measured.as_secs_f64() / 3600.0;
+        Outlook {
+            measured,
+            period: cell.period,
+            level: highest_level(cycles.saturating_mul(cpus)),
+            per_hour: (hours > 0.0).then(|| zero_events_upper(hours)),
+        }
+    }
+}
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: ", duration(self.measured.ns() as f64), duration(self.period.ns() as f64))?;
+        match self.level {
+            Some(level) => write!(f, "{level} at best")?,
+            None => f.write_str("too few wake-ups for any quantile")?,
+        }
+        let rate = self.per_hour.map(|rate| number(three_digits(rate)));
+        rate.map_or(Ok(()), |rate| write!(f, "; a rate below {rate} per hour cannot be excluded"))
+    }
+}
+
+/// The value with three digits that matter, rounded up.
+fn three_digits(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor() - 2.0);
+    (value / unit - 1e-9).ceil() * unit
 }
 
 /// Looks at which a run is judged that stops when an interval is narrow enough: after each doubling of the measured time,
@@ -111,6 +162,26 @@ mod tests {
             (10_000, Some(Level::P999)),
         ] {
             assert_eq!(highest_level(samples), level, "{samples}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_shown_is_said_before() {
+        let mut cell = crate::testing::cell("none", "other");
+        for (seconds, period, blocks, said) in [
+            (10, "1ms", 1, "10 s at 1 ms: p99.9 at best; a rate below 1 080 per hour cannot be excluded"),
+            (2, "1ms", 1, "2 s at 1 ms: p99 at best; a rate below 5 400 per hour cannot be excluded"),
+            (2, "1ms", 6, "12 s at 1 ms: p99.9 at best; a rate below 899 per hour cannot be excluded"),
+            (36_000, "10us", 1, "10 h at 10 us: p99.9 at best; a rate below 0.3 per hour cannot be excluded"),
+            (
+                2,
+                "1s",
+                1,
+                "2 s at 1 s: too few wake-ups for any quantile; a rate below 5 400 per hour cannot be excluded",
+            ),
+        ] {
+            (cell.duration, cell.period) = (Span(seconds * 1_000_000_000), period.parse().unwrap());
+            assert_eq!(Outlook::of(&cell, blocks).to_string(), said);
         }
     }
 

@@ -19,6 +19,7 @@ mod ranks;
 mod rate;
 mod special;
 pub mod stationarity;
+mod steadiness;
 mod summary;
 pub mod tail;
 #[cfg(any(test, feature = "testing"))]
@@ -34,6 +35,7 @@ pub use order_interval::{median_interval, order_ranks};
 pub use quantile::{Level, quantile};
 pub use rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
 pub use special::{normal_beyond, normal_quantile};
+pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
 pub use verdict::{Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate};

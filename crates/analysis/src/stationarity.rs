@@ -14,6 +14,7 @@ pub use periodicity::{PERIOD_LEVEL, Periodicity, periodicity};
 pub use trend::{MannKendall, Pettitt, mann_kendall, pettitt};
 
 use autocorrelation::normal_scores;
+use serde::Serialize;
 
 /// The chance below which a test speaks against a run. There are two, so 1 % of good runs are refused.
 pub const GATE_LEVEL: f64 = 0.005;
@@ -28,7 +29,8 @@ pub const MIN_BLOCKS: usize = 150;
 const LADDER: [usize; 6] = [1, 2, 5, 10, 20, 60];
 
 /// What the gate says of a run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Gate {
     /// Nothing speaks against the run being one of a kind: blocks of this length are independent, without a trend.
     Passed {
@@ -75,12 +77,6 @@ impl Gate {
         }
         explained(maxima)
     }
-
-    /// Whether one number for the whole run would hide that it has different parts.
-    #[must_use]
-    pub fn has_parts(&self) -> bool {
-        matches!(self, Gate::Changed { .. } | Gate::Drifts { .. })
-    }
 }
 
 /// The maximum of each `block` consecutive values; what is left at the end is left out.
@@ -103,10 +99,10 @@ fn has_no_trend(maxima: &[f64]) -> bool {
 fn explained(maxima: &[f64]) -> Gate {
     let scores = normal_scores(maxima);
     let change = pettitt(maxima).filter(|change| change.p < GATE_LEVEL);
-    let change = change.map(|change| {
-        let (before, after) = scores.split_at(change.before);
-        let left = [before, after].into_iter().flat_map(without_mean).collect();
-        (Gate::Changed { at: change.before }, left)
+    let change = change.map(|_| {
+        let at = best_split(&scores);
+        let (before, after) = scores.split_at(at);
+        (Gate::Changed { at }, [before, after].into_iter().flat_map(without_mean).collect())
     });
     let trend = mann_kendall(maxima).filter(|trend| trend.p < GATE_LEVEL);
     let drift = trend.map(|trend| (Gate::Drifts { rises: trend.s > 0 }, without_line(&scores)));
@@ -115,6 +111,20 @@ fn explained(maxima: &[f64]) -> Gate {
     explained.retain(|(_, left)| is_independent(left));
     explained.sort_by(|a, b| squares(&a.1).total_cmp(&squares(&b.1)));
     explained.first().map_or(Gate::Dependent, |(gate, _)| *gate)
+}
+
+/// Where two means leave the least squares: Pettitt's own place is too near to the middle.
+fn best_split(scores: &[f64]) -> usize {
+    let (n, total) = (scores.len() as f64, scores.iter().sum::<f64>());
+    let mut sum = 0.0;
+    let explains = |(before, score): (usize, &f64)| {
+        sum += score;
+        let k = before as f64;
+        let difference = sum / k - (total - sum) / (n - k);
+        (before, k * (n - k) * difference * difference)
+    };
+    let splits = (1..scores.len()).zip(scores).map(explains);
+    splits.reduce(|best, next| if next.1 > best.1 { next } else { best }).map_or(0, |(before, _)| before)
 }
 
 fn without_mean(values: &[f64]) -> Vec<f64> {

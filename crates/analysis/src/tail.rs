@@ -19,6 +19,7 @@ pub use profile::{Level, ONE_SIDED_95, TWO_SIDED_95, level};
 
 use crate::special::whole;
 use crate::stationarity::{Gate, MIN_BLOCKS, Periodicity, joined, periodicity};
+use serde::Serialize;
 
 /// How far ahead the tail may be carried: this many times the measured time.
 pub const MOST_TIMES: f64 = 10.0;
@@ -39,7 +40,7 @@ const MOST_COARSE: f64 = 0.1;
 const WITHOUT_END: std::ops::RangeInclusive<f64> = 0.0..=1.5;
 
 /// An upper limit of what is exceeded once, on average, in some multiple of the measured time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TailLimit {
     /// The multiple.
     pub times: f64,
@@ -54,7 +55,8 @@ pub struct TailLimit {
 }
 
 /// Why the tail is not carried further.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
 pub enum TailRefusal {
     /// More than [`MOST_TIMES`] the measured time ahead; or not a multiple at all.
     TooFar,

@@ -1,6 +1,7 @@
 //! Whether the largest values come at regular distances: the test that sees a spike every 60 s.
 
 use crate::special::poisson_at_least;
+use serde::Serialize;
 
 /// How many of the largest blocks are looked at.
 const TOPS: usize = 30;
@@ -12,7 +13,7 @@ pub const PERIOD_LEVEL: f64 = 0.01;
 const NEIGHBOURS: usize = 5;
 
 /// A distance at which large values follow each other too often for chance.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Periodicity {
     /// The period, in blocks.
     pub lag: usize,
