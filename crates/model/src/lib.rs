@@ -19,6 +19,7 @@ mod random;
 mod record;
 mod run;
 mod schedule;
+mod selector;
 mod units;
 mod word;
 
@@ -40,5 +41,6 @@ pub use record::{
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
+pub use selector::Selector;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod compare;
 mod cyclictest;
 mod frontier;
 mod launch;
@@ -44,6 +45,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
