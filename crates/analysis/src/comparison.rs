@@ -15,7 +15,8 @@ use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
 use model::{Ended, Entry};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// Blocks below which nothing can be shown: with 5, the smallest chance a test can have is 1 in 16.
 pub const MIN_BLOCKS: usize = 6;
@@ -77,7 +78,7 @@ pub struct Comparison {
 }
 
 /// One metric of both.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Which.
     pub metric: Metric,
@@ -87,6 +88,19 @@ pub struct Measured {
     pub b: Option<f64>,
     /// The ratio within blocks; `None` where it is refused.
     pub ratio: Option<Ratio>,
+}
+
+impl Serialize for Measured {
+    /// With the unit in the keys: `a_ns`, or `a_episodes` of misses.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let keys = if self.metric == Metric::Misses { ["a_episodes", "b_episodes"] } else { ["a_ns", "b_ns"] };
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("metric", &self.metric)?;
+        map.serialize_entry(keys[0], &self.a)?;
+        map.serialize_entry(keys[1], &self.b)?;
+        map.serialize_entry("ratio", &self.ratio)?;
+        map.end()
+    }
 }
 
 /// How many times as large the second is.

@@ -4,7 +4,7 @@ use super::Refusal;
 use crate::Level;
 use crate::due_time;
 use crate::quantile::quantile;
-use model::{Entry, Histogram};
+use model::{Entry, Histogram, ThreadRecord};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Metric {
     pub(super) fn shown(self, numbers: &Numbers) -> Result<f64, Refusal> {
         match self {
             Metric::Quantile(level) => {
-                let have = above(numbers.by_due_time.n, level);
+                let have = above(numbers.due_times, level);
                 if have < MIN_OF_EACH {
                     return Err(Refusal::FewExceedances { have, need: MIN_OF_EACH });
                 }
@@ -62,13 +62,19 @@ impl Metric {
 #[derive(Debug, Clone)]
 pub(super) struct Numbers {
     by_due_time: Histogram,
+    /// Due times there were: the histogram's own number is off by up to 1.6 % of those that were missed.
+    due_times: u64,
     episodes: u64,
 }
 
 impl Numbers {
     pub(super) fn of(entry: &Entry) -> Numbers {
-        let episodes = entry.record.threads.iter().map(|thread| thread.episodes.count).sum();
-        Numbers { by_due_time: due_time::of_record(&entry.record), episodes }
+        let threads = &entry.record.threads;
+        let sum = |of: fn(&ThreadRecord) -> u64| threads.iter().map(of).sum();
+        let is_relative = entry.record.cell.method.is_relative();
+        let due_times = if is_relative { sum(|thread| thread.recorded) } else { sum(|thread| thread.cycles_due) };
+        let episodes = sum(|thread| thread.episodes.count);
+        Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes }
     }
 
     pub(super) fn has_misses(&self) -> bool {
@@ -83,7 +89,7 @@ fn above(n: u64, level: Level) -> u64 {
 
 /// The highest of p99.9 and p99 that every measurement has enough wake-ups for; p99 when neither has.
 pub(super) fn default_level<'a>(mut measurements: impl Iterator<Item = &'a Numbers>) -> Level {
-    let has_enough = |numbers: &Numbers| above(numbers.by_due_time.n, Level::P999) >= MIN_OF_EACH;
+    let has_enough = |numbers: &Numbers| above(numbers.due_times, Level::P999) >= MIN_OF_EACH;
     if measurements.all(has_enough) { Level::P999 } else { Level::P99 }
 }
 
