@@ -3,8 +3,8 @@
 use analysis::stationarity::Gate;
 use analysis::tail::{TailLimit, TailRefusal};
 use analysis::{
-    Busy, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary, Steadiness,
-    Verdict,
+    Busy, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
+    Steadiness, Verdict,
 };
 use model::{Cell, Header, Host, RuntimeRecord};
 use serde::Serialize;
