@@ -7,6 +7,7 @@ mod load;
 mod machine;
 mod prepared;
 mod run;
+mod steadiness;
 mod turns;
 mod wording;
 
@@ -16,6 +17,7 @@ use crate::summary::CellSummary;
 use model::{Entry, Header, Policy, Preemption};
 use serde::Serialize;
 
+pub(crate) use machine::facts;
 pub(crate) use run::progress as run_progress;
 
 /// Something a reader has to know before believing a number, with the numbers that say so.
@@ -163,6 +165,43 @@ pub enum Finding {
         episodes: u64,
         /// Upper limit of their rate at 95 %, from the differences within the run.
         upper_per_hour: f64,
+    },
+    /// Latency changed once during the cell: no interval holds for the whole of it.
+    LatencyChanged {
+        /// In which block, from 0; `None` when there is only one.
+        block: Option<u32>,
+        /// How many seconds of the block were before it.
+        second: u64,
+        /// p99 before and after, ns; `None` where too few samples tell.
+        p99_ns: Option<(i64, i64)>,
+    },
+    /// Latency rises or falls during the cell.
+    LatencyDrifts {
+        /// Whether it rises.
+        rises: bool,
+    },
+    /// Calm and rough stretches follow each other.
+    LatencyInWaves,
+    /// The largest latencies come at regular distances.
+    RegularSpikes {
+        /// The distance, ns of measured time.
+        every_ns: u64,
+    },
+    /// The largest latencies are apart from all others: an event with a rate, not the end of a tail.
+    OwnPopulation {
+        /// Blocks of time (seconds, or a few of them) with such a latency.
+        seconds: u64,
+        /// The largest of the others, ns.
+        from_ns: u64,
+        /// The smallest of them, ns.
+        to_ns: u64,
+    },
+    /// How late it may get in a longer time, if the same causes act.
+    TailLimit {
+        /// How many times as long.
+        times: f64,
+        /// Upper limit of the level exceeded once in that time, at 95 %, ns.
+        upper_ns: u64,
     },
     /// The largest latency is the time for which real-time threads are stopped, or normal ones are made to wait.
     MaxIsThrottleQuantum {

@@ -6,6 +6,7 @@ use crate::due_time::DueTimes;
 use crate::finding::{self, Finding};
 use crate::pool::Pool;
 use crate::rate::Rate;
+use crate::steadiness::Steadiness;
 use crate::verdict::Verdict;
 use crate::woodruff::{Quantile, estimate};
 use crate::{Level, name};
@@ -58,6 +59,8 @@ pub struct CellSummary {
     pub max: Option<Max>,
     /// Independent samples the recorded ones are worth at p99; `None` when too few slices tell.
     pub n_eff: Option<u64>,
+    /// Whether it was the same from beginning to end. Where it was not, no quantile has an interval.
+    pub steadiness: Steadiness,
     /// The distribution by due time.
     pub due_times: DueTimes,
     /// Episodes of wake-ups later than the deadline; `None` without measured time.
@@ -113,6 +116,13 @@ impl Quantiles {
         Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
     }
 
+    /// The same values, none with an interval.
+    fn without_intervals(self) -> Quantiles {
+        let Quantiles { p50, p99, p999 } = self;
+        let without = Quantile::without_interval;
+        Quantiles { p50: without(p50), p99: without(p99), p999: without(p999) }
+    }
+
     /// The quantile of this level.
     #[must_use]
     pub fn at(&self, level: Level) -> &Quantile {
@@ -144,6 +154,9 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
     let histogram = pool.histogram();
     let slices = pool.slices();
     let quantiles = Quantiles::of(&histogram, &slices);
+    let steadiness = Steadiness::of(pool);
+    let shown = |all: Quantiles| if steadiness.allows_intervals() { all } else { all.without_intervals() };
+    let due_times = DueTimes::of(pool, &histogram, &slices, quantiles);
     CellSummary {
         cell: pool.cell.clone(),
         name,
@@ -159,8 +172,9 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         stddev_ns: standard_deviation(&histogram),
         max: max(header, pool),
         n_eff: quantiles.p99.n_eff(),
-        due_times: DueTimes::of(pool, &histogram, &slices, quantiles),
-        quantiles,
+        steadiness,
+        due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
+        quantiles: shown(quantiles),
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         loads: intensity::loads(pool),

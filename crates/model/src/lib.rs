@@ -15,9 +15,11 @@ mod plan;
 mod policy;
 mod prepare;
 mod progress;
+mod random;
 mod record;
 mod run;
 mod schedule;
+mod selector;
 mod units;
 mod word;
 
@@ -32,11 +34,13 @@ pub use plan::{Axes, Plan, PlanError, Point, Requirement};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
+pub use random::SplitMix64;
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
     PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
+pub use selector::Selector;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod compare;
 mod cyclictest;
 mod frontier;
 mod launch;
@@ -45,6 +46,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),

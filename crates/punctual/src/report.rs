@@ -1,6 +1,7 @@
 //! A run as people and programs read it: text for the terminal, one JSON document.
 
 mod answer;
+pub(crate) mod comparison;
 mod frontier;
 mod host;
 mod intensity;

@@ -8,7 +8,7 @@ mod reader;
 mod samples;
 mod writer;
 
-pub(crate) use reader::read;
+pub(crate) use reader::{Run, read};
 pub(crate) use samples::{SampleWriter, discard as discard_samples};
 pub(crate) use writer::{Writer, append, create};
 

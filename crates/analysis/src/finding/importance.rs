@@ -20,13 +20,19 @@ impl Finding {
             | Finding::StarvedOfCpu { .. }
             | Finding::Missed { .. }
             | Finding::TakesTurns { .. } => 2,
-            Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
+            Finding::MissStorms { .. }
+            | Finding::MaxIsThrottleQuantum { .. }
+            | Finding::LatencyChanged { .. }
+            | Finding::LatencyDrifts { .. }
+            | Finding::LatencyInWaves
+            | Finding::RegularSpikes { .. }
+            | Finding::OwnPopulation { .. } => 3,
             Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
             Finding::Coincidence { .. }
             | Finding::Steal { .. }
             | Finding::PageFaults { .. }
             | Finding::Early { .. } => 5,
-            Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
+            Finding::FewSamples { .. } | Finding::FewSlices { .. } | Finding::TailLimit { .. } => 6,
             Finding::RtThrottling { .. }
             | Finding::FairServer { .. }
             | Finding::NotRealtimeKernel { .. }

@@ -77,7 +77,7 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
 }
 
 /// The facts that latency depends on, by name, as text.
-fn facts(host: &Host) -> [(&'static str, Option<String>); 10] {
+pub(crate) fn facts(host: &Host) -> [(&'static str, Option<String>); 10] {
     let cpus = |cpus: &Option<model::CpuSet>| cpus.as_ref().map(ToString::to_string);
     [
         ("boot", host.boot_id.clone()),

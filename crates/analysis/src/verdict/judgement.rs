@@ -86,6 +86,10 @@ impl Judgement {
         let mut largest: Option<(i64, View, &str)> = None;
         for summary in cells.iter().filter(|cell| cell.samples > 0) {
             let cell = || summary.name.clone();
+            if !summary.steadiness.allows_intervals() && summary.quantiles.at(level).value_ns().is_some() {
+                self.gaps.push(Gap::Unsteady { cell: cell(), level });
+                continue;
+            }
             let views = views(summary, level);
             let ends = || views.iter().filter_map(|(view, quantile)| Some((*view, quantile, quantile.interval_ns()?)));
             let beyond = ends().filter(|(.., (lower_ns, _))| !within(*lower_ns)).max_by_key(|(.., ends)| ends.0);

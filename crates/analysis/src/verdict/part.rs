@@ -158,6 +158,13 @@ pub enum Gap {
         /// Its 95 % interval, ns.
         interval_ns: Option<(i64, i64)>,
     },
+    /// The cell was not the same from beginning to end: its quantile has no interval.
+    Unsteady {
+        /// Where.
+        cell: String,
+        /// Which quantile.
+        level: Level,
+    },
     /// The interval of the rate holds the limit.
     MissesPerHour {
         /// Where.

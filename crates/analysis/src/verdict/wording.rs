@@ -117,6 +117,9 @@ impl fmt::Display for Gap {
             Gap::Quantile { cell, level, view, .. } => {
                 write!(f, "{cell}: too few samples to tell {level}{view}: measure longer")
             }
+            Gap::Unsteady { cell, level } => {
+                write!(f, "{cell}: latency was not the same throughout, so there is no {level} of the whole")
+            }
             Gap::MissesPerHour { cell, limit_per_hour, episodes, hours, upper_per_hour, hours_needed } => {
                 let (misses, measured) = (misses(*episodes), duration(hours * 3.6e12));
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));

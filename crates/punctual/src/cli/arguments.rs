@@ -1,8 +1,10 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
+mod compare;
 mod frontier;
 mod sleep;
 
+pub(super) use compare::CompareArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -29,6 +31,8 @@ pub(super) enum Command {
     Measure(MeasureArguments),
     /// Search for the smallest period that is kept without a missed cycle
     Frontier(FrontierArguments),
+    /// Say whether one of two configurations is later than the other
+    Compare(CompareArguments),
     /// Show the summary of a run
     Show(ShowArguments),
     /// Run one load alone and show its rate; --list says which there are

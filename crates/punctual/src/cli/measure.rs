@@ -7,6 +7,7 @@ use super::sleep::sleep;
 use super::start::{header, holder};
 use super::{Outcome, note, output};
 use crate::campaign::{Child, Executor, Stop};
+use analysis::enough::Outlook;
 use model::{Axes, Entry, Kernel, Plan, Planned};
 use std::time::SystemTime;
 
@@ -45,6 +46,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     let cell = header.cells.first().ok_or("nothing to measure")?;
     let lock = take_machine(common.wait)?;
     lock.say(&holder(&header, 1));
+    note(Outlook::of(cell, 1));
     let mut live = Live::new(cell);
     let samples = arguments.samples.as_deref();
     let record = Child.execute(cell, samples, &stop, &mut |progress| live.show(progress));

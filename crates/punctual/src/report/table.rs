@@ -28,8 +28,9 @@ const fn figure(head: &'static str, show: fn(&CellSummary) -> String, spare: Opt
     Column { head, show, is_text: false, spare }
 }
 
-const FIGURES: [Column; 11] = [
+const FIGURES: [Column; 12] = [
     figure("wake-ups", |cell| count(cell.samples), None),
+    figure("n_eff", |cell| cell.n_eff.map_or_else(dash, count), Some(0)),
     figure("missed", missed, None),
     figure("min", |cell| latency_or_dash(cell.min_ns), Some(2)),
     figure("mean", |cell| cell.mean_ns.map_or_else(dash, latency), Some(0)),
@@ -74,6 +75,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let has = |head: &str| columns.iter().any(|column| column.head == head);
     let mut unit = "microseconds where no unit stands".to_owned();
     unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
+    unit.push_str(if has("n_eff") { "; n_eff: independent ones" } else { "" });
     unit.push_str(if has("when") { "; when: into the run" } else { "" });
     if are_sleeps {
         lines.paragraph(out, "", "Sleep error: how much longer than asked; sd: its standard deviation.")?;

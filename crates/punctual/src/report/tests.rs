@@ -142,3 +142,20 @@ fn nothing_measured_is_no_panic() {
         summary(&run)
     );
 }
+
+#[test]
+fn changes_and_regular_spikes_are_said() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80").cell("messaging", "fifo:80").cell("none", "other");
+    for cell in &mut run.header.cells {
+        (cell.duration, cell.period) = (Span(600_000_000_000), "10ms".parse().unwrap());
+    }
+    let noise = |cpu: u32, cycle: u64| {
+        let mut random = model::SplitMix64::new(cycle * 2 + u64::from(cpu));
+        4_000 + i64::try_from(random.below(2_000_000)).unwrap() / 1_000
+    };
+    run.measure(0, 0, |cpu, cycle| noise(cpu, cycle) + if cycle >= 25_000 { 8_000 } else { 0 });
+    run.measure(0, 1, |cpu, cycle| noise(cpu, cycle) + if cycle % 6_000 == 99 { 90_000 } else { 0 });
+    run.measure(0, 2, |cpu, cycle| 55_000 + noise(cpu, cycle));
+    check(&run, 80, expect_file!["../../tests/golden/run-course.txt"]);
+}
