@@ -12,6 +12,7 @@ mod loads;
 mod measured_thread;
 mod prepare;
 mod program;
+mod programs;
 mod samples;
 mod sleep;
 mod stalls;
