@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod consent;
 mod cyclictest;
 mod frontier;
 mod launch;

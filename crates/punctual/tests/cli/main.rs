@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod campaign;
+mod consent;
 mod cyclictest;
 mod frontier;
 mod launch;
