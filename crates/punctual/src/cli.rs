@@ -3,6 +3,7 @@
 mod arguments;
 mod cell;
 mod compare;
+mod consent;
 mod cyclictest;
 mod frontier;
 mod launch;

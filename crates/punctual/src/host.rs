@@ -27,7 +27,7 @@ pub(crate) use lock::MachineLock;
 pub(crate) use prepare::{Preparation, Recovered, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{memory_locked_bytes_of, threads_of};
-pub(crate) use processes::{children_of_this_process, look_at_all_processes};
+pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "run.jsonl";
 
 /// The file of the run that was named by its directory, or by the file itself.
-fn file_of(named: &Path) -> PathBuf {
+pub(crate) fn file_of(named: &Path) -> PathBuf {
     if named.is_file() { named.to_owned() } else { named.join(FILE) }
 }
 

@@ -12,12 +12,12 @@ pub struct Program {
     pub arguments: String,
 }
 
-/// The programs that are known.
+/// The programs that are known. One that ends in success is started again, ten times a second at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tool {
     /// `stress-ng ARGUMENTS`
     StressNg,
-    /// `hackbench ARGUMENTS` (rt-tests), started again whenever it ends
+    /// `hackbench ARGUMENTS` (rt-tests)
     Hackbench,
     /// `ping -f HOST`
     Ping,

@@ -165,6 +165,9 @@ pub(super) struct Common {
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(super) wait: bool,
+    /// Run the programs of a plan or run that is not your own file; let ping flood another machine
+    #[arg(long)]
+    pub(super) yes: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,

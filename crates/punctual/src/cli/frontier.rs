@@ -3,7 +3,7 @@
 use super::arguments::{Format, FrontierArguments};
 use super::recover::take_machine;
 use super::start::{header, holder};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::{Child, Executor, Stop};
 use crate::report::Searched;
 use analysis::frontier::{self, Asked, Frontier, Search, Step};
@@ -17,7 +17,7 @@ const NOT_FOUND: u8 = 3;
 
 pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let stop = Stop::on_signals()?;
-    let FrontierArguments { method, from, to, confirm, resolution, wait, format, .. } = arguments;
+    let FrontierArguments { method, from, to, confirm, resolution, wait, yes, format, .. } = arguments;
     // setitimer(2) takes microseconds.
     let unit = Span(if method == Method::Itimer { 1_000 } else { 1 });
     let asked = Asked { from, to, unit, confirm, resolution };
@@ -34,6 +34,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
         );
     }
     let header = header(plan(arguments), false, SystemTime::now())?;
+    consent::permit_floods(&header, yes)?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
     Cell { period: from, ..cell.clone() }.check()?;
     let trials = asked.usual_trials();

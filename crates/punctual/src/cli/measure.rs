@@ -5,7 +5,7 @@ use super::live::Live;
 use super::recover::take_machine;
 use super::sleep::sleep;
 use super::start::{header, holder};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::{Child, Executor, Stop};
 use analysis::enough::Outlook;
 use model::{Axes, Entry, Kernel, Plan, Planned};
@@ -43,6 +43,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         ..Plan::default()
     });
     let header = header(plan, arguments.samples.is_some(), SystemTime::now())?;
+    consent::permit_floods(&header, common.yes)?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
     let lock = take_machine(common.wait)?;
     lock.say(&holder(&header, 1));

@@ -4,7 +4,7 @@ use super::arguments::SleepArguments;
 use super::progress::Lines;
 use super::recover::take_machine;
 use super::start::{header, holder};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::{self, CampaignError, Child, Observer, Stop};
 use crate::store;
 use model::{Axes, Entry, Kernel, Plan, Planned, Progress, Span};
@@ -20,10 +20,10 @@ const SLEEPS: u64 = 5;
 pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let (out, samples) = (arguments.out.clone(), arguments.samples);
-    let (wait, format) = (arguments.common.wait, arguments.common.format);
+    let (wait, yes, format) = (arguments.common.wait, arguments.common.yes, arguments.common.format);
     let plan = plan(arguments)?;
     // A mistake is said at once, not when the machine is free; what the machine is like is looked at then.
-    header(plan.clone(), samples, SystemTime::now())?;
+    consent::permit_floods(&header(plan.clone(), samples, SystemTime::now())?, yes)?;
     let lock = take_machine(wait)?;
     let header = header(plan, samples, SystemTime::now())?;
     let mut writer = out.as_deref().map(|dir| store::create(dir, &header)).transpose()?;

@@ -83,11 +83,35 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Hires `work` instead of a worker that has ended: the only one of this crew.
+    /// Hires `work` instead of a worker that was dismissed: the only one of this crew.
     pub(super) fn hire_again(&mut self, work: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
-        self.kill_group();
-        (self.group, self.started) = (None, 0);
         self.in_cgroup(|crew| crew.hire(None, |_| work()))
+    }
+
+    /// Kills the workers, with everything that they have made, and waits until all are gone.
+    pub(super) fn dismiss(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            // Each round, so that a process made while the signal was under way is met by the next one.
+            let killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
+            if !killed {
+                self.kill_group();
+                kill_descendants();
+            }
+            loop {
+                match process::reap(None) {
+                    Ok(Child::Ended(..)) => {}
+                    Ok(Child::Running) => break,
+                    Ok(Child::None) | Err(_) => {
+                        (self.group, self.started) = (None, 0);
+                        return;
+                    }
+                }
+            }
+            std::thread::sleep(GLANCE);
+        }
+        let me = std::process::id();
+        let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
     }
 
     /// Has the processes that `start` makes born in the control group, if there is one.
@@ -159,6 +183,17 @@ impl<'a> Crew<'a> {
     }
 }
 
+/// Kills every process below this one, those that have left their process group, too. Each before its children, so that
+/// it makes no more of them; those it has made meanwhile become this process's own, and are met in the next round.
+fn kill_descendants() {
+    let mut found = host::children_of(std::process::id());
+    while let Some(pid) = found.pop() {
+        let children = host::children_of(pid);
+        let _ = process::signal(pid, libc::SIGKILL);
+        found.extend(children);
+    }
+}
+
 /// The exit status of a worker that has told why it ended, or of which somebody else tells.
 const TOLD: i32 = 3;
 
@@ -178,29 +213,6 @@ pub(super) fn has_told(status: ExitStatus) -> bool {
 
 impl Drop for Crew<'_> {
     fn drop(&mut self) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            // Each round, so that a process made while the signal was under way is met by the next one: the group in
-            // one go, then those that have left it, which become our children when their parents die.
-            let killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
-            if !killed {
-                self.kill_group();
-            }
-            loop {
-                match process::reap(None) {
-                    Ok(Child::Ended(..)) => {}
-                    Ok(Child::Running) => break,
-                    Ok(Child::None) | Err(_) => return,
-                }
-            }
-            if !killed {
-                for child in host::children_of_this_process() {
-                    let _ = process::signal(child, libc::SIGKILL);
-                }
-            }
-            std::thread::sleep(GLANCE);
-        }
-        let me = std::process::id();
-        let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
+        self.dismiss();
     }
 }

@@ -74,7 +74,7 @@ impl Job {
             }
             LoadPart::Program(program) => {
                 (job.operation, job.workers, job.counters, job.forks) = ("run", 1, 1, true);
-                job.directory = programs::has_directory(program.tool).then(std::env::temp_dir);
+                job.directory = programs::has_directory(program.tool).then(|| PathBuf::from(DISK_DIRECTORY));
                 job.program = Some(programs::find(program)?);
             }
         }

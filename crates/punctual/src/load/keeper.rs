@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a keeper, or a worker, says to whoever started the load.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ impl Report {
 
 /// How long a program has to live before it counts as started: wrong options end it earlier.
 const SETTLED: Duration = Duration::from_millis(100);
+/// A program is started no sooner than this after it was started before: one that has nothing to do would otherwise be a
+/// storm of new processes instead of what was asked for.
+const APART: Duration = Duration::from_millis(100);
 
 /// Starts the workers of `job`, says so, and keeps them until SIGTERM comes, which the kernel sends when whoever
 /// started this process ends. Returns the exit status.
@@ -80,6 +83,7 @@ pub(super) fn keep(
     let cgroup = Cgroup::make(&HostFs::here(), &name);
     let directory = directory.as_ref().map(|directory| directory.0.as_path());
     let mut crew = Crew::new(place, report, counters, cgroup, directory, job.workers);
+    let mut began = Instant::now();
     let gate = match crew.in_cgroup(|crew| job.start(crew)) {
         Ok(gate) => gate,
         Err(reason) => return failed(reason),
@@ -97,32 +101,44 @@ pub(super) fn keep(
     }
     let works = Message::Works { workers: crew.n_started() as u64, cgroup: crew.cgroup().map(Path::to_owned) };
     // Those that ended while settling come first: their SIGCHLD is pending.
-    attend(&mut crew, job, report);
+    let mut rests = attend(&mut crew, job, report);
     report.send(&works);
     loop {
-        match signals.wait() {
+        let rest = APART.saturating_sub(began.elapsed());
+        let signal = if rests { signals.wait_at_most(rest) } else { signals.wait() };
+        match signal {
             Ok(libc::SIGTERM) => return Ok(0),
-            Ok(_) => attend(&mut crew, job, report),
+            Ok(_) => rests |= attend(&mut crew, job, report),
             Err(_) => {}
+        }
+        if let Some(program) = job.program.as_ref().filter(|_| rests && began.elapsed() >= APART) {
+            (rests, began) = (false, Instant::now());
+            if let Err(reason) = programs::again(&mut crew, program) {
+                report.send(&Message::Failed { reason });
+            }
         }
     }
 }
 
-/// Sees to every process that has ended: a program that has done its work is started again, anything else is told.
-fn attend(crew: &mut Crew<'_>, job: &Job, report: &Report) {
+/// Sees to every process that has ended, and tells what should not have. Returns whether a program has done its work and
+/// is to be started again.
+fn attend(crew: &mut Crew<'_>, job: &Job, report: &Report) -> bool {
+    let mut is_done = false;
     while let Ok(Child::Ended(pid, status)) = process::reap(None) {
         if !crew.employs(pid) {
             continue;
         }
         let outcome = match &job.program {
-            Some(program) => programs::again(crew, program, status),
+            Some(program) => programs::ended(crew, program, status),
             None if crew::has_told(status) => continue,
             None => Err(crew::ended(pid, status)),
         };
-        if let Err(reason) = outcome {
-            report.send(&Message::Failed { reason });
+        match outcome {
+            Ok(()) => is_done = true,
+            Err(reason) => report.send(&Message::Failed { reason }),
         }
     }
+    is_done
 }
 
 /// A directory of the load's own, removed with all that is in it.

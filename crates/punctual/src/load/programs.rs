@@ -2,7 +2,7 @@
 
 use super::crew::Crew;
 use model::{Program, ProgramRecord, Tool};
-use rt::sys::storage;
+use rt::sys::{process, storage};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -45,6 +45,9 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
     };
     let path =
         on_path(command).ok_or_else(|| format!("{command} is not installed; on Debian: apt-get install {package}"))?;
+    if program.tool == Tool::Ping && process::user_id() != 0 {
+        return Err("ping floods for root only (ping(8)); run as root, or ask for load udp".to_owned());
+    }
     let words = program.arguments.split_whitespace().map(OsString::from);
     let arguments = match program.tool {
         Tool::StressNg | Tool::Hackbench => words.collect(),
@@ -99,7 +102,10 @@ pub(super) fn hire(crew: &mut Crew<'_>, program: &Found) -> Result<(), String> {
 
 /// Replaces this process; returns only when that fails.
 fn become_program(program: &Found, directory: Option<&Path>) -> io::Result<()> {
-    let mut command = Command::new(&program.record.path);
+    let path = Path::new(&program.record.path);
+    let mut command = Command::new(path);
+    // What it calls itself when it complains.
+    command.arg0(path.file_name().unwrap_or(path.as_os_str()));
     command.args(&program.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(program.said.try_clone()?);
     if let Some(directory) = directory {
         command.current_dir(directory);
@@ -107,24 +113,33 @@ fn become_program(program: &Found, directory: Option<&Path>) -> io::Result<()> {
     Err(command.exec())
 }
 
-/// The program has ended: in success, it is started again.
+/// The program has ended, and what it has left running is ended, too.
 ///
 /// # Errors
 /// One line: how it failed, with what it said.
-pub(super) fn again(crew: &mut Crew<'_>, program: &Found, status: ExitStatus) -> Result<(), String> {
+pub(super) fn ended(crew: &mut Crew<'_>, program: &Found, status: ExitStatus) -> Result<(), String> {
+    crew.dismiss();
     let said = program.said();
     if status.success() {
         crew.count_run();
-        let directory = crew.directory;
-        return crew.hire_again(|| become_program(program, directory));
+        return Ok(());
     }
     let name = Path::new(&program.record.path).file_name().unwrap_or_default().display();
-    let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-    Err(format!("{name} ended ({status}){said}"))
+    let said = said.unwrap_or_else(|| "it said nothing; try it by hand".to_owned());
+    Err(format!("{name} ended ({status}): {said}"))
+}
+
+/// Starts the program again.
+///
+/// # Errors
+/// As [`hire`].
+pub(super) fn again(crew: &mut Crew<'_>, program: &Found) -> Result<(), String> {
+    let directory = crew.directory;
+    crew.hire_again(|| become_program(program, directory))
 }
 
 impl Found {
-    /// The first line that it said on stderr since this was last asked.
+    /// The first line that it said on stderr since this was last asked, other than how it goes.
     fn said(&self) -> Option<String> {
         let mut file = &self.said;
         let length = file.stream_position().ok()?;
@@ -134,7 +149,8 @@ impl Found {
         let mut file = &self.said;
         file.rewind().ok()?;
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        // stress-ng: "stress-ng: info:  [123] dispatching hogs: 1 cpu".
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains(": info: "))?;
         Some(line.chars().filter(|c| !c.is_control()).take(REPEATED).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! Every built-in load: it works in every second, and nothing of it stays.
 
-use crate::program::{a_cpu, cell, comes_true, command, machine, record, running, start_cell};
+use crate::program::{a_cpu, cell, comes_true, command, machine, record, running, start_cell, traces};
 use model::{Cell, Load, LoadRecord, Percent, Record};
 use rt::sys::process;
 
@@ -11,14 +11,6 @@ fn worked_in_every_second(load: &LoadRecord) {
     assert!(load.workers > 0 && whole.clone().count() > 0, "{load:?}");
     assert!(whole.clone().all(|second| second.operations > Some(0)), "{load:?}");
     assert_eq!(load.failure, None, "{load:?}");
-}
-
-/// The names of what this program makes for loads: directories in `/var/tmp`, control groups.
-fn traces() -> Vec<String> {
-    let directories = ["/var/tmp", "/tmp", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-    let entries = directories.iter().flat_map(std::fs::read_dir).flatten().flatten();
-    let paths = entries.map(|entry| entry.path().display().to_string());
-    paths.filter(|path| path.contains("punctual-load-")).collect()
 }
 
 #[test]

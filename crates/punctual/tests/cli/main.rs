@@ -4,6 +4,7 @@
 mod bad_input;
 mod campaign;
 mod compare;
+mod consent;
 mod cyclictest;
 mod frontier;
 mod launch;
@@ -14,6 +15,7 @@ mod loads;
 mod measured_thread;
 mod prepare;
 mod program;
+mod programs;
 mod samples;
 mod sleep;
 mod stalls;

@@ -94,6 +94,20 @@ fn tie_to(parent: u32, signal: i32) -> io::Result<()> {
     if now == parent { Ok(()) } else { Err(io::Error::other("the parent process has ended")) }
 }
 
+/// The user that started this process, `getuid(2)`.
+#[must_use]
+pub fn user_id() -> u32 {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::getuid() }
+}
+
+/// The user whose rights this process has, `geteuid(2)`.
+#[must_use]
+pub fn effective_user_id() -> u32 {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Sends `signal` to process group `group`.
 ///
 /// # Errors

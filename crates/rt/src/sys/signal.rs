@@ -3,6 +3,7 @@
 use super::errno_of;
 use std::io;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// The signal of `ITIMER_REAL`, setitimer(2).
 pub const ALARM: i32 = libc::SIGALRM;
@@ -81,6 +82,18 @@ impl Awaited {
     pub fn wait(&self) -> Result<i32, i32> {
         // SAFETY: the set is initialised and outlives the call; a null info is allowed (sigwaitinfo(2)).
         let signal = unsafe { libc::sigwaitinfo(&raw const self.0, std::ptr::null_mut()) };
+        errno_of(signal.into()).map(|()| signal)
+    }
+
+    /// As [`Awaited::wait`], for `longest` at most, `sigtimedwait(2)`.
+    ///
+    /// # Errors
+    /// The errno: `EAGAIN` when none has come, `EINTR` included.
+    pub fn wait_at_most(&self, longest: Duration) -> Result<i32, i32> {
+        let seconds = libc::time_t::try_from(longest.as_secs()).unwrap_or(libc::time_t::MAX);
+        let timeout = libc::timespec { tv_sec: seconds, tv_nsec: longest.subsec_nanos().into() };
+        // SAFETY: set and time are initialised and outlive the call; a null info is allowed (sigtimedwait(2)).
+        let signal = unsafe { libc::sigtimedwait(&raw const self.0, std::ptr::null_mut(), &raw const timeout) };
         errno_of(signal.into()).map(|()| signal)
     }
 }

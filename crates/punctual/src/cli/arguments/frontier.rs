@@ -50,6 +50,9 @@ pub(in super::super) struct FrontierArguments {
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(in super::super) wait: bool,
+    /// Let ping flood another machine
+    #[arg(long)]
+    pub(in super::super) yes: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(in super::super) format: Format,
