@@ -88,6 +88,12 @@ fn spread(n: u64, from: u64, end: u64) -> impl Iterator<Item = u64> {
     (1..=n).map(move |i| from + crate::special::whole(step * i as f64))
 }
 
+/// All latencies of each cell, in the order of the plan.
+#[must_use]
+pub fn histograms(header: &Header, entries: &[Entry]) -> Vec<Histogram> {
+    Pool::of_run(header, entries).iter().map(Pool::histogram).collect()
+}
+
 /// The sum of histograms.
 pub(crate) fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     histograms.fold(Histogram::default(), |mut all, histogram| {

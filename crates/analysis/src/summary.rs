@@ -7,7 +7,7 @@ use crate::finding::{self, Finding};
 use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::steadiness::Steadiness;
-use crate::verdict::Verdict;
+use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
@@ -24,6 +24,8 @@ pub struct RunSummary {
     pub findings: Vec<Finding>,
     /// Whether the machine keeps what the plan requires.
     pub verdict: Verdict,
+    /// The same for each limit in each cell; empty when nothing was required.
+    pub cases: Vec<Case>,
 }
 
 /// What the blocks of one cell say together.
@@ -147,7 +149,8 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     }
     let findings = finding::of_run(header, entries, &cells);
     let verdict = Verdict::of(header, entries, &cells);
-    RunSummary { cells, findings, verdict }
+    let cases = Case::all(header, entries, &cells);
+    RunSummary { cells, findings, verdict, cases }
 }
 
 fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {

@@ -1,11 +1,13 @@
 //! Whether the machine keeps what the plan requires, and whether that is shown or only not disproved.
 
+mod case;
 mod judgement;
 mod part;
 mod wording;
 
 use crate::Level;
 use crate::summary::CellSummary;
+pub use case::Case;
 use judgement::Judgement;
 use model::{Entry, Header};
 pub use part::{Gap, Kept, View, Violation};

@@ -170,7 +170,7 @@ pub(super) struct Common {
     pub(super) yes: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: Format,
+    pub(super) format: RunFormat,
 }
 
 #[derive(Debug, Args)]
@@ -181,9 +181,12 @@ pub(super) struct ShowArguments {
     /// Every finding, not only the most important
     #[arg(long)]
     pub(super) all: bool,
+    /// The cell of a format that holds one cell only (hgrm), by the name that the other formats show
+    #[arg(long, value_name = "NAME")]
+    pub(super) cell: Option<String>,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: Format,
+    pub(super) format: RunFormat,
 }
 
 #[derive(Debug, Args)]
@@ -266,6 +269,29 @@ pub(super) enum Format {
     Text,
     /// One document for programs
     Json,
+}
+
+/// The form of a run's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum RunFormat {
+    /// For people
+    Text,
+    /// One document for programs
+    Json,
+    /// A row for each cell
+    Csv,
+    /// Markdown, for an issue
+    Md,
+    /// JUnit XML: a test for each limit in each cell
+    Junit,
+    /// Test Anything Protocol
+    Tap,
+    /// Test-case signals of LAVA
+    Lava,
+    /// Percentile distribution of HdrHistogram, of one cell
+    Hgrm,
+    /// A page for Prometheus' textfile collector
+    Prom,
 }
 
 /// A value for `/dev/cpu_dma_latency`, us; `None`: leave it alone.

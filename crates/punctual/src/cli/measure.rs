@@ -1,6 +1,6 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
-use super::arguments::{Format, MeasureArguments, MeasureCommand};
+use super::arguments::{MeasureArguments, MeasureCommand, RunFormat};
 use super::live::Live;
 use super::recover::take_machine;
 use super::sleep::sleep;
@@ -53,8 +53,8 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     let record = Child.execute(cell, samples, &stop, &mut |progress| live.show(progress));
     live.finish();
     let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record: record? };
-    let status = output::show(&header, &[entry], common.format, false)?;
-    if let Some(samples) = samples.filter(|_| common.format == Format::Text) {
+    let status = output::show(&header, &[entry], common.format.into())?;
+    if let Some(samples) = samples.filter(|_| common.format == RunFormat::Text) {
         note(format_args!("samples: {}", samples.display()));
     }
     Ok(status)

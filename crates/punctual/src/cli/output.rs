@@ -1,6 +1,6 @@
 //! Showing a result on stdout in the form that was asked for.
 
-use super::arguments::Format;
+use super::arguments::RunFormat;
 use super::note;
 use crate::report::{self, Style};
 use crate::store;
@@ -10,17 +10,36 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+/// How a run is to be shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown<'a> {
+    pub(super) format: RunFormat,
+    /// Every finding, not only the most important.
+    pub(super) all_findings: bool,
+    /// The cell of a format that holds one cell only.
+    pub(super) cell: Option<&'a str>,
+}
+
+impl From<RunFormat> for Shown<'_> {
+    /// What is shown at the end of a measurement.
+    fn from(format: RunFormat) -> Self {
+        Shown { format, all_findings: false, cell: None }
+    }
+}
+
+/// Whether a run of these cells can be shown in this form: said before anything is measured.
+pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Error>> {
+    let is_one_of_many = format == RunFormat::Hgrm && header.cells.len() > 1;
+    if is_one_of_many {
+        return Err("hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME".into());
+    }
+    Ok(())
+}
+
 /// Summarises a run, writes it to stdout, and returns the exit status of its verdict.
-pub(super) fn show(
-    header: &Header,
-    entries: &[Entry],
-    format: Format,
-    all_findings: bool,
-) -> Result<u8, Box<dyn Error>> {
+pub(super) fn show(header: &Header, entries: &[Entry], shown: Shown<'_>) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
-    let mut text = Vec::new();
-    write_report(&mut text, header, &summary, format, all_findings)?;
-    write(&text)?;
+    write(&document(header, entries, &summary, shown)?)?;
     Ok(summary.verdict.exit_status())
 }
 
@@ -40,18 +59,56 @@ pub(super) fn name_samples(header: &Header, named: &Path) {
     }
 }
 
-fn write_report(
-    out: &mut Vec<u8>,
+/// The run in its form.
+fn document(
     header: &Header,
+    entries: &[Entry],
     summary: &RunSummary,
-    format: Format,
-    all_findings: bool,
-) -> Result<(), Box<dyn Error>> {
-    match format {
-        Format::Text => report::text(out, header, summary, style(all_findings))?,
-        Format::Json => json(out, &report::json(header, summary))?,
+    shown: Shown<'_>,
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    let Shown { format, all_findings, cell } = shown;
+    if cell.is_some() && format != RunFormat::Hgrm {
+        return Err("--cell is for --format hgrm, which holds one cell; the others hold all".into());
     }
-    Ok(())
+    let text = match format {
+        RunFormat::Text => {
+            let mut text = Vec::new();
+            report::text(&mut text, header, summary, style(all_findings))?;
+            return Ok(text);
+        }
+        RunFormat::Json => {
+            let mut text = Vec::new();
+            json(&mut text, &report::json(header, summary))?;
+            return Ok(text);
+        }
+        RunFormat::Csv => report::csv(header, summary),
+        RunFormat::Md => report::markdown(header, summary, all_findings),
+        RunFormat::Junit => report::junit(header, summary),
+        RunFormat::Tap => report::tap(summary),
+        RunFormat::Lava => report::lava(summary),
+        RunFormat::Hgrm => hgrm(header, entries, summary, cell)?,
+        RunFormat::Prom => report::prometheus(header, summary),
+    };
+    Ok(text.into_bytes())
+}
+
+/// The distribution of the cell with this name; it need not be named where there is only one.
+fn hgrm(
+    header: &Header,
+    entries: &[Entry],
+    summary: &RunSummary,
+    name: Option<&str>,
+) -> Result<String, Box<dyn Error>> {
+    let names = || summary.cells.iter().map(|cell| cell.name.as_str()).collect::<Vec<_>>().join(", ");
+    let index = match (name, summary.cells.len()) {
+        (None, 1) => Some(0),
+        (None, _) => return Err(format!("hgrm holds one cell; name it with --cell (cells: {})", names()).into()),
+        (Some(name), _) => summary.cells.iter().position(|cell| cell.name == name),
+    };
+    let index = index.ok_or_else(|| format!("no cell is named `{}` (cells: {})", name.unwrap_or_default(), names()))?;
+    let cell = &summary.cells[index];
+    let histograms = analysis::histograms(header, entries);
+    Ok(report::hgrm(&cell.name, &histograms[index], cell.mean_ns, cell.stddev_ns))
 }
 
 /// Writes a document, with a line feed at its end.

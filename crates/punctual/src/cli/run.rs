@@ -1,6 +1,6 @@
 //! `punctual run`: a campaign from a plan to the table.
 
-use super::arguments::{Format, RunArguments};
+use super::arguments::{RunArguments, RunFormat};
 use super::consent::{self, Origin};
 use super::progress::Lines;
 use super::recover::take_machine;
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let (format, wait) = (arguments.common.format, arguments.common.wait);
     if !arguments.resume {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
-        decided(&arguments, SystemTime::now())?;
+        output::check(&decided(&arguments, SystemTime::now())?, format)?;
     }
     let lock = take_machine(wait)?;
     let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
@@ -36,8 +36,8 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {})", dir.display()).into(),
         CampaignError::Store(_) => Box::<dyn Error>::from(err),
     })?;
-    let status = output::show(&header, &entries, format, false)?;
-    if format == Format::Text {
+    let status = output::show(&header, &entries, format.into())?;
+    if format == RunFormat::Text {
         note(dir.join("run.jsonl").display());
         output::name_samples(&header, &dir);
     }

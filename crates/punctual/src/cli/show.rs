@@ -1,13 +1,15 @@
 //! `punctual show`: the summary of a run.
 
-use super::arguments::{Format, ShowArguments};
-use super::{ERROR, Outcome, note, output};
+use super::arguments::{RunFormat, ShowArguments};
+use super::output::{self, Shown};
+use super::{ERROR, Outcome, note};
 use crate::store;
 
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let run = store::read(&arguments.run)?;
-    let status = output::show(&run.header, &run.entries, arguments.format, arguments.all)?;
-    if arguments.format == Format::Text {
+    let shown = Shown { format: arguments.format, all_findings: arguments.all, cell: arguments.cell.as_deref() };
+    let status = output::show(&run.header, &run.entries, shown)?;
+    if arguments.format == RunFormat::Text {
         output::name_samples(&run.header, &arguments.run);
     }
     for damage in &run.damage {

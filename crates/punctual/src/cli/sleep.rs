@@ -23,7 +23,9 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let (wait, yes, format) = (arguments.common.wait, arguments.common.yes, arguments.common.format);
     let plan = plan(arguments)?;
     // A mistake is said at once, not when the machine is free; what the machine is like is looked at then.
-    consent::permit_floods(&header(plan.clone(), samples, SystemTime::now())?, yes)?;
+    let asked = header(plan.clone(), samples, SystemTime::now())?;
+    consent::permit_floods(&asked, yes)?;
+    output::check(&asked, format)?;
     let lock = take_machine(wait)?;
     let header = header(plan, samples, SystemTime::now())?;
     let mut writer = out.as_deref().map(|dir| store::create(dir, &header)).transpose()?;
@@ -35,7 +37,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
         Ok(entries) => entries,
         // Half an hour of measuring is not thrown away because of the last minute.
         Err(err) if out.is_none() && !watch.entries.is_empty() => {
-            output::show(&header, &watch.entries, format, false)?;
+            output::show(&header, &watch.entries, format.into())?;
             return Err(err.into());
         }
         Err(err @ CampaignError::Interrupted { .. }) => {
@@ -44,7 +46,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
         }
         Err(err) => return Err(err.into()),
     };
-    let status = output::show(&header, &entries, format, false)?;
+    let status = output::show(&header, &entries, format.into())?;
     if let Some(dir) = out {
         note(dir.join("run.jsonl").display());
         output::name_samples(&header, &dir);

@@ -29,29 +29,30 @@ pub(super) fn write(
     lines: &Lines,
     all_findings: bool,
 ) -> io::Result<()> {
-    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
-    let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
-    let floor = summary.findings.iter().find(|finding| is_floor(finding));
-    if remarks.is_empty() && floor.is_none() {
+    let sentences = sentences(summary, all_findings);
+    if sentences.is_empty() {
         return Ok(());
     }
     lines.heading(out, "What stands out")?;
+    sentences.iter().try_for_each(|sentence| lines.paragraph(out, "  ", sentence))?;
+    writeln!(out)
+}
+
+/// The findings as sentences, the most important only unless `all_findings`, and how many more there are.
+pub(super) fn sentences(summary: &RunSummary, all_findings: bool) -> Vec<String> {
+    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
+    let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
     let shown = most_important(&remarks, if all_findings { usize::MAX } else { SHOWN });
-    for remark in &shown {
-        lines.paragraph(out, "  ", &sentence(remark, summary))?;
-    }
+    let mut sentences: Vec<_> = shown.iter().map(|remark| sentence(remark, summary)).collect();
     // What a run cannot have seen is said in every report.
-    if let Some(floor) = floor {
-        lines.paragraph(out, "  ", &format!("{floor}."))?;
-    }
-    if let Some(course) = steadiness(&summary.cells) {
-        lines.paragraph(out, "  ", &course)?;
-    }
+    let floor = summary.findings.iter().find(|finding| is_floor(finding));
+    sentences.extend(floor.map(|floor| format!("{floor}.")));
+    sentences.extend(steadiness(&summary.cells));
     match remarks.len() - shown.len() {
         0 => {}
-        more => lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --all"))?,
+        more => sentences.push(format!("{more} more: punctual show RUN --all")),
     }
-    writeln!(out)
+    sentences
 }
 
 /// What the gate says, in every report: whether latency was the same from beginning to end. `None` without cells.

@@ -57,14 +57,8 @@ const SLEEP_FIGURES: [Column; 9] = [
 ];
 
 pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
-    let mut cells: Vec<_> = summary.cells.iter().collect();
-    let are_sleeps = cells.iter().all(|cell| matches!(cell.cell.method, Method::Sleep(_)));
-    if are_sleeps {
-        // The sleeps of one language below each other, in the order in which they were asked for.
-        cells.sort_by_key(|cell| (cell.cell.method, cell.cell.policy, cell.cell.load.clone()));
-    }
-    let mut columns = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
-    columns.extend(if are_sleeps { SLEEP_FIGURES.to_vec() } else { FIGURES.to_vec() });
+    let (mut columns, cells) = asked(summary);
+    let are_sleeps = are_sleeps(&cells);
     let mut table = fitted(&columns, &cells, lines.width);
     while widest(&table) > lines.width {
         let spare = (0..columns.len()).filter(|i| columns[*i].spare.is_some()).min_by_key(|i| columns[*i].spare);
@@ -84,6 +78,30 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let (head, rows) = drawn.split_once('\n').unwrap_or((&drawn, ""));
     lines.heading(out, head)?;
     writeln!(out, "{rows}\n{unit:>width$}", width = widest(&table))
+}
+
+/// Every column there is for these cells, and the cells in the order of the table.
+fn asked(summary: &RunSummary) -> (Vec<Column>, Vec<&CellSummary>) {
+    let mut cells: Vec<_> = summary.cells.iter().collect();
+    let are_sleeps = are_sleeps(&cells);
+    if are_sleeps {
+        // The sleeps of one language below each other, in the order in which they were asked for.
+        cells.sort_by_key(|cell| (cell.cell.method, cell.cell.policy, cell.cell.load.clone()));
+    }
+    let mut columns = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
+    columns.extend(if are_sleeps { SLEEP_FIGURES.to_vec() } else { FIGURES.to_vec() });
+    (columns, cells)
+}
+
+fn are_sleeps(cells: &[&CellSummary]) -> bool {
+    cells.iter().all(|cell| matches!(cell.cell.method, Method::Sleep(_)))
+}
+
+/// Heads of all columns, with whether they hold text, and the rows: the table where nothing limits its width.
+pub(super) fn everything(summary: &RunSummary) -> (Vec<(&'static str, bool)>, Vec<Vec<String>>) {
+    let (columns, cells) = asked(summary);
+    let rows = cells.iter().map(|cell| columns.iter().map(|column| (column.show)(cell)).collect()).collect();
+    (columns.iter().map(|column| (column.head, column.is_text)).collect(), rows)
 }
 
 /// The columns that say which sleeps they are.

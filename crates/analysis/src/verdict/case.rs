@@ -1,0 +1,123 @@
+//! The verdict taken apart: one question for each limit in each cell, as test reports count them.
+
+use super::Verdict;
+use super::judgement::Judgement;
+use super::part::Gap;
+use crate::Level;
+use crate::summary::CellSummary;
+use model::{Entry, Header};
+use serde::Serialize;
+
+/// One limit in one cell, and whether it is kept there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Case {
+    /// The cell; `None` for what is asked of the run as a whole.
+    pub cell: Option<String>,
+    /// The limit as it is typed, like `p999=200us`; of the run `complete`.
+    pub limit: String,
+    /// The verdict on this limit alone; never [`Verdict::NoneAsked`].
+    pub verdict: Verdict,
+}
+
+impl Case {
+    /// Every limit in every cell, in the order of the plan; empty when nothing was required.
+    pub(crate) fn all(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Case> {
+        let require = &header.plan.require;
+        if require.is_empty() {
+            return Vec::new();
+        }
+        let mut of_run = Judgement::default();
+        of_run.gaps_of_run(header, entries);
+        let mut cases = vec![Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }];
+        for cell in cells {
+            let mut add = |limit: String, judge: &dyn Fn(&mut Judgement)| {
+                let mut judgement = Judgement::default();
+                judgement.gaps_of_cell(cell);
+                judge(&mut judgement);
+                let verdict = match judgement.verdict() {
+                    // A cell without any record has nothing that could be judged.
+                    Verdict::Pass { kept } if kept.is_empty() => {
+                        Verdict::NotShown { gaps: vec![Gap::NoSamples { cell: cell.name.clone() }] }
+                    }
+                    verdict => verdict,
+                };
+                cases.push(Case { cell: Some(cell.name.clone()), limit, verdict });
+            };
+            let alone = std::slice::from_ref(cell);
+            if let Some(limit) = require.max {
+                add(format!("max={limit}"), &|judgement| judgement.max(alone, limit));
+            }
+            for (key, level, limit) in [("p99", Level::P99, require.p99), ("p999", Level::P999, require.p999)] {
+                if let Some(limit) = limit {
+                    add(format!("{key}={limit}"), &|judgement| judgement.quantile(alone, level, limit));
+                }
+            }
+            if let Some(limit) = require.misses_per_hour {
+                add(format!("misses_per_hour={limit}"), &|judgement| judgement.misses(alone, limit));
+            }
+        }
+        cases
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+
+    /// `cell limit word` of each case.
+    fn cases(run: &RunBuilder) -> Vec<String> {
+        let summary = summarise(&run.header, &run.entries);
+        let word = |status: u8| ["pass", "", "fail", "not shown"][usize::from(status)];
+        let text = |case: &super::Case| {
+            let cell = case.cell.as_deref().unwrap_or("run");
+            format!("{cell} {} {}", case.limit, word(case.verdict.exit_status()))
+        };
+        summary.cases.iter().map(text).collect()
+    }
+
+    #[test]
+    fn nothing_required_is_no_case() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").measure(0, 0, |_, _| 5_000);
+        assert_eq!(cases(&run), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_limit_is_judged_in_each_cell() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").cell("none", "fifo:80").require("max=1ms,p999=10us,misses_per_hour=1");
+        run.measure(0, 0, |_, cycle| if cycle == 7 { 1_000_001 } else { 5_000 });
+        run.measure(0, 1, |_, _| 1_000_000);
+        assert_eq!(
+            cases(&run),
+            [
+                "run complete pass",
+                "none/other max=1ms fail",
+                "none/other p999=10us not shown",
+                "none/other misses_per_hour=1 fail",
+                "none/fifo:80 max=1ms pass",
+                "none/fifo:80 p999=10us not shown",
+                "none/fifo:80 misses_per_hour=1 not shown",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cell_without_a_record_is_not_shown() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").require("max=1ms");
+        assert_eq!(cases(&run), ["run complete not shown", "none/other max=1ms not shown"]);
+    }
+
+    #[test]
+    fn the_cases_and_the_verdict_agree() {
+        for (late_ns, status) in [(1_000_000, 0), (1_000_001, 2), (i64::MAX, 2)] {
+            let mut run = RunBuilder::new();
+            run.cell("none", "other").require("max=1ms").measure(0, 0, |_, _| late_ns);
+            let summary = summarise(&run.header, &run.entries);
+            let worst = summary.cases.iter().map(|case| case.verdict.exit_status()).max();
+            assert_eq!((summary.verdict.exit_status(), worst), (status, Some(status)), "{late_ns}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A run in the formats that other programs read: spreadsheets, issue trackers, CI systems, monitoring.
+
+mod csv;
+mod hgrm;
+mod junit;
+mod lava;
+mod markdown;
+mod prometheus;
+mod tap;
+
+use analysis::{Case, RunSummary, Verdict};
+
+pub(crate) use csv::csv;
+pub(crate) use hgrm::hgrm;
+pub(crate) use junit::junit;
+pub(crate) use lava::lava;
+pub(crate) use markdown::markdown;
+pub(crate) use prometheus::prometheus;
+pub(crate) use tap::tap;
+
+/// What became of one test, as CI systems tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    /// The measurement cannot tell: neither a pass nor a failure.
+    NotShown,
+    /// Nothing was required, so nothing was tested.
+    NotAsked,
+}
+
+/// One line of a test report.
+#[derive(Debug)]
+struct Test<'a> {
+    /// The cell's name; `run` for what is asked of the run as a whole.
+    of: &'a str,
+    /// The limit as it is typed; `measured` where nothing was required.
+    limit: &'a str,
+    outcome: Outcome,
+    /// What was found, in a sentence without its full stop.
+    why: String,
+    /// Measured time of the cell, s; 0 for the run as a whole.
+    seconds: f64,
+}
+
+/// A run as tests: one for each limit in each cell, or, where nothing was required, one for each cell that says so.
+fn as_tests(summary: &RunSummary) -> Vec<Test<'_>> {
+    if summary.verdict == Verdict::NoneAsked {
+        let unasked = |cell: &'_ analysis::CellSummary| (cell.measured.as_secs_f64(), Outcome::NotAsked);
+        let test = summary.cells.iter().map(|cell| {
+            let (seconds, outcome) = unasked(cell);
+            Test { of: &cell.name, limit: "measured", outcome, why: "nothing was required".to_owned(), seconds }
+        });
+        return test.collect();
+    }
+    let seconds = |name: Option<&str>| {
+        let cell = summary.cells.iter().find(|cell| Some(cell.name.as_str()) == name);
+        cell.map_or(0.0, |cell| cell.measured.as_secs_f64())
+    };
+    let test = |case: &'_ Case| {
+        let outcome = match case.verdict {
+            Verdict::Pass { .. } => Outcome::Passed,
+            Verdict::Fail { .. } => Outcome::Failed,
+            Verdict::NotShown { .. } | Verdict::NoneAsked => Outcome::NotShown,
+        };
+        (outcome, case.verdict.to_string(), seconds(case.cell.as_deref()))
+    };
+    let cases = summary.cases.iter().map(|case| {
+        let (outcome, why, seconds) = test(case);
+        let why = why.strip_prefix("Verdict: ").unwrap_or(&why).trim_end().to_owned();
+        Test { of: case.cell.as_deref().unwrap_or("run"), limit: &case.limit, outcome, why, seconds }
+    });
+    cases.collect()
+}
+
+/// A number without an exponent and without zeros at its end, which every reader of these formats takes.
+fn decimal(value: f64) -> String {
+    let text = format!("{value:.9}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

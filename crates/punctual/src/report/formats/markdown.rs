@@ -1,0 +1,66 @@
+//! What one pastes into an issue: verdict, table, findings and machine in GitHub-flavoured Markdown.
+
+use super::super::{answer, host, standout, table};
+use analysis::{RunSummary, Verdict};
+use model::Header;
+use std::fmt::Write;
+
+/// The run in Markdown.
+pub(crate) fn markdown(header: &Header, summary: &RunSummary, all_findings: bool) -> String {
+    let mut text = format!("### {}\n\n", escaped(&header.plan.title));
+    let _ = match &summary.verdict {
+        Verdict::NoneAsked => writeln!(text, "{}", escaped(&answer::how_late(summary))),
+        verdict => {
+            let said = verdict.to_string();
+            let said = said.strip_prefix("Verdict: ").unwrap_or(&said);
+            let word = ["NOT SHOWN", "PASS", "FAIL"].into_iter().find(|word| said.starts_with(word)).unwrap_or("");
+            writeln!(text, "**{word}**{}", escaped(&said[word.len()..]))
+        }
+    };
+    if !summary.cells.is_empty() {
+        let (heads, rows) = table::everything(summary);
+        let line = |fields: Vec<String>| format!("| {} |\n", fields.join(" | "));
+        text.push('\n');
+        text.push_str(&line(heads.iter().map(|(head, _)| (*head).to_owned()).collect()));
+        let ruler = heads.iter().map(|(_, is_text)| if *is_text { "---" } else { "--:" }.to_owned());
+        text.push_str(&line(ruler.collect()));
+        for row in rows {
+            text.push_str(&line(row.iter().map(|field| escaped(field)).collect()));
+        }
+        text.push_str("\nMicroseconds where no unit stands; [95 %]: interval; when: into the run.\n");
+    }
+    let sentences = standout::sentences(summary, all_findings);
+    if !sentences.is_empty() {
+        text.push_str("\n**What stands out**\n\n");
+        sentences.iter().for_each(|sentence| {
+            let _ = writeln!(text, "- {}", escaped(sentence));
+        });
+    }
+    let mut facts = vec![header.tool.clone()];
+    facts.extend(host::facts(&header.host));
+    let _ = writeln!(text, "\n{}; {}", escaped(&facts.join(" · ")), escaped(&host::measured(header, summary)));
+    text
+}
+
+/// Text that means itself: what Markdown and HTML would read otherwise gets a backslash.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '~' => escaped.extend(['\\', c]),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_means_itself() {
+        assert_eq!(escaped("clock_nanosleep <b> a|b 50 < 60\n*x*"), "clock\\_nanosleep \\<b\\> a\\|b 50 \\< 60 \\*x\\*");
+    }
+}
