@@ -1,14 +1,21 @@
-//! The JSON schemas of what users and other programs read: a record and a cell.
+//! The JSON schemas of what users and other programs read: a record, a cell, a run, a search for the frontier.
 
 use std::fs;
 use std::path::Path;
 
 /// Every committed schema: its file below the root, and what it must hold now.
-fn schemas() -> Result<[(&'static str, String); 2], String> {
+fn schemas() -> Result<[(&'static str, String); 4], String> {
     Ok([
         ("schema/record.schema.json", text(&schemars::schema_for!(model::Record))?),
         ("schema/cell.schema.json", text(&schemars::schema_for!(model::Cell))?),
+        ("schema/show.schema.json", text(&written::<analysis::RunDocument<'static>>())?),
+        ("schema/frontier.schema.json", text(&written::<analysis::frontier::FrontierDocument<'static>>())?),
     ])
+}
+
+/// The schema of what is only ever written: every key is there, `null` where nothing is known.
+fn written<T: schemars::JsonSchema>() -> schemars::Schema {
+    schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
 fn text(schema: &schemars::Schema) -> Result<String, String> {

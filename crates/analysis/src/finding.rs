@@ -24,6 +24,7 @@ pub(crate) use run::progress as run_progress;
 ///
 /// `Display` is one plain sentence of at most about 160 characters: what, how much, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
     /// This program called its allocator inside the measured section: a defect.
@@ -331,6 +332,7 @@ pub enum Finding {
 
 /// What keeps real-time threads from using all of a CPU's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
     /// Real-time throttling (`sched_rt_runtime_us`), before Linux 6.12.

@@ -7,12 +7,15 @@
 //! * By chance a period is kept that is missed otherwise. So the smallest one kept has to be kept again, in several
 //!   fresh trials; if it is not, the next longer one that was kept has to, and then those in between.
 
+mod document;
 mod wording;
 
 use crate::rate::{visibility_floor, zero_events_upper};
 use crate::special::whole;
 use model::{Period, Record, Span};
 use serde::Serialize;
+
+pub use document::{FrontierDocument, document};
 
 /// What is searched for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +35,7 @@ pub struct Asked {
 
 /// What one trial is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Narrowing the range.
@@ -44,6 +48,7 @@ pub enum Purpose {
 
 /// What one trial counted; all measured CPUs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// Due times.
     pub cycles_due: u64,
@@ -84,6 +89,7 @@ pub enum Step {
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Frontier {
     /// A period was kept in every fresh trial.
@@ -104,6 +110,7 @@ pub enum Frontier {
 
 /// The smallest period kept, and what its fresh trials show.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confirmed {
     /// The period.
     #[serde(rename = "period_ns")]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+mod document;
 mod due_time;
 pub mod enough;
 pub mod factorial;
@@ -29,6 +30,7 @@ mod verdict;
 mod woodruff;
 pub mod wording;
 
+pub use document::{RunDocument, document};
 pub use due_time::{DueTimes, by_due_time};
 pub use finding::{Finding, Limiter};
 pub use name::of_cells as cell_names;

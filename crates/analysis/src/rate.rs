@@ -18,6 +18,7 @@ const STORM_LEVEL: f64 = 0.01;
 
 /// How often episodes happen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rate {
     /// Episodes seen.
     pub episodes: u64,

@@ -30,6 +30,7 @@ const LADDER: [usize; 6] = [1, 2, 5, 10, 20, 60];
 
 /// What the gate says of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Gate {
     /// Nothing speaks against the run being one of a kind: blocks of this length are independent, without a trend.

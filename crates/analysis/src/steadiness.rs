@@ -25,6 +25,7 @@ pub struct Steadiness {
 
 /// When latency changed, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// In which block, from 0.
     pub block: u32,

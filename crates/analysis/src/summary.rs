@@ -79,6 +79,7 @@ pub struct CellSummary {
 
 /// Waits that were still open when their block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Open {
     /// How many.
     pub waits: u64,
@@ -99,6 +100,7 @@ pub struct Quantiles {
 
 /// The largest latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Max {
     /// Its value, ns.
     pub latency_ns: i64,

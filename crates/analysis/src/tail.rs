@@ -41,6 +41,7 @@ const WITHOUT_END: std::ops::RangeInclusive<f64> = 0.0..=1.5;
 
 /// An upper limit of what is exceeded once, on average, in some multiple of the measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TailLimit {
     /// The multiple.
     pub times: f64,
@@ -56,6 +57,7 @@ pub struct TailLimit {
 
 /// Why the tail is not carried further.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum TailRefusal {
     /// More than [`MOST_TIMES`] the measured time ahead; or not a multiple at all.

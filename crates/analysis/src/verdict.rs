@@ -15,6 +15,7 @@ use serde::Serialize;
 
 /// The answer to the plan's requirement. `Display` is one line; see also [`Verdict::exit_status`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Verdict {
     /// Nothing was required.

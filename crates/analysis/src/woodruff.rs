@@ -23,6 +23,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// A quantile of a cell, or why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Quantile {
     /// Enough independent samples lie above it.
@@ -40,6 +41,7 @@ pub enum Quantile {
 
 /// Why a quantile is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// There is no sample at all.

@@ -6,7 +6,6 @@ mod formats;
 mod frontier;
 mod host;
 mod intensity;
-mod json;
 mod lines;
 mod standout;
 mod table;
@@ -19,7 +18,6 @@ use std::io;
 pub(crate) use formats::{csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
 pub(crate) use intensity::{load_rate, machine_share};
-pub(crate) use json::json;
 pub(crate) use lines::labelled;
 
 /// What the terminal can show, and how much is wanted.
@@ -54,6 +52,11 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         lines.paragraph(out, "", &answer::how_late(summary))?;
     }
     lines.verdict(out, &summary.verdict)
+}
+
+/// The run as one JSON document.
+pub(crate) fn json(header: &Header, summary: &RunSummary) -> serde_json::Value {
+    serde_json::to_value(analysis::document(header, summary)).expect("plain fields with text keys always become JSON")
 }
 
 /// Which implementations of the languages were measured.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 /// A fact about the machine that is not the same for both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Which.
     pub fact: &'static str,

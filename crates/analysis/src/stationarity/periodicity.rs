@@ -14,6 +14,7 @@ const NEIGHBOURS: usize = 5;
 
 /// A distance at which large values follow each other too often for chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Periodicity {
     /// The period, in blocks.
     pub lag: usize,

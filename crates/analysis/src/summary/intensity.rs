@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// What one part of a load achieved, over all blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadRate {
     /// The part as it is typed.
     pub load: String,
@@ -22,6 +23,7 @@ pub struct LoadRate {
 
 /// How busy the machine was while measuring, as shares of the CPU time that there was, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Busy {
     /// Nothing ran; `None` when it cannot be read.
     pub idle: Option<f64>,

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 /// One limit in one cell, and whether it is kept there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Case {
     /// The cell; `None` for what is asked of the run as a whole.
     pub cell: Option<String>,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// Which of the two distributions of a cell a quantile is of; see [`crate::by_due_time`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum View {
     /// Both: nothing was missed that would set them apart.
@@ -17,6 +18,7 @@ pub enum View {
 
 /// A limit that was kept, where it was nearest to being violated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Kept {
     /// No wake-up was later.
@@ -58,6 +60,7 @@ pub enum Kept {
 
 /// A limit that is violated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Violation {
     /// A wake-up was later.
@@ -101,6 +104,7 @@ pub enum Violation {
 
 /// Why something required is not shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Gap {
     /// Measurements of the plan are missing.

@@ -31,7 +31,9 @@ impl From<RunFormat> for Shown<'_> {
 pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Error>> {
     let is_one_of_many = format == RunFormat::Hgrm && header.cells.len() > 1;
     if is_one_of_many {
-        return Err("hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME".into());
+        return Err(
+            "hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME".into(),
+        );
     }
     Ok(())
 }

@@ -98,7 +98,10 @@ mod tests {
             ("measure --cpus -1", "--cpus: `-1` is no list of CPUs; write it like 0-3,5"),
             ("measure --period", "--period needs a value; see punctual --help"),
             ("show", "<RUN> is missing; see punctual --help"),
-            ("show x --format xml", "--format: unknown value `xml` (known: text, json, csv, md, junit, tap, lava, hgrm, prom)"),
+            (
+                "show x --format xml",
+                "--format: unknown value `xml` (known: text, json, csv, md, junit, tap, lava, hgrm, prom)",
+            ),
             ("run --resume", "--out <DIR> is missing; see punctual --help"),
             ("run --resume --out x --seed 1", "--resume cannot be combined with --seed <N>"),
             ("run --repetitions 0", "--repetitions: 0 is not in 1..=10000"),

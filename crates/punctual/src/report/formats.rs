@@ -9,6 +9,7 @@ mod prometheus;
 mod tap;
 
 use analysis::{Case, RunSummary, Verdict};
+use model::Header;
 
 pub(crate) use csv::csv;
 pub(crate) use hgrm::hgrm;
@@ -71,6 +72,11 @@ fn as_tests(summary: &RunSummary) -> Vec<Test<'_>> {
         Test { of: case.cell.as_deref().unwrap_or("run"), limit: &case.limit, outcome, why, seconds }
     });
     cases.collect()
+}
+
+/// What the run is called; a plan need not have a title.
+fn title(header: &Header) -> &str {
+    if header.plan.title.is_empty() { "punctual run" } else { &header.plan.title }
 }
 
 /// A number without an exponent and without zeros at its end, which every reader of these formats takes.

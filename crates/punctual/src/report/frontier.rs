@@ -1,11 +1,10 @@
 //! A search for the smallest period kept: every trial as it was made, then the answer and its limits.
 
 use super::{Style, host, lines::Lines};
-use analysis::frontier::{Asked, Frontier, Outcome, Purpose, Search, Step, Trial};
+use analysis::frontier::{self, Asked, Outcome, Search, Trial};
 use analysis::wording::{count, duration};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use model::{Cell, CpuSet, Header, Host, Load, Method, Period, Policy, Span};
-use serde::Serialize;
+use model::{Cell, Header, Span};
 use std::io;
 
 /// A search that has ended, or was broken off.
@@ -56,87 +55,8 @@ impl Searched<'_> {
 
     /// The same as one document, with every trial.
     pub(crate) fn json(&self) -> serde_json::Value {
-        let Cell { method, policy, load, cpus, duration, warm_up, timer_slack, cpu_dma_latency_us, .. } = self.cell;
-        let document = Document {
-            tool: &self.header.tool,
-            started_unix_ms: self.header.started_unix_ms,
-            host: &self.header.host,
-            asked: AskedDocument {
-                method: *method,
-                policy: *policy,
-                load,
-                cpus,
-                from_ns: self.asked.from,
-                to_ns: self.asked.to,
-                resolution: self.asked.resolution,
-                confirm: self.asked.confirm,
-                duration_ns: *duration,
-                warm_up_ns: *warm_up,
-                timer_slack_ns: *timer_slack,
-                cpu_dma_latency_us: *cpu_dma_latency_us,
-            },
-            trials: self.search.trials().iter().map(TrialDocument::of).collect(),
-            frontier: match self.search.step() {
-                Step::Done(frontier) => FrontierDocument::Ended(frontier),
-                Step::Measure(..) => FrontierDocument::Interrupted { kind: "interrupted" },
-            },
-            text: self.search.answer(),
-        };
+        let document = frontier::document(self.header, self.cell, self.asked, self.search);
         serde_json::to_value(document).expect("plain fields with text keys always become JSON")
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    tool: &'a str,
-    started_unix_ms: u64,
-    host: &'a Host,
-    asked: AskedDocument<'a>,
-    trials: Vec<TrialDocument>,
-    frontier: FrontierDocument,
-    /// The answer in sentences.
-    text: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct AskedDocument<'a> {
-    method: Method,
-    policy: Policy,
-    load: &'a Load,
-    cpus: &'a CpuSet,
-    from_ns: Period,
-    to_ns: Period,
-    resolution: f64,
-    confirm: u32,
-    duration_ns: Span,
-    warm_up_ns: Span,
-    timer_slack_ns: Option<Span>,
-    cpu_dma_latency_us: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct TrialDocument {
-    period_ns: Period,
-    purpose: Purpose,
-    kept: bool,
-    #[serde(flatten)]
-    outcome: Outcome,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum FrontierDocument {
-    Ended(Frontier),
-    /// Broken off before there was an answer.
-    Interrupted {
-        kind: &'static str,
-    },
-}
-
-impl TrialDocument {
-    fn of(trial: &Trial) -> TrialDocument {
-        let Trial { period, purpose, outcome } = *trial;
-        TrialDocument { period_ns: period, purpose, kept: outcome.is_kept(), outcome }
     }
 }
 

@@ -19,6 +19,7 @@ fn the_answer_follows_from_the_trials_that_are_shown() {
     let _machine = machine();
     let said = search("--from 1ms --to 100ms --duration 200ms --confirm 2 --resolution 100% --format json");
     let json = said.json();
+    crate::schema::assert_conforms("frontier", &json);
     let trials = json["trials"].as_array().unwrap();
     assert_eq!((ns(&json["asked"]["from_ns"]), ns(&json["asked"]["to_ns"])), (1_000_000, 100_000_000));
     assert_eq!(ns(&trials[0]["period_ns"]), 100_000_000, "the longest first");

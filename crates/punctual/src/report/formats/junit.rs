@@ -2,7 +2,7 @@
 //!
 //! A violated limit is a `failure`. One that was not shown is an `error`: no verdict came out, and that must not be green.
 
-use super::{Outcome, Test, as_tests};
+use super::{Outcome, Test, as_tests, title};
 use analysis::RunSummary;
 use model::Header;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub(crate) fn junit(header: &Header, summary: &RunSummary) -> String {
     let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
     let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::NotShown), count(Outcome::NotAsked));
     let seconds: f64 = summary.cells.iter().map(|cell| cell.measured.as_secs_f64()).sum();
-    let name = escaped(&header.plan.title);
+    let name = escaped(title(header));
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
     let host = header.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// The run in Markdown.
 pub(crate) fn markdown(header: &Header, summary: &RunSummary, all_findings: bool) -> String {
-    let mut text = format!("### {}\n\n", escaped(&header.plan.title));
+    let mut text = format!("### {}\n\n", escaped(super::title(header)));
     let _ = match &summary.verdict {
         Verdict::NoneAsked => writeln!(text, "{}", escaped(&answer::how_late(summary))),
         verdict => {
@@ -45,12 +45,21 @@ pub(crate) fn markdown(header: &Header, summary: &RunSummary, all_findings: bool
 /// Text that means itself: what Markdown and HTML would read otherwise gets a backslash.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
-    for c in text.chars() {
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        // An underscore within a word marks nothing (GitHub Flavored Markdown, 6.2).
+        let is_within = before.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
         match c {
-            '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '~' => escaped.extend(['\\', c]),
+            '_' if is_within => escaped.push(c),
+            '<' if rest.peek().is_none_or(|next| !next.is_ascii_alphabetic() && !"/!?".contains(*next)) => {
+                escaped.push(c)
+            }
+            '\\' | '`' | '*' | '_' | '|' | '<' | '~' => escaped.extend(['\\', c]),
             c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }
+        before = c;
     }
     escaped
 }
@@ -61,6 +70,9 @@ mod tests {
 
     #[test]
     fn text_means_itself() {
-        assert_eq!(escaped("clock_nanosleep <b> a|b 50 < 60\n*x*"), "clock\\_nanosleep \\<b\\> a\\|b 50 \\< 60 \\*x\\*");
+        assert_eq!(
+            escaped("clock_nanosleep <b> a|b _c_\n*x* 1 <= 2"),
+            "clock_nanosleep \\<b> a\\|b \\_c\\_ \\*x\\* 1 <= 2"
+        );
     }
 }

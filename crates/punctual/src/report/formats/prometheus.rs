@@ -11,9 +11,11 @@ const NS: f64 = 1e-9;
 
 const GAUGES: [Gauge; 8] = [
     ("punctual_latency_min_seconds", "Smallest latency of a wake-up.", |cell| cell.min_ns.map(|ns| ns as f64 * NS)),
-    ("punctual_latency_max_seconds", "Largest latency of a wake-up; a bound from below when a wait had not ended.", |cell| {
-        cell.max.map(|max| max.latency_ns as f64 * NS)
-    }),
+    (
+        "punctual_latency_max_seconds",
+        "Largest latency of a wake-up; a bound from below when a wait had not ended.",
+        |cell| cell.max.map(|max| max.latency_ns as f64 * NS),
+    ),
     ("punctual_measured_seconds", "Time measured.", |cell| Some(cell.measured.as_secs_f64())),
     ("punctual_missed_due_times", "Due times already past when the thread could wait again.", |cell| {
         (!cell.cell.method.is_relative()).then_some(cell.missed as f64)
@@ -59,7 +61,7 @@ fn info(text: &mut String, header: &Header) {
         fact(host.hostname.as_deref()),
         fact(host.kernel_release.as_deref()),
         fact(host.preemption.map(model::Preemption::name)),
-        escaped(&header.plan.title),
+        escaped(super::title(header)),
         escaped(&header.tool)
     );
     metric(text, "punctual_run_info", "What was measured, on which machine.", "gauge", [(labels, 1.0)].into_iter());

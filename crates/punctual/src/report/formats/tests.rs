@@ -135,7 +135,8 @@ fn tap_counts_its_lines() {
     check(&texts[1], expect_file!["../../../tests/golden/formats/run-fail.tap"]);
     for text in texts {
         let plan = text.lines().nth(1).and_then(|line| line.strip_prefix("1..")).expect("a plan");
-        let tests: Vec<_> = text.lines().filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).collect();
+        let tests: Vec<_> =
+            text.lines().filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).collect();
         assert_eq!(plan.split(' ').next(), Some(tests.len().to_string().as_str()), "{text}");
         for (line, number) in tests.iter().zip(1..) {
             let rest = line.trim_start_matches("not ").strip_prefix(&format!("ok {number} - ")).expect("in order");
@@ -219,11 +220,8 @@ fn prometheus_grammar(text: &str) {
             let (series, value) = line.rsplit_once(' ').expect("a value");
             assert!(value == "NaN" || value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
             let (name, labels) = series.split_once('{').map_or((series, ""), |(name, rest)| (name, rest));
-            let base = if family.1 == "summary" {
-                name.trim_end_matches("_sum").trim_end_matches("_count")
-            } else {
-                name
-            };
+            let base =
+                if family.1 == "summary" { name.trim_end_matches("_sum").trim_end_matches("_count") } else { name };
             assert_eq!(base, family.0, "{line}");
             assert!(samples.insert(series.to_owned()), "twice: {line}");
             if !labels.is_empty() {

@@ -1,8 +1,10 @@
 //! Golden output of searches on simulated machines.
 
 use super::*;
+use analysis::frontier::Step;
 use analysis::testing::RunBuilder;
 use expect_test::{Expect, expect};
+use model::Period;
 
 /// A search between 100 us and 400 us in which a trial loses what `trouble` says.
 fn searched(trouble: fn(Period, u64) -> Outcome, check: impl FnOnce(&Searched<'_>)) {

@@ -1,23 +1,28 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
-use analysis::stationarity::Gate;
-use analysis::tail::{TailLimit, TailRefusal};
-use analysis::{
-    Busy, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
+use crate::stationarity::Gate;
+use crate::tail::{TailLimit, TailRefusal};
+use crate::{
+    Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
     Steadiness, Verdict,
 };
 use model::{Cell, Header, Host, RuntimeRecord};
 use serde::Serialize;
 
-#[derive(Serialize)]
-struct Document<'a> {
-    run: RunDocument<'a>,
+/// A run as one document: what `punctual show --format json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunDocument<'a> {
+    run: AboutRun<'a>,
     cells: Vec<CellDocument<'a>>,
     verdict: &'a Verdict,
+    /// One for each limit in each cell; empty when nothing was required.
+    cases: &'a [Case],
 }
 
-#[derive(Serialize)]
-struct RunDocument<'a> {
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct AboutRun<'a> {
     title: &'a str,
     tool: &'a str,
     started_unix_ms: u64,
@@ -28,7 +33,8 @@ struct RunDocument<'a> {
     findings: Vec<Remark<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
     name: &'a str,
     cell: &'a Cell,
@@ -37,14 +43,16 @@ struct CellDocument<'a> {
 }
 
 /// A finding and its sentence, so that a program need not know every kind.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Remark<'a> {
     #[serde(flatten)]
     finding: &'a Finding,
     text: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SummaryDocument<'a> {
     blocks: u32,
     measured_ns: u64,
@@ -70,7 +78,8 @@ struct SummaryDocument<'a> {
     machine: Busy,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SteadinessDocument {
     gate: Gate,
     change: Option<Change>,
@@ -79,7 +88,8 @@ struct SteadinessDocument {
     tail_refused: Option<TailRefusal>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TailDocument {
     times: f64,
     upper_ns: f64,
@@ -87,14 +97,16 @@ struct TailDocument {
     excesses: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MaxAt {
     block: u32,
     cpu: u32,
     run_ms: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DueTimesDocument {
     due_times: u64,
     are_lower_bounds: bool,
@@ -102,7 +114,8 @@ struct DueTimesDocument {
     quantiles: QuantilesDocument,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct QuantilesDocument {
     p50_ns: Option<i64>,
     p50_interval_ns: Option<(i64, i64)>,
@@ -116,9 +129,10 @@ struct QuantilesDocument {
 }
 
 /// The run, its cells and the verdict.
-pub(crate) fn json(header: &Header, summary: &RunSummary) -> serde_json::Value {
-    let document = Document {
-        run: RunDocument {
+#[must_use]
+pub fn document<'a>(header: &'a Header, summary: &'a RunSummary) -> RunDocument<'a> {
+    RunDocument {
+        run: AboutRun {
             title: &header.plan.title,
             tool: &header.tool,
             started_unix_ms: header.started_unix_ms,
@@ -130,8 +144,8 @@ pub(crate) fn json(header: &Header, summary: &RunSummary) -> serde_json::Value {
         },
         cells: summary.cells.iter().map(cell).collect(),
         verdict: &summary.verdict,
-    };
-    serde_json::to_value(document).expect("plain fields with text keys always become JSON")
+        cases: &summary.cases,
+    }
 }
 
 fn remarks(findings: &[Finding]) -> Vec<Remark<'_>> {
