@@ -54,7 +54,6 @@ pub struct Question {
 
 /// Two configurations, compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Name of the first.
     pub a: String,
@@ -106,7 +105,6 @@ impl Serialize for Measured {
 
 /// How many times as large the second is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The estimate of Hodges and Lehmann.
     pub value: f64,
@@ -132,7 +130,6 @@ impl Ratio {
 
 /// Whether they differ. `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
     /// The interval of the ratio excludes 1, and more than the margin is possible.
@@ -153,7 +150,6 @@ pub enum Answer {
 
 /// Why measurements cannot answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// Fewer blocks than [`MIN_BLOCKS`] hold both.

@@ -7,6 +7,7 @@ mod consent;
 mod cyclictest;
 mod frontier;
 mod launch;
+mod list;
 mod live;
 mod load;
 mod measure;
@@ -49,6 +50,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::List(arguments) => list::list(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

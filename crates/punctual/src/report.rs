@@ -7,6 +7,7 @@ mod frontier;
 mod host;
 mod intensity;
 mod lines;
+mod list;
 mod standout;
 mod table;
 
@@ -19,6 +20,7 @@ pub(crate) use formats::{csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
+pub(crate) use list::{List, Unreadable};
 
 /// What the terminal can show, and how much is wanted.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,12 @@
 //! `write` and on disk before the next measurement starts; a line that a crash cut off is passed over on reading.
 //! `samples/` holds the raw samples of each measurement, if they were asked for.
 
+mod list;
 mod reader;
 mod samples;
 mod writer;
 
+pub(crate) use list::below;
 pub(crate) use reader::{Run, read};
 pub(crate) use samples::{SampleWriter, discard as discard_samples};
 pub(crate) use writer::{Writer, append, create};

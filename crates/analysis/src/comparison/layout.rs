@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 /// A fact about the machine that is not the same for both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Which.
     pub fact: &'static str,

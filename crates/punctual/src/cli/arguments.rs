@@ -35,6 +35,8 @@ pub(super) enum Command {
     Compare(CompareArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// List the runs below a directory
+    List(ListArguments),
     /// Run one load alone and show its rate; --list says which there are
     Load(LoadCommandArguments),
     /// Put back what a killed measurement has left changed
@@ -187,6 +189,16 @@ pub(super) struct ShowArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: RunFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// Where to look, with everything below
+    #[arg(default_value = "runs")]
+    pub(super) dir: PathBuf,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use crate::program::{Scratch, a_cpu, machine, punctual};
 use crate::schema::assert_conforms;
+use serde_json::json;
 
 #[test]
 fn a_run_is_shown_in_every_format() {
@@ -41,4 +42,42 @@ fn a_run_is_shown_in_every_format() {
     punctual(&format!("run {} --format hgrm", plan.display())).expect_error(
         "hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME",
     );
+}
+
+#[test]
+fn runs_are_listed_and_damaged_ones_named() {
+    let _machine = machine();
+    let scratch = Scratch::new("list");
+    let of = |name: &str| scratch.path(name).display().to_string();
+    let (good, cut) = (of("a/good"), of("b/cut"));
+    for dir in [&good, &cut] {
+        let asked = "--wait --quick --repetitions 1 --duration 100ms --require max=10s";
+        let plan = scratch.file("plan.toml", "[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n");
+        assert_eq!(punctual(&format!("run {} {asked} --cpus {} --out {dir}", plan.display(), a_cpu())).status, 0);
+    }
+    let file = scratch.path("b/cut/run.jsonl");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 40]).unwrap();
+    std::fs::create_dir_all(scratch.path("c/none")).unwrap();
+    std::fs::create_dir_all(scratch.path("d/broken")).unwrap();
+    scratch.file("d/broken/run.jsonl", "{}\n");
+    let listed = punctual(&format!("list {}", scratch.dir().display()));
+    assert_eq!((listed.status, listed.stderr.as_str()), (0, ""));
+    assert!(listed.stdout.contains(&format!("damaged: {cut}/run.jsonl:2: the line is cut off;")), "{listed:?}");
+    assert!(listed.stdout.contains(&format!("damaged: {}/run.jsonl:1: ", of("d/broken"))), "{listed:?}");
+    assert!(listed.stdout.contains("\n3 runs, 2 damaged, "), "{listed:?}");
+    let listed = punctual(&format!("list --format json {}", scratch.dir().display())).json();
+    let runs = listed["runs"].as_array().unwrap();
+    let facts = |run: &serde_json::Value| json!([run["path"], run["verdict"], run["measurements"], run["planned"]]);
+    assert_eq!(
+        runs.iter().map(facts).collect::<Vec<_>>(),
+        [json!([good, "pass", 1, 1]), json!([cut, "not_shown", 0, 1])]
+    );
+    assert_eq!(runs[0]["bytes"], std::fs::metadata(scratch.path("a/good/run.jsonl")).unwrap().len());
+    assert_eq!(listed["unreadable"][0]["path"], of("d/broken"));
+    let none = scratch.path("c");
+    assert_eq!(punctual(&format!("list {}", none.display())).stdout, format!("no runs below {}\n", none.display()));
+    let nowhere = scratch.path("nowhere").display().to_string();
+    punctual(&format!("list {nowhere}"))
+        .expect_error(&format!("cannot read {nowhere}: No such file or directory (os error 2)"));
 }

@@ -1,0 +1,29 @@
+//! `punctual list`: the runs below a directory.
+
+use super::arguments::{Format, ListArguments};
+use super::{Outcome, output};
+use crate::report::{List, Unreadable};
+use crate::store;
+
+pub(super) fn list(arguments: &ListArguments) -> Outcome {
+    let mut list = List::default();
+    for found in store::below(&arguments.dir)? {
+        let path = found.dir.display().to_string();
+        match store::read(&found.dir) {
+            Ok(run) => {
+                let summary = analysis::summarise(&run.header, &run.entries);
+                let damage = run.damage.iter().map(ToString::to_string).collect();
+                list.add((path, found.bytes), &run.header, (&summary, run.entries.len()), damage);
+            }
+            Err(err) => list.add_unreadable(Unreadable { path, bytes: found.bytes, reason: err.to_string() }),
+        }
+    }
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Text => list.text(&mut text, &arguments.dir.display().to_string(), output::style(false))?,
+        Format::Json => output::json(&mut text, &serde_json::to_value(&list)?)?,
+    }
+    output::write(&text)?;
+    // A list that names what is damaged has done what was asked.
+    Ok(0)
+}

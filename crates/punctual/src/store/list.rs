@@ -1,0 +1,49 @@
+//! Finding runs: every directory below another one that holds a run.
+
+use super::{FILE, StoreError};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A directory that holds a run, whole or not.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The directory.
+    pub(crate) dir: PathBuf,
+    /// All that lies in it, samples included, bytes.
+    pub(crate) bytes: u64,
+}
+
+/// Every run in `dir` and below it, in the order of their paths. Links are not followed, and a directory that cannot be
+/// read is passed over: it may be anybody's.
+///
+/// # Errors
+/// When `dir` itself cannot be read.
+pub(crate) fn below(dir: &Path) -> Result<Vec<Found>, StoreError> {
+    fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    let (mut found, mut left) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(dir) = left.pop() {
+        if dir.join(FILE).is_file() {
+            found.push(Found { bytes: bytes_in(&dir), dir });
+            continue;
+        }
+        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        left.extend(fs::read_dir(&dir).into_iter().flatten().flatten().filter(is_directory).map(|entry| entry.path()));
+    }
+    found.sort_by(|a, b| a.dir.cmp(&b.dir));
+    Ok(found)
+}
+
+fn bytes_in(dir: &Path) -> u64 {
+    let (mut bytes, mut left) = (0, vec![dir.to_owned()]);
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            // Of a link its own size: `DirEntry::metadata` follows none.
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
+                Ok(metadata) => bytes += metadata.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
+}
