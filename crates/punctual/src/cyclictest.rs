@@ -3,6 +3,7 @@
 //! What it accepts, and where it differs on purpose, is in `docs/cyclictest.md`. It runs in this one process, so that it takes
 //! no more CPU time for a wake-up than the original, and takes no lock of the machine: several may run side by side.
 
+mod command_line;
 mod engine;
 mod follow;
 mod help;
@@ -21,6 +22,7 @@ mod words;
 
 use crate::TOOL;
 use crate::host::{self, HostFs};
+pub(crate) use command_line::asked_there;
 use engine::Done;
 use options::{Asked, Options};
 use rt::sys;

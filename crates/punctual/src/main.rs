@@ -7,6 +7,7 @@ mod child;
 mod cli;
 mod cyclictest;
 mod host;
+mod import;
 mod load;
 mod report;
 mod runtime;

@@ -1,0 +1,170 @@
+//! Reading what other tools have measured. Each parser turns text into [`Imported`]; nothing that a file does not say is
+//! made up, and whatever is wrong with it is one line: file, line, reason.
+
+mod column;
+mod cyclictest;
+mod cyclictest_json;
+mod detect;
+#[cfg(test)]
+mod fuzz;
+mod jitterdebugger;
+mod latmus;
+mod raw;
+mod rteval;
+mod rtla;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+mod xenomai;
+
+use detect::Kind;
+use model::{Imported, Load, Period, Policy};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// What whoever imports a file knows of it, and the file does not say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stated {
+    /// Unit of the values.
+    pub(crate) unit: Option<Unit>,
+    /// Time between two due times.
+    pub(crate) period: Option<Period>,
+    /// How the thread was scheduled.
+    pub(crate) policy: Option<Policy>,
+    /// Background work.
+    pub(crate) load: Option<Load>,
+}
+
+/// Unit of the values of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+}
+
+impl Unit {
+    /// One unit, ns.
+    fn ns(self) -> u64 {
+        match self {
+            Unit::Ns => 1,
+            Unit::Us => 1_000,
+        }
+    }
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImportError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// It is not what it seems to be.
+    #[error("{path}{place}: {reason}", path = path.display())]
+    Flaw {
+        /// The file.
+        path: PathBuf,
+        /// `:LINE`, or empty.
+        place: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+}
+
+/// What is wrong with a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Flaw {
+    /// Line, from 1; `None` when it is the file as a whole.
+    line: Option<usize>,
+    reason: String,
+}
+
+impl Flaw {
+    fn at(line: usize, reason: impl Into<String>) -> Flaw {
+        Flaw { line: Some(line), reason: reason.into() }
+    }
+
+    fn of_file(reason: impl Into<String>) -> Flaw {
+        Flaw { line: None, reason: reason.into() }
+    }
+}
+
+/// Text files larger than this are none: the largest histogram of a million rows and a thousand CPUs fits.
+const MOST_TEXT: u64 = 1 << 31;
+
+/// Reads one file: a measurement for each kind of latency in it.
+///
+/// # Errors
+/// When it cannot be read, or is not what a known tool writes.
+pub(crate) fn import(path: &Path, stated: &Stated) -> Result<Vec<Imported>, ImportError> {
+    let io = |source| ImportError::Io { path: path.to_owned(), source };
+    let flaw = |flaw: Flaw| ImportError::Flaw {
+        path: path.to_owned(),
+        place: flaw.line.map(|line| format!(":{line}")).unwrap_or_default(),
+        reason: flaw.reason,
+    };
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
+    let length = file.get_ref().metadata().map_err(io)?.len();
+    let mut head = Vec::new();
+    file.by_ref().take(raw::RECORD as u64).read_to_end(&mut head).map_err(io)?;
+    let name = path.display().to_string();
+    let mut all = if detect::is_raw(&head) {
+        let (reread, length) = (head.chain(file), length.max(raw::RECORD as u64));
+        raw::read(reread, length, &name, stated).map_err(|err| match err {
+            raw::RawError::Io(source) => io(source),
+            raw::RawError::Flaw(reason) => flaw(reason),
+        })?
+    } else {
+        let mut bytes = head;
+        file.take(MOST_TEXT).read_to_end(&mut bytes).map_err(io)?;
+        text(&bytes, &name, stated).map_err(flaw)?
+    };
+    for imported in &mut all {
+        state(imported, stated);
+    }
+    Ok(all)
+}
+
+/// Reads a file of text.
+fn text(bytes: &[u8], name: &str, stated: &Stated) -> Result<Vec<Imported>, Flaw> {
+    let text = std::str::from_utf8(bytes).map_err(|err| {
+        let line = bytes[..err.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Flaw::at(line, "neither text nor samples.raw of jitterdebugger")
+    })?;
+    let all = match detect::kind(text)? {
+        Kind::Cyclictest => vec![cyclictest::read(text, name, stated)?],
+        Kind::CyclictestJson => vec![cyclictest_json::read(text, name)?],
+        Kind::Jitterdebugger => vec![jitterdebugger::read(text, name)?],
+        Kind::Rtla => rtla::read(text, name)?,
+        Kind::Rteval => rteval::read(text, name)?,
+        Kind::Xenomai => vec![xenomai::read(text, name)?],
+        Kind::Latmus => vec![latmus::read(text, name)?],
+        Kind::Table => vec![table::read(text, name, stated)?],
+    };
+    let is_sound = |imported: &Imported| imported.threads.iter().all(model::ImportedThread::is_consistent);
+    if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("its counts contradict each other")) }
+}
+
+/// Adds what whoever imports it knows, where the file does not say it.
+fn state(imported: &mut Imported, stated: &Stated) {
+    let conditions = &mut imported.conditions;
+    let mut add = |name: &str, is_new: bool| {
+        if is_new {
+            conditions.stated.push(name.to_owned());
+        }
+    };
+    add("period", conditions.period.is_none() && stated.period.is_some());
+    add("policy", conditions.policy.is_none() && stated.policy.is_some());
+    add("load", conditions.load.is_none() && stated.load.is_some());
+    conditions.period = conditions.period.or(stated.period);
+    conditions.policy = conditions.policy.or(stated.policy);
+    conditions.load = conditions.load.take().or_else(|| stated.load.clone());
+}

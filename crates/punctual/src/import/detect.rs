@@ -1,0 +1,76 @@
+//! Which tool wrote a file, by what is in it: names of files say little.
+
+use super::Flaw;
+
+/// A kind of text that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Text of cyclictest: `T:` lines, histogram or `-v`.
+    Cyclictest,
+    /// `--json` of cyclictest.
+    CyclictestJson,
+    /// `results.json` of jitterdebugger.
+    Jitterdebugger,
+    /// Histogram of rtla timerlat or osnoise.
+    Rtla,
+    /// `summary.xml` of rteval.
+    Rteval,
+    /// Text of Xenomai's latency and of latmus.
+    Xenomai,
+    /// `-g` of latmus.
+    Latmus,
+    /// Latency classes and frequencies.
+    Table,
+}
+
+/// Whether these first bytes are a record of `samples.raw`: a CPU's number below 65 536 and a time of less than 2^40 s have
+/// zeros where no text has any.
+pub(super) fn is_raw(head: &[u8]) -> bool {
+    head.contains(&0)
+}
+
+/// The kind of a text.
+pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
+    let start = text.trim_start();
+    if start.starts_with('{') {
+        // The keys of both tools; a document with neither is refused by whoever reads it first.
+        let is_jitterdebugger = text.contains("\"cpu\":") && !text.contains("\"thread\"");
+        return Ok(if is_jitterdebugger { Kind::Jitterdebugger } else { Kind::CyclictestJson });
+    }
+    if start.starts_with('<') {
+        return Ok(Kind::Rteval);
+    }
+    let mut numbers_first = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let starts = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
+        if starts(&["# RTLA "]) {
+            return Ok(Kind::Rtla);
+        }
+        if starts(&["RTT|", "RTH|", "RTD|", "== Sampling period"]) {
+            return Ok(Kind::Xenomai);
+        }
+        if starts(&["# sampling period:", "# context:"]) {
+            return Ok(Kind::Latmus);
+        }
+        if starts(&["T:", "# Histogram", "# /dev/cpu_dma_latency", "# Min Latenc", "policy:", "Thread 0 Interval:"])
+            || is_verbose(line)
+        {
+            return Ok(Kind::Cyclictest);
+        }
+        // A histogram of cyclictest may lack its head, but never its feet.
+        numbers_first |= line.starts_with(|c: char| c.is_ascii_digit());
+    }
+    if numbers_first {
+        return Ok(Kind::Table);
+    }
+    Err(Flaw::of_file(
+        "no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+    ))
+}
+
+/// `       0:       1:      21`, the lines of `cyclictest -v`.
+fn is_verbose(line: &str) -> bool {
+    let mut parts = line.split(':').map(str::trim);
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<i64>().is_ok());
+    is_number(parts.next()) && is_number(parts.next()) && is_number(parts.next()) && parts.next().is_none()
+}

@@ -1,0 +1,106 @@
+//! `results.json` of jitterdebugger, version 3.
+
+use super::Flaw;
+use super::column::Column;
+use super::cyclictest_json::{SystemInformation, column, no_json};
+use super::words::ns;
+use model::{Beyond, Conditions, Imported, ImportedThread, Source, Span};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The version that is read; the ones before had other keys.
+const VERSION: u64 = 3;
+
+/// Slots of its histogram, 1 us each, also where values are in ns (`jitterdebugger.c`, `hist_size`): what is larger is in
+/// none.
+const RANGE_NS: i64 = 1_000_000;
+
+#[derive(Debug, Deserialize)]
+struct Document {
+    version: u64,
+    sysinfo: Option<SystemInformation>,
+    cpu: BTreeMap<String, Thread>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Thread {
+    histogram: BTreeMap<String, u64>,
+    count: u64,
+    min: i64,
+    max: i64,
+    avg: f64,
+}
+
+/// What every file of it has to say.
+pub(super) const EVERY_DUE_TIME: &str =
+    "jitterdebugger waits for every due time, also those that are past: a stall is many samples, not one";
+
+/// Its numbers are those of threads; with `-a` they are no CPUs.
+pub(super) const NUMBERS: &str = "its numbers are those of threads, which are CPUs only without -a";
+
+/// Reads a whole document.
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+    let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
+    if document.version != VERSION {
+        return Err(Flaw::of_file(format!("version {} of results.json is not read, only {VERSION}", document.version)));
+    }
+    let sysinfo = document.sysinfo.unwrap_or_default();
+    let unit_ns = match sysinfo.resolution_in_ns {
+        Some(1) => 1,
+        // 0 in releases that know no other unit.
+        Some(0 | 1_000) | None => 1_000,
+        Some(other) => {
+            return Err(Flaw::of_file(format!("a resolution of {other} ns is unknown; 1 and 1000 are read")));
+        }
+    };
+    let mut threads = Vec::new();
+    for (key, thread) in &document.cpu {
+        threads.push(one(key, thread, unit_ns)?);
+    }
+    threads.sort_by_key(|thread| thread.number);
+    if threads.is_empty() {
+        return Err(Flaw::of_file("it has no thread"));
+    }
+    Ok(Imported {
+        format: model::RECORD_FORMAT,
+        tool: crate::TOOL.to_owned(),
+        source: Source { tool: "jitterdebugger".to_owned(), version: None, file: name.to_owned(), command_line: None },
+        conditions: conditions(),
+        started_unix_ms: None,
+        measured: None,
+        resolution: Span(unit_ns),
+        host: sysinfo.host(),
+        threads,
+        remarks: vec![EVERY_DUE_TIME.to_owned(), NUMBERS.to_owned()],
+    })
+}
+
+/// Nothing is known of how it was called.
+pub(super) fn conditions() -> Conditions {
+    let what = "wake-up".to_owned();
+    Conditions { what, policy: None, priority: None, period: None, load: None, stated: Vec::new() }
+}
+
+fn one(key: &str, thread: &Thread, unit_ns: u64) -> Result<ImportedThread, Flaw> {
+    let of_thread = |reason: String| Flaw::of_file(format!("cpu {key}: {reason}"));
+    let number = key.parse().map_err(|_| Flaw::of_file(format!("`{}` is no number", key.escape_debug())))?;
+    let column: Column = column(&thread.histogram).map_err(of_thread)?;
+    let missing = thread.count.checked_sub(column.n);
+    let missing = missing.ok_or_else(|| of_thread(format!("{} samples, more than its count", column.n)))?;
+    let scaled = |value: i64| ns(value, unit_ns).map_err(of_thread);
+    let (min_ns, max_ns) = (scaled(thread.min)?, scaled(thread.max)?);
+    let has_samples = thread.count > 0;
+    let mean_ns = Some(thread.avg).filter(|avg| has_samples && avg.is_finite() && avg.abs() <= 3e16);
+    Ok(ImportedThread {
+        number,
+        cpu: None,
+        samples: Some(thread.count),
+        histogram: Some(column.histogram(unit_ns)?),
+        beyond: (missing > 0).then_some(Beyond { samples: Some(missing), at_least_ns: RANGE_NS }),
+        min_ns: has_samples.then_some(min_ns),
+        max_ns: has_samples.then_some(max_ns),
+        mean_ns: mean_ns.map(|avg| avg * unit_ns as f64),
+        missed: None,
+        slices: Vec::new(),
+    })
+}

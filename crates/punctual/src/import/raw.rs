@@ -1,0 +1,228 @@
+//! `samples.raw` of jitterdebugger: records of 28 bytes, read once and never held.
+//!
+//! A record is a thread's number (`u32`), the time it woke (`i64` seconds and nanoseconds of the monotonic clock) and its
+//! latency (`u64`), packed, in the byte order of the machine that wrote it; little endian is read. The unit of the latency
+//! is not in the file, but follows from it: woke - latency is a due time, and due times are whole periods apart.
+
+use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS, conditions};
+use super::{Stated, Unit};
+use model::{Histogram, Host, Imported, ImportedThread, Period, Slice, Source, Span};
+use std::io::{self, Read};
+
+/// Bytes of a record.
+pub(super) const RECORD: usize = 28;
+
+/// Stretches that the file is divided into, as for our own records.
+const SLICES: u64 = 64;
+
+/// Threads that a file can have; each has its histograms.
+const MOST_THREADS: usize = 4_096;
+
+/// Records of one thread that the unit and the period are found from.
+const LOOKED_AT: usize = 512;
+
+/// Why it cannot be read.
+#[derive(Debug)]
+pub(super) enum RawError {
+    Io(io::Error),
+    Flaw(super::Flaw),
+}
+
+/// One record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    thread: u32,
+    /// ns of the monotonic clock.
+    woke_ns: u64,
+    /// In the file's unit.
+    latency: u64,
+}
+
+/// What was counted of one thread, in the file's unit.
+#[derive(Debug, Default)]
+struct Counted {
+    number: u32,
+    slices: Vec<Slice>,
+    first_woke_ns: u64,
+    last_woke_ns: u64,
+    n: u64,
+}
+
+/// Reads a file of `length` bytes.
+pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated) -> Result<Vec<Imported>, RawError> {
+    let flaw = |reason: String| RawError::Flaw(super::Flaw::of_file(reason));
+    let per_slice = (length / RECORD as u64).div_ceil(SLICES).max(1);
+    let mut threads: Vec<Counted> = Vec::new();
+    let mut begin: Vec<Sample> = Vec::new();
+    let (mut buffer, mut held, mut n) = (vec![0; RECORD * 16_384], 0, 0_u64);
+    let mut unit: Option<Unit> = stated.unit;
+    loop {
+        let read = file.read(&mut buffer[held..]).map_err(RawError::Io)?;
+        let filled = held + read;
+        let whole = filled - filled % RECORD;
+        let is_end = read == 0;
+        for record in buffer[..whole].chunks_exact(RECORD) {
+            let sample = sample(record).map_err(|reason| flaw(format!("record {}: {reason}", n + 1)))?;
+            n += 1;
+            if unit.is_none() {
+                // Held only until the unit is known.
+                begin.push(sample);
+                let enough = begin.iter().filter(|other| other.thread == begin[0].thread).count() >= LOOKED_AT;
+                if !enough {
+                    continue;
+                }
+            } else {
+                count(&mut threads, sample, unit, n, per_slice).map_err(flaw)?;
+                continue;
+            }
+            unit = Some(unit_of(&begin).map_err(flaw)?);
+            replay(&mut threads, &begin, unit, per_slice).map_err(flaw)?;
+        }
+        buffer.copy_within(whole..filled, 0);
+        held = filled - whole;
+        if is_end {
+            break;
+        }
+    }
+    if unit.is_none() {
+        unit = Some(unit_of(&begin).map_err(flaw)?);
+        replay(&mut threads, &begin, unit, per_slice).map_err(flaw)?;
+    }
+    let mut remarks = vec![EVERY_DUE_TIME.to_owned(), NUMBERS.to_owned()];
+    if held > 0 {
+        remarks.push(format!("the file ends within a record: its last {held} bytes are left out"));
+    }
+    if n == 0 {
+        return Err(flaw("not one whole record of 28 bytes".to_owned()));
+    }
+    let unit = unit.unwrap_or(Unit::Us);
+    let period = if begin.is_empty() { None } else { period_of(&begin, unit) };
+    Ok(vec![imported(threads, (unit, period), name, remarks)])
+}
+
+fn sample(record: &[u8]) -> Result<Sample, String> {
+    let word = |from: usize| {
+        let bytes = record.get(from..from + 8).and_then(|bytes| bytes.try_into().ok());
+        u64::from_le_bytes(bytes.unwrap_or_default())
+    };
+    let thread = record.get(..4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
+    let (seconds, nanoseconds, latency) = (word(4), word(12), word(20));
+    let woke_ns = seconds.checked_mul(Span::SECOND.ns()).and_then(|ns| ns.checked_add(nanoseconds));
+    let woke_ns = woke_ns.filter(|ns| nanoseconds < Span::SECOND.ns() && i64::try_from(*ns).is_ok());
+    let woke_ns = woke_ns.ok_or("no time of the monotonic clock; is it samples.raw of a little-endian machine?")?;
+    if latency > Span::MAX.ns() {
+        return Err(format!("a latency of {latency} is longer than a year"));
+    }
+    Ok(Sample { thread, woke_ns, latency })
+}
+
+fn replay(threads: &mut Vec<Counted>, begin: &[Sample], unit: Option<Unit>, per_slice: u64) -> Result<(), String> {
+    (1..).zip(begin).try_for_each(|(n, sample)| count(threads, *sample, unit, n, per_slice))
+}
+
+/// Counts a sample, the `n`th of the file.
+fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Option<Unit>, n: u64, per_slice: u64) -> Result<(), String> {
+    let Sample { thread: number, woke_ns, latency } = sample;
+    let latency_ns = latency.checked_mul(unit.map_or(1, Unit::ns)).filter(|ns| *ns <= Span::MAX.ns());
+    let latency_ns = latency_ns.and_then(|ns| i64::try_from(ns).ok());
+    let latency_ns =
+        latency_ns.ok_or_else(|| format!("record {n}: a latency of {latency} us is longer than a year"))?;
+    // Numbers are small and dense; a search finds them where they are not.
+    let at = threads.iter().position(|thread| thread.number == number);
+    let at = match at {
+        Some(at) => at,
+        None if threads.len() < MOST_THREADS => {
+            threads.push(Counted { number, first_woke_ns: woke_ns, ..Counted::default() });
+            threads.len() - 1
+        }
+        None => return Err(format!("record {n}: more threads than {MOST_THREADS}")),
+    };
+    let thread = &mut threads[at];
+    if thread.slices.last().is_none_or(|last| last.first_cycle / per_slice != (n - 1) / per_slice) {
+        thread.slices.push(Slice { first_cycle: n - 1, cycles: 0, histogram: Histogram::default() });
+    }
+    if let Some(slice) = thread.slices.last_mut() {
+        slice.histogram.record(latency_ns);
+        slice.cycles += 1;
+    }
+    thread.first_woke_ns = thread.first_woke_ns.min(woke_ns);
+    thread.last_woke_ns = thread.last_woke_ns.max(woke_ns);
+    thread.n += 1;
+    Ok(())
+}
+
+/// The due times of the first thread's records, ns, as they are when latencies have this unit.
+fn due_times(begin: &[Sample], unit: Unit) -> Vec<u64> {
+    let first = begin.first().map(|sample| sample.thread);
+    let due = |sample: &Sample| sample.woke_ns.saturating_sub(sample.latency.saturating_mul(unit.ns()));
+    begin.iter().filter(|sample| Some(sample.thread) == first).map(due).collect()
+}
+
+/// The most frequent distance between due times, rounded to microseconds, which periods are whole numbers of; and the share of
+/// distances that are exactly a whole number of microseconds.
+fn distances(begin: &[Sample], unit: Unit) -> Option<(u64, f64)> {
+    let due = due_times(begin, unit);
+    let all: Vec<u64> = due.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    let mut us: Vec<u64> = all.iter().map(|ns| (ns + 500) / 1_000).collect();
+    us.sort_unstable();
+    let exact = all.iter().filter(|ns| *ns % 1_000 == 0).count();
+    Some((*us.get(us.len() / 2)?, exact as f64 / all.len() as f64))
+}
+
+/// Latencies in ns make due times that are exactly a period apart; cut to us, they leave noise below 1 us.
+fn unit_of(begin: &[Sample]) -> Result<Unit, String> {
+    let unclear = || "whether its latencies are us or ns cannot be told from so few; say it: --unit us".to_owned();
+    let (_, exact) = distances(begin, Unit::Ns).ok_or_else(unclear)?;
+    if exact > 0.9 { Ok(Unit::Ns) } else { Ok(Unit::Us) }
+}
+
+/// The period, if due times keep one.
+fn period_of(begin: &[Sample], unit: Unit) -> Option<Period> {
+    let (us, _) = distances(begin, unit)?;
+    let due = due_times(begin, unit);
+    let keeps = |pair: &&[u64]| pair[1].saturating_sub(pair[0]).abs_diff(us * 1_000) < 2_000;
+    let kept = due.windows(2).filter(keeps).count();
+    let mostly = kept * 10 >= due.len().saturating_sub(1) * 9;
+    Period::try_from(Span(us.checked_mul(1_000)?)).ok().filter(|_| mostly)
+}
+
+fn imported(
+    mut threads: Vec<Counted>,
+    (unit, period): (Unit, Option<Period>),
+    name: &str,
+    remarks: Vec<String>,
+) -> Imported {
+    threads.sort_by_key(|thread| thread.number);
+    let (first, last) = (
+        threads.iter().map(|thread| thread.first_woke_ns).min(),
+        threads.iter().map(|thread| thread.last_woke_ns).max(),
+    );
+    let of_thread = |thread: Counted| {
+        let mut all = Histogram::default();
+        thread.slices.iter().for_each(|slice| all.merge(&slice.histogram));
+        ImportedThread {
+            number: thread.number,
+            cpu: None,
+            samples: Some(thread.n),
+            min_ns: all.min_ns,
+            max_ns: all.max_ns,
+            mean_ns: None,
+            histogram: Some(all),
+            beyond: None,
+            missed: None,
+            slices: thread.slices,
+        }
+    };
+    Imported {
+        format: model::RECORD_FORMAT,
+        tool: crate::TOOL.to_owned(),
+        source: Source { tool: "jitterdebugger".to_owned(), version: None, file: name.to_owned(), command_line: None },
+        conditions: model::Conditions { period, ..conditions() },
+        started_unix_ms: None,
+        measured: last.zip(first).map(|(last, first)| Span(last - first)).filter(|span| *span <= Span::MAX),
+        resolution: Span(unit.ns()),
+        host: Host::default(),
+        threads: threads.into_iter().map(of_thread).collect(),
+        remarks,
+    }
+}

@@ -1,0 +1,200 @@
+//! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (tools/tracing/rtla of Linux).
+
+use super::Flaw;
+use super::column::Column;
+use super::words::{clock, ns, number, seconds_span};
+use model::{Beyond, Conditions, Host, Imported, ImportedThread, Source, Span};
+use std::collections::BTreeMap;
+
+/// One column: a kind of latency on a CPU.
+#[derive(Debug)]
+struct Series {
+    /// `IRQ`, `Thr`, `Usr` or `CPU`.
+    kind: String,
+    cpu: u32,
+    column: Column,
+    feet: BTreeMap<&'static str, Option<i64>>,
+}
+
+/// The lines below the rows.
+const FEET: [&str; 5] = ["over", "count", "min", "avg", "max"];
+
+/// Reads a whole output: one measurement for each kind of latency.
+pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
+    let mut tool = "";
+    let (mut unit_ns, mut measured, mut series, mut remarks) = (None, None, Vec::<Series>::new(), Vec::new());
+    let mut has_index = false;
+    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
+        if let Some(rest) = text.strip_prefix('#') {
+            let rest = rest.trim();
+            match rest {
+                "RTLA timerlat histogram" => tool = "rtla timerlat",
+                "RTLA osnoise histogram" => tool = "rtla osnoise",
+                _ => {}
+            }
+            if let Some(unit) = rest.strip_prefix("Time unit is ") {
+                let known = [("microseconds", 1_000), ("nanoseconds", 1)];
+                unit_ns = known.iter().find(|(word, _)| unit.starts_with(word)).map(|(_, ns)| *ns);
+            }
+            if let Some(duration) = rest.strip_prefix("Duration:") {
+                measured = days_and_clock(duration);
+            }
+            if rest.starts_with("# CPU") {
+                remarks.push("it stopped at a threshold (-i, -T): its end was chosen by its maximum".to_owned());
+            }
+            continue;
+        }
+        let mut words = text.split_ascii_whitespace();
+        let Some(first) = words.next() else { continue };
+        if first == "Index" {
+            series = words.map(|word| head(word, line)).collect::<Result<_, _>>()?;
+            has_index = true;
+        } else if let Some(foot) = FEET.into_iter().find(|foot| first.strip_suffix(':') == Some(foot)) {
+            feet(&mut series, foot, words, line)?;
+        } else if first == "ALL:" {
+            // The same again, summed up.
+            break;
+        } else if has_index && first.starts_with(|c: char| c.is_ascii_digit()) {
+            row(&mut series, first, words, line)?;
+        } else if !text.contains(' ') || first.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(Flaw::at(line, "a row before the line `Index ...`; --no-index and --no-header cannot be read"));
+        }
+        // Everything else is what is said when a threshold stops it.
+    }
+    let unit_ns = unit_ns.ok_or_else(|| Flaw::of_file("no line `# Time unit is ...`; --no-header cannot be read"))?;
+    if series.is_empty() {
+        return Err(Flaw::of_file("it has no column: nothing was measured, or the output was cut off"));
+    }
+    let mut kinds: Vec<&str> = Vec::new();
+    for series in &series {
+        if !kinds.contains(&series.kind.as_str()) {
+            kinds.push(&series.kind);
+        }
+    }
+    kinds.iter().map(|kind| of_kind(kind, &series, (tool, name, unit_ns, measured), &remarks)).collect()
+}
+
+/// `IRQ-000`.
+fn head(word: &str, line: usize) -> Result<Series, Flaw> {
+    let unknown = || Flaw::at(line, format!("`{}` is no column of rtla", word.escape_debug()));
+    let (kind, cpu) = word.split_once('-').ok_or_else(unknown)?;
+    let is_known = ["IRQ", "Thr", "Usr", "CPU"].contains(&kind);
+    let cpu = cpu.parse().ok().filter(|_| is_known).ok_or_else(unknown)?;
+    Ok(Series { kind: kind.to_owned(), cpu, column: Column::default(), feet: BTreeMap::new() })
+}
+
+fn row<'a>(series: &mut [Series], value: &str, counts: impl Iterator<Item = &'a str>, line: usize) -> Result<(), Flaw> {
+    let value = number(value, line, "latency")?;
+    let counts: Vec<u64> = counts.map(|count| number(count, line, "count")).collect::<Result<_, _>>()?;
+    if counts.len() != series.len() {
+        return Err(Flaw::at(line, format!("{} counts for {} columns", counts.len(), series.len())));
+    }
+    series.iter_mut().zip(counts).try_for_each(|(series, n)| series.column.add(value, n, line))
+}
+
+fn feet<'a>(
+    series: &mut [Series],
+    foot: &'static str,
+    values: impl Iterator<Item = &'a str>,
+    line: usize,
+) -> Result<(), Flaw> {
+    // `-` where a column has no sample.
+    let value = |word: &str| match word {
+        "-" => Ok(None),
+        // Some versions print a mean with decimals; the others cut them off.
+        _ if foot == "avg" => number(word.split('.').next().unwrap_or(word), line, "number").map(Some),
+        _ => number(word, line, "number").map(Some),
+    };
+    let values: Vec<Option<i64>> = values.map(value).collect::<Result<_, _>>()?;
+    if series.is_empty() {
+        return Ok(());
+    }
+    if values.len() != series.len() {
+        return Err(Flaw::at(line, format!("{} numbers for {} columns", values.len(), series.len())));
+    }
+    for (series, value) in series.iter_mut().zip(values) {
+        series.feet.insert(foot, value);
+    }
+    Ok(())
+}
+
+/// `   0 00:10:00`: days, hours, minutes, seconds.
+fn days_and_clock(text: &str) -> Option<Span> {
+    let (days, time) = text.trim().split_once(' ')?;
+    let of_days = seconds_span(days.parse::<u64>().ok()?.checked_mul(86_400)?)?;
+    Some(Span(of_days.ns().checked_add(clock(time)?.ns())?)).filter(|span| *span <= Span::MAX)
+}
+
+type Common<'a> = (&'a str, &'a str, u64, Option<Span>);
+
+fn of_kind(
+    kind: &str,
+    series: &[Series],
+    (tool, name, unit_ns, measured): Common<'_>,
+    remarks: &[String],
+) -> Result<Imported, Flaw> {
+    let mut remarks = remarks.to_vec();
+    let what = match kind {
+        "IRQ" => "irq",
+        "Thr" => "thread",
+        "Usr" => "user",
+        _ => {
+            remarks.push("noise of a busy thread: how long it was kept from running, not how late it woke".to_owned());
+            "noise"
+        }
+    };
+    if what != "noise" {
+        remarks.push("timerlat passes over due times that are past, and does not count them".to_owned());
+    }
+    let of_kind: Vec<_> = series.iter().filter(|series| series.kind == kind).collect();
+    let step = of_kind.iter().fold(0, |step, s| super::column::greatest_common_divisor(step, s.column.step()));
+    let threads = of_kind.iter().map(|series| one(series, unit_ns, &mut remarks)).collect::<Result<_, _>>()?;
+    Ok(Imported {
+        format: model::RECORD_FORMAT,
+        tool: crate::TOOL.to_owned(),
+        source: Source { tool: tool.to_owned(), version: None, file: name.to_owned(), command_line: None },
+        conditions: Conditions {
+            what: what.to_owned(),
+            policy: None,
+            priority: None,
+            period: None,
+            load: None,
+            stated: Vec::new(),
+        },
+        started_unix_ms: None,
+        measured,
+        resolution: Span(unit_ns.saturating_mul(step.max(1))),
+        host: Host::default(),
+        threads,
+        remarks,
+    })
+}
+
+fn one(series: &Series, unit_ns: u64, remarks: &mut Vec<String>) -> Result<ImportedThread, Flaw> {
+    let Series { cpu, column, feet, .. } = series;
+    let foot = |key| feet.get(key).copied().flatten();
+    let scaled = |key| foot(key).map(|value| ns(value, unit_ns).map_err(Flaw::of_file)).transpose();
+    let over = foot("over").and_then(|n| u64::try_from(n).ok());
+    let known = column.n.checked_add(over.unwrap_or(0));
+    let known = known.ok_or_else(|| Flaw::of_file(format!("CPU {cpu}: more samples than anybody can take")))?;
+    let counted = foot("count").and_then(|n| u64::try_from(n).ok());
+    if counted.is_some_and(|count| count != known) {
+        let said = foot("count").unwrap_or_default();
+        // Its counters are C ints, and events may be lost between the kernel and it.
+        remarks.push(format!("CPU {cpu}: it says {said} samples, and shows {known}"));
+    }
+    let has_samples = known > 0;
+    let end = i64::try_from(column.end()).ok().and_then(|end| ns(end, unit_ns).ok()).unwrap_or(0);
+    Ok(ImportedThread {
+        number: *cpu,
+        cpu: Some(*cpu),
+        samples: Some(known),
+        histogram: Some(column.histogram(unit_ns)?),
+        beyond: over.filter(|n| *n > 0).map(|n| Beyond { samples: Some(n), at_least_ns: end }),
+        min_ns: scaled("min")?.filter(|_| has_samples),
+        max_ns: scaled("max")?.filter(|_| has_samples),
+        mean_ns: scaled("avg")?.filter(|_| has_samples).map(|ns| ns as f64),
+        missed: None,
+        slices: Vec::new(),
+    })
+}

@@ -1,0 +1,74 @@
+//! Tables of latency classes and frequencies, as the OSADL QA farm publishes them: a latency, then a count for each CPU.
+
+use super::column::Column;
+use super::words::number;
+use super::{Flaw, Stated, Unit};
+use model::{Conditions, Host, Imported, ImportedThread, Source, Span};
+
+/// Reads a whole table. Fields are apart by blanks, tabs, commas or semicolons; `#` begins a comment.
+pub(super) fn read(text: &str, name: &str, stated: &Stated) -> Result<Imported, Flaw> {
+    let unit = stated.unit.unwrap_or(Unit::Us);
+    let mut columns: Vec<Column> = Vec::new();
+    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
+        let text = text.split('#').next().unwrap_or_default();
+        let mut fields = text.split([' ', '\t', ',', ';']).filter(|field| !field.is_empty());
+        let Some(value) = fields.next() else { continue };
+        let value: u64 = number(value, line, "latency class")?;
+        let counts: Vec<u64> = fields.map(|field| number(field, line, "count")).collect::<Result<_, _>>()?;
+        if counts.is_empty() {
+            return Err(Flaw::at(line, "a latency class without a count"));
+        }
+        if columns.is_empty() {
+            columns.resize_with(counts.len(), Column::default);
+        }
+        if counts.len() != columns.len() {
+            let expected = columns.len();
+            return Err(Flaw::at(line, format!("{} counts where the rows before have {expected}", counts.len())));
+        }
+        for (column, n) in columns.iter_mut().zip(counts) {
+            column.add(value, n, line)?;
+        }
+    }
+    let mut threads = Vec::new();
+    for (number, column) in (0..).zip(&columns) {
+        let histogram = column.histogram(unit.ns())?;
+        let (min_ns, max_ns) = (histogram.min_ns, histogram.max_ns);
+        let samples = Some(histogram.n);
+        threads.push(ImportedThread {
+            number,
+            samples,
+            min_ns,
+            max_ns,
+            histogram: Some(histogram),
+            ..Default::default()
+        });
+    }
+    if threads.is_empty() {
+        return Err(Flaw::of_file("a table without any row"));
+    }
+    let mut remarks = vec!["a table says nothing of what was beyond it: its maximum may be too small".to_owned()];
+    if stated.unit.is_none() {
+        remarks.push(
+            "the file does not say whether its values are us or ns: taken as us; if they are ns: --unit ns".to_owned(),
+        );
+    }
+    Ok(Imported {
+        format: model::RECORD_FORMAT,
+        tool: crate::TOOL.to_owned(),
+        source: Source { tool: "table".to_owned(), version: None, file: name.to_owned(), command_line: None },
+        conditions: Conditions {
+            what: "wake-up".to_owned(),
+            policy: None,
+            priority: None,
+            period: None,
+            load: None,
+            stated: Vec::new(),
+        },
+        started_unix_ms: None,
+        measured: None,
+        resolution: Span(unit.ns()),
+        host: Host::default(),
+        threads,
+        remarks,
+    })
+}

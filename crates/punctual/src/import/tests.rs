@@ -1,0 +1,249 @@
+//! Every kind of file: golden summaries, agreement with what the tools say themselves, and mistakes with their place.
+
+use super::*;
+use expect_test::expect_file;
+use proptest::prelude::*;
+use std::fmt::Write;
+
+/// A file of `tests/import`. Those of cyclictest and jitterdebugger were written by the tools, the others by hand after their
+/// documents and sources.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name)
+}
+
+fn read(name: &str) -> Vec<Imported> {
+    import(&fixture(name), &Stated::default()).unwrap_or_else(|err| panic!("{err}"))
+}
+
+/// All that was read, in a few lines.
+fn summary(name: &str) -> String {
+    let mut text = format!("== {name}\n");
+    for imported in read(name) {
+        let Imported { source, conditions, measured, resolution, host, threads, remarks, started_unix_ms, .. } =
+            imported;
+        let model::Source { tool, version, command_line, .. } = source;
+        writeln!(text, "{tool}, version {version:?}, called {command_line:?}").unwrap();
+        writeln!(text, "{conditions:?}").unwrap();
+        writeln!(text, "started {started_unix_ms:?}, measured {measured:?}, resolution {} ns", resolution.ns())
+            .unwrap();
+        let model::Host { hostname, kernel_release, architecture, preemption, .. } = host;
+        writeln!(text, "{hostname:?} {kernel_release:?} {architecture:?} {preemption:?}").unwrap();
+        for thread in threads {
+            let histogram = thread.histogram.as_ref();
+            let known = histogram.map(|h| (h.n, h.min_ns, h.max_ns, h.mean_ns(), h.buckets().count()));
+            let model::ImportedThread { number, cpu, samples, beyond, min_ns, max_ns, mean_ns, missed, slices, .. } =
+                thread;
+            let slices = slices.len();
+            writeln!(text, "  {number} cpu {cpu:?}: {samples:?} samples, known {known:?}, {beyond:?}").unwrap();
+            writeln!(text, "    min {min_ns:?} mean {mean_ns:?} max {max_ns:?} missed {missed:?} slices {slices}")
+                .unwrap();
+        }
+        remarks.iter().for_each(|remark| writeln!(text, "  - {remark}").unwrap());
+    }
+    text
+}
+
+#[test]
+fn every_kind_of_file_is_read() {
+    let names = [
+        "cyclictest-q.txt",
+        "cyclictest-q-ns.txt",
+        "cyclictest-h.txt",
+        "cyclictest-H-all.txt",
+        "cyclictest-h-2.7.txt",
+        "cyclictest-v.txt",
+        "cyclictest.json",
+        "jitterdebugger.json",
+        "jitterdebugger-us.raw",
+        "jitterdebugger-ns.raw",
+        "rtla-timerlat.txt",
+        "rtla-osnoise.txt",
+        "rteval-cyclictest.xml",
+        "rteval-timerlat.xml",
+        "xenomai-latency.txt",
+        "latmus-live.txt",
+        "latmus-plot.txt",
+        "osadl-table.txt",
+    ];
+    let all: String = names.iter().map(|name| summary(name).replace(env!("CARGO_MANIFEST_DIR"), "")).collect();
+    expect_file!["../../tests/golden/imported.txt"].assert_eq(&all);
+    let found = std::fs::read_dir(fixture("")).unwrap().count();
+    assert_eq!(found, names.len(), "every file of tests/import is read here");
+}
+
+/// What cyclictest itself says below its histogram, found by a reading of its own.
+#[test]
+fn a_histogram_agrees_with_the_lines_below_it() {
+    for name in ["cyclictest-h.txt", "cyclictest-H-all.txt", "cyclictest-h-2.7.txt"] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let below = |start: &str, i: usize| -> Option<i64> {
+            let line = text.lines().find(|line| line.starts_with(start))?;
+            line[start.len()..].split_whitespace().nth(i)?.parse().ok()
+        };
+        for (i, thread) in read(name)[0].threads.iter().enumerate() {
+            let histogram = thread.histogram.as_ref().unwrap();
+            assert_eq!(thread.min_ns, below("# Min Latencies:", i).map(|us| us * 1_000), "{name}");
+            assert_eq!(thread.max_ns, below("# Max Latencies:", i).map(|us| us * 1_000), "{name}");
+            let overflows = below("# Histogram Overflows:", i);
+            assert_eq!(thread.beyond.and_then(|b| b.samples).map(|n| i64::try_from(n).unwrap()), overflows, "{name}");
+            if let Some(total) = below("# Total:", i) {
+                assert_eq!(i64::try_from(histogram.n).unwrap(), total, "{name}");
+            }
+            assert_eq!(thread.samples.unwrap(), histogram.n + thread.beyond.unwrap().samples.unwrap(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn raw_samples_are_those_that_are_in_the_file() {
+    for (name, unit_ns, period) in [("jitterdebugger-us.raw", 1_000, "1ms"), ("jitterdebugger-ns.raw", 1, "500us")] {
+        let bytes = std::fs::read(fixture(name)).unwrap();
+        let records: Vec<(u32, i64)> = bytes
+            .chunks_exact(28)
+            .map(|record| {
+                let thread = u32::from_le_bytes(record[..4].try_into().unwrap());
+                (thread, i64::from_le_bytes(record[20..28].try_into().unwrap()) * unit_ns)
+            })
+            .collect();
+        let imported = read(name).remove(0);
+        assert_eq!(imported.conditions.period, Some(period.parse().unwrap()), "{name}");
+        for thread in &imported.threads {
+            let mine: Vec<i64> = records.iter().filter(|r| r.0 == thread.number).map(|r| r.1).collect();
+            assert_eq!(thread.histogram, Some(model::Histogram::of(&mine)), "{name}");
+            let of_slices: u64 = thread.slices.iter().map(|slice| slice.histogram.n).sum();
+            assert_eq!(of_slices, thread.samples.unwrap(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_stated_fills_only_what_the_file_leaves_open() {
+    let stated = Stated {
+        unit: None,
+        period: Some("200us".parse().unwrap()),
+        policy: Some("fifo:99".parse().unwrap()),
+        load: Some("none".parse().unwrap()),
+    };
+    let of = |name: &str| import(&fixture(name), &stated).unwrap().remove(0).conditions;
+    let json = of("cyclictest.json");
+    assert_eq!((json.period, json.policy), ("1ms".parse().ok(), "fifo:80".parse().ok()), "the file says them");
+    assert_eq!(json.stated, ["load"]);
+    let table = of("osadl-table.txt");
+    assert_eq!((table.period, table.stated), (stated.period, vec!["period".into(), "policy".into(), "load".into()]));
+    let ns = Stated { unit: Some(Unit::Ns), ..Stated::default() };
+    assert_eq!(import(&fixture("osadl-table.txt"), &ns).unwrap()[0].threads[0].max_ns, Some(187));
+}
+
+/// The reason that a text is refused for.
+fn refused(text: &str) -> String {
+    match super::text(text.as_bytes(), "x", &Stated::default()) {
+        Ok(read) => panic!("read: {read:?}"),
+        Err(Flaw { line, reason }) => format!("{}: {reason}", line.map_or("-".to_owned(), |line| line.to_string())),
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_their_line() {
+    let of = |name: &str| std::fs::read_to_string(fixture(name)).unwrap();
+    let (h, rtla) = (of("cyclictest-h-2.7.txt"), of("rtla-timerlat.txt"));
+    for (text, reason) in [
+        (
+            "",
+            "-: no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+        ),
+        (
+            "hello\n",
+            "-: no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+        ),
+        ("{}", "1: missing field `thread`"),
+        ("{\"thread\": {\n \"0\": {\"cycles\": -1}}}", "2: invalid value: integer `-1`, expected u64"),
+        ("{\"thread\": {\"0\": {\"histogram\": {\"x\": 1}}}}", "-: thread 0: `x` is no latency"),
+        ("{\"version\": 2, \"cpu\": {}}", "-: version 2 of results.json is not read, only 3"),
+        (
+            "{\"version\": 3, \"cpu\": {\"0\": {\"histogram\": {\"5\": 2}, \"count\": 1, \"min\": 5, \"max\": 5, \"avg\": 5}}}",
+            "-: cpu 0: 2 samples, more than its count",
+        ),
+        (&h.replace("000034", "00x034"), "4: `00x034` is no count"),
+        (&h.replace("000003 000034\t", "000003 "), "4: 1 counts where the rows before have 2"),
+        (
+            &h.replace("# Min Latencies: 00003 ", "# Min Latencies: 00003 1 1 "),
+            "-: the rows have 2 counts, and the lines below them 4 threads",
+        ),
+        (&h.replace("# Histogram\n", "# Histogram\nfoo bar\n"), "3: no line that cyclictest writes"),
+        ("T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1\n", "1: a T: line without Max:"),
+        ("T: 0 ( 1) P:80 I:1000 C: x Min: 1 Act: 1 Avg: 1 Max: 1\n", "1: `x` is no number"),
+        ("       0:       1:      21\n       0:       x:      21\n", "2: `x` is no cycle"),
+        (&rtla.replace("38990     52000 ", "38990 "), "6: 5 counts for 6 columns"),
+        (&rtla.replace("Usr-001", "Foo-001"), "4: `Foo-001` is no column of rtla"),
+        (
+            &rtla.replace("Index   IRQ-000   Thr-000   Usr-000   IRQ-001   Thr-001   Usr-001\n", ""),
+            "4: a row before the line `Index ...`; --no-index and --no-header cannot be read",
+        ),
+        (
+            "# RTLA timerlat histogram\nIndex IRQ-000\n0 1\n",
+            "-: no line `# Time unit is ...`; --no-header cannot be read",
+        ),
+        ("<rteval>\n<a></b></rteval>", "2: no XML: expected 'a' tag, not 'b'"),
+        ("<foo/>", "1: <foo> is no report of rteval"),
+        ("<rteval/>", "-: it holds no measurement of cyclictest or timerlat"),
+        ("RTH|--\nRTD| 1|2\n", "2: a line RTD with less than seven columns"),
+        ("RTT| x\n", "-: no line RTD or RTS: nothing was measured, or the output was cut off"),
+        ("# context: user\n1\n", "2: no row of a histogram; it is a latency and a count"),
+        ("1 2\n2 3 4\n", "2: 2 counts where the rows before have 1"),
+        ("1 2\n2\n", "2: a latency class without a count"),
+        ("1 18446744073709551615\n", "1: 18446744073709551615 samples are more than anybody can take"),
+        ("99999999999999999 1\n", "-: a latency of 99999999999999999 is longer than a year"),
+    ] {
+        assert_eq!(refused(text), reason, "{text:?}");
+    }
+    let latin1 = import(&fixture("nowhere"), &Stated::default()).unwrap_err().to_string();
+    assert!(latin1.starts_with("cannot read ") && latin1.contains("nowhere: No such file"), "{latin1}");
+    let invalid = super::text(b"T: 0\n\xff\n", "x", &Stated::default()).unwrap_err();
+    assert_eq!(invalid, Flaw::at(2, "neither text nor samples.raw of jitterdebugger"));
+}
+
+#[test]
+fn a_record_that_is_cut_off_is_said() {
+    let bytes = std::fs::read(fixture("jitterdebugger-ns.raw")).unwrap();
+    let cut = bytes.len() - 5;
+    let all = raw::read(&bytes[..cut], cut as u64, "x", &Stated::default()).unwrap();
+    assert_eq!(all[0].threads.iter().filter_map(|thread| thread.samples).sum::<u64>(), 499);
+    assert_eq!(all[0].remarks.last().unwrap(), "the file ends within a record: its last 23 bytes are left out");
+}
+
+proptest! {
+    #[test]
+    fn a_table_is_read_back(rows in prop::collection::btree_map(0_u64..5_000_000, prop::collection::vec(0_u64..1_000_000, 3), 1..50)) {
+        let row = |(value, counts): (&u64, &Vec<u64>)| format!("{value}\t{} {}, {}\n", counts[0], counts[1], counts[2]);
+        let text: String = rows.iter().map(row).collect();
+        let imported = super::text(text.as_bytes(), "x", &Stated::default()).unwrap().remove(0);
+        for (i, thread) in imported.threads.iter().enumerate() {
+            let mut histogram = model::Histogram::default();
+            rows.iter().for_each(|(value, counts)| histogram.record_n(i64::try_from(*value).unwrap() * 1_000, counts[i]));
+            prop_assert_eq!(thread.histogram.as_ref(), Some(&histogram));
+        }
+    }
+
+    #[test]
+    fn a_histogram_of_cyclictest_is_read_back(
+        columns in prop::collection::vec(prop::collection::vec(0_u64..9, 40), 1..5),
+        with_zeros in any::<bool>(),
+    ) {
+        let mut text = String::from("# Histogram\n");
+        for value in 0..40 {
+            let counts: Vec<_> = columns.iter().map(|column| column[value]).collect();
+            if with_zeros || counts.iter().any(|n| *n > 0) {
+                let fields: Vec<_> = counts.iter().map(|n| format!("{n:06}")).collect();
+                text += &format!("{value:06} {}\n", fields.join("\t"));
+            }
+        }
+        let zeros = vec!["00000"; columns.len()].join(" ");
+        text += &format!("# Min Latencies: {zeros}\n# Histogram Overflows: {zeros}\n");
+        let imported = super::text(text.as_bytes(), "x", &Stated::default()).unwrap().remove(0);
+        prop_assert_eq!(imported.threads.len(), columns.len());
+        for (thread, column) in imported.threads.iter().zip(&columns) {
+            prop_assert_eq!(thread.samples, Some(column.iter().sum::<u64>()));
+            prop_assert_eq!(thread.histogram.as_ref().map(|histogram| histogram.n), thread.samples);
+        }
+    }
+}
