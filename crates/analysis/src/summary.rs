@@ -196,7 +196,7 @@ fn open_waits(pool: &Pool<'_>) -> Option<Open> {
 
 /// The sample standard deviation: in integers as long as they hold the squares, because the difference of two large
 /// floats would be noise.
-fn standard_deviation(histogram: &Histogram) -> Option<f64> {
+pub(crate) fn standard_deviation(histogram: &Histogram) -> Option<f64> {
     let n = u128::from(histogram.n);
     if n < 2 {
         return None;

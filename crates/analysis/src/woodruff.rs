@@ -46,6 +46,13 @@ pub enum Quantile {
 pub enum Refusal {
     /// There is no sample at all.
     NoSamples,
+    /// Only smallest, mean and largest are known, as some imported files tell them.
+    NoDistribution,
+    /// It lies beyond the histogram of the tool that measured it.
+    Beyond {
+        /// It is at least this, ns.
+        at_least_ns: i64,
+    },
     /// Fewer than [`MIN_EXCEEDANCES`] independent samples lie above it.
     FewExceedances {
         /// Independent samples the recorded ones are worth.
@@ -91,7 +98,7 @@ impl Quantile {
         match self {
             Quantile::Known { n_eff, .. } => *n_eff,
             Quantile::Refused(Refusal::FewExceedances { n_eff, .. }) => Some(*n_eff),
-            Quantile::Refused(Refusal::NoSamples) => None,
+            Quantile::Refused(Refusal::NoSamples | Refusal::NoDistribution | Refusal::Beyond { .. }) => None,
         }
     }
 }

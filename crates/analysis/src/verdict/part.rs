@@ -149,6 +149,13 @@ pub enum Gap {
         /// How late it was already, ns.
         at_least_ns: u64,
     },
+    /// What was imported does not tell it.
+    Untold {
+        /// Where.
+        cell: String,
+        /// What it does not tell.
+        why: String,
+    },
     /// The interval of the quantile holds the limit, or there is no interval.
     Quantile {
         /// Where.

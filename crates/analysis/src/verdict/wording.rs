@@ -103,6 +103,7 @@ impl fmt::Display for Gap {
                 write!(f, "only {} of {} complete", count(*done), things(*planned, "measurement"))
             }
             Gap::Skipped { cells, why } => write!(f, "{} not measured: {why}", things(*cells, "cell")),
+            Gap::Untold { cell, why } => write!(f, "{cell}: {why}"),
             Gap::NoSamples { cell } => write!(f, "{cell}: not one wake-up recorded"),
             Gap::Load { cell, load, what } => write!(f, "{cell}: load {load}: {what}"),
             Gap::Lost { cell, lost } => write!(f, "{cell}: {} lost, any of them may be later", things(*lost, "sample")),

@@ -1,0 +1,164 @@
+//! What other tools have measured, in our numbers: quantiles where the file has a distribution, no intervals where it does not
+//! tell how the latency went in time, and a refusal for everything that it leaves out.
+
+mod finding;
+mod judge;
+
+use crate::quantile::{Level, rank};
+use crate::summary::{Quantiles, standard_deviation};
+use crate::verdict::{Case, Verdict};
+use crate::woodruff::{Quantile, Refusal, estimate};
+pub use finding::ImportedFinding;
+use model::{Histogram, Imported, ImportedThread, Requirement};
+
+/// All measurements that were imported together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedSummary {
+    /// One for each, in the order in which they were named.
+    pub cells: Vec<ImportedCell>,
+    /// Whether they keep what is required.
+    pub verdict: Verdict,
+    /// The same for each limit in each cell; empty when nothing was required.
+    pub cases: Vec<Case>,
+}
+
+/// One imported measurement in numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedCell {
+    /// The measurement.
+    pub imported: Imported,
+    /// Its file's name, and what the latencies are of where a file holds several.
+    pub name: String,
+    /// Samples that the tool took; `None` when it does not say.
+    pub samples: Option<u64>,
+    /// Due times missed; `None` for tools that do not count them.
+    pub missed: Option<u64>,
+    /// Smallest latency, ns.
+    pub min_ns: Option<i64>,
+    /// Mean latency, ns: of the distribution where it is whole, else as the tool says.
+    pub mean_ns: Option<f64>,
+    /// Standard deviation, ns; `None` unless the distribution is whole.
+    pub stddev_ns: Option<f64>,
+    /// The distribution.
+    pub quantiles: Quantiles,
+    /// Largest latency, ns.
+    pub max_ns: Option<i64>,
+    /// Number of the thread, or of its CPU where that is known, that had it.
+    pub max_thread: Option<u32>,
+    /// What has to be known of it, most important first.
+    pub findings: Vec<ImportedFinding>,
+}
+
+/// Computes everything that imported measurements say.
+#[must_use]
+pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSummary {
+    let names = names(all);
+    let cells: Vec<_> = all.iter().zip(names).map(|(imported, name)| cell(imported, name)).collect();
+    let (verdict, cases) = judge::judge(&cells, require);
+    ImportedSummary { cells, verdict, cases }
+}
+
+/// The names of files without their directories, as long as that tells them apart, and what is measured where a file
+/// holds several kinds of latency.
+fn names(all: &[Imported]) -> Vec<String> {
+    let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
+    let of_file = |imported: &Imported| {
+        let file = &imported.source.file;
+        let is_unclear = all.iter().any(|other| other.source.file != *file && base(&other.source.file) == base(file));
+        if is_unclear { file.clone() } else { base(file) }
+    };
+    let name = |imported: &Imported| {
+        let kinds = all.iter().filter(|other| other.source.file == imported.source.file).count();
+        let what = if kinds > 1 { format!("/{}", imported.conditions.what) } else { String::new() };
+        of_file(imported) + &what
+    };
+    all.iter().map(name).collect()
+}
+
+/// The sum where every thread says it.
+fn sum(threads: &[ImportedThread], of: impl Fn(&ImportedThread) -> Option<u64>) -> Option<u64> {
+    threads.iter().try_fold(0, |all: u64, thread| all.checked_add(of(thread)?))
+}
+
+fn cell(imported: &Imported, name: String) -> ImportedCell {
+    let threads = &imported.threads;
+    let known = imported_histogram(imported);
+    let is_whole = known.is_some() && threads.iter().all(|thread| thread.beyond.is_none());
+    let largest = threads.iter().filter_map(|thread| Some((thread.max_ns?, thread.cpu.unwrap_or(thread.number))));
+    // Of equal ones the first.
+    let largest = largest.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let whole = known.as_ref().filter(|_| is_whole);
+    let mut cell = ImportedCell {
+        name,
+        samples: sum(threads, |thread| thread.samples),
+        missed: sum(threads, |thread| thread.missed),
+        min_ns: threads.iter().filter_map(|thread| thread.min_ns).min(),
+        mean_ns: whole.filter(|all| all.n > 0).map(|all| all.sum_ns as f64 / all.n as f64).or_else(|| mean(threads)),
+        stddev_ns: whole.and_then(standard_deviation),
+        quantiles: quantiles(threads, known.as_ref()),
+        max_ns: largest.map(|(max_ns, _)| max_ns),
+        max_thread: largest.map(|(_, thread)| thread),
+        findings: Vec::new(),
+        imported: imported.clone(),
+    };
+    cell.findings = finding::of(&cell);
+    cell
+}
+
+/// The mean of what the threads say, by their samples.
+fn mean(threads: &[ImportedThread]) -> Option<f64> {
+    let with_samples = || threads.iter().filter(|thread| thread.samples != Some(0));
+    let parts: Option<Vec<(f64, f64)>> =
+        with_samples().map(|thread| Some((thread.mean_ns?, thread.samples? as f64))).collect();
+    let parts = parts.filter(|parts| !parts.is_empty())?;
+    let samples: f64 = parts.iter().map(|(_, n)| n).sum();
+    Some(parts.iter().map(|(mean, n)| mean * n).sum::<f64>() / samples)
+}
+
+/// All samples of a measurement whose value is known; `None` where the file has no distribution.
+#[must_use]
+pub fn imported_histogram(imported: &Imported) -> Option<Histogram> {
+    let histograms: Option<Vec<&Histogram>> = imported.threads.iter().map(|thread| thread.histogram.as_ref()).collect();
+    histograms.map(|histograms| crate::pool::merged(histograms.into_iter()))
+}
+
+/// Quantiles of the known samples, with those beyond the histogram above them all: they have a rank, and no value.
+fn quantiles(threads: &[ImportedThread], known: Option<&Histogram>) -> Quantiles {
+    let Some(known) = known else {
+        let refused = Quantile::Refused(Refusal::NoDistribution);
+        return Quantiles { p50: refused, p99: refused, p999: refused };
+    };
+    let beyond: Vec<_> = threads.iter().filter_map(|thread| Some((thread.max_ns, thread.beyond?))).collect();
+    let mut all = known.clone();
+    for (max_ns, beyond) in &beyond {
+        let largest = max_ns.map_or(beyond.at_least_ns, |max_ns| max_ns.max(beyond.at_least_ns));
+        all.record_n(largest, beyond.samples.unwrap_or(0));
+    }
+    let limit = beyond.iter().filter(|(_, beyond)| beyond.samples != Some(0)).map(|(_, b)| b.at_least_ns).min();
+    let slices = slices(threads);
+    let at = |level: Level| match (estimate(&all, &slices, level), limit) {
+        (Quantile::Known { .. }, Some(at_least_ns)) if rank(all.n, level.p()) > known.n => {
+            Quantile::Refused(Refusal::Beyond { at_least_ns })
+        }
+        (quantile, _) => quantile,
+    };
+    Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
+}
+
+/// The stretches of all threads, put together in the order of time: those that begin nearest to each other.
+fn slices(threads: &[ImportedThread]) -> Vec<Histogram> {
+    let most = threads.iter().map(|thread| thread.slices.len()).max().unwrap_or(0);
+    let of = |i: usize| {
+        let of_threads = threads.iter().filter_map(move |thread| {
+            // Threads are of one length in time, whatever number of stretches each has.
+            let at = (i * thread.slices.len()).checked_div(most)?;
+            let is_first = i == 0 || (i - 1) * thread.slices.len() / most != at;
+            thread.slices.get(at).filter(|_| is_first)
+        });
+        crate::pool::merged(of_threads.map(|slice| &slice.histogram))
+    };
+    (0..most).map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;

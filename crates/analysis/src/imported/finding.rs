@@ -1,0 +1,119 @@
+//! Doubts about imported measurements.
+
+use super::ImportedCell;
+use crate::quantile::Level;
+use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
+use crate::wording::{count, duration, things};
+use serde::Serialize;
+use std::fmt;
+
+/// Something a reader has to know before believing an imported number. `Display` is one sentence without its full stop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ImportedFinding {
+    /// Samples were too large for the tool's histogram.
+    Beyond {
+        /// How many; `None` when nobody knows.
+        samples: Option<u64>,
+        /// They are at least this large, ns.
+        at_least_ns: i64,
+    },
+    /// What the tool or its output does to the numbers.
+    Remark {
+        /// A sentence without its full stop.
+        text: String,
+    },
+    /// Conditions that are not known.
+    Unknown {
+        /// Which: "period", "policy", "load".
+        facts: Vec<&'static str>,
+    },
+    /// A quantile has too few samples above it.
+    FewSamples {
+        /// Which.
+        level: Level,
+        /// Independent samples the recorded ones are worth at most.
+        n_eff: u64,
+    },
+    /// The file does not tell how latency went in time.
+    NoCourse,
+    /// Values are whole multiples of this.
+    Resolution {
+        /// ns.
+        resolution_ns: u64,
+    },
+}
+
+/// Everything that is true of a cell, most important first.
+pub(super) fn of(cell: &ImportedCell) -> Vec<ImportedFinding> {
+    let mut findings = Vec::new();
+    let threads = &cell.imported.threads;
+    let beyond: Vec<_> = threads.iter().filter_map(|thread| thread.beyond).collect();
+    if let Some(at_least_ns) = beyond.iter().map(|beyond| beyond.at_least_ns).min() {
+        let samples = beyond.iter().try_fold(0, |all: u64, beyond| all.checked_add(beyond.samples?));
+        findings.push(ImportedFinding::Beyond { samples, at_least_ns });
+    }
+    findings.extend(cell.imported.remarks.iter().map(|text| ImportedFinding::Remark { text: text.clone() }));
+    let conditions = &cell.imported.conditions;
+    let is_noise = conditions.what == "noise";
+    let unknown = [
+        ("period", conditions.period.is_none() && !is_noise),
+        ("policy", conditions.policy.is_none()),
+        ("load", conditions.load.is_none()),
+        ("kernel", cell.imported.host.kernel_release.is_none()),
+    ];
+    let facts: Vec<_> = unknown.into_iter().filter(|(_, is_unknown)| *is_unknown).map(|(fact, _)| fact).collect();
+    if !facts.is_empty() {
+        findings.push(ImportedFinding::Unknown { facts });
+    }
+    let few = |level: Level| match cell.quantiles.at(level) {
+        Quantile::Refused(Refusal::FewExceedances { n_eff, .. }) => {
+            Some(ImportedFinding::FewSamples { level, n_eff: *n_eff })
+        }
+        _ => None,
+    };
+    findings.extend(Level::ALL.into_iter().find_map(few));
+    let has_distribution = threads.iter().all(|thread| thread.histogram.is_some());
+    if has_distribution && threads.iter().all(|thread| thread.slices.len() < MIN_SLICES) {
+        findings.push(ImportedFinding::NoCourse);
+    }
+    let resolution_ns = cell.imported.resolution.ns();
+    if resolution_ns > 1 {
+        findings.push(ImportedFinding::Resolution { resolution_ns });
+    }
+    findings
+}
+
+impl fmt::Display for ImportedFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImportedFinding::Beyond { samples: Some(samples), at_least_ns } => {
+                let (samples, limit) = (things(*samples, "sample"), duration(*at_least_ns as f64));
+                write!(
+                    f,
+                    "{samples} were beyond the tool's histogram, at {limit} or later: quantiles up there are not known"
+                )
+            }
+            ImportedFinding::Beyond { samples: None, at_least_ns } => {
+                let limit = duration(*at_least_ns as f64);
+                write!(
+                    f,
+                    "samples at {limit} or later are missing, nobody knows how many: every quantile may be too small"
+                )
+            }
+            ImportedFinding::Remark { text } => f.write_str(text),
+            ImportedFinding::Unknown { facts } => write!(f, "not known: {}", facts.join(", ")),
+            ImportedFinding::FewSamples { level, n_eff } => {
+                write!(f, "{level} not shown: worth at most {} independent samples", count(*n_eff))
+            }
+            ImportedFinding::NoCourse => f.write_str(
+                "no intervals, and no telling whether latency stayed the same: the file has no course of time",
+            ),
+            ImportedFinding::Resolution { resolution_ns } => {
+                let by = duration(*resolution_ns as f64);
+                write!(f, "values are cut to multiples of {by}: latencies are up to {by} larger")
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Imported measurements with parts missing.
+
+use super::*;
+use crate::testing;
+use model::{Beyond, Conditions, Slice, Source, Span};
+
+fn thread(latencies_ns: &[i64]) -> ImportedThread {
+    let histogram = Histogram::of(latencies_ns);
+    ImportedThread {
+        samples: Some(histogram.n),
+        min_ns: histogram.min_ns,
+        max_ns: histogram.max_ns,
+        histogram: Some(histogram),
+        ..ImportedThread::default()
+    }
+}
+
+fn imported(threads: Vec<ImportedThread>) -> Imported {
+    let source =
+        Source { tool: "cyclictest".to_owned(), version: None, file: "a/h.txt".to_owned(), command_line: None };
+    let what = "wake-up".to_owned();
+    Imported {
+        format: 1,
+        tool: "punctual".to_owned(),
+        source,
+        conditions: Conditions { what, policy: None, priority: None, period: None, load: None, stated: Vec::new() },
+        started_unix_ms: None,
+        measured: None,
+        resolution: Span(1_000),
+        host: testing::host(),
+        threads,
+        remarks: Vec::new(),
+    }
+}
+
+fn of(threads: Vec<ImportedThread>) -> ImportedCell {
+    summarise_imported(&[imported(threads)], &Requirement::default()).cells.remove(0)
+}
+
+#[test]
+fn a_histogram_alone_gives_quantiles_without_intervals() {
+    let latencies: Vec<i64> = (0..20_000).map(|i| 1_000 * (i % 100)).collect();
+    let cell = of(vec![thread(&latencies)]);
+    assert_eq!(cell.quantiles.p50.value_ns(), crate::quantile(&Histogram::of(&latencies), 0.5));
+    assert!(cell.quantiles.p999.value_ns().is_some() && cell.quantiles.p50.interval_ns().is_none());
+    assert_eq!((cell.samples, cell.missed, cell.mean_ns), (Some(20_000), None, Some(49_500.0)));
+    assert!(cell.findings.contains(&ImportedFinding::NoCourse), "{:?}", cell.findings);
+}
+
+#[test]
+fn no_distribution_is_no_quantile() {
+    let bare =
+        ImportedThread { samples: Some(9), min_ns: Some(1), max_ns: Some(5), mean_ns: Some(2.0), ..Default::default() };
+    let other = ImportedThread { samples: Some(3), mean_ns: Some(6.0), max_ns: Some(7), number: 4, ..bare.clone() };
+    let cell = of(vec![bare, other]);
+    assert_eq!(cell.quantiles.p50, Quantile::Refused(Refusal::NoDistribution));
+    assert_eq!((cell.mean_ns, cell.max_ns, cell.max_thread), (Some(3.0), Some(7), Some(4)));
+}
+
+#[test]
+fn what_is_beyond_has_a_rank_and_no_value() {
+    let mut some = thread(&vec![5_000; 97_000]);
+    some.beyond = Some(Beyond { samples: Some(3_000), at_least_ns: 30_000 });
+    (some.samples, some.max_ns) = (Some(100_000), Some(900_000));
+    let cell = of(vec![some.clone()]);
+    assert_eq!(cell.quantiles.p50.value_ns(), Some(5_023), "the upper edge of its bucket");
+    assert_eq!(cell.quantiles.p99, Quantile::Refused(Refusal::Beyond { at_least_ns: 30_000 }));
+    assert_eq!((cell.mean_ns, cell.stddev_ns), (None, None), "the sum is not known");
+    let said = cell.findings[0].to_string();
+    assert_eq!(
+        said,
+        "3 000 samples were beyond the tool's histogram, at 30 us or later: quantiles up there are not known"
+    );
+    some.beyond = Some(Beyond { samples: None, at_least_ns: 30_000 });
+    let cell = of(vec![some]);
+    assert_eq!(cell.quantiles.p99.value_ns(), Some(5_000));
+    assert!(cell.findings[0].to_string().starts_with("samples at 30 us or later are missing, "));
+}
+
+#[test]
+fn stretches_give_intervals() {
+    let mut threads = Vec::new();
+    for number in 0..2 {
+        let latency = |i: i64| 1_000 + (i * 7_919 + i64::from(number)) % 1_009;
+        let slice = |at: i64| {
+            let histogram = Histogram::of(&(at * 500..(at + 1) * 500).map(latency).collect::<Vec<_>>());
+            Slice { first_cycle: at.unsigned_abs() * 500, cycles: 500, histogram }
+        };
+        let mut all = thread(&(0..20_000).map(latency).collect::<Vec<_>>());
+        (all.slices, all.number) = ((0..40).map(slice).collect(), number);
+        threads.push(all);
+    }
+    // One of them was seen in half as many stretches.
+    threads[1].slices = threads[1]
+        .slices
+        .chunks(2)
+        .map(|pair| {
+            let mut slice = pair[0].clone();
+            slice.histogram.merge(&pair[1].histogram);
+            slice
+        })
+        .collect();
+    let of_slices: u64 = slices(&threads).iter().map(|slice| slice.n).sum();
+    assert_eq!((slices(&threads).len(), of_slices), (40, 40_000), "every sample is in one stretch");
+    let cell = of(threads);
+    let (lower, upper) = cell.quantiles.p99.interval_ns().expect("an interval");
+    assert!(lower <= upper && !cell.findings.contains(&ImportedFinding::NoCourse));
+}
+
+#[test]
+fn a_file_can_violate_a_limit_and_seldom_keep_it() {
+    let verdict = |text: &str, change: fn(&mut Imported)| {
+        let mut require = Requirement::default();
+        require.set_all(text).unwrap();
+        let mut imported = imported(vec![thread(&[5_000; 20_000])]);
+        change(&mut imported);
+        let summary = summarise_imported(&[imported], &require);
+        let status = summary.cases.iter().map(|case| case.verdict.exit_status()).max();
+        assert_eq!(status, Some(summary.verdict.exit_status()));
+        summary.verdict.to_string()
+    };
+    let told = |imported: &mut Imported| imported.measured = Some(Span::SECOND);
+    for (text, change, said) in [
+        ("max=4us", told as fn(&mut Imported), "Verdict: FAIL h.txt: max 5 us > 4 us"),
+        (
+            "max=5us",
+            told,
+            "Verdict: NOT SHOWN: h.txt: its values are cut so coarsely that the largest may be above the limit",
+        ),
+        (
+            "max=6us",
+            told,
+            "Verdict: PASS max 5 us <= 6 us (worst: h.txt); none later in 1 s of each cell shows fewer than 10 785/h (95 %), not that there are none",
+        ),
+        (
+            "max=6us",
+            |_| {},
+            "Verdict: NOT SHOWN: h.txt: the file does not say how long was measured, so no rate is excluded",
+        ),
+        (
+            "p99=6us",
+            told,
+            "Verdict: NOT SHOWN: h.txt: the file does not tell how latency went in time, so quantiles have no intervals",
+        ),
+        ("misses_per_hour=1", told, "Verdict: NOT SHOWN: h.txt: the file does not tell how misses came in time"),
+        ("max=6us", |all| all.threads[0].max_ns = None, "Verdict: NOT SHOWN: h.txt: it holds no sample"),
+    ] {
+        assert_eq!(verdict(text, change), said, "{text}");
+    }
+}
+
+#[test]
+fn names_tell_files_and_kinds_apart() {
+    let of = |file: &str, what: &str| {
+        let mut imported = imported(Vec::new());
+        (imported.source.file, imported.conditions.what) = (file.to_owned(), what.to_owned());
+        imported
+    };
+    assert_eq!(
+        names(&[of("a/h.txt", "wake-up"), of("b/t.txt", "irq"), of("b/t.txt", "user")]),
+        ["h.txt", "t.txt/irq", "t.txt/user"]
+    );
+    assert_eq!(names(&[of("a/h.txt", "wake-up"), of("b/h.txt", "wake-up")]), ["a/h.txt", "b/h.txt"]);
+}
