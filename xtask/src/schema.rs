@@ -1,14 +1,16 @@
-//! The JSON schemas of what users and other programs read: a record, a cell, a run, a search for the frontier.
+//! The JSON schemas of what users and other programs read: a record, a cell, a run, imported measurements, a search for the
+//! frontier.
 
 use std::fs;
 use std::path::Path;
 
 /// Every committed schema: its file below the root, and what it must hold now.
-fn schemas() -> Result<[(&'static str, String); 4], String> {
+fn schemas() -> Result<[(&'static str, String); 5], String> {
     Ok([
         ("schema/record.schema.json", text(&schemars::schema_for!(model::Record))?),
         ("schema/cell.schema.json", text(&schemars::schema_for!(model::Cell))?),
         ("schema/show.schema.json", text(&written::<analysis::RunDocument<'static>>())?),
+        ("schema/imported.schema.json", text(&written::<analysis::ImportedDocument<'static>>())?),
         ("schema/frontier.schema.json", text(&written::<analysis::frontier::FrontierDocument<'static>>())?),
     ])
 }

@@ -116,7 +116,7 @@ struct DueTimesDocument {
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct QuantilesDocument {
+pub(crate) struct QuantilesDocument {
     p50_ns: Option<i64>,
     p50_interval_ns: Option<(i64, i64)>,
     p50_refused: Option<Refusal>,
@@ -201,7 +201,7 @@ fn steadiness(steadiness: &Steadiness) -> SteadinessDocument {
     }
 }
 
-fn quantiles(quantiles: &Quantiles) -> QuantilesDocument {
+pub(crate) fn quantiles(quantiles: &Quantiles) -> QuantilesDocument {
     let refused = |quantile: Quantile| match quantile {
         Quantile::Refused(refusal) => Some(refusal),
         Quantile::Known { .. } => None,

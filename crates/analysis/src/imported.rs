@@ -1,6 +1,7 @@
 //! What other tools have measured, in our numbers: quantiles where the file has a distribution, no intervals where it does not
 //! tell how the latency went in time, and a refusal for everything that it leaves out.
 
+mod document;
 mod finding;
 mod judge;
 
@@ -8,6 +9,7 @@ use crate::quantile::{Level, rank};
 use crate::summary::{Quantiles, standard_deviation};
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, Refusal, estimate};
+pub use document::{ImportedDocument, document as imported_document};
 pub use finding::ImportedFinding;
 use model::{Histogram, Imported, ImportedThread, Requirement};
 

@@ -1,6 +1,6 @@
 //! What another tool measured, as far as its files say it: a fact that they do not tell is `null`, never a default.
 
-use crate::{Histogram, Host, Load, Period, Policy, Slice, Span};
+use crate::{Histogram, Host, Load, Period, Policy, Requirement, Slice, Span};
 use serde::{Deserialize, Serialize};
 
 /// One measurement of another tool, read from its files.
@@ -32,6 +32,22 @@ pub struct Imported {
     pub threads: Vec<ImportedThread>,
     /// What has to be known of this measurement before it is believed: sentences without their full stop.
     pub remarks: Vec<String>,
+}
+
+/// The first line of `imported.jsonl`; the measurements follow, one a line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ImportHeader {
+    /// [`crate::RUN_FORMAT`] of the program that wrote it.
+    pub format: u32,
+    /// Name and version of the program that wrote it.
+    pub tool: String,
+    /// When it was imported, ms since 1970-01-01 UTC.
+    pub imported_unix_ms: u64,
+    /// What the measurements are called together; may be empty.
+    pub title: String,
+    /// What has to be kept.
+    pub require: Requirement,
 }
 
 /// Which tool wrote which file.

@@ -28,7 +28,7 @@ pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use histogram::{Bucket, Histogram};
 pub use host::{Host, Preemption};
-pub use imported::{Beyond, Conditions, Imported, ImportedThread, Source};
+pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::Kernel;
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};

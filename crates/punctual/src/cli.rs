@@ -6,6 +6,7 @@ mod compare;
 mod consent;
 mod cyclictest;
 mod frontier;
+mod import;
 mod launch;
 mod list;
 mod live;
@@ -50,6 +51,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),

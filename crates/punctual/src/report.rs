@@ -5,6 +5,7 @@ pub(crate) mod comparison;
 mod formats;
 mod frontier;
 mod host;
+mod imported;
 mod intensity;
 mod lines;
 mod list;
@@ -16,8 +17,9 @@ use lines::Lines;
 use model::{Header, Method, RuntimeRecord};
 use std::io;
 
-pub(crate) use formats::{csv, hgrm, junit, lava, markdown, prometheus, tap};
+pub(crate) use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
+pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
 pub(crate) use list::{List, Unreadable};

@@ -4,11 +4,13 @@
 //! `write` and on disk before the next measurement starts; a line that a crash cut off is passed over on reading.
 //! `samples/` holds the raw samples of each measurement, if they were asked for.
 
+mod imported;
 mod list;
 mod reader;
 mod samples;
 mod writer;
 
+pub(crate) use imported::{ImportedRun, keep as keep_imported, read as read_imported};
 pub(crate) use list::below;
 pub(crate) use reader::{Run, read};
 pub(crate) use samples::{SampleWriter, discard as discard_samples};
@@ -46,6 +48,9 @@ pub(crate) enum StoreError {
     /// No run at all.
     #[error("{path} is no run: it has no {FILE}; name a directory that `punctual run` made", path = .0.display())]
     NoRun(PathBuf),
+    /// Measurements of another tool, where only our own will do.
+    #[error("{path} holds measurements of other tools, without the blocks that this needs; see them by: punctual show {path}", path = .0.display())]
+    Imported(PathBuf),
     /// Something else is there already.
     #[error("{path} exists and is not a run; name a new directory with --out", path = .0.display())]
     NotARun(PathBuf),

@@ -35,6 +35,8 @@ pub(super) enum Command {
     Compare(CompareArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Read what cyclictest, jitterdebugger, rtla, rteval, latency, latmus or a table has measured
+    Import(ImportArguments),
     /// List the runs below a directory
     List(ListArguments),
     /// Run one load alone and show its rate; --list says which there are
@@ -189,6 +191,48 @@ pub(super) struct ShowArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: RunFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct ImportArguments {
+    /// Output of cyclictest (text or JSON), results.json or samples.raw of jitterdebugger, histograms of rtla, summary.xml of
+    /// rteval, output of latency or latmus, tables of latencies and counts
+    #[arg(required = true, value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// Directory to keep them in [default: runs/DATE-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// What they are called together
+    #[arg(long)]
+    pub(super) title: Option<String>,
+    /// Unit of the values, where the file does not say it
+    #[arg(long, value_enum)]
+    pub(super) unit: Option<ImportUnit>,
+    /// Time between two due times, where the file does not say it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) period: Option<Period>,
+    /// How the threads were scheduled, where the file does not say it
+    #[arg(long)]
+    pub(super) policy: Option<Policy>,
+    /// Background work, which no file says
+    #[arg(long)]
+    pub(super) load: Option<Load>,
+    /// What has to be kept, like max=1ms
+    #[arg(long, value_name = "LIMITS", value_parser = requirement)]
+    pub(super) require: Option<Requirement>,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: RunFormat,
+}
+
+/// Unit of the values of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ImportUnit {
+    /// Nanoseconds
+    Ns,
+    /// Microseconds
+    Us,
 }
 
 #[derive(Debug, Args)]

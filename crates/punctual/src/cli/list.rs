@@ -9,6 +9,17 @@ pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let mut list = List::default();
     for found in store::below(&arguments.dir)? {
         let path = found.dir.display().to_string();
+        if let Some(imported) = store::read_imported(&found.dir).transpose() {
+            match imported {
+                Ok(run) => {
+                    let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
+                    let damage = run.damage.iter().map(ToString::to_string).collect();
+                    list.add_imported((path, found.bytes), &run.header, &summary, damage);
+                }
+                Err(err) => list.add_unreadable(Unreadable { path, bytes: found.bytes, reason: err.to_string() }),
+            }
+            continue;
+        }
         match store::read(&found.dir) {
             Ok(run) => {
                 let summary = analysis::summarise(&run.header, &run.entries);

@@ -2,10 +2,10 @@
 
 use super::arguments::RunFormat;
 use super::note;
-use crate::report::{self, Style};
+use crate::report::{self, Page, Style};
 use crate::store;
-use analysis::RunSummary;
-use model::{Entry, Header};
+use analysis::{ImportedSummary, RunSummary};
+use model::{Entry, Header, Histogram, ImportHeader};
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -69,48 +69,94 @@ fn document(
     shown: Shown<'_>,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
     let Shown { format, all_findings, cell } = shown;
-    if cell.is_some() && format != RunFormat::Hgrm {
-        return Err("--cell is for --format hgrm, which holds one cell; the others hold all".into());
-    }
-    let text = match format {
+    check_cell(format, cell)?;
+    match format {
         RunFormat::Text => {
             let mut text = Vec::new();
             report::text(&mut text, header, summary, style(all_findings))?;
-            return Ok(text);
+            Ok(text)
         }
-        RunFormat::Json => {
-            let mut text = Vec::new();
-            json(&mut text, &report::json(header, summary))?;
-            return Ok(text);
+        RunFormat::Json => as_json(&report::json(header, summary)),
+        RunFormat::Hgrm => {
+            let histograms = || analysis::histograms(header, entries).into_iter().map(Some).collect();
+            let cells = summary.cells.iter().map(|cell| (cell.name.as_str(), cell.mean_ns, cell.stddev_ns));
+            hgrm(&cells.collect::<Vec<_>>(), histograms, cell)
         }
-        RunFormat::Csv => report::csv(header, summary),
-        RunFormat::Md => report::markdown(header, summary, all_findings),
-        RunFormat::Junit => report::junit(header, summary),
-        RunFormat::Tap => report::tap(summary),
-        RunFormat::Lava => report::lava(summary),
-        RunFormat::Hgrm => hgrm(header, entries, summary, cell)?,
-        RunFormat::Prom => report::prometheus(header, summary),
-    };
-    Ok(text.into_bytes())
+        _ => Ok(page(&Page::of_run(header, summary, all_findings), format).into_bytes()),
+    }
 }
+
+/// Imported measurements in their form.
+pub(super) fn imported(
+    header: &ImportHeader,
+    summary: &ImportedSummary,
+    shown: Shown<'_>,
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    let Shown { format, all_findings, cell } = shown;
+    check_cell(format, cell)?;
+    match format {
+        RunFormat::Text => {
+            let mut text = Vec::new();
+            report::imported_text(&mut text, header, summary, style(all_findings))?;
+            Ok(text)
+        }
+        RunFormat::Json => as_json(&report::imported_json(header, summary)),
+        RunFormat::Hgrm => {
+            let histograms = || summary.cells.iter().map(|cell| analysis::imported_histogram(&cell.imported)).collect();
+            let cells = summary.cells.iter().map(|cell| (cell.name.as_str(), cell.mean_ns, cell.stddev_ns));
+            hgrm(&cells.collect::<Vec<_>>(), histograms, cell)
+        }
+        _ => Ok(page(&Page::of_imported(header, summary), format).into_bytes()),
+    }
+}
+
+/// The forms that are the same for both.
+fn page(page: &Page<'_>, format: RunFormat) -> String {
+    match format {
+        RunFormat::Csv => report::csv(page),
+        RunFormat::Md => report::markdown(page),
+        RunFormat::Junit => report::junit(page),
+        RunFormat::Tap => report::tap(page),
+        RunFormat::Lava => report::lava(page),
+        RunFormat::Prom => report::prometheus(page),
+        // These have documents of their own.
+        RunFormat::Text | RunFormat::Json | RunFormat::Hgrm => String::new(),
+    }
+}
+
+fn check_cell(format: RunFormat, cell: Option<&str>) -> Result<(), Box<dyn Error>> {
+    if cell.is_some() && format != RunFormat::Hgrm {
+        return Err("--cell is for --format hgrm, which holds one cell; the others hold all".into());
+    }
+    Ok(())
+}
+
+fn as_json(document: &serde_json::Value) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut text = Vec::new();
+    json(&mut text, document)?;
+    Ok(text)
+}
+
+/// A cell's name, mean and standard deviation.
+type Named<'a> = (&'a str, Option<f64>, Option<f64>);
 
 /// The distribution of the cell with this name; it need not be named where there is only one.
 fn hgrm(
-    header: &Header,
-    entries: &[Entry],
-    summary: &RunSummary,
+    cells: &[Named<'_>],
+    histograms: impl Fn() -> Vec<Option<Histogram>>,
     name: Option<&str>,
-) -> Result<String, Box<dyn Error>> {
-    let names = || summary.cells.iter().map(|cell| cell.name.as_str()).collect::<Vec<_>>().join(", ");
-    let index = match (name, summary.cells.len()) {
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    let names = || cells.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+    let index = match (name, cells.len()) {
         (None, 1) => Some(0),
         (None, _) => return Err(format!("hgrm holds one cell; name it with --cell (cells: {})", names()).into()),
-        (Some(name), _) => summary.cells.iter().position(|cell| cell.name == name),
+        (Some(name), _) => cells.iter().position(|(other, ..)| *other == name),
     };
     let index = index.ok_or_else(|| format!("no cell is named `{}` (cells: {})", name.unwrap_or_default(), names()))?;
-    let cell = &summary.cells[index];
-    let histograms = analysis::histograms(header, entries);
-    Ok(report::hgrm(&cell.name, &histograms[index], cell.mean_ns, cell.stddev_ns))
+    let (name, mean_ns, stddev_ns) = cells[index];
+    let histogram = histograms().into_iter().nth(index).flatten();
+    let histogram = histogram.ok_or_else(|| format!("{name} has no distribution, only its ends"))?;
+    Ok(report::hgrm(name, &histogram, mean_ns, stddev_ns).into_bytes())
 }
 
 /// Writes a document, with a line feed at its end.

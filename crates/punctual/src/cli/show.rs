@@ -2,12 +2,15 @@
 
 use super::arguments::{RunFormat, ShowArguments};
 use super::output::{self, Shown};
-use super::{ERROR, Outcome, note};
+use super::{ERROR, Outcome, import, note};
 use crate::store;
 
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
-    let run = store::read(&arguments.run)?;
     let shown = Shown { format: arguments.format, all_findings: arguments.all, cell: arguments.cell.as_deref() };
+    if let Some(imported) = store::read_imported(&arguments.run)? {
+        return import::show(&imported, None, shown);
+    }
+    let run = store::read(&arguments.run)?;
     let status = output::show(&run.header, &run.entries, shown)?;
     if arguments.format == RunFormat::Text {
         output::name_samples(&run.header, &arguments.run);

@@ -5,17 +5,19 @@ mod hgrm;
 mod junit;
 mod lava;
 mod markdown;
+mod page;
 mod prometheus;
 mod tap;
 
-use analysis::{Case, RunSummary, Verdict};
-use model::Header;
+use analysis::{Case, Verdict};
+use page::Row;
 
 pub(crate) use csv::csv;
 pub(crate) use hgrm::hgrm;
 pub(crate) use junit::junit;
 pub(crate) use lava::lava;
 pub(crate) use markdown::markdown;
+pub(crate) use page::Page;
 pub(crate) use prometheus::prometheus;
 pub(crate) use tap::tap;
 
@@ -45,38 +47,31 @@ struct Test<'a> {
 }
 
 /// A run as tests: one for each limit in each cell, or, where nothing was required, one for each cell that says so.
-fn as_tests(summary: &RunSummary) -> Vec<Test<'_>> {
-    if summary.verdict == Verdict::NoneAsked {
-        let unasked = |cell: &'_ analysis::CellSummary| (cell.measured.as_secs_f64(), Outcome::NotAsked);
-        let test = summary.cells.iter().map(|cell| {
-            let (seconds, outcome) = unasked(cell);
-            Test { of: &cell.name, limit: "measured", outcome, why: "nothing was required".to_owned(), seconds }
-        });
-        return test.collect();
+fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
+    if *page.verdict == Verdict::NoneAsked {
+        let test = |row: &'a Row<'_>| {
+            let why = "nothing was required".to_owned();
+            Test { of: row.name, limit: "measured", outcome: Outcome::NotAsked, why, seconds: row.seconds() }
+        };
+        return page.rows.iter().map(test).collect();
     }
-    let seconds = |name: Option<&str>| {
-        let cell = summary.cells.iter().find(|cell| Some(cell.name.as_str()) == name);
-        cell.map_or(0.0, |cell| cell.measured.as_secs_f64())
-    };
-    let test = |case: &'_ Case| {
+    let test = |case: &'a Case| {
         let outcome = match case.verdict {
             Verdict::Pass { .. } => Outcome::Passed,
             Verdict::Fail { .. } => Outcome::Failed,
             Verdict::NotShown { .. } | Verdict::NoneAsked => Outcome::NotShown,
         };
-        (outcome, case.verdict.to_string(), seconds(case.cell.as_deref()))
+        let why = case.verdict.to_string();
+        let row = page.rows.iter().find(|row| Some(row.name) == case.cell.as_deref());
+        Test {
+            of: case.cell.as_deref().unwrap_or("run"),
+            limit: &case.limit,
+            outcome,
+            why: why.strip_prefix("Verdict: ").unwrap_or(&why).trim_end().to_owned(),
+            seconds: row.map_or(0.0, Row::seconds),
+        }
     };
-    let cases = summary.cases.iter().map(|case| {
-        let (outcome, why, seconds) = test(case);
-        let why = why.strip_prefix("Verdict: ").unwrap_or(&why).trim_end().to_owned();
-        Test { of: case.cell.as_deref().unwrap_or("run"), limit: &case.limit, outcome, why, seconds }
-    });
-    cases.collect()
-}
-
-/// What the run is called; a plan need not have a title.
-fn title(header: &Header) -> &str {
-    if header.plan.title.is_empty() { "punctual run" } else { &header.plan.title }
+    page.cases.iter().map(test).collect()
 }
 
 /// A number without an exponent and without zeros at its end, which every reader of these formats takes.

@@ -19,19 +19,31 @@ pub(super) fn machine(out: &mut dyn io::Write, header: &Header, lines: &Lines) -
     lines.facts(out, &machine)
 }
 
+/// What is known of a machine that was not looked at by us: nothing is concluded from what is missing.
+pub(super) fn known_facts(host: &Host) -> Vec<String> {
+    let hypervisor = host.hypervisor.as_ref().map(|_| ground(host));
+    let all = [host.hostname.clone(), processors(host), kernel(host), host.architecture.clone(), hypervisor];
+    all.into_iter().flatten().collect()
+}
+
 /// What is known of the machine; what is not is left out.
 pub(super) fn facts(host: &Host) -> Vec<String> {
-    let cpus = match (host.cpus_online.as_ref().map(model::CpuSet::len), &host.cpu_model) {
+    let container = host.container.as_ref().map(|name| format!("container ({name})"));
+    let all = [host.hostname.clone(), processors(host), kernel(host), Some(ground(host)), container];
+    all.into_iter().flatten().collect()
+}
+
+fn processors(host: &Host) -> Option<String> {
+    match (host.cpus_online.as_ref().map(model::CpuSet::len), &host.cpu_model) {
         (Some(n), Some(model)) => Some(format!("{n} x {model}")),
         (Some(n), None) => Some(things(u64::try_from(n).unwrap_or(0), "CPU")),
         (None, model) => model.clone(),
-    };
-    let kernel = host.kernel_release.as_ref().map(|release| {
-        let model = host.preemption.map(|model| format!(" ({})", model.name()));
-        format!("Linux {release}{}", model.unwrap_or_default())
-    });
-    let container = host.container.as_ref().map(|name| format!("container ({name})"));
-    [host.hostname.clone(), cpus, kernel, Some(ground(host)), container].into_iter().flatten().collect()
+    }
+}
+
+fn kernel(host: &Host) -> Option<String> {
+    let model = host.preemption.map(|model| format!(" ({})", model.name())).unwrap_or_default();
+    host.kernel_release.as_ref().map(|release| format!("Linux {release}{model}"))
 }
 
 /// What the kernel runs on. On x86 a hypervisor shows itself unless it hides (a bit of CPUID); elsewhere it often does

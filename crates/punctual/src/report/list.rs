@@ -2,9 +2,9 @@
 
 use super::{Style, lines::Lines};
 use analysis::wording::{count, things};
-use analysis::{RunSummary, Verdict};
+use analysis::{ImportedSummary, RunSummary, Verdict};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use model::Header;
+use model::{Header, Host, ImportHeader};
 use serde::Serialize;
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -68,6 +68,42 @@ impl List {
             bytes,
             damage,
         });
+        self.sort();
+    }
+
+    /// Adds imported measurements.
+    pub(crate) fn add_imported(
+        &mut self,
+        (path, bytes): (String, u64),
+        header: &ImportHeader,
+        summary: &ImportedSummary,
+        damage: Vec<String>,
+    ) {
+        let hosts: Vec<_> = summary.cells.iter().map(|cell| &cell.imported.host).collect();
+        let same = |of: fn(&Host) -> &Option<String>| {
+            let first = hosts.first().and_then(|host| of(host).clone());
+            first.filter(|first| hosts.iter().all(|host| of(host).as_ref() == Some(first)))
+        };
+        let measurements = summary.cells.len();
+        let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
+        self.runs.push(Listed {
+            path,
+            started_unix_ms: header.imported_unix_ms,
+            host: same(|host| &host.hostname),
+            kernel_release: same(|host| &host.kernel_release),
+            title: format!("imported{title}"),
+            verdict: word(&summary.verdict),
+            text: summary.verdict.to_string(),
+            cells: measurements,
+            measurements,
+            planned: measurements + damage.len(),
+            bytes,
+            damage,
+        });
+        self.sort();
+    }
+
+    fn sort(&mut self) {
         self.runs.sort_by(|a, b| (a.started_unix_ms, &a.path).cmp(&(b.started_unix_ms, &b.path)));
     }
 

@@ -135,6 +135,38 @@ fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
     cells.windows(2).any(|pair| show(pair[0]) != show(pair[1]))
 }
 
+/// A table of these columns, head first: those that say nothing are left out, and then what is least missed as long as it is
+/// wider than the terminal.
+pub(super) fn fit(heads: &[(&str, bool)], rows: &[Vec<String>], width: usize) -> String {
+    /// In the order in which they go.
+    const SPARE: [&str; 5] = ["mean", "tool", "min", "load", "p50"];
+    let says = |i: &usize| rows.iter().any(|row| row.get(*i).is_some_and(|field| field != "-"));
+    let mut shown: Vec<usize> = (0..heads.len()).filter(says).collect();
+    loop {
+        let drawn = drawn_of(&shown, heads, rows);
+        let spare = SPARE.iter().find_map(|name| shown.iter().position(|i| heads[*i].0 == *name));
+        match spare.filter(|_| widest(&drawn) > width) {
+            Some(at) => drop(shown.remove(at)),
+            None => return drawn.join("\n"),
+        }
+    }
+}
+
+fn drawn_of(shown: &[usize], heads: &[(&str, bool)], rows: &[Vec<String>]) -> Vec<String> {
+    let mut table = Table::new();
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(shown.iter().map(|i| heads[*i].0));
+    for row in rows {
+        table.add_row(shown.iter().map(|i| row[*i].as_str()));
+    }
+    for (i, column) in shown.iter().zip(table.column_iter_mut()) {
+        column.set_cell_alignment(if heads[*i].1 { CellAlignment::Left } else { CellAlignment::Right });
+        column.set_padding((2, 0));
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
 /// The lines of the table, with more space between the columns where there is room for it.
 fn fitted(columns: &[Column], cells: &[&CellSummary], width: usize) -> Vec<String> {
     let airy = drawn(columns, cells, 2);

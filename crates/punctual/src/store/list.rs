@@ -22,7 +22,7 @@ pub(crate) fn below(dir: &Path) -> Result<Vec<Found>, StoreError> {
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     let (mut found, mut left) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(dir) = left.pop() {
-        if dir.join(FILE).is_file() {
+        if dir.join(FILE).is_file() || super::imported::file_in(&dir).is_some() {
             found.push(Found { bytes: bytes_in(&dir), dir });
             continue;
         }

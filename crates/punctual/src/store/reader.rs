@@ -25,10 +25,22 @@ pub(crate) struct Damage {
     reason: String,
 }
 
+impl Damage {
+    /// A line that cannot be read.
+    pub(super) fn new(path: &Path, line: usize, reason: String) -> Damage {
+        Damage { path: path.to_owned(), line, reason }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Damage { path, line, reason } = self;
-        write!(f, "{}:{line}: {reason}; this line is left out, --resume makes what is missing", path.display())
+        let again = if path.file_name().is_some_and(|name| name == super::imported::FILE) {
+            "import its file again"
+        } else {
+            "--resume makes what is missing"
+        };
+        write!(f, "{}:{line}: {reason}; this line is left out, {again}", path.display())
     }
 }
 
@@ -38,6 +50,9 @@ impl fmt::Display for Damage {
 /// When there is no run, or its header cannot be read.
 pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     let path = super::file_of(dir);
+    if !path.exists() && super::imported::file_in(dir).is_some() {
+        return Err(StoreError::Imported(dir.to_owned()));
+    }
     if !path.exists() {
         return Err(StoreError::NoRun(dir.to_owned()));
     }

@@ -1,63 +1,57 @@
 //! Comma-separated values (RFC 4180, lines ended by a line feed): one row for each cell, units in the heads.
 
-use analysis::{CellSummary, Level, RunSummary};
-use model::{Cell, Header};
-use std::fmt::{Display, Write};
+use super::page::{Page, Row};
+use analysis::Level;
+use std::fmt::Display;
 
 /// A column: its head, and what it holds of a cell; empty where nothing is known.
-type Column = (&'static str, fn(&CellSummary) -> String);
+type Column = (&'static str, fn(&Row<'_>) -> String);
 
-const COLUMNS: [Column; 34] = [
-    ("name", |cell| cell.name.clone()),
-    ("kernel", |cell| cell.cell.kernel.to_string()),
-    ("load", |cell| cell.cell.load.to_string()),
-    ("policy", |cell| cell.cell.policy.to_string()),
-    ("period_ns", |cell| cell.cell.period.ns().to_string()),
-    ("method", |cell| cell.cell.method.to_string()),
-    ("cpus", |cell| cell.cell.cpus.to_string()),
-    ("cell_id", |cell| Cell::id(&cell.cell).to_string()),
-    ("blocks", |cell| cell.blocks.to_string()),
-    ("measured_ns", |cell| cell.measured.ns().to_string()),
-    ("samples", |cell| cell.samples.to_string()),
-    ("missed", |cell| cell.missed.to_string()),
-    ("early", |cell| cell.early.to_string()),
-    ("lost", |cell| cell.lost.to_string()),
-    ("censored", |cell| cell.censored.map_or(0, |open| open.waits).to_string()),
-    ("min_ns", |cell| known(cell.min_ns)),
-    ("mean_ns", |cell| known(cell.mean_ns)),
-    ("stddev_ns", |cell| known(cell.stddev_ns)),
-    ("p50_ns", |cell| value(cell, Level::P50)),
-    ("p50_lower_ns", |cell| lower(cell, Level::P50)),
-    ("p50_upper_ns", |cell| upper(cell, Level::P50)),
-    ("p99_ns", |cell| value(cell, Level::P99)),
-    ("p99_lower_ns", |cell| lower(cell, Level::P99)),
-    ("p99_upper_ns", |cell| upper(cell, Level::P99)),
-    ("p999_ns", |cell| value(cell, Level::P999)),
-    ("p999_lower_ns", |cell| lower(cell, Level::P999)),
-    ("p999_upper_ns", |cell| upper(cell, Level::P999)),
-    ("max_ns", |cell| known(cell.max.map(|max| max.latency_ns))),
-    ("max_is_lower_bound", |cell| known(cell.max.map(|max| max.at_least))),
-    ("max_block", |cell| known(cell.max.map(|max| max.block))),
-    ("max_cpu", |cell| known(cell.max.map(|max| max.cpu))),
-    ("n_eff", |cell| known(cell.n_eff)),
-    ("miss_episodes", |cell| known(cell.misses.map(|rate| rate.episodes))),
-    ("misses_upper_per_hour", |cell| known(cell.misses.map(|rate| rate.upper_per_hour))),
+const COLUMNS: [Column; 37] = [
+    ("started_unix_ms", |row| known(row.started_unix_ms)),
+    ("hostname", |row| known(row.host.hostname.as_ref())),
+    ("kernel_release", |row| known(row.host.kernel_release.as_ref())),
+    ("name", |row| row.name.to_owned()),
+    ("kernel", |row| known(row.kernel.as_ref())),
+    ("load", |row| known(row.load)),
+    ("policy", |row| known(row.policy.as_ref())),
+    ("period_ns", |row| known(row.period.map(model::Period::ns))),
+    ("method", |row| known(row.method.as_ref())),
+    ("cpus", |row| known(row.cpus.as_ref())),
+    ("cell_id", |row| known(row.cell_id.as_ref())),
+    ("blocks", |row| known(row.blocks)),
+    ("measured_ns", |row| known(row.measured.map(model::Span::ns))),
+    ("samples", |row| known(row.samples)),
+    ("missed", |row| known(row.missed)),
+    ("early", |row| known(row.early)),
+    ("lost", |row| known(row.lost)),
+    ("censored", |row| known(row.censored)),
+    ("min_ns", |row| known(row.min_ns)),
+    ("mean_ns", |row| known(row.mean_ns)),
+    ("stddev_ns", |row| known(row.stddev_ns)),
+    ("p50_ns", |row| value(row, Level::P50)),
+    ("p50_lower_ns", |row| lower(row, Level::P50)),
+    ("p50_upper_ns", |row| upper(row, Level::P50)),
+    ("p99_ns", |row| value(row, Level::P99)),
+    ("p99_lower_ns", |row| lower(row, Level::P99)),
+    ("p99_upper_ns", |row| upper(row, Level::P99)),
+    ("p999_ns", |row| value(row, Level::P999)),
+    ("p999_lower_ns", |row| lower(row, Level::P999)),
+    ("p999_upper_ns", |row| upper(row, Level::P999)),
+    ("max_ns", |row| known(row.max_ns)),
+    ("max_is_lower_bound", |row| known(row.max_is_lower_bound)),
+    ("max_block", |row| known(row.max_block)),
+    ("max_cpu", |row| known(row.max_cpu)),
+    ("n_eff", |row| known(row.n_eff)),
+    ("miss_episodes", |row| known(row.miss_episodes)),
+    ("misses_upper_per_hour", |row| known(row.misses_upper_per_hour)),
 ];
 
 /// The cells of a run as CSV. The first columns say which run it is, so that files can be put below each other.
-pub(crate) fn csv(header: &Header, summary: &RunSummary) -> String {
-    let mut text = String::from("started_unix_ms,hostname,kernel_release");
-    for (head, _) in COLUMNS {
-        let _ = write!(text, ",{head}");
-    }
-    text.push('\n');
-    for cell in &summary.cells {
-        let host = &header.host;
-        let [hostname, release] = [&host.hostname, &host.kernel_release].map(|fact| field(&known(fact.as_ref())));
-        let _ = write!(text, "{},{hostname},{release}", header.started_unix_ms);
-        for (_, show) in COLUMNS {
-            let _ = write!(text, ",{}", field(&show(cell)));
-        }
+pub(crate) fn csv(page: &Page<'_>) -> String {
+    let mut text = COLUMNS.map(|(head, _)| head).join(",") + "\n";
+    for row in &page.rows {
+        text += &COLUMNS.map(|(_, show)| field(&show(row))).join(",");
         text.push('\n');
     }
     text
@@ -67,16 +61,16 @@ fn known(value: Option<impl Display>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-fn value(cell: &CellSummary, level: Level) -> String {
-    known(cell.quantiles.at(level).value_ns())
+fn value(row: &Row<'_>, level: Level) -> String {
+    known(row.quantiles.at(level).value_ns())
 }
 
-fn lower(cell: &CellSummary, level: Level) -> String {
-    known(cell.quantiles.at(level).interval_ns().map(|(lower, _)| lower))
+fn lower(row: &Row<'_>, level: Level) -> String {
+    known(row.quantiles.at(level).interval_ns().map(|(lower, _)| lower))
 }
 
-fn upper(cell: &CellSummary, level: Level) -> String {
-    known(cell.quantiles.at(level).interval_ns().map(|(_, upper)| upper))
+fn upper(row: &Row<'_>, level: Level) -> String {
+    known(row.quantiles.at(level).interval_ns().map(|(_, upper)| upper))
 }
 
 /// A field as RFC 4180 wants it: in quotes where it holds a comma, a quote or a line break.

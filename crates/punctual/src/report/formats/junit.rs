@@ -2,40 +2,39 @@
 //!
 //! A violated limit is a `failure`. One that was not shown is an `error`: no verdict came out, and that must not be green.
 
-use super::{Outcome, Test, as_tests, title};
-use analysis::RunSummary;
-use model::Header;
+use super::page::Page;
+use super::{Outcome, Test, as_tests};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 /// The cases of a run as one test suite.
-pub(crate) fn junit(header: &Header, summary: &RunSummary) -> String {
-    let tests = as_tests(summary);
+pub(crate) fn junit(page: &Page<'_>) -> String {
+    let tests = as_tests(page);
     let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
     let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::NotShown), count(Outcome::NotAsked));
-    let seconds: f64 = summary.cells.iter().map(|cell| cell.measured.as_secs_f64()).sum();
-    let name = escaped(title(header));
+    let seconds: f64 = page.rows.iter().map(super::page::Row::seconds).sum();
+    let name = escaped(page.title);
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
-    let host = header.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));
+    let host = page.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(text, "<testsuites name=\"punctual\" {counts} time=\"{seconds:.3}\">");
     let _ = writeln!(
         text,
-        "  <testsuite name=\"{name}\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\" timestamp=\"{}\"{}>",
-        timestamp(header.started_unix_ms),
+        "  <testsuite name=\"{name}\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\"{}{}>",
+        page.started_unix_ms.map(timestamp).unwrap_or_default(),
         host.unwrap_or_default()
     );
-    properties(&mut text, header);
+    properties(&mut text, page);
     tests.iter().for_each(|test| case(&mut text, test));
     text.push_str("  </testsuite>\n</testsuites>\n");
     text
 }
 
 /// What the numbers are of.
-fn properties(text: &mut String, header: &Header) {
-    let host = &header.host;
+fn properties(text: &mut String, page: &Page<'_>) {
+    let host = page.host;
     let facts = [
-        ("tool", Some(header.tool.clone())),
+        ("tool", Some(page.tool.to_owned())),
         ("cpu_model", host.cpu_model.clone()),
         ("kernel_release", host.kernel_release.clone()),
         ("preemption", host.preemption.map(|model| model.name().to_owned())),
@@ -65,7 +64,7 @@ fn case(text: &mut String, test: &Test<'_>) {
 fn timestamp(unix_ms: u64) -> String {
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(unix_ms));
     let text = humantime::format_rfc3339_seconds(time.unwrap_or(SystemTime::UNIX_EPOCH)).to_string();
-    text.trim_end_matches('Z').to_owned()
+    format!(" timestamp=\"{}\"", text.trim_end_matches('Z'))
 }
 
 /// Text for an attribute or an element. XML 1.0 has no way to write most control characters: they become blanks.

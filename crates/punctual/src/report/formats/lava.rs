@@ -3,15 +3,16 @@
 //! Each parameter is `KEY=VALUE` without blanks or a second `=`; the dispatcher splits at both (`handle_testcase` of its
 //! lava_test_shell). Results are pass, fail, skip and unknown.
 
+use super::page::Page;
 use super::{Outcome, as_tests, decimal};
-use analysis::{Level, RunSummary};
+use analysis::Level;
 use std::collections::HashSet;
 use std::fmt::Write;
 
 /// The measurements of each cell, in microseconds, then the verdict on each limit.
-pub(crate) fn lava(summary: &RunSummary) -> String {
+pub(crate) fn lava(page: &Page<'_>) -> String {
     let mut signals = Signals { text: String::new(), used: HashSet::new() };
-    for cell in &summary.cells {
+    for cell in &page.rows {
         let quantile = |level| cell.quantiles.at(level).value_ns().map(|ns| ns as f64);
         let values = [
             ("min", cell.min_ns.map(|ns| ns as f64)),
@@ -20,19 +21,18 @@ pub(crate) fn lava(summary: &RunSummary) -> String {
             ("p99", quantile(Level::P99)),
             ("p99.9", quantile(Level::P999)),
             // A wait that never ended has no largest latency, only a bound.
-            ("max", cell.max.filter(|max| !max.at_least).map(|max| max.latency_ns as f64)),
+            ("max", cell.max_ns.filter(|_| cell.max_is_lower_bound != Some(true)).map(|ns| ns as f64)),
         ];
         for (name, value_ns) in values {
             let result = if value_ns.is_some() { "pass" } else { "unknown" };
             let measurement = value_ns.map(|ns| format!(" UNITS=us MEASUREMENT={}", decimal(ns / 1e3)));
             signals.case(&format!("{}-{name}", cell.name), result, &measurement.unwrap_or_default());
         }
-        let missed = if cell.cell.method.is_relative() { None } else { Some(cell.missed) };
-        if let Some(missed) = missed {
+        if let Some(missed) = cell.missed {
             signals.case(&format!("{}-missed", cell.name), "pass", &format!(" UNITS=cycles MEASUREMENT={missed}"));
         }
     }
-    for test in as_tests(summary) {
+    for test in as_tests(page) {
         let result = match test.outcome {
             Outcome::Passed => "pass",
             Outcome::Failed => "fail",

@@ -1,15 +1,14 @@
 //! What one pastes into an issue: verdict, table, findings and machine in GitHub-flavoured Markdown.
 
-use super::super::{answer, host, standout, table};
-use analysis::{RunSummary, Verdict};
-use model::Header;
+use super::page::Page;
+use analysis::Verdict;
 use std::fmt::Write;
 
 /// The run in Markdown.
-pub(crate) fn markdown(header: &Header, summary: &RunSummary, all_findings: bool) -> String {
-    let mut text = format!("### {}\n\n", escaped(super::title(header)));
-    let _ = match &summary.verdict {
-        Verdict::NoneAsked => writeln!(text, "{}", escaped(&answer::how_late(summary))),
+pub(crate) fn markdown(page: &Page<'_>) -> String {
+    let mut text = format!("### {}\n\n", escaped(page.title));
+    let _ = match page.verdict {
+        Verdict::NoneAsked => writeln!(text, "{}", escaped(&page.answer)),
         verdict => {
             let said = verdict.to_string();
             let said = said.strip_prefix("Verdict: ").unwrap_or(&said);
@@ -17,8 +16,8 @@ pub(crate) fn markdown(header: &Header, summary: &RunSummary, all_findings: bool
             writeln!(text, "**{word}**{}", escaped(&said[word.len()..]))
         }
     };
-    if !summary.cells.is_empty() {
-        let (heads, rows) = table::everything(summary);
+    let (heads, rows) = &page.table;
+    if !rows.is_empty() {
         let line = |fields: Vec<String>| format!("| {} |\n", fields.join(" | "));
         text.push('\n');
         text.push_str(&line(heads.iter().map(|(head, _)| (*head).to_owned()).collect()));
@@ -29,16 +28,13 @@ pub(crate) fn markdown(header: &Header, summary: &RunSummary, all_findings: bool
         }
         text.push_str("\nMicroseconds where no unit stands; [95 %]: interval; when: into the run.\n");
     }
-    let sentences = standout::sentences(summary, all_findings);
-    if !sentences.is_empty() {
+    if !page.sentences.is_empty() {
         text.push_str("\n**What stands out**\n\n");
-        sentences.iter().for_each(|sentence| {
+        page.sentences.iter().for_each(|sentence| {
             let _ = writeln!(text, "- {}", escaped(sentence));
         });
     }
-    let mut facts = vec![header.tool.clone()];
-    facts.extend(host::facts(&header.host));
-    let _ = writeln!(text, "\n{}; {}", escaped(&facts.join(" · ")), escaped(&host::measured(header, summary)));
+    let _ = writeln!(text, "\n{}", escaped(&page.about));
     text
 }
 

@@ -1,11 +1,11 @@
 //! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units, `HELP` and `TYPE`.
 
-use analysis::{CellSummary, Level, RunSummary, Verdict};
-use model::Header;
+use super::page::{Page, Row};
+use analysis::{Level, Verdict};
 use std::fmt::Write;
 
 /// A gauge: its name, what it says, and its value for a cell; `None` leaves the line out.
-type Gauge = (&'static str, &'static str, fn(&CellSummary) -> Option<f64>);
+type Gauge = (&'static str, &'static str, fn(&Row<'_>) -> Option<f64>);
 
 const NS: f64 = 1e-9;
 
@@ -14,16 +14,16 @@ const GAUGES: [Gauge; 8] = [
     (
         "punctual_latency_max_seconds",
         "Largest latency of a wake-up; a bound from below when a wait had not ended.",
-        |cell| cell.max.map(|max| max.latency_ns as f64 * NS),
+        |cell| cell.max_ns.map(|ns| ns as f64 * NS),
     ),
-    ("punctual_measured_seconds", "Time measured.", |cell| Some(cell.measured.as_secs_f64())),
+    ("punctual_measured_seconds", "Time measured.", |cell| cell.measured.map(model::Span::as_secs_f64)),
     ("punctual_missed_due_times", "Due times already past when the thread could wait again.", |cell| {
-        (!cell.cell.method.is_relative()).then_some(cell.missed as f64)
+        cell.missed.map(|missed| missed as f64)
     }),
-    ("punctual_lost_samples", "Samples for which there was no room.", |cell| Some(cell.lost as f64)),
-    ("punctual_early_wakeups", "Wake-ups before their due time.", |cell| Some(cell.early as f64)),
+    ("punctual_lost_samples", "Samples for which there was no room.", |cell| cell.lost.map(|lost| lost as f64)),
+    ("punctual_early_wakeups", "Wake-ups before their due time.", |cell| cell.early.map(|early| early as f64)),
     ("punctual_miss_episodes", "Episodes of wake-ups later than the deadline.", |cell| {
-        cell.misses.map(|rate| rate.episodes as f64)
+        cell.miss_episodes.map(|episodes| episodes as f64)
     }),
     ("punctual_effective_samples", "Independent samples that the recorded ones are worth at p99.", |cell| {
         cell.n_eff.map(|n_eff| n_eff as f64)
@@ -31,16 +31,16 @@ const GAUGES: [Gauge; 8] = [
 ];
 
 /// The run as metrics; time series come from scraping page after page.
-pub(crate) fn prometheus(header: &Header, summary: &RunSummary) -> String {
+pub(crate) fn prometheus(page: &Page<'_>) -> String {
     let mut text = String::new();
-    info(&mut text, header);
-    latency(&mut text, summary);
-    bounds(&mut text, summary);
+    info(&mut text, page);
+    latency(&mut text, page);
+    bounds(&mut text, page);
     for (name, help, of) in GAUGES {
-        let rows = summary.cells.iter().filter_map(|cell| Some((labels(cell, &[]), of(cell)?)));
+        let rows = page.rows.iter().filter_map(|cell| Some((labels(cell, &[]), of(cell)?)));
         metric(&mut text, name, help, "gauge", rows);
     }
-    let word = match summary.verdict {
+    let word = match page.verdict {
         Verdict::NoneAsked => "none_asked",
         Verdict::Pass { .. } => "pass",
         Verdict::Fail { .. } => "fail",
@@ -53,42 +53,49 @@ pub(crate) fn prometheus(header: &Header, summary: &RunSummary) -> String {
 }
 
 /// When and where, as the labels of a constant.
-fn info(text: &mut String, header: &Header) {
-    let host = &header.host;
+fn info(text: &mut String, page: &Page<'_>) {
+    let host = page.host;
     let fact = |value: Option<&str>| escaped(value.unwrap_or_default());
     let labels = format!(
         "{{host=\"{}\",kernel_release=\"{}\",preemption=\"{}\",title=\"{}\",tool=\"{}\"}}",
         fact(host.hostname.as_deref()),
         fact(host.kernel_release.as_deref()),
         fact(host.preemption.map(model::Preemption::name)),
-        escaped(super::title(header)),
-        escaped(&header.tool)
+        escaped(page.title),
+        escaped(page.tool)
     );
     metric(text, "punctual_run_info", "What was measured, on which machine.", "gauge", [(labels, 1.0)].into_iter());
-    let started = header.started_unix_ms as f64 / 1e3;
     let help = "When the run began, seconds since 1970-01-01 UTC.";
-    metric(text, "punctual_run_start_timestamp_seconds", help, "gauge", [(String::new(), started)].into_iter());
+    metric(
+        text,
+        "punctual_run_start_timestamp_seconds",
+        help,
+        "gauge",
+        page.started_unix_ms.map(|ms| (String::new(), ms as f64 / 1e3)).into_iter(),
+    );
 }
 
 /// Quantiles, sum and count as one summary.
-fn latency(text: &mut String, summary: &RunSummary) {
+fn latency(text: &mut String, page: &Page<'_>) {
     let name = "punctual_latency_seconds";
     let _ = writeln!(text, "# HELP {name} How late threads woke after their due time.\n# TYPE {name} summary");
-    for cell in &summary.cells {
+    for cell in &page.rows {
         for level in Level::ALL {
             // NaN is the format's word for a quantile that is not known.
             let value = cell.quantiles.at(level).value_ns().map_or("NaN".to_owned(), |ns| number(ns as f64 * NS));
             let _ = writeln!(text, "{name}{} {value}", labels(cell, &[("quantile", &level.p().to_string())]));
         }
-        let sum = cell.mean_ns.map_or(0.0, |mean| mean * cell.samples as f64 * NS);
-        let _ = writeln!(text, "{name}_sum{} {}", labels(cell, &[]), number(sum));
-        let _ = writeln!(text, "{name}_count{} {}", labels(cell, &[]), cell.samples);
+        let Some(samples) = cell.samples else { continue };
+        let sum = cell.mean_ns.map(|mean| mean * samples as f64 * NS);
+        let sum = if samples == 0 { "0".to_owned() } else { sum.map_or("NaN".to_owned(), number) };
+        let _ = writeln!(text, "{name}_sum{} {sum}", labels(cell, &[]));
+        let _ = writeln!(text, "{name}_count{} {samples}", labels(cell, &[]));
     }
 }
 
 /// The ends of the intervals of the quantiles.
-fn bounds(text: &mut String, summary: &RunSummary) {
-    let rows = summary.cells.iter().flat_map(|cell| {
+fn bounds(text: &mut String, page: &Page<'_>) {
+    let rows = page.rows.iter().flat_map(|cell| {
         Level::ALL.into_iter().flat_map(move |level| {
             let ends = cell.quantiles.at(level).interval_ns();
             let row = move |bound: &str, ns: i64| {
@@ -119,14 +126,14 @@ fn number(value: f64) -> String {
 }
 
 /// Which cell, as labels.
-fn labels(cell: &CellSummary, more: &[(&str, &str)]) -> String {
-    let asked = &cell.cell;
+fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
+    // An empty label is as good as none to Prometheus: that is how unknown reads.
     let own = [
-        ("cell", cell.name.clone()),
-        ("load", asked.load.label()),
-        ("policy", asked.policy.to_string()),
-        ("method", asked.method.to_string()),
-        ("period", asked.period.to_string()),
+        ("cell", cell.name.to_owned()),
+        ("load", cell.load.map(model::Load::label).unwrap_or_default()),
+        ("policy", cell.policy.clone().unwrap_or_default()),
+        ("method", cell.method.clone().unwrap_or_default()),
+        ("period", cell.period.map(|period| period.to_string()).unwrap_or_default()),
     ];
     let more = more.iter().map(|(name, value)| (*name, (*value).to_owned()));
     let pairs: Vec<_> =

@@ -1,12 +1,12 @@
 //! Test Anything Protocol, version 13 (testanything.org), as `prove` and kernel selftests read it.
 
+use super::page::Page;
 use super::{Outcome, as_tests};
-use analysis::RunSummary;
 use std::fmt::Write;
 
 /// The cases of a run. One that was not shown is `not ok`, with its verdict in the block below it.
-pub(crate) fn tap(summary: &RunSummary) -> String {
-    let tests = as_tests(summary);
+pub(crate) fn tap(page: &Page<'_>) -> String {
+    let tests = as_tests(page);
     let mut text = format!("TAP version 13\n1..{}", tests.len());
     text.push_str(if tests.is_empty() { " # SKIP nothing was measured\n" } else { "\n" });
     for (test, number) in tests.iter().zip(1..) {
@@ -21,7 +21,7 @@ pub(crate) fn tap(summary: &RunSummary) -> String {
         };
         let _ = writeln!(text, "  ---\n  verdict: {verdict}\n  message: \"{}\"\n  ...", quoted(&test.why));
     }
-    for sentence in super::super::standout::sentences(summary, false) {
+    for sentence in &page.sentences {
         let _ = writeln!(text, "# {}", sentence.replace(char::is_control, " "));
     }
     text

@@ -17,8 +17,8 @@ fn runs() -> [RunBuilder; 4] {
     [run(), failed, starved(), empty]
 }
 
-fn in_all(form: impl Fn(&RunBuilder, &RunSummary) -> String) -> [String; 4] {
-    runs().map(|run| form(&run, &summarise(&run.header, &run.entries)))
+fn in_all(form: fn(&Page<'_>) -> String) -> [String; 4] {
+    runs().map(|run| form(&Page::of_run(&run.header, &summarise(&run.header, &run.entries), false)))
 }
 
 fn check(text: &str, golden: ExpectFile) {
@@ -27,7 +27,7 @@ fn check(text: &str, golden: ExpectFile) {
 
 #[test]
 fn csv_has_as_many_fields_as_heads() {
-    let [unasked, ..] = in_all(|run, summary| csv(&run.header, summary));
+    let [unasked, ..] = in_all(csv);
     check(&unasked, expect_file!["../../../tests/golden/formats/run.csv"]);
     let mut lines = unasked.lines();
     let heads: Vec<_> = lines.next().unwrap().split(',').collect();
@@ -40,7 +40,7 @@ fn csv_has_as_many_fields_as_heads() {
 
 #[test]
 fn markdown_is_a_table_with_a_verdict() {
-    let [unasked, failed, ..] = in_all(|run, summary| markdown(&run.header, summary, false));
+    let [unasked, failed, ..] = in_all(markdown);
     check(&unasked, expect_file!["../../../tests/golden/formats/run.md"]);
     check(&failed, expect_file!["../../../tests/golden/formats/run-fail.md"]);
     for text in [unasked, failed] {
@@ -52,7 +52,7 @@ fn markdown_is_a_table_with_a_verdict() {
 
 #[test]
 fn junit_keeps_the_rules_of_its_schema() {
-    let [unasked, failed, starved, empty] = in_all(|run, summary| junit(&run.header, summary));
+    let [unasked, failed, starved, empty] = in_all(junit);
     check(&failed, expect_file!["../../../tests/golden/formats/run-fail.xml"]);
     check(&unasked, expect_file!["../../../tests/golden/formats/run.xml"]);
     for text in [unasked, failed, starved, empty] {
@@ -131,7 +131,7 @@ fn junit_rules(text: &str) {
 
 #[test]
 fn tap_counts_its_lines() {
-    let texts = in_all(|_, summary| tap(summary));
+    let texts = in_all(tap);
     check(&texts[1], expect_file!["../../../tests/golden/formats/run-fail.tap"]);
     for text in texts {
         let plan = text.lines().nth(1).and_then(|line| line.strip_prefix("1..")).expect("a plan");
@@ -149,7 +149,7 @@ fn tap_counts_its_lines() {
 
 #[test]
 fn lava_takes_every_signal() {
-    let texts = in_all(|_, summary| lava(summary));
+    let texts = in_all(lava);
     check(&texts[1], expect_file!["../../../tests/golden/formats/run-fail.lava"]);
     for text in texts {
         let mut ids = BTreeSet::new();
@@ -188,7 +188,7 @@ fn hgrm_is_as_the_original_writes_it() {
 
 #[test]
 fn prometheus_keeps_its_grammar() {
-    let texts = in_all(|run, summary| prometheus(&run.header, summary));
+    let texts = in_all(prometheus);
     check(&texts[1], expect_file!["../../../tests/golden/formats/run-fail.prom"]);
     for text in texts {
         prometheus_grammar(&text);

@@ -1,0 +1,183 @@
+//! What every format shows, of a run of ours as of imported measurements: a fact that is not known is `None`.
+
+use super::super::{answer, host, imported, standout, table};
+use analysis::{Case, CellSummary, ImportedCell, ImportedSummary, Quantiles, RunSummary, Verdict};
+use model::{Cell, Header, Host, ImportHeader, Load, Method, Period, Span};
+
+/// A run, ready to be written in any form.
+#[derive(Debug)]
+pub(crate) struct Page<'a> {
+    pub(super) title: &'a str,
+    pub(super) tool: &'a str,
+    pub(super) started_unix_ms: Option<u64>,
+    pub(super) host: &'a Host,
+    pub(super) rows: Vec<Row<'a>>,
+    pub(super) verdict: &'a Verdict,
+    pub(super) cases: &'a [Case],
+    /// Said in place of a verdict where nothing was required.
+    pub(super) answer: String,
+    /// The table that people read.
+    pub(super) table: Table,
+    /// What stands out.
+    pub(super) sentences: Vec<String>,
+    /// Machine and extent in a line.
+    pub(super) about: String,
+}
+
+/// Heads, with whether the column holds text, and rows.
+pub(super) type Table = (Vec<(&'static str, bool)>, Vec<Vec<String>>);
+
+/// One cell.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub(super) name: &'a str,
+    pub(super) host: &'a Host,
+    pub(super) started_unix_ms: Option<u64>,
+    pub(super) kernel: Option<String>,
+    pub(super) load: Option<&'a Load>,
+    pub(super) policy: Option<String>,
+    pub(super) period: Option<Period>,
+    pub(super) method: Option<String>,
+    pub(super) cpus: Option<String>,
+    pub(super) cell_id: Option<String>,
+    pub(super) blocks: Option<u32>,
+    pub(super) measured: Option<Span>,
+    pub(super) samples: Option<u64>,
+    /// `None` also for relative waits, which have no due times that could be missed.
+    pub(super) missed: Option<u64>,
+    pub(super) early: Option<u64>,
+    pub(super) lost: Option<u64>,
+    pub(super) censored: Option<u64>,
+    pub(super) min_ns: Option<i64>,
+    pub(super) mean_ns: Option<f64>,
+    pub(super) stddev_ns: Option<f64>,
+    pub(super) quantiles: &'a Quantiles,
+    pub(super) max_ns: Option<i64>,
+    pub(super) max_is_lower_bound: Option<bool>,
+    pub(super) max_block: Option<u32>,
+    pub(super) max_cpu: Option<u32>,
+    pub(super) n_eff: Option<u64>,
+    pub(super) miss_episodes: Option<u64>,
+    pub(super) misses_upper_per_hour: Option<f64>,
+}
+
+/// A host of which nothing is known.
+static UNKNOWN: std::sync::LazyLock<Host> = std::sync::LazyLock::new(Host::default);
+
+impl<'a> Page<'a> {
+    /// A run of ours.
+    pub(crate) fn of_run(header: &'a Header, summary: &'a RunSummary, all_findings: bool) -> Page<'a> {
+        let mut facts = vec![header.tool.clone()];
+        facts.extend(host::facts(&header.host));
+        Page {
+            // A plan need not have a title.
+            title: if header.plan.title.is_empty() { "punctual run" } else { &header.plan.title },
+            tool: &header.tool,
+            started_unix_ms: Some(header.started_unix_ms),
+            host: &header.host,
+            rows: summary.cells.iter().map(|cell| Row::of_cell(header, cell)).collect(),
+            verdict: &summary.verdict,
+            cases: &summary.cases,
+            answer: answer::how_late(summary),
+            table: table::everything(summary),
+            sentences: standout::sentences(summary, all_findings),
+            about: format!("{}; {}", facts.join(" · "), host::measured(header, summary)),
+        }
+    }
+
+    /// Imported measurements.
+    pub(crate) fn of_imported(header: &'a ImportHeader, summary: &'a ImportedSummary) -> Page<'a> {
+        let first = summary.cells.first().map(|cell| &cell.imported.host);
+        let host = first.filter(|first| summary.cells.iter().all(|cell| cell.imported.host == **first));
+        Page {
+            title: if header.title.is_empty() { "imported" } else { &header.title },
+            tool: &header.tool,
+            started_unix_ms: summary.cells.iter().filter_map(|cell| cell.imported.started_unix_ms).min(),
+            host: host.unwrap_or(&UNKNOWN),
+            rows: summary.cells.iter().map(Row::of_imported).collect(),
+            verdict: &summary.verdict,
+            cases: &summary.cases,
+            answer: imported::answer(summary),
+            table: imported::table(summary),
+            sentences: imported::sentences(summary),
+            about: format!("{}; {}", header.tool, imported::about(summary).join("; ")),
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
+        let asked = &summary.cell;
+        Row {
+            name: &summary.name,
+            host: &header.host,
+            started_unix_ms: Some(header.started_unix_ms),
+            kernel: Some(asked.kernel.to_string()),
+            load: Some(&asked.load),
+            policy: Some(asked.policy.to_string()),
+            period: Some(asked.period),
+            method: Some(asked.method.to_string()),
+            cpus: Some(asked.cpus.to_string()),
+            cell_id: Some(Cell::id(asked).to_string()),
+            blocks: Some(summary.blocks),
+            measured: Some(summary.measured),
+            samples: Some(summary.samples),
+            missed: Some(summary.missed).filter(|_| !Method::is_relative(asked.method)),
+            early: Some(summary.early),
+            lost: Some(summary.lost),
+            censored: Some(summary.censored.map_or(0, |open| open.waits)),
+            min_ns: summary.min_ns,
+            mean_ns: summary.mean_ns,
+            stddev_ns: summary.stddev_ns,
+            quantiles: &summary.quantiles,
+            max_ns: summary.max.map(|max| max.latency_ns),
+            max_is_lower_bound: summary.max.map(|max| max.at_least),
+            max_block: summary.max.map(|max| max.block),
+            max_cpu: summary.max.map(|max| max.cpu),
+            n_eff: summary.n_eff,
+            miss_episodes: summary.misses.map(|rate| rate.episodes),
+            misses_upper_per_hour: summary.misses.map(|rate| rate.upper_per_hour),
+        }
+    }
+
+    fn of_imported(summary: &'a ImportedCell) -> Row<'a> {
+        let measured = &summary.imported;
+        let conditions = &measured.conditions;
+        let cpus: Option<Vec<u32>> = measured.threads.iter().map(|thread| thread.cpu).collect();
+        Row {
+            name: &summary.name,
+            host: &measured.host,
+            started_unix_ms: measured.started_unix_ms,
+            kernel: None,
+            load: conditions.load.as_ref(),
+            policy: conditions.policy.map(|policy| policy.to_string()),
+            period: conditions.period,
+            method: Some(format!("{}: {}", measured.source.tool, conditions.what)),
+            cpus: cpus.map(|cpus| cpus.into_iter().collect::<model::CpuSet>().to_string()),
+            cell_id: None,
+            blocks: None,
+            measured: measured.measured,
+            samples: summary.samples,
+            missed: summary.missed,
+            early: None,
+            lost: None,
+            censored: None,
+            min_ns: summary.min_ns,
+            mean_ns: summary.mean_ns,
+            stddev_ns: summary.stddev_ns,
+            quantiles: &summary.quantiles,
+            max_ns: summary.max_ns,
+            max_is_lower_bound: None,
+            max_block: None,
+            max_cpu: summary.max_thread,
+            n_eff: summary.quantiles.p99.n_eff(),
+            miss_episodes: None,
+            misses_upper_per_hour: None,
+        }
+    }
+
+    /// Time measured, s; 0 where it is not known.
+    pub(super) fn seconds(&self) -> f64 {
+        self.measured.map_or(0.0, Span::as_secs_f64)
+    }
+}
