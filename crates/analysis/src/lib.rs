@@ -5,6 +5,7 @@
 //! their neighbours. A question that the data cannot answer is refused, with the numbers that say why.
 #![forbid(unsafe_code)]
 
+mod baseline;
 pub mod comparison;
 mod document;
 mod due_time;
@@ -31,6 +32,7 @@ mod verdict;
 mod woodruff;
 pub mod wording;
 
+pub use baseline::{RunRef, check_against};
 pub use document::{RunDocument, document};
 pub use due_time::{DueTimes, by_due_time};
 pub use finding::{Finding, Limiter};

@@ -62,6 +62,26 @@ impl Verdict {
         judgement.verdict()
     }
 
+    /// One verdict of several: a violation stays one however much is missing, and a gap outweighs what was kept.
+    pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Verdict>) -> Verdict {
+        let (mut kept, mut violations, mut gaps, mut is_asked) = (Vec::new(), Vec::new(), Vec::new(), false);
+        for verdict in all {
+            is_asked |= *verdict != Verdict::NoneAsked;
+            match verdict {
+                Verdict::Pass { kept: parts } => kept.extend(parts.iter().cloned()),
+                Verdict::Fail { violations: parts } => violations.extend(parts.iter().cloned()),
+                Verdict::NotShown { gaps: parts } => gaps.extend(parts.iter().cloned()),
+                Verdict::NoneAsked => {}
+            }
+        }
+        match () {
+            () if !violations.is_empty() => Verdict::Fail { violations },
+            () if !gaps.is_empty() => Verdict::NotShown { gaps },
+            () if is_asked => Verdict::Pass { kept },
+            () => Verdict::NoneAsked,
+        }
+    }
+
     /// The exit status of the program: 0 passed or nothing asked, 2 violated, 3 not shown. (1 is an error.)
     #[must_use]
     pub fn exit_status(&self) -> u8 {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod check;
 mod compare;
 mod consent;
 mod cyclictest;
@@ -51,6 +52,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Load(arguments) => load::load(&arguments),

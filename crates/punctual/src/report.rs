@@ -58,6 +58,22 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     lines.verdict(out, &summary.verdict)
 }
 
+/// Writes what became of each limit in each cell, then the verdict.
+///
+/// # Errors
+/// When `out` does not take it.
+pub(crate) fn cases(out: &mut dyn io::Write, summary: &RunSummary, style: Style) -> io::Result<()> {
+    let lines = Lines::new(style);
+    for case in &summary.cases {
+        let cell = case.cell.as_deref().unwrap_or("run");
+        let said = case.verdict.to_string();
+        let said = said.strip_prefix("Verdict: ").unwrap_or(&said).trim_end();
+        lines.paragraph(out, "", &format!("{cell} {}: {said}", case.limit))?;
+    }
+    writeln!(out)?;
+    lines.verdict(out, &summary.verdict)
+}
+
 /// The run as one JSON document.
 pub(crate) fn json(header: &Header, summary: &RunSummary) -> serde_json::Value {
     serde_json::to_value(analysis::document(header, summary)).expect("plain fields with text keys always become JSON")

@@ -82,7 +82,24 @@ pub(super) fn of(cell: &ImportedCell) -> Vec<ImportedFinding> {
     if resolution_ns > 1 {
         findings.push(ImportedFinding::Resolution { resolution_ns });
     }
+    findings.sort_by_key(ImportedFinding::importance);
     findings
+}
+
+impl ImportedFinding {
+    /// How much it matters, most important first.
+    #[must_use]
+    pub fn importance(&self) -> u8 {
+        match self {
+            ImportedFinding::Beyond { samples: None, .. } => 0,
+            ImportedFinding::Beyond { .. } => 1,
+            ImportedFinding::Remark { .. } => 2,
+            ImportedFinding::NoCourse => 3,
+            ImportedFinding::Unknown { .. } => 4,
+            ImportedFinding::Resolution { .. } => 5,
+            ImportedFinding::FewSamples { .. } => 6,
+        }
+    }
 }
 
 impl fmt::Display for ImportedFinding {

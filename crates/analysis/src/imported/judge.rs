@@ -28,24 +28,7 @@ pub(super) fn judge(cells: &[ImportedCell], require: &Requirement) -> (Verdict, 
             add(format!("misses_per_hour={limit}"), untold(cell, "the file does not tell how misses came in time"));
         }
     }
-    (together(&cases), cases)
-}
-
-/// A violation stays one however much is missing; a gap outweighs what was kept.
-fn together(cases: &[Case]) -> Verdict {
-    let (mut kept, mut violations, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
-    for case in cases {
-        match &case.verdict {
-            Verdict::Pass { kept: parts } => kept.extend(parts.iter().cloned()),
-            Verdict::Fail { violations: parts } => violations.extend(parts.iter().cloned()),
-            Verdict::NotShown { gaps: parts } => gaps.extend(parts.iter().cloned()),
-            Verdict::NoneAsked => {}
-        }
-    }
-    if !violations.is_empty() {
-        return Verdict::Fail { violations };
-    }
-    if gaps.is_empty() && !kept.is_empty() { Verdict::Pass { kept } } else { Verdict::NotShown { gaps } }
+    (Verdict::together(cases.iter().map(|case| &case.verdict)), cases)
 }
 
 fn untold(cell: &ImportedCell, why: &str) -> Verdict {

@@ -47,6 +47,13 @@ pub enum Kept {
         /// The upper end of its interval, ns.
         upper_ns: i64,
     },
+    /// It is not later than in an older run.
+    NotLater {
+        /// The cell.
+        cell: String,
+        /// What the comparison says.
+        said: String,
+    },
     /// The upper limit of the rate is within the required one.
     MissesPerHour {
         /// The cell with the largest upper limit.
@@ -88,6 +95,15 @@ pub enum Violation {
         value_ns: i64,
         /// The lower end of its 95 % interval, ns.
         lower_ns: i64,
+    },
+    /// It is later than in an older run.
+    Later {
+        /// Where.
+        cell: String,
+        /// How many times as late.
+        ratio: f64,
+        /// What the comparison says.
+        said: String,
     },
     /// The lower limit of the rate is beyond the required one.
     MissesPerHour {
@@ -201,6 +217,7 @@ impl Violation {
                 *value_ns as f64 / *limit_ns as f64
             }
             Violation::MissesPerHour { limit_per_hour, lower_per_hour, .. } => lower_per_hour / limit_per_hour,
+            Violation::Later { ratio, .. } => *ratio,
         }
     }
 }

@@ -63,6 +63,7 @@ impl fmt::Display for Kept {
                 let (upper, limit) = beside(*upper_ns, *limit_ns);
                 write!(f, "{level}{view} at most {upper} <= {limit} (95 %; worst: {cell})")
             }
+            Kept::NotLater { cell, said } => write!(f, "{cell}: {said}"),
             Kept::MissesPerHour { cell, limit_per_hour, upper_per_hour } => {
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
                 write!(f, "misses at most {upper}/h <= {limit}/h (95 %; worst: {cell})")
@@ -82,6 +83,7 @@ impl fmt::Display for Violation {
                 let (lower, limit) = beside(*lower_ns, *limit_ns);
                 write!(f, "{cell}: {level}{view} at least {lower} (95 %) > {limit}")
             }
+            Violation::Later { cell, said, .. } => write!(f, "{cell}: {said}"),
             Violation::MissesPerHour { cell, limit_per_hour, episodes, lower_per_hour } => {
                 let (lower, limit) = (number(*lower_per_hour), number(*limit_per_hour));
                 let misses = misses(*episodes);

@@ -2,10 +2,12 @@
 
 mod compare;
 mod frontier;
+mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
 pub(super) use frontier::FrontierArguments;
+pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -35,6 +37,8 @@ pub(super) enum Command {
     Compare(CompareArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Check a run against limits, or against an older run: verdict and exit status for CI
+    Check(CheckArguments),
     /// Read what cyclictest, jitterdebugger, rtla, rteval, latency, latmus or a table has measured
     Import(ImportArguments),
     /// List the runs below a directory
@@ -178,74 +182,6 @@ pub(super) struct Common {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_STATUS)]
-pub(super) struct ShowArguments {
-    /// Directory of a run
-    pub(super) run: PathBuf,
-    /// Every finding, not only the most important
-    #[arg(long)]
-    pub(super) all: bool,
-    /// The cell of a format that holds one cell only (hgrm), by the name that the other formats show
-    #[arg(long, value_name = "NAME")]
-    pub(super) cell: Option<String>,
-    /// Form of the result on stdout
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: RunFormat,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = EXIT_STATUS)]
-pub(super) struct ImportArguments {
-    /// Output of cyclictest (text or JSON), results.json or samples.raw of jitterdebugger, histograms of rtla, summary.xml of
-    /// rteval, output of latency or latmus, tables of latencies and counts
-    #[arg(required = true, value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-    /// Directory to keep them in [default: runs/DATE-TIME]
-    #[arg(short, long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
-    /// What they are called together
-    #[arg(long)]
-    pub(super) title: Option<String>,
-    /// Unit of the values, where the file does not say it
-    #[arg(long, value_enum)]
-    pub(super) unit: Option<ImportUnit>,
-    /// Time between two due times, where the file does not say it
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(super) period: Option<Period>,
-    /// How the threads were scheduled, where the file does not say it
-    #[arg(long)]
-    pub(super) policy: Option<Policy>,
-    /// Background work, which no file says
-    #[arg(long)]
-    pub(super) load: Option<Load>,
-    /// What has to be kept, like max=1ms
-    #[arg(long, value_name = "LIMITS", value_parser = requirement)]
-    pub(super) require: Option<Requirement>,
-    /// Form of the result on stdout
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: RunFormat,
-}
-
-/// Unit of the values of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ImportUnit {
-    /// Nanoseconds
-    Ns,
-    /// Microseconds
-    Us,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ListArguments {
-    /// Where to look, with everything below
-    #[arg(default_value = "runs")]
-    pub(super) dir: PathBuf,
-    /// Form of the result on stdout
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: Format,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct LoadCommandArguments {
     /// The load, like messaging, cpu:50, disk+pipe, or cmd:COMMAND
     #[arg(required_unless_present = "list")]
@@ -325,29 +261,6 @@ pub(super) enum Format {
     Text,
     /// One document for programs
     Json,
-}
-
-/// The form of a run's result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum RunFormat {
-    /// For people
-    Text,
-    /// One document for programs
-    Json,
-    /// A row for each cell
-    Csv,
-    /// Markdown, for an issue
-    Md,
-    /// JUnit XML: a test for each limit in each cell
-    Junit,
-    /// Test Anything Protocol
-    Tap,
-    /// Test-case signals of LAVA
-    Lava,
-    /// Percentile distribution of HdrHistogram, of one cell
-    Hgrm,
-    /// A page for Prometheus' textfile collector
-    Prom,
 }
 
 /// A value for `/dev/cpu_dma_latency`, us; `None`: leave it alone.

@@ -86,6 +86,11 @@ fn document(
     }
 }
 
+/// A summary in a form that needs no records.
+pub(super) fn summary(header: &Header, summary: &RunSummary, shown: Shown<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
+    document(header, &[], summary, shown)
+}
+
 /// Imported measurements in their form.
 pub(super) fn imported(
     header: &ImportHeader,

@@ -126,6 +126,8 @@ pub(super) fn sentences(summary: &ImportedSummary) -> Vec<String> {
             }
         }
     }
+    // Stable: equally important ones stay in the order of the files.
+    found.sort_by_key(|(finding, _)| finding.importance());
     let sentence = |(finding, names): &(&ImportedFinding, Vec<&str>)| {
         let is_all = names.len() == summary.cells.len();
         let of = match names.as_slice() {

@@ -43,7 +43,7 @@ fn metric(text: &str) -> Result<Level, String> {
     }
 }
 
-fn margin(text: &str) -> Result<f64, String> {
+pub(super) fn margin(text: &str) -> Result<f64, String> {
     let ratio = match text.strip_suffix('%') {
         Some(percent) => percent.parse().ok().map(|percent: f64| 1.0 + percent / 100.0),
         None => text.parse().ok(),

@@ -26,7 +26,7 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
         for row in rows {
             text.push_str(&line(row.iter().map(|field| escaped(field)).collect()));
         }
-        text.push_str("\nMicroseconds where no unit stands; [95 %]: interval; when: into the run.\n");
+        let _ = writeln!(text, "\n{}", page.legend);
     }
     if !page.sentences.is_empty() {
         text.push_str("\n**What stands out**\n\n");

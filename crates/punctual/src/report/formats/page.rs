@@ -18,6 +18,8 @@ pub(crate) struct Page<'a> {
     pub(super) answer: String,
     /// The table that people read.
     pub(super) table: Table,
+    /// How to read the table.
+    pub(super) legend: &'static str,
     /// What stands out.
     pub(super) sentences: Vec<String>,
     /// Machine and extent in a line.
@@ -80,6 +82,7 @@ impl<'a> Page<'a> {
             cases: &summary.cases,
             answer: answer::how_late(summary),
             table: table::everything(summary),
+            legend: "Microseconds where no unit stands; [95 %]: interval; when: into the run.",
             sentences: standout::sentences(summary, all_findings),
             about: format!("{}; {}", facts.join(" · "), host::measured(header, summary)),
         }
@@ -99,6 +102,7 @@ impl<'a> Page<'a> {
             cases: &summary.cases,
             answer: imported::answer(summary),
             table: imported::table(summary),
+            legend: "Microseconds where no unit stands; - is not known.",
             sentences: imported::sentences(summary),
             about: format!("{}; {}", header.tool, imported::about(summary).join("; ")),
         }

@@ -1,0 +1,148 @@
+//! A run beside an older one: no cell may be later than it was.
+
+use crate::comparison::{Answer, Arm, Comparison, Question, compare};
+use crate::paired::holm;
+use crate::summary::RunSummary;
+use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
+use model::{Cell, Entry, Header};
+
+/// The chance below which a cell counts as later, after adjustment for the number of cells.
+const LEVEL: f64 = 0.05;
+
+/// A run: its header and its entries.
+pub type RunRef<'a> = (&'a Header, &'a [Entry]);
+
+/// Adds to the summary of `new` whether each of its cells is later than the same cell of `old`. The runs are separate in
+/// time, so nothing is shown unless `question` forces it: then a change of the machine in between counts as one.
+pub fn check_against(summary: &mut RunSummary, new: RunRef<'_>, old: RunRef<'_>, question: &Question) {
+    let compared: Vec<Option<Comparison>> =
+        (0..new.0.cells.len()).map(|cell| comparison(summary, new, old, cell, question)).collect();
+    let chances: Vec<f64> =
+        compared.iter().flatten().map(|one| one.primary.ratio.map_or(1.0, |ratio| ratio.p)).collect();
+    let mut adjusted = holm(&chances).into_iter();
+    for (cell, comparison) in summary.cells.iter().zip(compared) {
+        let name = cell.name.clone();
+        let verdict = match &comparison {
+            None => untold(&name, "the baseline has no such cell"),
+            Some(comparison) => judged(&name, comparison, adjusted.next().unwrap_or(1.0)),
+        };
+        summary.cases.push(Case { cell: Some(name), limit: "baseline".to_owned(), verdict });
+    }
+    let verdicts = summary.cases.iter().filter(|case| case.limit == "baseline").map(|case| &case.verdict);
+    summary.verdict = Verdict::together(std::iter::once(&summary.verdict).chain(verdicts));
+}
+
+fn untold(cell: &str, why: &str) -> Verdict {
+    Verdict::NotShown { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
+}
+
+/// The comparison of a cell with the same one of the older run; `None` when that has none.
+fn comparison(
+    summary: &RunSummary,
+    (header, entries): RunRef<'_>,
+    (old_header, old_entries): RunRef<'_>,
+    cell: usize,
+    question: &Question,
+) -> Option<Comparison> {
+    let asked = header.cells.get(cell)?;
+    let other = old_header.cells.iter().position(|other| is_same(asked, other))?;
+    let name = summary.cells.get(cell)?.name.clone();
+    let (old, new) = (arm("the baseline".to_owned(), old_entries, other), arm(name, entries, cell));
+    Some(compare(&old, &new, None, question))
+}
+
+fn arm(name: String, entries: &[Entry], cell: usize) -> Arm<'_> {
+    Arm { name, entries: entries.iter().filter(|entry| entry.planned.cell_index == cell).collect() }
+}
+
+/// Whether two cells mean the same conditions; how long they are measured may differ.
+fn is_same(a: &Cell, b: &Cell) -> bool {
+    (&a.kernel, &a.load, a.policy, a.period, a.method, &a.cpus)
+        == (&b.kernel, &b.load, b.policy, b.period, b.method, &b.cpus)
+}
+
+/// `p`: the chance of such a ratio by chance alone, adjusted for the number of cells.
+fn judged(name: &str, comparison: &Comparison, p: f64) -> Verdict {
+    let said = comparison.sentence().trim_end_matches('.').to_owned();
+    let cell = name.to_owned();
+    match (&comparison.answer, comparison.primary.ratio) {
+        (Answer::Different, Some(ratio)) if ratio.value > 1.0 && p < LEVEL => {
+            Verdict::Fail { violations: vec![Violation::Later { cell, ratio: ratio.value, said }] }
+        }
+        (Answer::Different, Some(ratio)) if ratio.value > 1.0 => {
+            let cells = "with so many cells compared, one of them would look like this by chance";
+            untold(name, &format!("{said}; {cells}"))
+        }
+        (Answer::Different | Answer::Equivalent, Some(_)) => {
+            Verdict::Pass { kept: vec![Kept::NotLater { cell, said }] }
+        }
+        _ => untold(name, &said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+
+    /// A run of eight blocks whose latencies are `factor` times as large, one day after the first one for each `day`.
+    fn run(factor: i64, day: u64) -> RunBuilder {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.plan.repetitions = 8;
+        run.header.started_unix_ms += day * 86_400_000;
+        for block in 0..8 {
+            run.measure(block, 0, move |cpu, cycle| {
+                let noise = (cycle * 7_919 + u64::from(cpu) * 104_729 + u64::from(block) * 31) % 1_009;
+                factor * (5_000 + i64::try_from(noise).unwrap() + i64::from(block) * 13)
+            });
+        }
+        run
+    }
+
+    fn verdict(new: &RunBuilder, old: &RunBuilder, force: bool) -> String {
+        let mut summary = summarise(&new.header, &new.entries);
+        let question = Question { force, ..Question::default() };
+        check_against(&mut summary, (&new.header, &new.entries), (&old.header, &old.entries), &question);
+        if new.header.plan.require.is_empty() {
+            assert_eq!(summary.cases.last().unwrap().verdict.exit_status(), summary.verdict.exit_status());
+        }
+        summary.verdict.to_string()
+    }
+
+    #[test]
+    fn later_fails_and_earlier_or_equal_passes() {
+        let (slow, fast, same) = (run(3, 1), run(1, 0), run(1, 1));
+        let later = verdict(&slow, &fast, true);
+        assert!(later.starts_with("Verdict: FAIL none/fifo:80: DIFFERENT: "), "{later}");
+        let earlier = verdict(&fast, &slow, true);
+        assert!(earlier.starts_with("Verdict: PASS none/fifo:80: DIFFERENT: "), "{earlier}");
+        let equal = verdict(&same, &fast, true);
+        assert!(equal.starts_with("Verdict: PASS none/fifo:80: EQUIVALENT: "), "{equal}");
+    }
+
+    #[test]
+    fn runs_that_are_separate_in_time_show_nothing_by_themselves() {
+        let said = verdict(&run(3, 1), &run(1, 0), false);
+        assert!(said.starts_with("Verdict: NOT SHOWN: none/fifo:80: UNDECIDED: "), "{said}");
+    }
+
+    #[test]
+    fn a_cell_that_the_baseline_lacks_is_not_shown() {
+        let mut old = run(1, 0);
+        old.header.cells[0].policy = "fifo:81".parse().unwrap();
+        let said = verdict(&run(1, 1), &old, true);
+        assert_eq!(said, "Verdict: NOT SHOWN: none/fifo:80: the baseline has no such cell");
+    }
+
+    #[test]
+    fn a_requirement_and_a_baseline_are_one_verdict() {
+        let (mut new, old) = (run(1, 1), run(1, 0));
+        new.header.plan.require.set_all("max=1us").unwrap();
+        assert!(verdict(&new, &old, true).starts_with("Verdict: FAIL none/fifo:80: max "));
+        new.header.plan.require = model::Requirement::default();
+        new.header.plan.require.set_all("misses_per_hour=1").unwrap();
+        assert!(verdict(&new, &old, true).starts_with("Verdict: NOT SHOWN: none/fifo:80: 0 misses"));
+    }
+}

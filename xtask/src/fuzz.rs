@@ -1,0 +1,42 @@
+//! `cargo xtask fuzz`: the parsers of `punctual import` against mutations of their files, for as long as is asked.
+//!
+//! The loop is in the program's tests (`import/fuzz.rs`), where a short one always runs; this runs it optimised, and long.
+
+use model::Span;
+use std::path::Path;
+use std::process::Command;
+
+/// Parsers, by the beginnings of their files' names.
+const TARGETS: [&str; 7] = ["cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl"];
+
+/// Runs all targets, or the one that is named.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let mut arguments = arguments.iter();
+    let (mut targets, mut time) = (TARGETS.to_vec(), Span(600 * Span::SECOND.ns()));
+    while let Some(argument) = arguments.next() {
+        if *argument == "--for" {
+            let word = arguments.next().ok_or("--for needs a time, like 10min")?;
+            time = word.parse().map_err(|err| format!("--for: {err}"))?;
+        } else {
+            let target = TARGETS.into_iter().find(|target| target == argument);
+            let target =
+                target.ok_or_else(|| format!("unknown target `{argument}` (targets: {})", TARGETS.join(" ")))?;
+            targets = vec![target];
+        }
+    }
+    let seconds = time.ns() / Span::SECOND.ns();
+    // Another seed each time: what one run has seen, the next need not see again.
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs());
+    let mut failed = Vec::new();
+    for target in targets {
+        let name = format!("import::fuzz::fuzz_{target}");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", &name]);
+        cargo.args(["--nocapture"]).env("PUNCTUAL_FUZZ_SECONDS", seconds.to_string());
+        let status = cargo.env("PUNCTUAL_FUZZ_SEED", seed.to_string()).current_dir(root).status();
+        if !status.map_err(|err| format!("cargo: {err}"))?.success() {
+            failed.push(target);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("{} failed with seed {seed}", failed.join(", "))) }
+}
