@@ -32,6 +32,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         let name = format!("import::fuzz::fuzz_{target}");
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", &name]);
+        // An overflow is a finding, too; built apart, because nothing else wants these checks.
+        let checks = ["OVERFLOW_CHECKS", "DEBUG_ASSERTIONS"].map(|check| format!("CARGO_PROFILE_RELEASE_{check}"));
+        cargo.envs(checks.iter().map(|check| (check, "true"))).env("CARGO_TARGET_DIR", root.join("target/fuzz"));
         cargo.args(["--nocapture"]).env("PUNCTUAL_FUZZ_SECONDS", seconds.to_string());
         let status = cargo.env("PUNCTUAL_FUZZ_SEED", seed.to_string()).current_dir(root).status();
         if !status.map_err(|err| format!("cargo: {err}"))?.success() {
