@@ -2,7 +2,7 @@
 
 mod cell;
 mod importance;
-mod machine;
+pub(crate) mod machine;
 mod run;
 mod turns;
 mod wording;

@@ -5,6 +5,7 @@
 //! their neighbours. A question that the data cannot answer is refused, with the numbers that say why.
 #![forbid(unsafe_code)]
 
+pub mod doctor;
 mod due_time;
 mod finding;
 pub mod frontier;
