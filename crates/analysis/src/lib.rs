@@ -7,6 +7,7 @@
 
 pub mod doctor;
 mod due_time;
+pub mod facts;
 mod finding;
 pub mod frontier;
 mod name;

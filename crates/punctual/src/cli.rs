@@ -3,6 +3,7 @@
 mod arguments;
 mod cell;
 mod cyclictest;
+mod doctor;
 mod frontier;
 mod launch;
 mod live;
@@ -44,6 +45,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),

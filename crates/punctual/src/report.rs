@@ -1,6 +1,7 @@
 //! A run as people and programs read it: text for the terminal, one JSON document.
 
 mod answer;
+mod doctor;
 mod frontier;
 mod host;
 mod json;
@@ -13,6 +14,7 @@ use lines::Lines;
 use model::{Header, Method, RuntimeRecord};
 use std::io;
 
+pub(crate) use doctor::Examination;
 pub(crate) use frontier::Searched;
 pub(crate) use json::json;
 

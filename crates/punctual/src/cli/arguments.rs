@@ -1,8 +1,10 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
+mod doctor;
 mod frontier;
 mod sleep;
 
+pub(super) use doctor::DoctorArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -31,6 +33,8 @@ pub(super) enum Command {
     Frontier(FrontierArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Find out what makes this machine late, and what changes it; changes nothing itself
+    Doctor(DoctorArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
     Cyclictest(CyclictestArguments),
     /// Carry out one cell: JSON in on stdin, JSON out on stdout

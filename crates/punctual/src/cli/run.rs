@@ -7,6 +7,7 @@ use super::{Outcome, note, output};
 use crate::campaign::{self, CampaignError, Child, Stop};
 use crate::host::MachineLock;
 use crate::store::{self, Writer};
+use analysis::doctor;
 use model::{Entry, Header};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,7 @@ fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dy
     let header = header(plan(&arguments)?, arguments.samples, now)?;
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
+    doctor::in_brief(&header.host).into_iter().for_each(note);
     lock.say(&holder(&header, header.n_measurements()));
     Ok(Campaign { dir, header, done: Vec::new(), writer })
 }
