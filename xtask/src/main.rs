@@ -1,10 +1,11 @@
-//! Developer commands: `cargo xtask check`, `tidy`, `schema`.
+//! Developer commands: `cargo xtask check`, `tidy`, `schema`, `bench`, `simulate`.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a developer's tool talks to its terminal")]
 
 mod bench;
 mod check;
 mod schema;
+mod simulate;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ const USAGE: &str = "\
 cargo xtask check [--fast]     all checks of CI; --fast: only those that compile nothing
 cargo xtask tidy               rules about files: edges, sizes, unsafe, text, documents
 cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date
-cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs";
+cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs
+cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::compare(&root),
         ["bench", rest @ ..] => bench::run(&root, rest),
+        ["simulate", rest @ ..] => simulate::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -2,7 +2,7 @@
 
 use crate::pool::{Pool, merged};
 use crate::summary::Quantiles;
-use model::{Histogram, Period};
+use model::{Cell, Histogram, Period, Record, ThreadRecord};
 
 /// Sub-buckets per octave of the histogram: groups no wider than this share of their value stay within a bucket's
 /// resolution.
@@ -29,19 +29,35 @@ impl DueTimes {
         }
         let period = pool.cell.period;
         let mut slices: Vec<_> = slices.iter().map(|slice| by_due_time(slice, period)).collect();
-        let mut open = Histogram::default();
-        for (wait, due) in pool.threads().filter_map(|(_, thread)| Some((thread.censored?, thread.cycles_due))) {
-            // The wait may have begun during warm-up; only due times of the measured window count.
-            let first = u64::try_from(wait.cycle).unwrap_or(0);
-            let before = wait.cycle.min(0).unsigned_abs().saturating_mul(period.ns());
-            fill_in(&mut open, wait.at_least_ns.saturating_sub(before), due.saturating_sub(first), 1, period);
-        }
+        let open = open_waits(pool.threads().map(|(_, thread)| thread), period);
         let mut all = merged(slices.iter());
         all.merge(&open);
         // The open waits are one more slice: they came together at the end.
         slices.push(open);
         DueTimes { n: all.n, at_least, quantiles: Quantiles::of(&all, &slices) }
     }
+}
+
+/// The latencies of one measurement by due time, all its CPUs together, open waits included. Of relative waits there are
+/// no missed due times; they are as they are.
+pub(crate) fn of_record(record: &Record) -> Histogram {
+    let by_wakeup = merged(record.threads.iter().map(|thread| &thread.histogram));
+    let Cell { method, period, .. } = &record.cell;
+    let mut all = if method.is_relative() { by_wakeup } else { by_due_time(&by_wakeup, *period) };
+    all.merge(&open_waits(record.threads.iter(), *period));
+    all
+}
+
+/// Waits that had not ended, with the lateness they had, and the due times behind them.
+fn open_waits<'a>(threads: impl Iterator<Item = &'a ThreadRecord>, period: Period) -> Histogram {
+    let mut open = Histogram::default();
+    for (wait, due) in threads.filter_map(|thread| Some((thread.censored?, thread.cycles_due))) {
+        // The wait may have begun during warm-up; only due times of the measured window count.
+        let first = u64::try_from(wait.cycle).unwrap_or(0);
+        let before = wait.cycle.min(0).unsigned_abs().saturating_mul(period.ns());
+        fill_in(&mut open, wait.at_least_ns.saturating_sub(before), due.saturating_sub(first), 1, period);
+    }
+    open
 }
 
 /// The latencies by due time: a wake-up late by L with period P also stands for the missed due times, which were late

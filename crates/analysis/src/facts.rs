@@ -98,8 +98,15 @@ pub(crate) type Difference = (&'static str, Option<String>, Option<String>);
 
 /// The facts that should hold and did not, from `earlier` to `later`. What is unknown of one of them is no change.
 pub(crate) fn changes(earlier: &Host, later: &Host) -> Vec<Difference> {
-    let texts = FACTS.iter().filter(|fact| fact.holds).map(|fact| (fact.name, (fact.text)(earlier), (fact.text)(later)));
+    let texts =
+        FACTS.iter().filter(|fact| fact.holds).map(|fact| (fact.name, (fact.text)(earlier), (fact.text)(later)));
     texts.filter(|(_, before, after)| before.is_some() && after.is_some() && before != after).collect()
+}
+
+/// The facts of the fingerprint that are not the same for two hosts, known or not.
+pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
+    let texts = FACTS.iter().filter(|fact| fact.compares).map(|fact| (fact.name, (fact.text)(a), (fact.text)(b)));
+    texts.filter(|(_, a, b)| a != b).collect()
 }
 
 /// The names of the facts that make up a fingerprint, in its order.
@@ -118,7 +125,8 @@ impl Fingerprint {
     #[must_use]
     pub fn of(host: &Host) -> Fingerprint {
         let facts = FACTS.iter().filter(|fact| fact.compares);
-        let lines = facts.map(|fact| format!("{}={}\n", fact.name, (fact.text)(host).unwrap_or_else(|| "?".to_owned())));
+        let lines =
+            facts.map(|fact| format!("{}={}\n", fact.name, (fact.text)(host).unwrap_or_else(|| "?".to_owned())));
         Fingerprint(format!("{:016x}", fnv1a(&lines.collect::<String>())))
     }
 }
@@ -219,7 +227,10 @@ mod tests {
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
         assert_eq!(changes(&host(), &host()), []);
-        assert_eq!(changes(&Host::default(), &host()), [("frequency governor", Some(String::new()), Some("performance".to_owned()))]);
+        assert_eq!(
+            changes(&Host::default(), &host()),
+            [("frequency governor", Some(String::new()), Some("performance".to_owned()))]
+        );
         let mut later = host();
         later.memory.huge_pages = Some("always".to_owned());
         later.kernel.tracer = None;

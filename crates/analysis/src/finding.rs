@@ -1,9 +1,13 @@
 //! Doubts and causes as values that travel with the numbers.
 
 mod cell;
+mod coincidence;
 mod importance;
+mod load;
 pub(crate) mod machine;
+mod prepared;
 mod run;
+mod steadiness;
 mod turns;
 mod wording;
 
@@ -39,6 +43,42 @@ pub enum Finding {
         before: Option<String>,
         /// What it became.
         after: Option<String>,
+    },
+    /// A load was not what it says during all of the measured time.
+    LoadFailed {
+        /// Which part of the load.
+        load: String,
+        /// What happened.
+        reason: String,
+        /// When it was first noticed, ms into its measurement.
+        at_ms: u64,
+        /// In how many measurements.
+        measurements: u64,
+    },
+    /// A load did less than at its start.
+    LoadFell {
+        /// Which part of the load.
+        load: String,
+        /// The lowest of its rates, as a share of the first one.
+        share: f64,
+        /// In how many measurements it was below what it had to hold, or half.
+        measurements: u64,
+    },
+    /// An outside program used no CPU time in some measurement.
+    LoadDidNothing {
+        /// Which part of the load.
+        load: String,
+    },
+    /// A setting that was made for the cells did not stay: something sets it, too.
+    SettingLost {
+        /// The file or process.
+        what: String,
+        /// What it was set to.
+        set: String,
+        /// What it was when a cell had ended; `None` when it could not be read.
+        found: Option<String>,
+        /// In how many measurements.
+        measurements: u64,
     },
     /// Measurements were ended early by a signal.
     Interrupted {
@@ -125,6 +165,43 @@ pub enum Finding {
         /// Upper limit of their rate at 95 %, from the differences within the run.
         upper_per_hour: f64,
     },
+    /// Latency changed once during the cell: no interval holds for the whole of it.
+    LatencyChanged {
+        /// In which block, from 0; `None` when there is only one.
+        block: Option<u32>,
+        /// How many seconds of the block were before it.
+        second: u64,
+        /// p99 before and after, ns; `None` where too few samples tell.
+        p99_ns: Option<(i64, i64)>,
+    },
+    /// Latency rises or falls during the cell.
+    LatencyDrifts {
+        /// Whether it rises.
+        rises: bool,
+    },
+    /// Calm and rough stretches follow each other.
+    LatencyInWaves,
+    /// The largest latencies come at regular distances.
+    RegularSpikes {
+        /// The distance, ns of measured time.
+        every_ns: u64,
+    },
+    /// The largest latencies are apart from all others: an event with a rate, not the end of a tail.
+    OwnPopulation {
+        /// Blocks of time (seconds, or a few of them) with such a latency.
+        seconds: u64,
+        /// The largest of the others, ns.
+        from_ns: u64,
+        /// The smallest of them, ns.
+        to_ns: u64,
+    },
+    /// How late it may get in a longer time, if the same causes act.
+    TailLimit {
+        /// How many times as long.
+        times: f64,
+        /// Upper limit of the level exceeded once in that time, at 95 %, ns.
+        upper_ns: u64,
+    },
     /// The largest latency is the time for which real-time threads are stopped, or normal ones are made to wait.
     MaxIsThrottleQuantum {
         /// The largest latency, ns.
@@ -179,6 +256,19 @@ pub enum Finding {
         steal_ms: u64,
         /// Share of the CPU time there was, 0 to 1; `None` when the number of CPUs is not known.
         share: Option<f64>,
+    },
+    /// Something happened in most of the worst seconds, and seldom in the others: no proven cause.
+    Coincidence {
+        /// What.
+        what: String,
+        /// In how many of the worst seconds.
+        in_worst: usize,
+        /// How many those are.
+        worst: usize,
+        /// In how many of the other seconds.
+        in_others: usize,
+        /// How many those are.
+        others: usize,
     },
     /// Wake-ups before their due time.
     Early {

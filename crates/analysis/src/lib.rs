@@ -5,18 +5,26 @@
 //! their neighbours. A question that the data cannot answer is refused, with the numbers that say why.
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod doctor;
 mod due_time;
+pub mod enough;
+pub mod factorial;
 pub mod facts;
 mod finding;
 pub mod frontier;
 mod name;
 mod order_interval;
+pub mod paired;
 mod pool;
 mod quantile;
+mod ranks;
 mod rate;
 mod special;
+pub mod stationarity;
+mod steadiness;
 mod summary;
+pub mod tail;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod verdict;
@@ -28,7 +36,9 @@ pub use finding::{Finding, Limiter};
 pub use name::of_cells as cell_names;
 pub use order_interval::{median_interval, order_ranks};
 pub use quantile::{Level, quantile};
-pub use rate::{Rate, visibility_floor, zero_events_upper};
-pub use summary::{CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
+pub use rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
+pub use special::{normal_beyond, normal_quantile};
+pub use steadiness::{Change, Steadiness};
+pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
 pub use verdict::{Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate};

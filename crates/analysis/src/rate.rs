@@ -42,7 +42,7 @@ impl Rate {
         if hours <= 0.0 {
             return None;
         }
-        let (mut lower, mut upper) = garwood(episodes as f64, hours);
+        let (mut lower, mut upper) = poisson_interval(episodes as f64, hours);
         let between = storm_interval(starts_ns, measured);
         if let Some((low, high)) = between {
             (lower, upper) = (lower.min(low / hours), upper.max(high / hours));
@@ -64,7 +64,7 @@ impl Rate {
         if self.episodes > 0 && self.per_hour >= limit_per_hour {
             return None;
         }
-        let upper = |hours: f64| garwood(self.per_hour * hours, hours).1;
+        let upper = |hours: f64| poisson_interval(self.per_hour * hours, hours).1;
         let mut enough = self.hours.max(1e-6);
         while upper(enough) > limit_per_hour {
             enough *= 2.0;
@@ -80,7 +80,8 @@ impl Rate {
 
 /// The interval of a Poisson rate (Garwood 1936) for `k` events in `hours`, per hour: 95 % between the limits, and
 /// without any event the one-sided upper limit, -ln(0.05) / hours.
-fn garwood(k: f64, hours: f64) -> (f64, f64) {
+#[must_use]
+pub fn poisson_interval(k: f64, hours: f64) -> (f64, f64) {
     let tail = (1.0 - CONFIDENCE) / 2.0;
     if k <= 0.0 {
         return (0.0, zero_events_upper(hours));
@@ -128,11 +129,11 @@ mod tests {
     #[test]
     fn intervals_have_their_known_values() {
         for (k, lower, upper) in [(1.0, 0.00253, 0.55716), (5.0, 0.16235, 1.16683), (10.0, 0.47954, 1.83904)] {
-            let got = garwood(k, 10.0);
+            let got = poisson_interval(k, 10.0);
             assert!((got.0 - lower).abs() < 1e-5 && (got.1 - upper).abs() < 1e-5, "{k}: {got:?}");
         }
-        assert_eq!(garwood(0.0, 10.0).0, 0.0);
-        assert!((garwood(0.0, 10.0).1 - 0.299_573).abs() < 1e-5);
+        assert_eq!(poisson_interval(0.0, 10.0).0, 0.0);
+        assert!((poisson_interval(0.0, 10.0).1 - 0.299_573).abs() < 1e-5);
     }
 
     #[test]
@@ -151,7 +152,7 @@ mod tests {
         let rate = Rate::of(&starts, Span(HOUR_NS)).unwrap();
         assert_eq!((rate.hours_needed(3.0), rate.hours_needed(4.0)), (None, None));
         let hours = rate.hours_needed(5.0).unwrap();
-        assert!((garwood(4.0 * hours, hours).1 - 5.0).abs() < 1e-6 && hours > 1.0, "{hours}");
+        assert!((poisson_interval(4.0 * hours, hours).1 - 5.0).abs() < 1e-6 && hours > 1.0, "{hours}");
     }
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
         assert!(!Rate::of(&even, Span(HOUR_NS)).unwrap().storms);
         let storm: Vec<u64> = (0..100).map(|i| HOUR_NS / 2 + i * 1_000_000_000).collect();
         let rate = Rate::of(&storm, Span(HOUR_NS)).unwrap();
-        let (lower, upper) = garwood(100.0, 1.0);
+        let (lower, upper) = poisson_interval(100.0, 1.0);
         assert!(rate.storms && rate.lower_per_hour < lower && rate.upper_per_hour > upper, "{rate:?}");
         assert!(!Rate::of(&storm[..9], Span(HOUR_NS)).unwrap().storms, "too few to tell");
     }

@@ -1,4 +1,4 @@
-//! The special functions that the intervals need: gamma, beta, and the quantiles of Student's t.
+//! The special functions that intervals and tests need: gamma, beta, and the tails and quantiles of distributions.
 
 /// Coefficients of Lanczos' approximation with g = 7 and 9 terms (Lanczos 1964; values of P. Godfrey): 1e-15 relative.
 const LANCZOS: [f64; 9] = [
@@ -31,24 +31,35 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
 }
 
 /// The regularised lower incomplete gamma function P(a, x), for `a > 0` and `x >= 0`: the chance that a gamma
-/// variable of shape `a` is at most `x` (Abramowitz & Stegun 6.5.29 below the mode, 6.5.31 above).
+/// variable of shape `a` is at most `x`.
 pub(crate) fn gamma_p(a: f64, x: f64) -> f64 {
+    if x < a + 1.0 { gamma_series(a, x) } else { 1.0 - gamma_fraction(a, x) }
+}
+
+/// The other tail, 1 - P(a, x), exact to the last digits also where it is tiny.
+pub(crate) fn gamma_q(a: f64, x: f64) -> f64 {
+    if x < a + 1.0 { 1.0 - gamma_series(a, x) } else { gamma_fraction(a, x) }
+}
+
+/// P(a, x) below the mode (Abramowitz & Stegun 6.5.29).
+fn gamma_series(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    let front = (a * x.ln() - x - ln_gamma(a)).exp();
-    if x < a + 1.0 {
-        let mut term = 1.0 / a;
-        let mut sum = term;
-        for i in 1..MAX_TERMS {
-            term *= x / (a + f64::from(i));
-            sum += term;
-            if term < sum * f64::EPSILON {
-                break;
-            }
+    let mut term = 1.0 / a;
+    let mut sum = term;
+    for i in 1..MAX_TERMS {
+        term *= x / (a + f64::from(i));
+        sum += term;
+        if term < sum * f64::EPSILON {
+            break;
         }
-        return front * sum;
     }
+    (a * x.ln() - x - ln_gamma(a)).exp() * sum
+}
+
+/// 1 - P(a, x) above the mode (Abramowitz & Stegun 6.5.31).
+fn gamma_fraction(a: f64, x: f64) -> f64 {
     let mut fraction = Fraction::new(x + 1.0 - a);
     for i in 1..MAX_TERMS {
         let i = f64::from(i);
@@ -56,7 +67,42 @@ pub(crate) fn gamma_p(a: f64, x: f64) -> f64 {
             break;
         }
     }
-    1.0 - front / fraction.value
+    (a * x.ln() - x - ln_gamma(a)).exp() / fraction.value
+}
+
+/// The chance that a chi-squared variable with `df` degrees of freedom is above `x`.
+pub(crate) fn chi_squared_above(df: f64, x: f64) -> f64 {
+    gamma_q(df / 2.0, x / 2.0)
+}
+
+/// The chance that a Poisson variable of this mean is at least `k`.
+pub(crate) fn poisson_at_least(k: u64, mean: f64) -> f64 {
+    if k == 0 { 1.0 } else { gamma_p(k as f64, mean) }
+}
+
+/// The chance that a normal variable is further than `|z|` from its mean, on either side.
+#[must_use]
+pub fn normal_beyond(z: f64) -> f64 {
+    gamma_q(0.5, z * z / 2.0)
+}
+
+/// The `p` quantile of the normal distribution, for `0 < p < 1`.
+#[must_use]
+pub fn normal_quantile(p: f64) -> f64 {
+    if p < 0.5 {
+        return -normal_quantile(1.0 - p);
+    }
+    let mut z = 0.0f64;
+    // Newton's steps from the middle: the distribution is concave there, so each falls short of the answer.
+    for _ in 0..100 {
+        let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let step = (0.5 * normal_beyond(z) - (1.0 - p)) / density;
+        z += step;
+        if step.abs() < 1e-14 * z.max(1.0) {
+            break;
+        }
+    }
+    z
 }
 
 /// The `x` with P(a, x) = `p`, for `0 < p < 1`.
@@ -165,6 +211,22 @@ mod tests {
         close(2.0 * inverse_gamma_p(4.5, 0.95), 16.918_977_604_620_45, 1e-9); // chi-squared, 9 degrees of freedom
         close(inverse_gamma_p(1.0, 0.95), 2.995_732_273_553_991, 1e-12);
         close(gamma_p(1e8, 1e8), 0.5, 1e-4);
+    }
+
+    #[test]
+    fn tails_have_their_textbook_values() {
+        for (p, z) in [(0.5, 0.0), (0.975, 1.959_963_984_540_054), (0.001, -3.090_232_306_167_813_5)] {
+            close(normal_quantile(p), z, 1e-10);
+        }
+        close(normal_quantile(1.0 - 1e-9), 5.997_807_015, 1e-6);
+        close(normal_beyond(1.959_963_984_540_054), 0.05, 1e-14);
+        close(normal_beyond(-8.0) / 1.244_192_114_854_357e-15, 1.0, 1e-9);
+        // With an even number of degrees of freedom it is a Poisson sum: e^-x (1 + x + x^2/2 + x^3/6 + x^4/24).
+        let (x, terms) = (44.0f64, 1.0 + 44.0 + 968.0 + 85_184.0 / 6.0 + 3_748_096.0 / 24.0);
+        close(chi_squared_above(10.0, 2.0 * x) / ((-x).exp() * terms), 1.0, 1e-12);
+        close(chi_squared_above(1.0, 3.841_458_820_694_124), 0.05, 1e-12);
+        close(poisson_at_least(3, 2.0), 1.0 - 5.0 * (-2f64).exp(), 1e-14);
+        assert_eq!((poisson_at_least(0, 2.0), poisson_at_least(1, 0.0)), (1.0, 0.0));
     }
 
     #[test]

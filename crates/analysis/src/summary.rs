@@ -1,14 +1,19 @@
 //! A run in numbers: for each cell the distribution, its uncertainty, its worst moment, and what to doubt.
 
+mod intensity;
+
 use crate::due_time::DueTimes;
 use crate::finding::{self, Finding};
 use crate::pool::Pool;
 use crate::rate::Rate;
+use crate::steadiness::Steadiness;
 use crate::verdict::Verdict;
 use crate::woodruff::{Quantile, estimate};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
+
+pub use intensity::{Busy, LoadRate};
 
 /// What a run says.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,14 +59,18 @@ pub struct CellSummary {
     pub max: Option<Max>,
     /// Independent samples the recorded ones are worth at p99; `None` when too few slices tell.
     pub n_eff: Option<u64>,
+    /// Whether it was the same from beginning to end. Where it was not, no quantile has an interval.
+    pub steadiness: Steadiness,
     /// The distribution by due time.
     pub due_times: DueTimes,
     /// Episodes of wake-ups later than the deadline; `None` without measured time.
     pub misses: Option<Rate>,
     /// The language that was measured; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
-    /// What the load achieved; `None` without one.
-    pub load: Option<LoadRate>,
+    /// What each part of the load achieved; empty without one.
+    pub loads: Vec<LoadRate>,
+    /// How busy the machine was while measuring.
+    pub machine: Busy,
     /// What is true of this cell, most important first.
     pub findings: Vec<Finding>,
 }
@@ -101,19 +110,17 @@ pub struct Max {
     pub run_ms: Option<u64>,
 }
 
-/// What a load achieved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LoadRate {
-    /// What one operation is.
-    pub operation: String,
-    /// Operations a second.
-    pub per_second: f64,
-}
-
 impl Quantiles {
     pub(crate) fn of(pooled: &Histogram, slices: &[Histogram]) -> Quantiles {
         let at = |level| estimate(pooled, slices, level);
         Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
+    }
+
+    /// The same values, none with an interval.
+    fn without_intervals(self) -> Quantiles {
+        let Quantiles { p50, p99, p999 } = self;
+        let without = Quantile::without_interval;
+        Quantiles { p50: without(p50), p99: without(p99), p999: without(p999) }
     }
 
     /// The quantile of this level.
@@ -147,6 +154,9 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
     let histogram = pool.histogram();
     let slices = pool.slices();
     let quantiles = Quantiles::of(&histogram, &slices);
+    let steadiness = Steadiness::of(pool);
+    let shown = |all: Quantiles| if steadiness.allows_intervals() { all } else { all.without_intervals() };
+    let due_times = DueTimes::of(pool, &histogram, &slices, quantiles);
     CellSummary {
         cell: pool.cell.clone(),
         name,
@@ -162,11 +172,13 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         stddev_ns: standard_deviation(&histogram),
         max: max(header, pool),
         n_eff: quantiles.p99.n_eff(),
-        due_times: DueTimes::of(pool, &histogram, &slices, quantiles),
-        quantiles,
+        steadiness,
+        due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
+        quantiles: shown(quantiles),
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
-        load: load(pool),
+        loads: intensity::loads(pool),
+        machine: intensity::busy(header, pool),
         findings: Vec::new(),
     }
 }
@@ -212,15 +224,6 @@ fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
     // Of equal ones the first in time.
     let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
     pool.threads().flat_map(of_thread).flatten().reduce(later)
-}
-
-fn load(pool: &Pool<'_>) -> Option<LoadRate> {
-    let records: Vec<_> = pool.entries.iter().filter_map(|entry| entry.record.load.as_ref()).collect();
-    let seconds = || records.iter().flat_map(|load| &load.seconds);
-    let elapsed: f64 = seconds().map(|second| second.elapsed.as_secs_f64()).sum();
-    let operations: u64 = seconds().map(|second| second.operations).sum();
-    let operation = records.first()?.operation.clone();
-    (elapsed > 0.0).then(|| LoadRate { operation, per_second: operations as f64 / elapsed })
 }
 
 #[cfg(test)]

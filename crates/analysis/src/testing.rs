@@ -2,8 +2,8 @@
 
 use model::{
     Achieved, Cell, Censored, ClockTime, Ended, Entry, Episode, Episodes, Header, Histogram, Kernel, Load, Method,
-    MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record,
-    Requirement, Schedule, Slice, Span, ThreadRecord, Usage, Worst,
+    MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement, Schedule, Second,
+    Slice, Span, ThreadRecord, Usage, Worst,
 };
 
 /// Slices of each measurement.
@@ -45,6 +45,10 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         distance: None,
         lock_memory: true,
         cpu_dma_latency_us: Some(0),
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
+        prepare: model::Prepare::default(),
     }
 }
 
@@ -121,7 +125,8 @@ impl RunBuilder {
             threads,
             clock_steps: Vec::new(),
             runtime: None,
-            load: None,
+            loads: Vec::new(),
+            prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone(),
             host_after: self.header.host.clone(),
@@ -142,6 +147,7 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
         .map(|i| Slice { first_cycle: i * per_slice, cycles: per_slice, histogram: Histogram::default() })
         .collect();
     let (mut worst, mut episodes, mut missed, mut early) = (Vec::new(), Vec::<Episode>::new(), 0, 0);
+    let mut seconds: Vec<Second> = Vec::new();
     let mut censored = None;
     let mut cycle = schedule.cycle(0);
     while cycle.index < cycles_due {
@@ -162,6 +168,7 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
         let slice = usize::try_from(index / per_slice).unwrap_or(0);
         slices[slice].histogram.record(late);
         worst.push(Worst { latency_ns: late, cycle: index });
+        take_second(&mut seconds, index, late, cell.period);
         early += u64::from(late < 0);
         if u64::try_from(late).is_ok_and(|late| late > deadline) {
             episode(&mut episodes, index, late, cell.period);
@@ -185,11 +192,25 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
         early,
         censored,
         histogram,
-        seconds: Vec::new(),
+        seconds,
         slices,
         worst,
         episodes: Episodes { count, first: episodes },
         usage: Some(Usage::default()),
+    }
+}
+
+/// Counts a wake-up in the second in which it was due.
+fn take_second(seconds: &mut Vec<Second>, cycle: u64, late_ns: i64, period: Period) {
+    let second = cycle * period.ns() / Span::SECOND.0;
+    if seconds.last().is_none_or(|row| row.second != second) {
+        seconds.push(Second { second, ..Second::default() });
+    }
+    let Some(row) = seconds.last_mut() else { return };
+    row.n += 1;
+    row.sum_ns = row.sum_ns.saturating_add(late_ns);
+    if row.max_ns.is_none_or(|max| late_ns > max) {
+        (row.max_ns, row.max_cycle) = (Some(late_ns), Some(cycle));
     }
 }
 

@@ -74,6 +74,15 @@ impl Quantile {
         }
     }
 
+    /// The same value without its interval.
+    #[must_use]
+    pub(crate) fn without_interval(self) -> Quantile {
+        match self {
+            Quantile::Known { value_ns, n_eff, .. } => Quantile::Known { value_ns, interval_ns: None, n_eff },
+            refused @ Quantile::Refused(_) => refused,
+        }
+    }
+
     /// Independent samples the recorded ones are worth; `None` when there are too few slices or samples to tell.
     #[must_use]
     pub fn n_eff(&self) -> Option<u64> {

@@ -58,7 +58,7 @@ pub fn count(n: u64) -> String {
 /// A count of things: `1 stall`, `14 stalls`, `2 stretches`.
 #[must_use]
 pub fn things(n: u64, one: &str) -> String {
-    let plural = if one.ends_with("ch") { "es" } else { "s" };
+    let plural = if one.ends_with("ch") || one.ends_with('s') { "es" } else { "s" };
     format!("{} {one}{}", count(n), if n == 1 { "" } else { plural })
 }
 

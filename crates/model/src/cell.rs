@@ -1,6 +1,6 @@
 //! One point of the matrix, complete: everything needed to carry it out.
 
-use crate::{CpuSet, Kernel, Load, Method, Period, Policy, Span};
+use crate::{CpuSet, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -48,6 +48,19 @@ pub struct Cell {
     pub lock_memory: bool,
     /// Value, us, held in `/dev/cpu_dma_latency` while measuring. `null`: left alone.
     pub cpu_dma_latency_us: Option<u32>,
+    /// CPUs of the load. `null`: every CPU that may be used.
+    #[serde(default)]
+    pub load_cpus: Option<CpuSet>,
+    /// How the load is scheduled. `null`: `other` at nice 0.
+    #[serde(default)]
+    pub load_policy: Option<Policy>,
+    /// Share, percent, of its rate at the start that the load has to keep, or the cell is an error. `null`: a load that
+    /// ends or falls behind is recorded as such.
+    #[serde(rename = "load_must_hold_percent", default)]
+    pub load_must_hold: Option<Percent>,
+    /// Settings of the machine that are changed for as long as the cell lasts.
+    #[serde(default)]
+    pub prepare: Prepare,
 }
 
 /// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
@@ -97,6 +110,14 @@ impl Cell {
         if self.distance.is_some_and(|distance| distance >= self.period.span()) {
             return Err(format!("a distance between CPUs is less than the period of {}", self.period));
         }
+        if let Some(policy @ Policy::Deadline(_)) = self.load_policy {
+            return Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"));
+        }
+        if self.prepare.rt_runtime_us == Some(-1) && self.load_policy.is_some_and(Policy::is_realtime) {
+            return Err("a real-time load without a limit on real-time threads would take the machine; leave \
+                 rt_runtime or load_policy out"
+                .to_owned());
+        }
         self.check_method()
     }
 
@@ -119,6 +140,9 @@ impl Cell {
             }
             (Method::Sleep(_), _) if self.lock_memory => {
                 Err("a language's program locks its own memory or none; lock_memory has to be false".to_owned())
+            }
+            (Method::Sleep(_), _) if self.prepare.cgroup.is_some() => {
+                Err("a language's program runs in the group that this one was started in; leave cgroup out".to_owned())
             }
             (Method::Sleep(_), Policy::Deadline(_)) => {
                 Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
@@ -147,7 +171,7 @@ impl Cell {
     /// What people call the cell: the axes that a table shows.
     #[must_use]
     pub fn label(&self) -> String {
-        format!("{}/{}", self.load, self.policy)
+        format!("{}/{}", self.load.label(), self.policy)
     }
 }
 
@@ -159,8 +183,13 @@ fn canonical_text(cell: &Cell) -> String {
     // Left out when not asked for, so that a cell keeps its identity when more can be asked.
     let align = cell.align.map(|offset| format!(" align {offset}")).unwrap_or_default();
     let distance = cell.distance.map(|distance| format!(" distance {distance}")).unwrap_or_default();
+    let load_cpus = cell.load_cpus.as_ref().map(|cpus| format!(" load on {cpus}")).unwrap_or_default();
+    let load_policy = cell.load_policy.map(|policy| format!(" load as {policy}")).unwrap_or_default();
+    let must_hold = cell.load_must_hold.map(|share| format!(" load holds {}", share.get())).unwrap_or_default();
+    let of_load = format!("{load_cpus}{load_policy}{must_hold}");
+    let prepare = if cell.prepare.is_empty() { String::new() } else { format!(" prepare {}", cell.prepare) };
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -186,7 +215,7 @@ pub(crate) mod tests {
     pub(crate) fn cell() -> Cell {
         Cell {
             kernel: Kernel::Running,
-            load: Load::None,
+            load: Load::NONE,
             policy: Policy::OTHER,
             period: Period::try_from(Span(1_000_000)).unwrap(),
             method: Method::CLOCK_NANOSLEEP,
@@ -199,6 +228,10 @@ pub(crate) mod tests {
             distance: None,
             lock_memory: true,
             cpu_dma_latency_us: Some(0),
+            load_cpus: None,
+            load_policy: None,
+            load_must_hold: None,
+            prepare: Prepare::default(),
         }
     }
 
@@ -207,7 +240,7 @@ pub(crate) mod tests {
         let json = serde_json::to_string(&cell()).unwrap();
         assert_eq!(
             json,
-            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0}"#
+            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0,"load_cpus":null,"load_policy":null,"load_must_hold_percent":null,"prepare":{}}"#
         );
         assert_eq!(serde_json::from_str::<Cell>(&json).unwrap(), cell());
         assert!(serde_json::from_str::<Cell>(&json.replace("lock_memory", "lock")).is_err());
@@ -262,6 +295,10 @@ pub(crate) mod tests {
                 Cell { method: Method::Sleep(crate::Runtime::C), ..cell() },
                 "a language's program locks its own memory or none; lock_memory has to be false",
             ),
+            (
+                Cell { load_policy: Some("deadline:1ms/2ms/2ms".parse().unwrap()), ..cell() },
+                "a load has many processes, which cannot have deadline:1ms/2ms/2ms; name another policy for it",
+            ),
         ] {
             assert_eq!(impossible.check(), Err(reason.to_owned()));
         }
@@ -273,13 +310,17 @@ pub(crate) mod tests {
         let id = cell().id();
         assert_eq!(id.to_string(), "6f3d3a950f31d5ee");
         let others = [
-            Cell { load: Load::Messaging { groups: None }, ..cell() },
+            Cell { load: Load::messaging(), ..cell() },
             Cell { cpus: [0].into_iter().collect(), ..cell() },
             Cell { warm_up: Span(0), ..cell() },
             Cell { deadline: Some(Span(1)), ..cell() },
             Cell { timer_slack: Some(Span(1)), ..cell() },
             Cell { align: Some(Span(0)), ..cell() },
             Cell { distance: Some(Span(0)), ..cell() },
+            Cell { load_cpus: Some([0].into_iter().collect()), ..cell() },
+            Cell { load_policy: Some(Policy::OTHER), ..cell() },
+            Cell { load_must_hold: Some(Percent::HALF), ..cell() },
+            Cell { prepare: Prepare { timer_migration: Some(false), ..Prepare::default() }, ..cell() },
             Cell { lock_memory: false, ..cell() },
             Cell { cpu_dma_latency_us: None, ..cell() },
         ];

@@ -14,10 +14,13 @@ mod load;
 mod method;
 mod plan;
 mod policy;
+mod prepare;
 mod progress;
+mod random;
 mod record;
 mod run;
 mod schedule;
+mod selector;
 mod units;
 mod word;
 
@@ -30,16 +33,19 @@ pub use host::{
     Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
 };
 pub use kernel::Kernel;
-pub use load::{KernelLoad, Load, LoadError, Percent};
+pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
+pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
+pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadRecord, LoadSecond, MachineSecond, RECORD_FORMAT,
-    Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
+    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
+    PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
+pub use selector::Selector;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;

@@ -1,126 +1,72 @@
 //! Background work while measuring.
 
+mod part;
+mod place;
+mod program;
+
 use crate::UnknownWord;
 use crate::word::as_text;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Background work while measuring.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub use part::{FileLoad, KernelLoad, LoadPart, Percent};
+pub use place::LoadCpus;
+pub use program::{Program, Tool};
+
+/// Background work while measuring: any number of parts at the same time, none for `none`.
+///
+/// Its text form is complete: `messaging+disk`, `cmd:make -j4`, `high`, and for one that a plan has given a name,
+/// `build=cmd:make -j4`. People see [`Load::label`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 #[serde(try_from = "String", into = "String")]
-pub enum Load {
-    /// Nothing is started; whatever else the machine does goes on.
-    None,
-    /// A process on each CPU that computes for a part of its time.
-    Cpu {
-        /// Percent of each CPU, 1 to 100.
-        percent: Percent,
-    },
-    /// hackbench's pattern: groups of 20 senders and 20 receivers over socket pairs.
-    Messaging {
-        /// Number of groups; `None` means 10, or one for each CPU where there are more than 10.
-        groups: Option<u32>,
-    },
-    /// A process for each CPU that asks one part of the kernel for the same again and again.
-    Kernel(KernelLoad),
+pub struct Load {
+    /// What a plan, or this program, calls it.
+    name: Option<String>,
+    parts: Vec<LoadPart>,
 }
 
-/// 1 to 100 percent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Percent(u8);
+/// Loads of a plan by their names.
+pub type NamedLoads = BTreeMap<String, Load>;
 
-impl Percent {
-    /// All of it.
-    pub const ALL: Percent = Percent(100);
+/// Every word, as help shows it.
+const WORDS: &[&str] = &[
+    "none",
+    "cpu[:PERCENT]",
+    "messaging[:groups=N]",
+    "pipe",
+    "mmap",
+    "fork",
+    "exec",
+    "tcp",
+    "udp",
+    "disk[:DIR]",
+    "files[:DIR]",
+    "sync",
+    "memory",
+    "timers",
+    "signals",
+    "proc",
+    "interrupts",
+    "light",
+    "high",
+    "half",
+    "low",
+    "stress-ng:ARGS",
+    "hackbench:ARGS",
+    "ping:HOST",
+    "fio:FILE",
+    "cmd:COMMAND",
+];
 
-    /// `None` outside 1..=100.
-    #[must_use]
-    pub fn new(value: u32) -> Option<Percent> {
-        u8::try_from(value).ok().filter(|value| (1..=100).contains(value)).map(Percent)
-    }
+/// Loads of the studies: their names, and what they are made of.
+const PRESETS: [(&str, &str); 3] = [("high", "cpu+disk"), ("half", "cpu:50"), ("low", "light")];
 
-    /// The number.
-    #[must_use]
-    pub fn get(self) -> u8 {
-        self.0
-    }
-}
-
-/// Which part of the kernel a load works on, one process for each CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KernelLoad {
-    /// A byte through a pipe to another process and back.
-    Pipe,
-    /// Map 4 MiB, touch every page, unmap.
-    Mmap,
-    /// Make a process that ends at once.
-    Fork,
-    /// Make a process that becomes another program, which ends at once.
-    Exec,
-    /// Stream blocks to another process over a TCP connection through the loopback device.
-    Tcp,
-    /// Send datagrams to another process through the loopback device.
-    Udp,
-    /// Write a file, read it, sync it, remove it.
-    Disk,
-    /// Have everything written to disk that is not yet.
-    Sync,
-    /// Write to memory in random order: misses caches and TLB.
-    Memory,
-    /// Keep a thousand timers that all expire at the same instants.
-    Timers,
-    /// Send oneself a signal and handle it.
-    Signals,
-    /// Read the files of every process.
-    Proc,
-    /// Have a timer interrupt as often as user space can.
-    Interrupts,
-    /// Look at all processes once a second, as a system monitor does.
-    Light,
-}
-
-impl KernelLoad {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [KernelLoad; 14] = [
-        KernelLoad::Pipe,
-        KernelLoad::Mmap,
-        KernelLoad::Fork,
-        KernelLoad::Exec,
-        KernelLoad::Tcp,
-        KernelLoad::Udp,
-        KernelLoad::Disk,
-        KernelLoad::Sync,
-        KernelLoad::Memory,
-        KernelLoad::Timers,
-        KernelLoad::Signals,
-        KernelLoad::Proc,
-        KernelLoad::Interrupts,
-        KernelLoad::Light,
-    ];
-
-    /// As it is typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            KernelLoad::Pipe => "pipe",
-            KernelLoad::Mmap => "mmap",
-            KernelLoad::Fork => "fork",
-            KernelLoad::Exec => "exec",
-            KernelLoad::Tcp => "tcp",
-            KernelLoad::Udp => "udp",
-            KernelLoad::Disk => "disk",
-            KernelLoad::Sync => "sync",
-            KernelLoad::Memory => "memory",
-            KernelLoad::Timers => "timers",
-            KernelLoad::Signals => "signals",
-            KernelLoad::Proc => "proc",
-            KernelLoad::Interrupts => "interrupts",
-            KernelLoad::Light => "light",
-        }
-    }
-}
+/// The most characters of a load's label.
+const LABEL: usize = 32;
 
 /// Why a text names no load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,106 +80,148 @@ pub enum LoadError {
     /// Another number of groups than can be.
     #[error("`{0}` has no number of groups from 1 to 1000; write messaging:groups=10")]
     Groups(String),
+    /// A directory that depends on where one stands.
+    #[error("`{0}` names no directory from the root on; write {1}:/var/tmp")]
+    Directory(String, String),
+    /// A program without anything to do.
+    #[error("load `{0}` does not say what to do, on one line; write it like `{1}`")]
+    Arguments(String, &'static str),
+    /// A load that is started twice.
+    #[error("`{0}` stands twice in a load; once is enough")]
+    Twice(String),
+    /// Nothing, and something.
+    #[error("`none` cannot be part of another load; leave it out")]
+    NoneAndMore,
+    /// A name that is no name.
+    #[error("`{0}` is no name for a load; write lower-case letters, digits, - and _, beginning with a letter")]
+    Name(String),
+    /// A name that means something else.
+    #[error("`{0}` is a load already; give yours another name")]
+    Taken(String),
 }
 
 impl Load {
+    /// Nothing is started; whatever else the machine does goes on.
+    pub const NONE: Load = Load { name: None, parts: Vec::new() };
     /// Every load as it is typed.
-    pub const KNOWN: &[&str] = &[
-        "none",
-        "cpu[:PERCENT]",
-        "messaging[:groups=N]",
-        "pipe",
-        "mmap",
-        "fork",
-        "exec",
-        "tcp",
-        "udp",
-        "disk",
-        "sync",
-        "memory",
-        "timers",
-        "signals",
-        "proc",
-        "interrupts",
-        "light",
-    ];
-    /// The most groups: 1000 groups are 40 000 processes.
-    pub const MAX_GROUPS: u32 = 1000;
+    pub const KNOWN: &[&str] = WORDS;
+
+    /// What runs at the same time.
+    #[must_use]
+    pub fn parts(&self) -> &[LoadPart] {
+        &self.parts
+    }
+
+    /// hackbench's pattern, as large as by default.
+    #[must_use]
+    pub fn messaging() -> Load {
+        Load { name: None, parts: vec![LoadPart::Messaging { groups: None }] }
+    }
+
+    /// Reads a load whose parts may be `named` ones, too.
+    ///
+    /// # Errors
+    /// When a part is neither named nor known, or has another option than it can have.
+    pub fn parse(text: &str, named: &NamedLoads) -> Result<Load, LoadError> {
+        let preset = PRESETS.iter().find(|(name, _)| *name == text);
+        if let Some((name, parts)) = preset {
+            return Ok(Load { name: Some((*name).to_owned()), ..Load::parse(parts, named)? });
+        }
+        if let Some(load) = named.get(text) {
+            return Ok(load.clone());
+        }
+        if let Some((name, parts)) = named_text(text) {
+            return Load::parse(parts, named)?.named(name);
+        }
+        if text == "none" {
+            return Ok(Load::NONE);
+        }
+        let mut load = Load::NONE;
+        let mut rest = Some(text);
+        while let Some(text) = rest {
+            let (part, more) = first_part(text);
+            rest = more;
+            match part {
+                "none" => return Err(LoadError::NoneAndMore),
+                part if named.contains_key(part) || PRESETS.iter().any(|(name, _)| *name == part) => {
+                    load.parts.extend(Load::parse(part, named)?.parts);
+                }
+                part => load.parts.push(LoadPart::parse(part)?),
+            }
+        }
+        let twice = load.parts.iter().enumerate().find(|(index, part)| load.parts[..*index].contains(part));
+        twice.map_or(Ok(()), |(_, part)| Err(LoadError::Twice(part.to_string())))?;
+        Ok(load)
+    }
+
+    /// The same load with a name.
+    ///
+    /// # Errors
+    /// When the name is none, or means another load.
+    pub fn named(self, name: &str) -> Result<Load, LoadError> {
+        let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_word) {
+            return Err(LoadError::Name(name.to_owned()));
+        }
+        if WORDS.iter().any(|form| form.split([':', '[']).next() == Some(name)) {
+            return Err(LoadError::Taken(name.to_owned()));
+        }
+        Ok(Load { name: Some(name.to_owned()), ..self })
+    }
+
+    /// What people call it: its name, or what it is made of, cut off where that is long.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let text = self.name.clone().unwrap_or_else(|| self.definition());
+        if text.chars().count() <= LABEL {
+            return text;
+        }
+        text.chars().take(LABEL - 3).chain("...".chars()).collect()
+    }
+
+    /// Its parts as they are typed.
+    #[must_use]
+    pub fn definition(&self) -> String {
+        let parts: Vec<_> = self.parts.iter().map(ToString::to_string).collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join("+") }
+    }
+}
+
+/// The first part of a text, and what follows it. A program takes all the rest: its arguments may have any sign.
+fn first_part(text: &str) -> (&str, Option<&str>) {
+    let word = text.split([':', '+']).next().unwrap_or(text);
+    let is_program = Tool::ALL.iter().any(|tool| tool.name() == word && text[word.len()..].starts_with(':'));
+    match text.split_once('+').filter(|_| !is_program) {
+        Some((part, more)) => (part, Some(more)),
+        None => (text, None),
+    }
+}
+
+/// A name and what it stands for, if that is what the text is: a `=` before any option.
+fn named_text(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(name, _)| !name.contains([':', '+']))
 }
 
 impl FromStr for Load {
     type Err = LoadError;
 
     fn from_str(text: &str) -> Result<Self, LoadError> {
-        let (word, option) = text.split_once(':').map_or((text, None), |(word, option)| (word, Some(option)));
-        match (word, option) {
-            ("none", None) => Ok(Load::None),
-            ("cpu", None) => Ok(Load::Cpu { percent: Percent::ALL }),
-            ("cpu", Some(percent)) => {
-                let percent = percent.parse().ok().and_then(Percent::new);
-                percent.map(|percent| Load::Cpu { percent }).ok_or_else(|| LoadError::Percent(text.to_owned()))
-            }
-            ("messaging", None) => Ok(Load::Messaging { groups: None }),
-            ("messaging", Some(option)) => {
-                let groups = option.strip_prefix("groups=").and_then(|n| n.parse().ok());
-                let groups = groups.filter(|n| (1..=Load::MAX_GROUPS).contains(n));
-                groups.map(|n| Load::Messaging { groups: Some(n) }).ok_or_else(|| LoadError::Groups(text.to_owned()))
-            }
-            (word, option) => {
-                let known = KernelLoad::ALL.into_iter().find(|load| load.name() == word && option.is_none());
-                known.map(Load::Kernel).ok_or_else(|| UnknownWord::new("load", text, Load::KNOWN).into())
-            }
-        }
+        Load::parse(text, &NamedLoads::new())
     }
 }
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Load::None => f.pad("none"),
-            Load::Cpu { percent: Percent::ALL } => f.pad("cpu"),
-            Load::Cpu { percent } => f.pad(&format!("cpu:{}", percent.0)),
-            Load::Messaging { groups: None } => f.pad("messaging"),
-            Load::Messaging { groups: Some(n) } => f.pad(&format!("messaging:groups={n}")),
-            Load::Kernel(load) => f.pad(load.name()),
-        }
+        let text = match &self.name {
+            None => self.definition(),
+            Some(name) if PRESETS.iter().any(|(preset, _)| preset == name) => name.clone(),
+            Some(name) => format!("{name}={}", self.definition()),
+        };
+        f.pad(&text)
     }
 }
 
 as_text!(Load, LoadError);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loads_print_as_they_are_typed() {
-        let with_options = ["cpu:1", "cpu:99", "messaging:groups=1", "messaging:groups=1000"];
-        let words = Load::KNOWN.iter().map(|form| form.split(['[', ':']).next().unwrap_or(form));
-        for text in words.chain(with_options) {
-            assert_eq!(text.parse::<Load>().map(|load| load.to_string()), Ok(text.to_owned()));
-        }
-        assert_eq!("cpu:100".parse::<Load>().map(|load| load.to_string()), Ok("cpu".to_owned()));
-    }
-
-    #[test]
-    fn what_is_no_load_is_one_line_that_says_what_to_write() {
-        let percent = |text| format!("`{text}` is no share of a CPU; write cpu:1 to cpu:100, in percent");
-        let groups = |text| format!("`{text}` has no number of groups from 1 to 1000; write messaging:groups=10");
-        for (text, message) in [
-            ("cpu:0", percent("cpu:0")),
-            ("cpu:101", percent("cpu:101")),
-            ("cpu:", percent("cpu:")),
-            ("cpu:half", percent("cpu:half")),
-            ("messaging:groups=0", groups("messaging:groups=0")),
-            ("messaging:groups=1001", groups("messaging:groups=1001")),
-            ("messaging:loops=5", groups("messaging:loops=5")),
-        ] {
-            assert_eq!(text.parse::<Load>().map_err(|err| err.to_string()), Err(message));
-        }
-        for (text, nearest) in [("mesaging", Some("messaging")), ("disc", Some("disk")), ("", None), ("none:1", None)] {
-            let Err(LoadError::Unknown(unknown)) = text.parse::<Load>() else { panic!("{text}") };
-            assert_eq!(unknown.nearest().as_deref(), nearest, "{text}");
-        }
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 mod parse;
 mod requirement;
 
-use crate::{CpuSet, Kernel, Load, Method, Period, Policy, RtPriority, Runtime, Span};
+use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
@@ -47,6 +47,19 @@ pub struct Plan {
     pub distance: Option<Span>,
     /// Value, us, to hold in `/dev/cpu_dma_latency`; `None`: leave it alone.
     pub cpu_dma_latency_us: Option<u32>,
+    /// Where loads run.
+    #[serde(default)]
+    pub load_cpus: LoadCpus,
+    /// How loads are scheduled; `None`: `other` at nice 0.
+    #[serde(default)]
+    pub load_policy: Option<Policy>,
+    /// Share, percent, of its rate at the start that a load has to keep, or its cell is an error; `None`: a load that
+    /// ends or falls behind is a finding.
+    #[serde(rename = "load_must_hold_percent", default)]
+    pub load_must_hold: Option<Percent>,
+    /// Settings of the machine that every cell changes for as long as it lasts.
+    #[serde(default)]
+    pub prepare: Prepare,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -103,7 +116,7 @@ impl Default for Axes {
     fn default() -> Self {
         Axes {
             kernel: vec![Kernel::Running],
-            load: vec![Load::None, Load::Messaging { groups: None }],
+            load: vec![Load::NONE, Load::messaging()],
             policy: RtPriority::new(80).map_or(vec![Policy::OTHER], |high| vec![Policy::OTHER, Policy::Fifo(high)]),
             period: Period::try_from(Span(1_000_000)).into_iter().collect(),
             method: vec![Method::CLOCK_NANOSLEEP],
@@ -128,6 +141,10 @@ impl Default for Plan {
             align: None,
             distance: None,
             cpu_dma_latency_us: Some(0),
+            load_cpus: LoadCpus::All,
+            load_policy: None,
+            load_must_hold: None,
+            prepare: Prepare::default(),
             axes: Axes::default(),
             require: Requirement::default(),
         }

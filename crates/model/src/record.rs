@@ -1,7 +1,13 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod load;
+mod machine;
+
 use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
+
+pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
+pub use machine::MachineSecond;
 
 /// The version of [`Record`] that this program writes.
 pub const RECORD_FORMAT: u32 = 1;
@@ -39,8 +45,13 @@ pub struct Record {
     /// The language whose sleep was measured; `null` for every method but `sleep`.
     #[serde(default)]
     pub runtime: Option<RuntimeRecord>,
-    /// What the load did; `null` without one.
-    pub load: Option<LoadRecord>,
+    /// What each part of the load did; empty without one.
+    #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]
+    pub loads: Vec<LoadRecord>,
+    /// Settings of the machine that were changed for the cell; empty when none were.
+    #[serde(default)]
+    pub prepared: Vec<PreparedSetting>,
     /// What the machine did in each second.
     pub machine: Vec<MachineSecond>,
     /// The machine before the cell.
@@ -152,6 +163,20 @@ pub struct Achieved {
     pub cpu_dma_latency_us: Option<u32>,
 }
 
+/// A setting of the machine that was changed for the cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PreparedSetting {
+    /// The file, or the process, that was changed.
+    pub what: String,
+    /// What it was before.
+    pub before: String,
+    /// What it was set to, and read back as.
+    pub during: String,
+    /// What it was when the cell had ended, before it was put back; `null` when it could not be read.
+    pub at_end: Option<String>,
+}
+
 /// A wait that was still open when the cell ended: its latency is at least this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -248,51 +273,4 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Calls of the memory allocator; anything but 0 is a defect of this program.
     pub allocations: u64,
-}
-
-/// What the load did while measuring.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoadRecord {
-    /// What one operation is: "message".
-    pub operation: String,
-    /// Processes that did the work.
-    pub workers: u64,
-    /// Readings, about one a second.
-    pub seconds: Vec<LoadSecond>,
-}
-
-/// One reading of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoadSecond {
-    /// Time between this reading and the one before, ns.
-    #[serde(rename = "elapsed_ns")]
-    pub elapsed: Span,
-    /// Operations in that time.
-    pub operations: u64,
-}
-
-/// What the machine did between two readings, about a second apart; `null` where it cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MachineSecond {
-    /// Time since the first measured cycle was due, ns, at the end of this stretch; 0 when before it.
-    #[serde(rename = "at_ns")]
-    pub at: Span,
-    /// Time between this reading and the one before, ns.
-    #[serde(rename = "elapsed_ns")]
-    pub elapsed: Span,
-    /// Time all CPUs were idle, ms, summed over the CPUs (proc_stat(5)).
-    pub idle_ms: Option<u64>,
-    /// Time the hypervisor ran something else, ms, summed over the CPUs.
-    pub steal_ms: Option<u64>,
-    /// Context switches.
-    pub context_switches: Option<u64>,
-    /// Interrupts.
-    pub interrupts: Option<u64>,
-    /// Soft interrupts.
-    pub soft_interrupts: Option<u64>,
-    /// Processes and threads created.
-    pub forks: Option<u64>,
 }

@@ -2,14 +2,18 @@
 
 mod arguments;
 mod cell;
+mod compare;
+mod consent;
 mod cyclictest;
 mod doctor;
 mod frontier;
 mod launch;
 mod live;
+mod load;
 mod measure;
 mod output;
 mod progress;
+mod recover;
 mod run;
 mod show;
 mod sleep;
@@ -44,8 +48,11 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Load(arguments) => load::load(&arguments),
+        Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),

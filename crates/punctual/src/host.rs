@@ -3,10 +3,13 @@
 //! The only module that reads or writes below `/proc` and `/sys`.
 
 mod activity;
+mod cgroup;
 mod clock;
 mod dma_latency;
+mod leftovers;
 mod lock;
 mod preemption;
+mod prepare;
 mod privilege;
 mod process;
 mod processes;
@@ -15,16 +18,19 @@ mod snapshot;
 mod status;
 mod trace_mark;
 
-pub(crate) use activity::Activity;
+pub(crate) use activity::ActivityLog;
+pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
 pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
+pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
+pub(crate) use prepare::{Preparation, Recovered, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{memory_locked_bytes_of, threads_of};
-pub(crate) use processes::look_at_all_processes;
+pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
-pub(crate) use status::{configured_cpus, load_average, node_of_cpu};
+pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
 pub(crate) use trace_mark::TraceMark;
 
 use std::path::{Path, PathBuf};
@@ -39,8 +45,14 @@ pub(crate) struct HostFs {
 }
 
 impl HostFs {
-    /// Reads the machine this runs on.
+    /// The machine this runs on, or the one that `PUNCTUAL_ROOT` holds the `/proc` and `/sys` of: for trying out what
+    /// changes settings without changing any.
     pub(crate) fn here() -> Self {
+        HostFs { root: std::env::var_os("PUNCTUAL_ROOT").map_or_else(|| PathBuf::from("/"), PathBuf::from) }
+    }
+
+    /// The kernel this runs on, whatever [`HostFs::here`] is: processes are always its own.
+    fn running() -> Self {
         HostFs { root: PathBuf::from("/") }
     }
 
@@ -54,6 +66,27 @@ impl HostFs {
     /// A file that holds one number.
     fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.trim().parse().ok()
+    }
+
+    /// The names in a directory, in their order; none when it cannot be read.
+    fn names_in(&self, path: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The names in a directory that are numbers, in ascending order.
+    fn numbers_in(&self, path: &str) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.names_in(path).iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The directories in a directory, in the order of their names.
+    fn directories_in(&self, path: &str) -> Vec<String> {
+        let directory = self.root.join(path);
+        self.names_in(path).into_iter().filter(|name| directory.join(name).is_dir()).collect()
     }
 
     /// Whether a path exists.

@@ -1,31 +1,64 @@
 //! Background work while measuring: processes that are counted, checked, and always stopped.
+//!
+//! Each part of a load has a keeper, a process that starts its workers, says when one ends, and kills all of them and
+//! removes their files when it is told to stop or whoever started it is gone.
 
+mod catalogue;
 mod cpu;
 mod crew;
+mod files;
+mod job;
+mod keeper;
 mod kernel;
 mod messaging;
+mod programs;
+mod running;
+mod watch;
 
-pub(crate) use crew::{Crew, LoadError};
+pub(crate) use catalogue::{About, CATALOGUE};
+pub(crate) use running::Running;
+pub(crate) use watch::Watch;
 
-use model::{CpuSet, Load};
+use model::{CpuSet, Load, LoadPart, Policy, Span};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Starts `load` on `cpus` and returns when all of it works; `None` for [`Load::None`].
+/// Where and how a load runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// CPUs that it may use.
+    pub(crate) cpus: &'a CpuSet,
+    /// How it is scheduled.
+    pub(crate) policy: Policy,
+    /// A real-time load ends by itself after this time, whatever happens to this program.
+    pub(crate) at_most: Span,
+}
+
+/// Why a load does not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("load {load}: {reason}")]
+pub(crate) struct LoadError {
+    /// The load as typed.
+    pub(crate) load: String,
+    /// What is wrong, and what to do.
+    pub(crate) reason: String,
+}
+
+/// Starts all parts of `load` and returns when all of them work; nothing for `none`.
 ///
-/// Call it while this process has one thread: the workers are forked.
+/// Call it while this process has one thread: the keepers are forked.
 ///
 /// # Errors
-/// When a worker cannot be started or does not begin to work; what was started is stopped again.
-pub(crate) fn start(load: &Load, cpus: &CpuSet) -> Result<Option<Crew>, LoadError> {
-    match load {
-        Load::None => Ok(None),
-        Load::Cpu { percent } => cpu::start(load, *percent, cpus).map(Some),
-        Load::Messaging { groups } => {
-            let groups = groups.unwrap_or_else(|| messaging::default_groups(cpus.len()));
-            messaging::start(load, groups).map(Some)
-        }
-        Load::Kernel(what) => kernel::start(load, *what, cpus.len()).map(Some),
-    }
+/// When a part cannot be started or does not begin to work; what was started is stopped again.
+pub(crate) fn start(load: &Load, place: &Place<'_>) -> Result<Vec<Running>, LoadError> {
+    load.parts().iter().map(|part| Running::start(part, place)).collect()
+}
+
+/// Why `load` cannot be had here: a program that is missing; `None` when it can.
+pub(crate) fn why_not(load: &Load) -> Option<String> {
+    load.parts().iter().find_map(|part| match part {
+        LoadPart::Program(program) => programs::look_up(program).err(),
+        _ => None,
+    })
 }
 
 /// Counts one operation. The calling worker is the only writer of its counter.

@@ -1,9 +1,11 @@
 //! A run as people and programs read it: text for the terminal, one JSON document.
 
 mod answer;
+pub(crate) mod comparison;
 mod doctor;
 mod frontier;
 mod host;
+mod intensity;
 mod json;
 mod lines;
 mod standout;
@@ -16,7 +18,9 @@ use std::io;
 
 pub(crate) use doctor::Examination;
 pub(crate) use frontier::Searched;
+pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use json::json;
+pub(crate) use lines::labelled;
 
 /// What the terminal can show, and how much is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +46,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     if !summary.cells.is_empty() {
         table::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
+        intensity::write(out, summary, &lines)?;
         writeln!(out)?;
     }
     standout::write(out, summary, &lines, style.all_findings)?;

@@ -8,7 +8,7 @@ mod reader;
 mod samples;
 mod writer;
 
-pub(crate) use reader::read;
+pub(crate) use reader::{Run, read};
 pub(crate) use samples::{SampleWriter, discard as discard_samples};
 pub(crate) use writer::{Writer, append, create};
 
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "run.jsonl";
 
 /// The file of the run that was named by its directory, or by the file itself.
-fn file_of(named: &Path) -> PathBuf {
+pub(crate) fn file_of(named: &Path) -> PathBuf {
     if named.is_file() { named.to_owned() } else { named.join(FILE) }
 }
 

@@ -27,7 +27,7 @@ fn once(program: &Path, task: Task) -> Result<f64, String> {
     let text = |err: &dyn std::fmt::Display| format!("punctual cell: {err}");
     let cell = Cell {
         kernel: Kernel::Running,
-        load: model::Load::None,
+        load: model::Load::NONE,
         policy: "fifo:80".parse().map_err(|err| text(&err))?,
         period: "1ms".parse().map_err(|err| text(&err))?,
         method: Method::CLOCK_NANOSLEEP,
@@ -40,6 +40,10 @@ fn once(program: &Path, task: Task) -> Result<f64, String> {
         distance: None,
         lock_memory: true,
         cpu_dma_latency_us: Some(0),
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
+        prepare: model::Prepare::default(),
     };
     let input = serde_json::to_vec(&cell).map_err(|err| text(&err))?;
     let Finished { started, stdout, .. } = finish(Command::new(program).arg("cell"), &input)?;

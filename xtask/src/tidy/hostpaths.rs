@@ -3,7 +3,13 @@
 use super::tree::Tree;
 use super::{Violation, source};
 
-const ALLOWED: [&str; 3] = ["crates/punctual/src/host/", "crates/punctual/src/host.rs", "crates/rt/src/sys/"];
+const ALLOWED: [&str; 4] = [
+    "crates/punctual/src/host/",
+    "crates/punctual/src/host.rs",
+    "crates/rt/src/sys/",
+    // Its checks name files in their advice; the crate can open none.
+    "crates/analysis/src/doctor/",
+];
 
 /// String literals that are paths below /sys or /proc, in other places than those. Test modules are left alone.
 pub(super) fn literals(tree: &Tree) -> Vec<Violation> {

@@ -46,7 +46,7 @@ fn idle_states(host: &Host) -> Outcome {
             _ => Outcome::unknown("the idle states cannot be read"),
         };
     }
-    let enabled = power.idle_states.iter().filter(|state| state.cpus.minus(&state.disabled).len() > 0);
+    let enabled = power.idle_states.iter().filter(|state| !state.cpus.minus(&state.disabled).is_empty());
     let deep: Vec<_> = enabled.filter(|state| state.exit_latency_us.is_some_and(|us| us >= MAY_US)).collect();
     let Some(latency) = deep.iter().filter_map(|state| state.exit_latency_us).max() else {
         return Outcome::ok(format!("none in use takes {} to leave", text::micros(MAY_US)));
@@ -59,9 +59,7 @@ fn idle_states(host: &Host) -> Outcome {
     indices.dedup();
     let files: Vec<_> =
         indices.iter().map(|index| format!("/sys/devices/system/cpu/cpu*/cpuidle/state{index}/disable")).collect();
-    outcome
-        .write_all(&files.join(" "), "1", "0")
-        .caution(HELD)
+    outcome.write_all(&files.join(" "), "1", "0").caution(HELD)
 }
 
 fn idle_poll(host: &Host) -> Outcome {
@@ -99,9 +97,9 @@ fn guest_halt(host: &Host) -> Outcome {
             Outcome::ok(format!("CPUs wait up to {} before they halt", crate::wording::duration(ns as f64)))
         }
         (None, None, _) => Outcome::unknown("the idle driver cannot be read"),
-        _ => Outcome::may("idle CPUs halt at once").boot_with("cpuidle_haltpoll.force=1").caution(
-            "needs a KVM guest and a kernel with CONFIG_HALTPOLL_CPUIDLE",
-        ),
+        _ => Outcome::may("idle CPUs halt at once")
+            .boot_with("cpuidle_haltpoll.force=1")
+            .caution("needs a KVM guest and a kernel with CONFIG_HALTPOLL_CPUIDLE"),
     }
 }
 

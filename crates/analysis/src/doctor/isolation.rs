@@ -164,11 +164,15 @@ fn smt(host: &Host) -> Outcome {
         (Some(true), _) => {
             let torn = host.isolated().map(|isolated| {
                 let cores = processors.siblings.iter();
-                cores.filter(|core| !core.common(&isolated).is_empty()).flat_map(|core| core.minus(&isolated).iter().collect::<Vec<_>>()).collect::<CpuSet>()
+                cores
+                    .filter(|core| !core.common(&isolated).is_empty())
+                    .flat_map(|core| core.minus(&isolated).iter().collect::<Vec<_>>())
+                    .collect::<CpuSet>()
             });
             let others = torn.filter(|others| !others.is_empty());
             let shared = others.map(|others| format!("; isolated CPUs share a core with {}", text::cpus(&others)));
-            Outcome::may(format!("on: two threads a core{}", shared.unwrap_or_default())).write(SMT_CONTROL, "off", "on")
+            Outcome::may(format!("on: two threads a core{}", shared.unwrap_or_default()))
+                .write(SMT_CONTROL, "off", "on")
         }
         (None, Some("notsupported" | "notimplemented")) => Outcome::ok("no core runs two threads"),
         (None, _) if processors.siblings.is_empty() && !processors.caches.is_empty() => {
@@ -196,6 +200,9 @@ fn memory_nodes(host: &Host) -> Outcome {
         return Outcome::not_here("one memory node only");
     };
     let n = first.node;
-    Outcome::may(format!("{}: memory of a thread may lie on another than its CPU's", crate::wording::things(nodes.len() as u64, "memory node")))
-        .change(format!("numactl --cpunodebind={n} --membind={n} COMMAND"), "COMMAND without numactl")
+    Outcome::may(format!(
+        "{}: memory of a thread may lie on another than its CPU's",
+        crate::wording::things(nodes.len() as u64, "memory node")
+    ))
+    .change(format!("numactl --cpunodebind={n} --membind={n} COMMAND"), "COMMAND without numactl")
 }

@@ -158,18 +158,19 @@ fn cpu_quota(host: &Host) -> Outcome {
     };
     let group = scheduling.cgroup.as_deref().unwrap_or("/");
     let (quota_text, period_text) = (text::micros(quota_us), text::micros(period));
-    Outcome::may(format!("normal threads of group {group} get {quota_text} of CPU time each {period_text}")).change(
-        "start it outside of that group, or the container without --cpus and --cpu-quota",
-        "start it as before",
-    )
+    Outcome::may(format!("normal threads of group {group} get {quota_text} of CPU time each {period_text}"))
+        .change("start it outside of that group, or the container without --cpus and --cpu-quota", "start it as before")
 }
 
 fn autogroup(host: &Host) -> Outcome {
     match host.scheduling.autogroup {
         None => Outcome::not_here("this kernel has no autogroups"),
         Some(false) => Outcome::ok("off"),
-        Some(true) => Outcome::may("on: sessions share the CPU equally, whatever their nice values")
-            .sysctl("kernel.sched_autogroup_enabled", 0, 1),
+        Some(true) => Outcome::may("on: sessions share the CPU equally, whatever their nice values").sysctl(
+            "kernel.sched_autogroup_enabled",
+            0,
+            1,
+        ),
     }
 }
 

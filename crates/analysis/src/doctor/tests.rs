@@ -309,7 +309,11 @@ fn worst_comes_first_and_in_brief_only_what_will() {
     assert_eq!(in_brief(&bad).as_deref(), Some(brief));
     bad.kernel.tracer = own("function");
     boot(&mut bad, "highres=off");
-    assert!(in_brief(&bad).unwrap().contains("5 things will make it late: preemption-model, high-resolution-timers, tracer, clock-source, ... ("));
+    assert!(
+        in_brief(&bad).unwrap().contains(
+            "5 things will make it late: preemption-model, high-resolution-timers, tracer, clock-source, ... ("
+        )
+    );
 }
 
 #[test]

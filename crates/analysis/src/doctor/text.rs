@@ -34,7 +34,9 @@ mod tests {
 
     #[test]
     fn masks_are_written_as_the_kernel_takes_them() {
-        for (list, text) in [("", "0"), ("0", "1"), ("0-3", "f"), ("31-32", "1,80000000"), ("64", "1,00000000,00000000")] {
+        for (list, text) in
+            [("", "0"), ("0", "1"), ("0-3", "f"), ("31-32", "1,80000000"), ("64", "1,00000000,00000000")]
+        {
             assert_eq!(mask(&list.parse().unwrap()), text, "{list}");
         }
     }

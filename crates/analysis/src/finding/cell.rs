@@ -1,7 +1,7 @@
 //! What the records of one cell say about its numbers.
 
 use super::machine::Share;
-use super::{Finding, machine};
+use super::{Finding, coincidence, load, machine, prepared, steadiness};
 use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
@@ -31,6 +31,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(stalls(pool, summary));
     findings.extend(clock(pool));
     findings.extend(throttled(header, summary));
+    findings.extend(steadiness::findings(summary));
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     if minor + major > 0 {
         findings.push(Finding::PageFaults { minor, major });
@@ -39,7 +40,10 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
         findings.push(Finding::Early { early: summary.early, earliest_ns: min_ns.unsigned_abs() });
     }
     findings.extend(settings(pool));
+    findings.extend(load::findings(pool));
+    findings.extend(prepared::findings(pool));
     findings.extend(steal(header, pool));
+    findings.extend(coincidence::findings(pool));
     findings.extend(uncertainty(pool, summary));
     findings
 }
@@ -147,16 +151,20 @@ fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         }
         _ => None,
     };
+    // Of a cell that changed they would be numbers about a mixture.
+    let is_steady = summary.steadiness.allows_intervals();
     // Of sleeps the tail beyond is not shown.
     let is_shown = |level: &Level| *level != Level::P999 || !matches!(pool.cell.method, Method::Sleep(_));
     // The lowest that is refused says it for those above.
-    let mut findings: Vec<_> = Level::ALL.into_iter().filter(is_shown).find_map(few).into_iter().collect();
+    let refused = Level::ALL.into_iter().filter(is_shown).find_map(few);
+    let mut findings: Vec<_> = refused.into_iter().filter(|_| is_steady).collect();
     let slices = pool.slices().len();
     if slices < MIN_SLICES && summary.samples > 0 {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         findings.push(Finding::FewSlices { slices: count(slices), need: count(MIN_SLICES) });
     }
-    let dependent = summary.n_eff.filter(|n_eff| n_eff.saturating_mul(DEPENDENT) < summary.samples);
+    let n_eff = summary.n_eff.filter(|_| is_steady);
+    let dependent = n_eff.filter(|n_eff| n_eff.saturating_mul(DEPENDENT) < summary.samples);
     findings.extend(dependent.map(|n_eff| Finding::Dependent { samples: summary.samples, n_eff }));
     findings
 }

@@ -7,8 +7,11 @@ impl Finding {
     #[must_use]
     pub fn importance(&self) -> u8 {
         match self {
-            Finding::Allocations { .. } | Finding::Lost { .. } => 0,
+            Finding::Allocations { .. } | Finding::Lost { .. } | Finding::LoadFailed { .. } => 0,
             Finding::HostChanged { .. }
+            | Finding::SettingLost { .. }
+            | Finding::LoadFell { .. }
+            | Finding::LoadDidNothing { .. }
             | Finding::ClockSet { .. }
             | Finding::Interrupted { .. }
             | Finding::NotAllCellsDone { .. }
@@ -17,10 +20,19 @@ impl Finding {
             | Finding::StarvedOfCpu { .. }
             | Finding::Missed { .. }
             | Finding::TakesTurns { .. } => 2,
-            Finding::MissStorms { .. } | Finding::MaxIsThrottleQuantum { .. } => 3,
+            Finding::MissStorms { .. }
+            | Finding::MaxIsThrottleQuantum { .. }
+            | Finding::LatencyChanged { .. }
+            | Finding::LatencyDrifts { .. }
+            | Finding::LatencyInWaves
+            | Finding::RegularSpikes { .. }
+            | Finding::OwnPopulation { .. } => 3,
             Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
-            Finding::Steal { .. } | Finding::PageFaults { .. } | Finding::Early { .. } => 5,
-            Finding::FewSamples { .. } | Finding::FewSlices { .. } => 6,
+            Finding::Coincidence { .. }
+            | Finding::Steal { .. }
+            | Finding::PageFaults { .. }
+            | Finding::Early { .. } => 5,
+            Finding::FewSamples { .. } | Finding::FewSlices { .. } | Finding::TailLimit { .. } => 6,
             Finding::RtThrottling { .. }
             | Finding::FairServer { .. }
             | Finding::NotRealtimeKernel { .. }

@@ -61,10 +61,13 @@ pub(super) fn realtime_share(host: &Host) -> Option<Share> {
 /// A cell on another kernel is compared only with itself.
 fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let mut changes = Vec::new();
+    // What the cells change themselves is so from the first of them on.
+    let prepared = entries.first().filter(|_| !header.plan.prepare.is_empty());
+    let start = prepared.map_or(&header.host, |entry| &entry.record.host_before);
     for entry in entries {
         let record = &entry.record;
         let here = matches!(record.cell.kernel, Kernel::Running);
-        let pairs = [(here, &header.host, &record.host_before), (true, &record.host_before, &record.host_after)];
+        let pairs = [(here, start, &record.host_before), (true, &record.host_before, &record.host_after)];
         for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
             for (fact, before, after) in facts::changes(earlier, later) {
                 let change = Finding::HostChanged { fact, before, after };

@@ -3,7 +3,7 @@
 use super::Finding;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
-use model::{Cell, Host};
+use model::{Cell, Entry, Host};
 
 /// How many times as late as the real-time thread a normal one must be: below that chance may tell them apart.
 const CLEARLY: i64 = 2;
@@ -16,8 +16,8 @@ pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, of_ru
     if pool.cell.policy.is_realtime() {
         return None;
     }
-    let loads = pool.entries.iter().filter_map(|entry| entry.record.load.as_ref());
-    let processes = loads.map(|load| load.workers).max()?;
+    let workers = |entry: &&Entry| -> u64 { entry.record.loads.iter().map(|load| load.workers).sum() };
+    let processes = pool.entries.iter().map(workers).max()?;
     let cpus = host.cpus_allowed.as_ref().or(host.cpus_online.as_ref()).unwrap_or(&pool.cell.cpus).len();
     let max_ns = summary.max?.latency_ns;
     let is_crowded = usize::try_from(processes).is_ok_and(|processes| processes > cpus);
@@ -65,8 +65,7 @@ mod tests {
 
     fn with_load(run: &mut RunBuilder) {
         for entry in &mut run.entries {
-            let load = LoadRecord { operation: "message".to_owned(), workers: 400, seconds: Vec::new() };
-            entry.record.load = Some(load);
+            entry.record.loads = vec![LoadRecord { workers: 400, ..LoadRecord::default() }];
         }
     }
 

@@ -20,6 +20,42 @@ impl fmt::Display for Finding {
                 let (before, after) = (shortened(&or_unknown(before)), shortened(&or_unknown(after)));
                 write!(f, "{fact} changed during the run: {before} became {after}; blocks before and after differ")
             }
+            Finding::Coincidence { what, in_worst, worst, in_others, others } => write!(
+                f,
+                "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a \
+                 coincidence, not shown to be the cause"
+            ),
+            Finding::LoadFailed { load, reason, at_ms, measurements } => {
+                let (measurements, seconds) = (things(*measurements, "measurement"), *at_ms as f64 / 1e3);
+                write!(
+                    f,
+                    "load {load}: {reason} after {seconds:.1} s in {measurements}: not all of the time was measured under it; \
+                     measure again"
+                )
+            }
+            Finding::LoadFell { load, share, measurements } => {
+                let (percent, measurements) = (share * 100.0, things(*measurements, "measurement"));
+                write!(
+                    f,
+                    "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran, or \
+                     ask for --load-must-hold"
+                )
+            }
+            Finding::LoadDidNothing { load } => {
+                write!(
+                    f,
+                    "load {load} used no CPU time in a measurement: it may have waited for something all the time"
+                )
+            }
+            Finding::SettingLost { what, set, found, measurements } => {
+                let found = found.as_deref().unwrap_or("unreadable");
+                let measurements = things(*measurements, "measurement");
+                write!(
+                    f,
+                    "{what} was set to {set} and was {found} at the end of {measurements}: something else sets it, too; \
+                     stop that, like tuned or a power daemon"
+                )
+            }
             Finding::Interrupted { measurements } => {
                 let measurements = things(*measurements, "measurement");
                 write!(f, "{measurements} ended early by a signal: counted for the time they lasted")
@@ -85,6 +121,40 @@ impl fmt::Display for Finding {
             Finding::MissStorms { episodes, upper_per_hour } => {
                 let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
                 write!(f, "misses come in storms ({episodes}): their rate is known only to be below {upper}/h")
+            }
+            Finding::LatencyChanged { block, second, p99_ns } => {
+                let at = format!("{} s", count(*second));
+                match block {
+                    Some(block) => write!(f, "latency changed in block {}, {at} into it", block + 1)?,
+                    None => write!(f, "latency changed at t = {at}")?,
+                }
+                if let Some((before, after)) = p99_ns {
+                    let (before, after) = (duration(*before as f64), duration(*after as f64));
+                    write!(f, " (p99 {before} before, {after} after)")?;
+                }
+                f.write_str(": no interval holds for the whole; find out what happened then")
+            }
+            Finding::LatencyDrifts { rises } => {
+                let way = if *rises { "rises" } else { "falls" };
+                write!(f, "latency {way} from beginning to end: no interval holds for the whole; let it settle first")
+            }
+            Finding::LatencyInWaves => {
+                f.write_str("calm and rough stretches follow each other: no interval holds for the whole; ")?;
+                f.write_str("measure for longer, in more blocks")
+            }
+            Finding::RegularSpikes { every_ns } => {
+                let every = duration(*every_ns as f64);
+                write!(f, "spikes every {every}: look for a timer or a job with that period")
+            }
+            Finding::OwnPopulation { seconds, from_ns, to_ns } => {
+                let (from, to) = (duration(*from_ns as f64), duration(*to_ns as f64));
+                write!(f, "an event of its own: {} later than {to}, nothing ", things(*seconds, "wake-up"))?;
+                write!(f, "between {from} and that; ask how often it comes, not for a bound")
+            }
+            Finding::TailLimit { times, upper_ns } => {
+                let upper = duration(*upper_ns as f64);
+                write!(f, "in {} times this time one wake-up may be later than a level of at most ", number(*times))?;
+                write!(f, "{upper} (95 %), if only the causes act that acted here")
             }
             Finding::MaxIsThrottleQuantum { max_ns, quantum_us, limiter, stops_realtime } => {
                 let limiter = match limiter {

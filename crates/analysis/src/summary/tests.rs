@@ -104,9 +104,40 @@ fn the_load_is_summed_over_blocks() {
     let mut builder = RunBuilder::new();
     builder.cell("messaging", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
     for (entry, operations) in builder.entries.iter_mut().zip([100, 300]) {
-        let seconds = vec![LoadSecond { elapsed: Span(2_000_000_000), operations }];
-        entry.record.load = Some(LoadRecord { operation: "message".to_owned(), workers: 40, seconds });
+        let second = LoadSecond { elapsed: Span(2_000_000_000), operations: Some(operations), cpu_us: Some(1_000_000) };
+        let later = LoadSecond { operations: Some(operations / 2), ..second };
+        let seconds = vec![second, later];
+        entry.record.loads = vec![LoadRecord { operation: "message".to_owned(), seconds, ..LoadRecord::default() }];
     }
     let cell = summarise(&builder.header, &builder.entries).cells.remove(0);
-    assert_eq!(cell.load, Some(LoadRate { operation: "message".to_owned(), per_second: 100.0 }));
+    assert_eq!(
+        cell.loads,
+        [LoadRate {
+            load: String::new(),
+            operation: "message".to_owned(),
+            per_second: Some(75.0),
+            cpus_used: Some(0.5),
+            lowest_share: Some(0.5),
+        }]
+    );
+}
+
+#[test]
+fn mean_and_deviation_are_the_certified_ones_of_nist() {
+    // NIST StRD, univariate summary statistics. NumAcc1.dat as it is, Michelso.dat in units of 0.01.
+    let accuracy = Histogram::of(&[10_000_001, 10_000_003, 10_000_002]);
+    assert_eq!((accuracy.mean_ns(), standard_deviation(&accuracy)), (Some(10_000_002), Some(1.0)));
+    let light = Histogram::of(&[
+        29985, 29974, 29990, 30007, 29993, 29985, 29995, 29998, 29998, 29988, 30000, 29998, 29993, 29965, 29976, 29981,
+        30000, 30000, 29996, 29996, 29996, 29994, 29996, 29994, 29988, 29980, 29985, 29988, 29990, 29984, 29983, 29979,
+        29981, 29988, 29988, 29983, 29980, 29979, 29976, 29980, 29988, 29988, 29988, 29986, 29972, 29972, 29962, 29986,
+        29997, 29995, 29988, 29991, 29985, 29987, 29984, 29984, 29985, 29984, 29984, 29984, 29989, 29981, 29981, 29982,
+        29980, 29977, 29976, 29974, 29975, 29976, 29991, 29992, 29989, 29986, 29988, 29972, 29984, 29985, 29985, 29978,
+        29989, 29984, 29978, 29981, 29976, 29981, 29979, 29981, 29982, 29985, 29987, 29987, 29981, 29974, 29981, 29994,
+        29995, 29980, 29981, 29987,
+    ]);
+    let mean = light.sum_ns as f64 / light.n as f64 / 100.0;
+    assert!((mean - 299.852_4).abs() < 1e-12, "{mean}");
+    let deviation = standard_deviation(&light).unwrap() / 100.0;
+    assert!((deviation - 0.079_010_547_819_051_8).abs() < 1e-15, "{deviation}");
 }

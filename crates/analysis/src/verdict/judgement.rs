@@ -2,7 +2,7 @@
 
 use super::{Gap, Kept, Verdict, View, Violation};
 use crate::Level;
-use crate::finding::run_progress;
+use crate::finding::{Finding, run_progress};
 use crate::rate::{Rate, zero_events_upper};
 use crate::summary::CellSummary;
 use crate::woodruff::Quantile;
@@ -47,6 +47,13 @@ impl Judgement {
         if summary.lost > 0 {
             self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
         }
+        let failed = summary.findings.iter().find_map(|finding| match finding {
+            Finding::LoadFailed { load, reason, .. } => Some((load.clone(), reason.clone())),
+            _ => None,
+        });
+        if let Some((load, what)) = failed {
+            self.gaps.push(Gap::Load { cell: cell(), load, what });
+        }
         if let Some(open) = summary.censored {
             self.gaps.push(Gap::Open { cell: cell(), at_least_ns: open.at_least_ns });
         }
@@ -79,6 +86,10 @@ impl Judgement {
         let mut largest: Option<(i64, View, &str)> = None;
         for summary in cells.iter().filter(|cell| cell.samples > 0) {
             let cell = || summary.name.clone();
+            if !summary.steadiness.allows_intervals() && summary.quantiles.at(level).value_ns().is_some() {
+                self.gaps.push(Gap::Unsteady { cell: cell(), level });
+                continue;
+            }
             let views = views(summary, level);
             let ends = || views.iter().filter_map(|(view, quantile)| Some((*view, quantile, quantile.interval_ns()?)));
             let beyond = ends().filter(|(.., (lower_ns, _))| !within(*lower_ns)).max_by_key(|(.., ends)| ends.0);

@@ -122,6 +122,15 @@ pub enum Gap {
         /// Which.
         cell: String,
     },
+    /// The load was not what it says during all of the measured time.
+    Load {
+        /// Where.
+        cell: String,
+        /// Which part of it.
+        load: String,
+        /// What happened.
+        what: String,
+    },
     /// Samples were lost: any of them may have been beyond the limit.
     Lost {
         /// Where.
@@ -148,6 +157,13 @@ pub enum Gap {
         limit_ns: u64,
         /// Its 95 % interval, ns.
         interval_ns: Option<(i64, i64)>,
+    },
+    /// The cell was not the same from beginning to end: its quantile has no interval.
+    Unsteady {
+        /// Where.
+        cell: String,
+        /// Which quantile.
+        level: Level,
     },
     /// The interval of the rate holds the limit.
     MissesPerHour {

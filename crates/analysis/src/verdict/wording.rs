@@ -104,6 +104,7 @@ impl fmt::Display for Gap {
             }
             Gap::Skipped { cells, why } => write!(f, "{} not measured: {why}", things(*cells, "cell")),
             Gap::NoSamples { cell } => write!(f, "{cell}: not one wake-up recorded"),
+            Gap::Load { cell, load, what } => write!(f, "{cell}: load {load}: {what}"),
             Gap::Lost { cell, lost } => write!(f, "{cell}: {} lost, any of them may be later", things(*lost, "sample")),
             Gap::Open { cell, at_least_ns } => {
                 write!(f, "{cell}: a wait had not ended, {} late so far", ns(*at_least_ns))
@@ -115,6 +116,9 @@ impl fmt::Display for Gap {
             }
             Gap::Quantile { cell, level, view, .. } => {
                 write!(f, "{cell}: too few samples to tell {level}{view}: measure longer")
+            }
+            Gap::Unsteady { cell, level } => {
+                write!(f, "{cell}: latency was not the same throughout, so there is no {level} of the whole")
             }
             Gap::MissesPerHour { cell, limit_per_hour, episodes, hours, upper_per_hour, hours_needed } => {
                 let (misses, measured) = (misses(*episodes), duration(hours * 3.6e12));

@@ -1,6 +1,7 @@
 //! Longer and longer slices, until neighbours no longer resemble each other.
 
 use super::Count;
+use crate::ranks::midranks;
 
 /// Numbers of slices to try, longest list first. Below 20 too little would be left to measure the difference.
 const LADDER: [usize; 4] = [128, 64, 32, 20];
@@ -32,28 +33,13 @@ fn merged(counts: &[Count], target: usize) -> Vec<Count> {
 
 /// Whether the lag-1 autocorrelation of the ranks is above 2 / sqrt(m), which chance exceeds once in 44 times.
 fn correlated(counts: &[Count]) -> bool {
-    let ranks = ranks(counts);
+    let shares: Vec<f64> = counts.iter().map(|count| count.above as f64 / count.n as f64).collect();
+    let ranks = midranks(&shares);
     let m = ranks.len() as f64;
     let middle = (m + 1.0) / 2.0;
     let total: f64 = ranks.iter().map(|rank| (rank - middle).powi(2)).sum();
     let lagged: f64 = ranks.iter().zip(ranks.iter().skip(1)).map(|(a, b)| (a - middle) * (b - middle)).sum();
     total > 0.0 && lagged / total > 2.0 / m.sqrt()
-}
-
-/// The rank of each slice by its share of exceedances, from 1; equal shares have the mean of their ranks.
-fn ranks(counts: &[Count]) -> Vec<f64> {
-    let share = |i: usize| counts.get(i).map_or(0.0, |count| count.above as f64 / count.n as f64);
-    let mut order: Vec<usize> = (0..counts.len()).collect();
-    order.sort_by(|a, b| share(*a).total_cmp(&share(*b)));
-    let mut ranks = vec![0.0; counts.len()];
-    let mut before = 0;
-    for equal in order.chunk_by(|a, b| share(*a) == share(*b)) {
-        for i in equal {
-            ranks[*i] = before as f64 + (equal.len() as f64 + 1.0) / 2.0;
-        }
-        before += equal.len();
-    }
-    ranks
 }
 
 #[cfg(test)]
@@ -65,8 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_share_their_rank() {
-        assert_eq!(ranks(&counts([5, 1, 5, 0])), [3.5, 2.0, 3.5, 1.0]);
+    fn slices_that_do_not_vary_are_not_correlated() {
         assert!(!correlated(&counts([3; 40])), "nothing varies");
     }
 

@@ -1,7 +1,7 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{CpuSet, Span, UnknownWord};
+use crate::{CpuSet, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -26,7 +26,7 @@ type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
     "title", "repetitions", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack", "align",
-    "distance", "cpu_dma_latency", "axes", "require",
+    "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes", "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -55,6 +55,7 @@ fn plan(text: &str) -> Located<Plan> {
     })?;
     let mut plan = Plan { title: String::new(), ..Plan::default() };
     let mut duration_at = 0;
+    let named = document.get_ref().get("loads").map_or(Ok(NamedLoads::new()), |loads| named_loads(table(loads)?))?;
     for (key, value) in document.get_ref() {
         let at = value.span().start;
         match key.get_ref().as_ref() {
@@ -72,7 +73,12 @@ fn plan(text: &str) -> Located<Plan> {
             "cpu_dma_latency" => {
                 plan.cpu_dma_latency_us = Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
             }
-            "axes" => axes(table(value)?, &mut plan.axes)?,
+            "load_cpus" => plan.load_cpus = parsed(value)?,
+            "load_policy" => plan.load_policy = Some(parsed(value)?),
+            "load_must_hold" => plan.load_must_hold = share(value)?,
+            "loads" => {}
+            "prepare" => prepare(table(value)?, &mut plan.prepare)?,
+            "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }
@@ -110,15 +116,36 @@ impl Plan {
     }
 }
 
-fn axes(table: &DeTable<'_>, axes: &mut Axes) -> Located<()> {
+/// The loads that the plan gives a name. Each may use those above it.
+fn named_loads(table: &DeTable<'_>) -> Located<NamedLoads> {
+    let mut named = NamedLoads::new();
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in entries {
+        let load = Load::parse(string(value)?, &named).map_err(|err| (value.span().start, err.to_string()))?;
+        let name = key.get_ref().as_ref();
+        named.insert(name.to_owned(), load.named(name).map_err(|err| (key.span().start, err.to_string()))?);
+    }
+    Ok(named)
+}
+
+/// `true` for half, or a percentage.
+fn share(value: &Spanned<DeValue<'_>>) -> Located<Option<Percent>> {
+    match value.get_ref() {
+        DeValue::Boolean(asked) => Ok(asked.then_some(Percent::HALF)),
+        _ => integer(value, 1..=100).map(Percent::new).map_err(|(at, message)| (at, format!("{message}, or true"))),
+    }
+}
+
+fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {
     for (key, value) in table {
         match key.get_ref().as_ref() {
-            "kernel" => axes.kernel = axis(key, value)?,
-            "load" => axes.load = axis(key, value)?,
-            "policy" => axes.policy = axis(key, value)?,
-            "period" => axes.period = axis(key, value)?,
-            "method" => axes.method = axis(key, value)?,
-            "runtime" => axes.runtime = axis(key, value)?,
+            "kernel" => axes.kernel = axis(key, value, str::parse)?,
+            "load" => axes.load = axis(key, value, |text| Load::parse(text, named))?,
+            "policy" => axes.policy = axis(key, value, str::parse)?,
+            "period" => axes.period = axis(key, value, str::parse)?,
+            "method" => axes.method = axis(key, value, str::parse)?,
+            "runtime" => axes.runtime = axis(key, value, str::parse)?,
             other => return Err((key.span().start, UnknownWord::new("axis", other, AXES).to_string())),
         }
     }
@@ -131,9 +158,14 @@ fn axes(table: &DeTable<'_>, axes: &mut Axes) -> Located<()> {
 }
 
 /// The values of one axis: at least one, none twice.
-fn axis<T>(key: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Located<Vec<T>>
+fn axis<T, E>(
+    key: &Spanned<std::borrow::Cow<'_, str>>,
+    value: &Spanned<DeValue<'_>>,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Located<Vec<T>>
 where
-    T: FromStr<Err: Display> + Eq + Hash + Clone,
+    T: Eq + Hash + Clone,
+    E: Display,
 {
     let name = key.get_ref();
     let DeValue::Array(items) = value.get_ref() else {
@@ -145,13 +177,33 @@ where
     let mut seen = HashSet::new();
     let mut values = Vec::new();
     for item in items.iter() {
-        let value: T = parsed(item)?;
+        let value = parse(string(item)?).map_err(|err| (item.span().start, err.to_string()))?;
         if !seen.insert(value.clone()) {
             return Err((item.span().start, format!("`{}` stands twice in axis `{name}`", string(item)?)));
         }
         values.push(value);
     }
     Ok(values)
+}
+
+fn prepare(table: &DeTable<'_>, prepare: &mut Prepare) -> Located<()> {
+    for (key, value) in table {
+        let unknown = !Prepare::KNOWN.contains(&key.get_ref().as_ref());
+        let at = if unknown { key.span().start } else { value.span().start };
+        // `true` reads better in a plan, `on` on a command line.
+        let text = match value.get_ref() {
+            DeValue::Boolean(on) => {
+                if *on {
+                    "on"
+                } else {
+                    "off"
+                }
+            }
+            _ => string(value)?,
+        };
+        prepare.set(key.get_ref(), text).map_err(|err| (at, err.to_string()))?;
+    }
+    Ok(())
 }
 
 fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {

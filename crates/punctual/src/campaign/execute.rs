@@ -2,9 +2,11 @@
 
 use super::Stop;
 use crate::child;
+use crate::host::{self, HostFs};
 use model::{Cell, CpuSet, Progress, Record};
 use rt::sys::{process, sched};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -82,6 +84,10 @@ impl Executor for Child {
             (record.join(), said)
         });
         let status = child.wait()?;
+        if status.signal().is_some() {
+            // It could not put back itself what it had changed.
+            host::recover(&HostFs::here());
+        }
         if !status.success() {
             return Err(child::reason(&said).map_or(Failure::Ended(status), Failure::Said));
         }

@@ -1,7 +1,7 @@
 //! What a plan means on this machine, for this user.
 
 use crate::host;
-use model::{Cell, CpuSet, Method, Plan, Policy, Runtime, Skipped, Span};
+use model::{Cell, CpuSet, Load, Method, Plan, Policy, Runtime, Skipped, Span};
 use std::collections::HashMap;
 
 /// What the machine and the user's rights allow, as far as cells depend on it.
@@ -16,6 +16,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) may_have: &'a dyn Fn(Policy) -> bool,
     /// Why a language cannot be measured; `None` when it can. Asked once for each.
     pub(crate) why_not: &'a dyn Fn(Runtime) -> Option<String>,
+    /// Why a load cannot be had; `None` when it can.
+    pub(crate) why_no_load: &'a dyn Fn(&Load) -> Option<String>,
 }
 
 /// The cells of `plan` here, and the combinations that this user cannot measure.
@@ -35,10 +37,12 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     if plan.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
         return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
     }
+    let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
     for (kernel, load, policy, period, method) in plan.axes.points() {
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
+        let is_loaded = !load.parts().is_empty();
         let cell = Cell {
             kernel,
             load,
@@ -55,11 +59,15 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             distance: plan.distance,
             lock_memory: machine.lock_memory && language.is_none(),
             cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency),
+            load_cpus: load_cpus.clone().filter(|_| is_loaded),
+            load_policy: plan.load_policy.filter(|_| is_loaded),
+            load_must_hold: plan.load_must_hold.filter(|_| is_loaded),
+            prepare: plan.prepare.clone(),
         };
         cell.check()?;
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
-        let reason =
-            if (machine.may_have)(policy) { language.and_then(why_not) } else { Some(host::how_to_allow(policy)) };
+        let may_not = (!(machine.may_have)(policy)).then(|| host::how_to_allow(policy));
+        let reason = may_not.or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&cell.load));
         match reason {
             None => cells.push(cell),
             Some(reason) => skipped.push(Skipped { cell, reason }),
@@ -74,7 +82,14 @@ mod tests {
 
     fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {
         let why_not = &|runtime| (runtime == Runtime::Java).then(|| "java is not installed".to_owned());
-        Machine { cpus: [0, 1].into_iter().collect(), lock_memory: false, dma_latency: false, may_have, why_not }
+        Machine {
+            cpus: [0, 1].into_iter().collect(),
+            lock_memory: false,
+            dma_latency: false,
+            may_have,
+            why_not,
+            why_no_load: &|_| None,
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Being asked to stop: by Ctrl-C or SIGTERM, seen by whoever looks and by whoever waits.
+//! Being asked to stop: by Ctrl-C, SIGTERM or a closed terminal, seen by whoever looks and by whoever waits.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Whether this process is asked to come to an end in good order.
 ///
@@ -23,10 +24,12 @@ impl Stop {
         Ok(Stop { asked: Arc::default(), bell, rope })
     }
 
-    /// Asked by the first SIGINT or SIGTERM; the second ends this process.
+    /// Asked by the first SIGINT, SIGTERM or SIGHUP, which a closing terminal sends; the second ends this process. `nohup`
+    /// keeps its meaning.
     pub(crate) fn on_signals() -> io::Result<Stop> {
         let stop = Stop::new()?;
-        for signal in [libc::SIGINT, libc::SIGTERM] {
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+        for signal in signals.filter(|signal| !rt::sys::signal::is_ignored(*signal)) {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
             signal_hook::flag::register(signal, Arc::clone(&stop.asked))?;
             // After the flag, so that whoever the bell wakes finds it set.
@@ -49,6 +52,14 @@ impl Stop {
     pub(crate) fn wait(&self) {
         // Failing, it returns: whoever waits looks then.
         let _ = (&self.bell).read(&mut [0]);
+    }
+
+    /// Waits for a signal or [`Stop::ring`], `timeout` at most.
+    pub(crate) fn wait_at_most(&self, timeout: Duration) {
+        // No timeout of 0, which would mean for ever.
+        let _ = self.bell.set_read_timeout(Some(timeout.max(Duration::from_millis(1))));
+        self.wait();
+        let _ = self.bell.set_read_timeout(None);
     }
 
     /// Wakes the one who waits.

@@ -51,7 +51,8 @@ fn record(cell: &Cell) -> Record {
         threads: Vec::new(),
         clock_steps: Vec::new(),
         runtime: None,
-        load: None,
+        loads: Vec::new(),
+        prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default(),
         host_after: model::Host::default(),
@@ -88,6 +89,7 @@ impl Campaign {
             dma_latency: true,
             may_have: &|_| true,
             why_not: &|_| None,
+            why_no_load: &|_| None,
         };
         let (cells, skipped) = expand(&plan, &machine).unwrap();
         let header = Header {

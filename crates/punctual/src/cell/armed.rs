@@ -5,7 +5,7 @@ use super::measured::Measured;
 use super::measurers::Measurers;
 use super::prepared::Prepared;
 use super::readings::Readings;
-use crate::load::Crew;
+use crate::load::Running;
 use model::{Ended, MonoTime, Progress, Span};
 use rt::sys;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) struct Armed {
     /// First, so that nothing measures any more when the load ends and the host is let go.
     pub(super) measurers: Box<dyn Measurers>,
-    pub(super) crew: Option<Crew>,
+    pub(super) loads: Vec<Running>,
     pub(super) prepared: Prepared,
 }
 
@@ -50,11 +50,17 @@ impl Armed {
                 (ended, last_moment) = (Ended::Interrupted, now.plus(GRACE));
             }
             self.measurers.collect(&mut self.prepared.samples)?;
-            self.crew.as_ref().map_or(Ok(()), Crew::check_alive)?;
             match &mut readings {
-                None if now >= started => readings = Some(Readings::begin(started, self.crew.as_ref())),
+                None if now >= started => {
+                    // One that did not last until here is no load at all, whatever it must hold.
+                    if let Some((load, reason)) = self.loads.iter().find_map(|load| Some((load, load.failure()?))) {
+                        return Err(load.error(reason).into());
+                    }
+                    let (cell, threads) = (&self.prepared.cell, self.measurers.thread_ids());
+                    readings = Some(Readings::begin(started, cell, threads, &self.loads));
+                }
                 None => {}
-                Some(readings) => readings.read(self.crew.as_ref())?,
+                Some(readings) => readings.read(&self.loads)?,
             }
             let elapsed = Span(now.0.saturating_sub(started.0));
             observe(Progress { elapsed, threads: self.measurers.progress() });
@@ -68,8 +74,8 @@ impl Armed {
         if ended == Ended::Interrupted {
             measurement.ended = ended;
         }
-        let (load, machine) = readings.map_or((None, Vec::new()), |readings| readings.finish(self.crew.as_ref()));
-        Ok(Measured { armed: self, measurement, load, machine })
+        let (loads, machine) = readings.map_or_else(Default::default, Readings::finish);
+        Ok(Measured { armed: self, measurement, loads, machine })
     }
 }
 

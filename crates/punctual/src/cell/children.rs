@@ -4,7 +4,7 @@ use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
 use crate::child;
 use crate::store::{self, SampleWriter};
-use model::{Cell, CpuSet, Ended, Load, Progress, Record, Span, ThreadProgress, ThreadRecord};
+use model::{Cell, CpuSet, Ended, Load, Prepare, Progress, Record, Span, ThreadProgress, ThreadRecord};
 use rt::sys::{self, process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -91,8 +91,12 @@ fn cells(cell: &Cell) -> Vec<Cell> {
     let offset = |n: u64| Span(align.saturating_add(n.saturating_mul(distance)) % Span::SECOND.ns());
     let of_cpu = |(cpu, n): (u32, u64)| Cell {
         cpus: CpuSet::from_iter([cpu]),
-        load: Load::None,
+        load: Load::NONE,
         cpu_dma_latency_us: None,
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
+        prepare: Prepare::default(),
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -163,6 +167,11 @@ impl Measurers for Children {
         Ok(())
     }
 
+    fn thread_ids(&self) -> Vec<u32> {
+        // Those of other processes are not known; they are pinned, so that they never move.
+        Vec::new()
+    }
+
     fn progress(&self) -> Vec<ThreadProgress> {
         self.children.iter().filter_map(|child| child.progress.clone()).collect()
     }
@@ -221,7 +230,7 @@ mod tests {
     fn each_cpu_is_a_cell_of_its_own_without_the_load_and_phases_become_alignments() {
         let cell = Cell {
             kernel: Kernel::Running,
-            load: Load::Messaging { groups: None },
+            load: Load::messaging(),
             policy: Policy::OTHER,
             period: "1ms".parse().unwrap(),
             method: Method::Itimer,
@@ -234,11 +243,17 @@ mod tests {
             distance: None,
             lock_memory: true,
             cpu_dma_latency_us: Some(0),
+            load_cpus: Some(CpuSet::from_iter([0])),
+            load_policy: None,
+            load_must_hold: None,
+            prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
-            load: Load::None,
+            load: Load::NONE,
             cpu_dma_latency_us: None,
+            load_cpus: None,
+            prepare: Prepare::default(),
             align: align.map(Span),
             ..cell.clone()
         };

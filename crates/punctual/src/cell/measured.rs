@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 pub(crate) struct Measured {
     pub(super) armed: Armed,
     pub(super) measurement: Measurement,
-    pub(super) load: Option<LoadRecord>,
+    pub(super) loads: Vec<LoadRecord>,
     pub(super) machine: Vec<MachineSecond>,
 }
 
@@ -23,11 +23,11 @@ impl Measured {
     /// # Errors
     /// When the samples cannot be kept.
     pub(crate) fn record(self) -> Result<Record, CellError> {
-        let Measured { armed, measurement, load, machine } = self;
-        let Armed { measurers, crew, prepared } = armed;
+        let Measured { armed, measurement, loads, machine } = self;
+        let Armed { measurers, loads: running, prepared } = armed;
         // Stopped before the host is looked at again.
         drop(measurers);
-        drop(crew);
+        drop(running);
         let record = Record {
             format: RECORD_FORMAT,
             tool: crate::TOOL.to_owned(),
@@ -39,7 +39,8 @@ impl Measured {
             threads: measurement.threads,
             clock_steps: measurement.clock_steps,
             runtime: measurement.runtime,
-            load,
+            loads,
+            prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host,
             host_after: host::snapshot(&HostFs::here()),

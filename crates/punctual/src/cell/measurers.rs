@@ -26,6 +26,9 @@ pub(super) trait Measurers: Debug {
     /// When one of them failed, or the samples cannot be kept.
     fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError>;
 
+    /// The ids of the threads that measure, or whose sleep is measured.
+    fn thread_ids(&self) -> Vec<u32>;
+
     /// Where each of them stands.
     fn progress(&self) -> Vec<ThreadProgress>;
 

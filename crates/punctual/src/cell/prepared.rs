@@ -6,10 +6,10 @@ use super::children::Children;
 use super::measurers::Measurers;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
-use crate::host::{self, DmaLatency, HostFs};
-use crate::load;
+use crate::host::{self, DmaLatency, HostFs, Preparation};
+use crate::load::{self, Place};
 use crate::store::SampleWriter;
-use model::{Cell, CpuSet, Host, Method, Policy};
+use model::{Cell, CpuSet, Host, Method, Policy, Span};
 use rt::sys;
 use std::path::Path;
 
@@ -24,7 +24,12 @@ pub(crate) struct Prepared {
     pub(super) dma_latency: Option<(DmaLatency, u32)>,
     /// Where the raw samples go, if they are to be kept.
     pub(super) samples: Option<SampleWriter>,
+    /// Last, so that settings are put back when nothing runs any more.
+    pub(super) preparation: Preparation,
 }
+
+/// How long a real-time load may go on when nothing else ends it: longer than any cell takes to come to its end.
+const AFTER_THE_CELL: Span = Span(60_000_000_000);
 
 impl Prepared {
     /// Checks the cell against this machine and takes hold of what it wants held. The raw samples go to the new file
@@ -40,9 +45,15 @@ impl Prepared {
             let reason = format!("CPU {absent} cannot be used here; this process may use {allowed}");
             return Err(CellError::Impossible(reason));
         }
+        if let Some(cpus) = cell.load_cpus.as_ref().filter(|cpus| cpus.is_empty() || !cpus.minus(&allowed).is_empty()) {
+            let reason = format!("the load cannot use CPU {cpus} here; this process may use {allowed}");
+            return Err(CellError::Impossible(reason));
+        }
+        let fs = HostFs::here();
+        let preparation = Preparation::make(&fs, &cell.prepare, &cell.cpus).map_err(CellError::Setting)?;
         let dma_latency = cell.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
         let samples = samples.map(SampleWriter::create).transpose()?;
-        Ok(Prepared { host: host::snapshot(&HostFs::here()), cell, allowed, dma_latency, samples })
+        Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
     }
 
     /// Starts the load and makes ready what measures, up to the barrier.
@@ -61,7 +72,18 @@ impl Prepared {
             Method::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
             _ => None,
         };
-        let crew = load::start(&cell.load, &self.allowed)?;
+        let place = Place {
+            cpus: cell.load_cpus.as_ref().unwrap_or(&self.allowed),
+            policy: cell.load_policy.unwrap_or(Policy::OTHER),
+            at_most: [cell.warm_up, cell.duration, AFTER_THE_CELL]
+                .iter()
+                .fold(Span(0), |sum, span| Span(sum.ns().saturating_add(span.ns()))),
+        };
+        let loads = load::start(&cell.load, &place)?;
+        // Whoever measures comes into the group; the load stays outside.
+        if let Some(group) = &cell.prepare.cgroup {
+            host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
+        }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
             None if cell.method.is_one_a_process() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
@@ -72,6 +94,6 @@ impl Prepared {
         if !others.is_empty() {
             sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
         }
-        Ok(Armed { measurers, crew, prepared: self })
+        Ok(Armed { measurers, loads, prepared: self })
     }
 }

@@ -271,6 +271,10 @@ impl Measurers for Sleepers {
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
+    fn thread_ids(&self) -> Vec<u32> {
+        self.processes.iter().flat_map(|process| host::threads_of(process.pid)).collect()
+    }
+
     fn progress(&self) -> Vec<ThreadProgress> {
         self.processes.iter().map(|process| process.samples.collector.progress(process.settings.cpu)).collect()
     }
@@ -293,7 +297,7 @@ mod tests {
     fn cell() -> Cell {
         Cell {
             kernel: Kernel::Running,
-            load: Load::None,
+            load: Load::NONE,
             policy: Policy::OTHER,
             period: "1ms".parse().unwrap(),
             method: Method::Sleep(Runtime::C),
@@ -306,6 +310,10 @@ mod tests {
             distance: None,
             lock_memory: false,
             cpu_dma_latency_us: None,
+            load_cpus: None,
+            load_policy: None,
+            load_must_hold: None,
+            prepare: model::Prepare::default(),
         }
     }
 

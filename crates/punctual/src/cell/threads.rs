@@ -220,6 +220,10 @@ impl Measurers for Threads {
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
+    fn thread_ids(&self) -> Vec<u32> {
+        self.team.members.iter().map(|member| member.tid).collect()
+    }
+
     fn progress(&self) -> Vec<ThreadProgress> {
         let progress = |(member, collector): (&Member, &Collector)| collector.progress(member.task.cpu);
         self.team.members.iter().zip(&self.collectors).map(progress).collect()

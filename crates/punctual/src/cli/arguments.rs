@@ -1,15 +1,17 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
+mod compare;
 mod doctor;
 mod frontier;
 mod sleep;
 
+pub(super) use compare::CompareArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{CpuSet, Load, Method, Period, Plan, Policy, Requirement, Span};
+use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -31,10 +33,16 @@ pub(super) enum Command {
     Measure(MeasureArguments),
     /// Search for the smallest period that is kept without a missed cycle
     Frontier(FrontierArguments),
+    /// Say whether one of two configurations is later than the other
+    Compare(CompareArguments),
     /// Show the summary of a run
     Show(ShowArguments),
     /// Find out what makes this machine late, and what changes it; changes nothing itself
     Doctor(DoctorArguments),
+    /// Run one load alone and show its rate; --list says which there are
+    Load(LoadCommandArguments),
+    /// Put back what a killed measurement has left changed
+    Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
     Cyclictest(CyclictestArguments),
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
@@ -54,7 +62,7 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Go on with the run in --out: measure what is missing, nothing twice
-    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "samples"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples"])]
     pub(super) resume: bool,
     /// Number that decides the order of the cells in each block
     #[arg(long, value_name = "N")]
@@ -91,10 +99,8 @@ pub(super) struct MeasureArguments {
     /// Time between two due times, 10us to 100s
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
     pub(super) period: Period,
-    /// Background work: none, cpu or cpu:50, messaging or messaging:groups=2, pipe, mmap, fork, exec, tcp, udp, disk,
-    /// sync, memory, timers, signals, proc, interrupts, light
-    #[arg(long, default_value = "none")]
-    pub(super) load: Load,
+    #[command(flatten)]
+    pub(super) load: LoadArguments,
     /// Measured time
     #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     pub(super) duration: Span,
@@ -117,6 +123,33 @@ pub(super) struct MeasureArguments {
     pub(super) common: Common,
 }
 
+/// Background work, and how it runs.
+#[derive(Debug, Args)]
+pub(super) struct LoadArguments {
+    /// Background work: none, cpu or cpu:50, messaging or messaging:groups=2, pipe, disk, high, stress-ng:ARGS, cmd:COMMAND
+    /// ...; several with +, like messaging+disk; `punctual load --list` says what each does
+    #[arg(long, default_value = "none")]
+    pub(super) load: Load,
+    /// CPUs of the load: all, measured, others (those that are not measured), or a list like 0-3
+    #[arg(long, value_name = "CPUS", default_value = "all", allow_hyphen_values = true)]
+    pub(super) load_cpus: LoadCpus,
+    /// How the load is scheduled [default: other]
+    #[arg(long, value_name = "POLICY")]
+    pub(super) load_policy: Option<Policy>,
+    /// Fail when the load ends, stalls, or falls below this share of its rate at the start
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "50", value_parser = percent)]
+    pub(super) load_must_hold: Option<Percent>,
+}
+
+impl LoadArguments {
+    /// Puts them into a plan.
+    pub(super) fn ask(self, plan: Plan) -> Plan {
+        let LoadArguments { load, load_cpus, load_policy, load_must_hold } = self;
+        let axes = Axes { load: vec![load], ..plan.axes };
+        Plan { axes, load_cpus, load_policy, load_must_hold, ..plan }
+    }
+}
+
 /// What `run` and `measure` share.
 #[derive(Debug, Args)]
 pub(super) struct Common {
@@ -129,9 +162,16 @@ pub(super) struct Common {
     /// Time to hold in /dev/cpu_dma_latency, which limits idle states, or `leave` [default: 0us]
     #[arg(long, value_name = "TIME", value_parser = dma_latency)]
     pub(super) cpu_dma_latency: Option<DmaLatencyAsked>,
+    /// Settings to change for as long as each cell lasts, like governor=performance,timer_migration=off: governor,
+    /// idle_latency, rt_runtime, timer_migration, transparent_hugepages, irqbalance, irq_cpus, housekeeping_cpus, cgroup
+    #[arg(long, value_name = "SETTINGS", value_parser = prepare)]
+    pub(super) prepare: Option<Prepare>,
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(super) wait: bool,
+    /// Run the programs of a plan or run that is not your own file; let ping flood another machine
+    #[arg(long)]
+    pub(super) yes: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
@@ -145,6 +185,38 @@ pub(super) struct ShowArguments {
     /// Every finding, not only the most important
     #[arg(long)]
     pub(super) all: bool,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LoadCommandArguments {
+    /// The load, like messaging, cpu:50, disk+pipe, or cmd:COMMAND
+    #[arg(required_unless_present = "list")]
+    pub(super) load: Option<Load>,
+    /// Say what each load does, what it is known to disturb, and what it costs
+    #[arg(long, conflicts_with_all = ["load", "duration", "cpus", "policy"])]
+    pub(super) list: bool,
+    /// How long it runs [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) duration: Option<Span>,
+    /// CPUs that it may use [default: every CPU that may be used]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(super) cpus: Option<CpuSet>,
+    /// How it is scheduled; a real-time policy needs --for
+    #[arg(long, default_value = "other")]
+    pub(super) policy: Policy,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RecoverArguments {
+    /// Wait until nobody measures this machine
+    #[arg(long)]
+    pub(super) wait: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
@@ -206,6 +278,17 @@ pub(super) struct DmaLatencyAsked(pub(super) Option<u32>);
 
 fn dma_latency(text: &str) -> Result<DmaLatencyAsked, String> {
     Plan::cpu_dma_latency(text).map(DmaLatencyAsked)
+}
+
+fn percent(text: &str) -> Result<Percent, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).parse().ok().and_then(Percent::new);
+    percent.ok_or_else(|| format!("`{text}` is no percentage; write 1 to 100"))
+}
+
+fn prepare(text: &str) -> Result<Prepare, String> {
+    let mut prepare = Prepare::default();
+    prepare.set_all(text).map_err(|err| err.to_string())?;
+    Ok(prepare)
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {

@@ -1,10 +1,10 @@
 //! `punctual frontier`: the smallest period that this machine keeps without a missed cycle, searched for and confirmed.
 
 use super::arguments::{Format, FrontierArguments};
+use super::recover::take_machine;
 use super::start::{header, holder};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::{Child, Executor, Stop};
-use crate::host::MachineLock;
 use crate::report::Searched;
 use analysis::frontier::{self, Asked, Frontier, Search, Step};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,7 +17,7 @@ const NOT_FOUND: u8 = 3;
 
 pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let stop = Stop::on_signals()?;
-    let FrontierArguments { method, from, to, confirm, resolution, wait, format, .. } = arguments;
+    let FrontierArguments { method, from, to, confirm, resolution, wait, yes, format, .. } = arguments;
     // setitimer(2) takes microseconds.
     let unit = Span(if method == Method::Itimer { 1_000 } else { 1 });
     let asked = Asked { from, to, unit, confirm, resolution };
@@ -34,10 +34,11 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
         );
     }
     let header = header(plan(arguments), false, SystemTime::now())?;
+    consent::permit_floods(&header, yes)?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
     Cell { period: from, ..cell.clone() }.check()?;
     let trials = asked.usual_trials();
-    let lock = MachineLock::take(wait)?;
+    let lock = take_machine(wait)?;
     lock.say(&holder(&header, usize::try_from(trials)?));
     let (label, Cell { method, cpus, duration, .. }) = (cell.label(), cell);
     note(format_args!(
@@ -92,7 +93,7 @@ fn in_words(period: Period) -> String {
 
 /// The plan of every trial, with the longest period.
 fn plan(arguments: FrontierArguments) -> Plan {
-    Plan {
+    arguments.load.ask(Plan {
         title: format!("frontier {}", arguments.method),
         repetitions: 1,
         duration: arguments.duration,
@@ -103,12 +104,12 @@ fn plan(arguments: FrontierArguments) -> Plan {
         cpu_dma_latency_us: arguments.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
         axes: Axes {
             kernel: vec![Kernel::Running],
-            load: vec![arguments.load],
+            load: Vec::new(),
             policy: vec![arguments.policy],
             period: vec![arguments.to],
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
         ..Plan::default()
-    }
+    })
 }

@@ -2,11 +2,12 @@
 
 use super::arguments::{Format, MeasureArguments, MeasureCommand};
 use super::live::Live;
+use super::recover::take_machine;
 use super::sleep::sleep;
 use super::start::{header, holder};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::{Child, Executor, Stop};
-use crate::host::MachineLock;
+use analysis::enough::Outlook;
 use model::{Axes, Entry, Kernel, Plan, Planned};
 use std::time::SystemTime;
 
@@ -16,7 +17,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     }
     let stop = Stop::on_signals()?;
     let common = arguments.common;
-    let plan = Plan {
+    let plan = arguments.load.ask(Plan {
         title: format!("measure {}", arguments.method),
         repetitions: 1,
         duration: arguments.duration,
@@ -31,18 +32,22 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
         axes: Axes {
             kernel: vec![Kernel::Running],
-            load: vec![arguments.load],
+            load: Vec::new(),
             policy: vec![arguments.policy],
             period: vec![arguments.period],
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
+        prepare: common.prepare.unwrap_or_default(),
         require: common.require.unwrap_or_default(),
-    };
+        ..Plan::default()
+    });
     let header = header(plan, arguments.samples.is_some(), SystemTime::now())?;
+    consent::permit_floods(&header, common.yes)?;
     let cell = header.cells.first().ok_or("nothing to measure")?;
-    let lock = MachineLock::take(common.wait)?;
+    let lock = take_machine(common.wait)?;
     lock.say(&holder(&header, 1));
+    note(Outlook::of(cell, 1));
     let mut live = Live::new(cell);
     let samples = arguments.samples.as_deref();
     let record = Child.execute(cell, samples, &stop, &mut |progress| live.show(progress));

@@ -3,9 +3,10 @@
 use super::note;
 use super::start::expected;
 use crate::campaign::Observer;
+use analysis::enough::Outlook;
 use analysis::wording::duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{Entry, Header, Planned, Progress};
+use model::{Entry, Header, Method, Planned, Progress};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ impl Lines {
             seconds => format!("about {}", humantime::format_duration(Duration::from_secs(seconds))),
         };
         note(format_args!("{} cells x {blocks} blocks = {all} measurements{resumed}, {left}", header.cells.len()));
+        outlook(header);
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
         let mut names = analysis::cell_names(&all_cells);
@@ -99,6 +101,15 @@ impl Observer for Lines {
                 latency(max_ns)
             ));
         }
+    }
+}
+
+/// What the cell that is measured least can show. Of sleeps there are neither due times nor misses.
+fn outlook(header: &Header) {
+    let periodic = header.cells.iter().filter(|cell| !matches!(cell.method, Method::Sleep(_)));
+    let least = periodic.min_by_key(|cell| (cell.period.cycles_in(cell.duration), cell.duration));
+    if let Some(cell) = least {
+        note(format_args!("each cell: {}", Outlook::of(cell, header.plan.repetitions)));
     }
 }
 

@@ -1,7 +1,9 @@
 //! `punctual run`: a campaign from a plan to the table.
 
 use super::arguments::{Format, RunArguments};
+use super::consent::{self, Origin};
 use super::progress::Lines;
+use super::recover::take_machine;
 use super::start::{header, holder, plan, stamp};
 use super::{Outcome, note, output};
 use crate::campaign::{self, CampaignError, Child, Stop};
@@ -10,6 +12,7 @@ use crate::store::{self, Writer};
 use analysis::doctor;
 use model::{Entry, Header};
 use std::error::Error;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -18,9 +21,9 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let (format, wait) = (arguments.common.format, arguments.common.wait);
     if !arguments.resume {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
-        header(plan(&arguments)?, arguments.samples, SystemTime::now())?;
+        decided(&arguments, SystemTime::now())?;
     }
-    let lock = MachineLock::take(wait)?;
+    let lock = take_machine(wait)?;
     let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
     let Campaign { dir, header, done, mut writer } = campaign;
 
@@ -51,9 +54,20 @@ struct Campaign {
     writer: Writer,
 }
 
+/// What is to be measured, if the user agrees to all that it runs.
+fn decided(arguments: &RunArguments, now: SystemTime) -> Result<Header, Box<dyn Error>> {
+    let (plan, origin) = plan(arguments)?;
+    let header = header(plan, arguments.samples, now)?;
+    let yes = arguments.common.yes;
+    origin.iter().try_for_each(|origin| origin.permit(&header, yes))?;
+    consent::permit_floods(&header, yes)?;
+    Ok(header)
+}
+
 fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
     let now = SystemTime::now();
-    let header = header(plan(&arguments)?, arguments.samples, now)?;
+    let header = decided(&arguments, now)?;
+    consent::announce(arguments.plan.as_deref().unwrap_or(Path::new("the plan")), &header);
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
     doctor::in_brief(&header.host).into_iter().for_each(note);
@@ -64,6 +78,15 @@ fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dy
 fn resume(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
     let dir = arguments.out.unwrap_or_default();
     let run = store::read(&dir)?;
+    let file = store::file_of(&dir);
+    // Whoever may write the directory can put another file in its place.
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for path in [parent, &file] {
+        let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));
+        origin.map_err(|err| format!("{}: {err}", path.display()))?.permit(&run.header, arguments.common.yes)?;
+    }
+    consent::permit_floods(&run.header, arguments.common.yes)?;
+    consent::announce(&dir, &run.header);
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     let writer = store::append(&dir, run.entries.len())?;
     lock.say(&holder(&run.header, run.header.n_measurements().saturating_sub(run.entries.len())));

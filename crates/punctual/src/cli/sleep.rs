@@ -2,10 +2,10 @@
 
 use super::arguments::SleepArguments;
 use super::progress::Lines;
+use super::recover::take_machine;
 use super::start::{header, holder};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::{self, CampaignError, Child, Observer, Stop};
-use crate::host::MachineLock;
 use crate::store;
 use model::{Axes, Entry, Kernel, Plan, Planned, Progress, Span};
 use std::collections::HashSet;
@@ -20,11 +20,11 @@ const SLEEPS: u64 = 5;
 pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let (out, samples) = (arguments.out.clone(), arguments.samples);
-    let (wait, format) = (arguments.common.wait, arguments.common.format);
+    let (wait, yes, format) = (arguments.common.wait, arguments.common.yes, arguments.common.format);
     let plan = plan(arguments)?;
     // A mistake is said at once, not when the machine is free; what the machine is like is looked at then.
-    header(plan.clone(), samples, SystemTime::now())?;
-    let lock = MachineLock::take(wait)?;
+    consent::permit_floods(&header(plan.clone(), samples, SystemTime::now())?, yes)?;
+    let lock = take_machine(wait)?;
     let header = header(plan, samples, SystemTime::now())?;
     let mut writer = out.as_deref().map(|dir| store::create(dir, &header)).transpose()?;
     lock.say(&holder(&header, header.n_measurements()));
@@ -69,6 +69,7 @@ fn plan(arguments: SleepArguments) -> Result<Plan, String> {
         timer_slack,
         cpu_dma_latency_us: common.cpu_dma_latency.map_or(default.cpu_dma_latency_us, |asked| asked.0),
         axes: Axes { kernel: vec![Kernel::Running], load, policy, period: targets, runtime, ..default.axes },
+        prepare: common.prepare.unwrap_or_default(),
         require: common.require.unwrap_or_default(),
         ..default
     })

@@ -1,12 +1,16 @@
 //! What is decided before the first measurement: the plan as asked, the cells it means here, the time it will take.
 
 use super::arguments::RunArguments;
+use super::consent::Origin;
 use crate::TOOL;
 use crate::campaign::{self, Machine};
 use crate::host::{self, HostFs, Privileges};
+use crate::load;
 use crate::runtime;
 use model::{Cell, Header, Method, Plan, RUN_FORMAT, Span};
 use std::error::Error;
+use std::fs::File;
+use std::io::Read;
 use std::time::{Duration, SystemTime};
 
 /// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
@@ -15,12 +19,19 @@ const AROUND_A_CELL: Duration = Duration::from_millis(600);
 /// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
 const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
 
-/// The plan as typed: the file, or the default, with what the command line says otherwise.
-pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
+/// The plan as typed: the file, or the default, with what the command line says otherwise; and where it comes from, if it
+/// is a file.
+pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
+    let mut origin = None;
     let mut plan = match &arguments.plan {
         None => Plan::default(),
         Some(path) => {
-            let bytes = std::fs::read(path).map_err(|err| format!("{}: {err}", path.display()))?;
+            let mut bytes = Vec::new();
+            let read = File::open(path).and_then(|mut file| {
+                file.read_to_end(&mut bytes)?;
+                Origin::of(path, &file)
+            });
+            origin = Some(read.map_err(|err| format!("{}: {err}", path.display()))?);
             let text = String::from_utf8(bytes).map_err(|err| {
                 let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
                 let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -39,9 +50,12 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<Plan, Box<dyn Error>> {
     }
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = common.cpus.clone().or(plan.cpus);
+    if let Some(prepare) = &common.prepare {
+        plan.prepare = prepare.clone();
+    }
     plan.require = common.require.unwrap_or(plan.require);
     plan.cpu_dma_latency_us = common.cpu_dma_latency.map_or(plan.cpu_dma_latency_us, |asked| asked.0);
-    Ok(plan)
+    Ok((plan, origin))
 }
 
 /// Decides everything that is decided before the first measurement; `samples`: whether they are kept.
@@ -54,6 +68,7 @@ pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Heade
         dma_latency: privileges.dma_latency,
         may_have: &Privileges::may_have,
         why_not: &|runtime| runtime::find(runtime).err().map(|err| err.to_string()),
+        why_no_load: &load::why_not,
     };
     let (cells, skipped) = campaign::expand(&plan, &machine)?;
     if cells.is_empty() {

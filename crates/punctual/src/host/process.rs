@@ -4,14 +4,30 @@ use super::HostFs;
 
 /// The threads of process `pid`; none when it has ended.
 pub(crate) fn threads_of(pid: u32) -> Vec<u32> {
-    let tasks = HostFs::here().root.join(format!("proc/{pid}/task"));
+    let tasks = HostFs::running().root.join(format!("proc/{pid}/task"));
     let entries = std::fs::read_dir(tasks).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// When process `pid` was started, clock ticks since boot; `None` when it has ended (field 22 of proc_pid_stat(5)).
+pub(crate) fn started_ticks_of(pid: u32) -> Option<u64> {
+    stat_of(pid)?.split(' ').nth(19)?.parse().ok()
+}
+
+/// The state of process `pid`, one letter: `T` when it is stopped; `None` when it has ended (field 3 of proc_pid_stat(5)).
+pub(crate) fn state_of(pid: u32) -> Option<char> {
+    stat_of(pid)?.chars().next()
+}
+
+/// What follows the name, which may hold anything: from the state on.
+fn stat_of(pid: u32) -> Option<String> {
+    let stat = HostFs::running().text(format!("proc/{pid}/stat"))?;
+    stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
+}
+
 /// Memory that process `pid` has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.
 pub(crate) fn memory_locked_bytes_of(pid: u32) -> Option<u64> {
-    let status = HostFs::here().text(format!("proc/{pid}/status"))?;
+    let status = HostFs::running().text(format!("proc/{pid}/status"))?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?.trim().strip_suffix("kB")?;
     kib.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -17,3 +17,11 @@ pub(crate) fn look_at_all_processes() -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The children of process `pid`; none where the kernel does not list them (`CONFIG_PROC_CHILDREN`,
+/// proc_tid_children(5)).
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}

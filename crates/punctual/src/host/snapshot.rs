@@ -134,7 +134,7 @@ mod tests {
         let host = recorded("arm64-guest");
         assert_eq!(host.cpu_model.as_deref(), Some("linux,dummy-virt"));
         assert_eq!(host.hypervisor.as_deref(), Some("xen,xen"));
-        assert_eq!(host.cpus_isolated, Some(CpuSet::default()));
+        assert_eq!(host.cpus_isolated, Some(model::CpuSet::default()));
         assert_eq!((host.rt_runtime_us, host.governors), (None, vec![]));
     }
 

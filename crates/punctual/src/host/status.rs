@@ -24,6 +24,13 @@ pub(crate) fn node_of_cpu(fs: &HostFs, cpu: u32) -> Option<u32> {
     entries.flatten().find_map(number)
 }
 
+/// Memory, bytes, that could be used without swapping (`MemAvailable` of proc_meminfo(5)).
+pub(crate) fn memory_available_bytes() -> Option<u64> {
+    let text = HostFs::here().text("proc/meminfo")?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?;
+    kib.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

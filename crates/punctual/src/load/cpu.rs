@@ -1,7 +1,8 @@
 //! The load `cpu`: a process on each CPU that computes for a part of its time.
 
-use super::{Crew, LoadError, count_one};
-use model::{CpuSet, Load, Percent, Span};
+use super::count_one;
+use super::crew::Crew;
+use model::{CpuSet, Percent, Span};
 use rt::sys;
 use std::hint::black_box;
 use std::io;
@@ -15,17 +16,15 @@ const TURN: Span = Span(10_000_000);
 /// A process that was kept from its share makes up for this much at most.
 const ARREARS: Span = Span(100_000_000);
 
-/// Starts a process on each of `cpus` and waits until every one works.
-pub(super) fn start(load: &Load, percent: Percent, cpus: &CpuSet) -> Result<Crew, LoadError> {
-    let mut crew = Crew::new(load, "round", cpus.len(), cpus.len())?;
-    for (counter, cpu) in cpus.iter().enumerate() {
+/// Hires a process for each CPU.
+pub(super) fn hire(crew: &mut Crew<'_>, percent: Percent) -> Result<(), String> {
+    for (counter, cpu) in crew.cpus().iter().enumerate() {
         crew.hire(Some(counter), |count| {
             sys::sched::set_affinity(0, &CpuSet::from_iter([cpu]))?;
             compute(percent, count)
         })?;
     }
-    crew.wait_until_all_work()?;
-    Ok(crew)
+    Ok(())
 }
 
 fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {

@@ -1,178 +1,218 @@
-//! The processes of one load: forked together, counted together, killed together.
+//! The processes of one part of a load: forked together, counted together, killed together.
 
-use model::Load;
+use super::Place;
+use super::keeper::{Message, Report};
+use crate::host::{self, Cgroup};
+use model::CpuSet;
 use rt::sys::memory::SharedCounters;
 use rt::sys::process::{self, Child};
 use std::io::{self, Write};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long all workers may take to begin, and to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(1);
 
-/// Why a load does not do its work.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
-    /// A worker could not be started.
-    #[error(
-        "load {load}: cannot start process {worker} of {workers}: {source}; raise `ulimit -u` or `ulimit -n`, or ask for less, like messaging:groups=1"
-    )]
-    Start {
-        /// The load as typed.
-        load: String,
-        /// Which worker, from 1.
-        worker: usize,
-        /// How many there were to be.
-        workers: usize,
-        /// The kernel's reason.
-        source: io::Error,
-    },
-    /// There is no memory for the counters.
-    #[error("load {load}: no shared memory: {source}")]
-    Memory {
-        /// The load as typed.
-        load: String,
-        /// The kernel's reason.
-        source: io::Error,
-    },
-    /// Not every worker began to work.
-    #[error(
-        "load {load}: {idle} of {workers} workers had done nothing after 10 s; ask for less, like messaging:groups=1"
-    )]
-    Idle {
-        /// The load as typed.
-        load: String,
-        /// Workers that did nothing.
-        idle: usize,
-        /// Workers whose work is counted.
-        workers: usize,
-    },
-    /// A worker ended although nobody stopped it.
-    #[error("load {load}: process {pid} ended while measuring; the cell was not under its load and is not recorded")]
-    Died {
-        /// The load as typed.
-        load: String,
-        /// The process that ended.
-        pid: u32,
-    },
-    /// Workers do nothing while time passes, or while the others work on.
-    #[error("load {load}: {idle} of {workers} workers stalled; the cell was not under its load and is not recorded")]
-    Stalled {
-        /// The load as typed.
-        load: String,
-        /// Workers that did nothing.
-        idle: usize,
-        /// Workers whose work is counted.
-        workers: usize,
-    },
-}
-
-/// The workers of one load. Dropping it kills them and waits until every one is gone.
-#[derive(Debug)]
-pub(crate) struct Crew {
-    load: String,
-    /// What one operation is, in the singular.
-    pub(crate) operation: &'static str,
+/// The workers. Dropping it kills them, with everything that they have made, and waits until all are gone.
+pub(super) struct Crew<'a> {
+    place: &'a Place<'a>,
+    report: &'a Report,
     /// One counter of operations for each worker that counts.
-    counters: SharedCounters,
+    counters: &'a SharedCounters,
+    /// The process id of each worker.
+    pids: &'a SharedCounters,
+    /// Holds all of them, where the system allows it.
+    cgroup: Option<Cgroup>,
+    /// A directory for their files, where they have some.
+    pub(super) directory: Option<&'a Path>,
     /// Their process group: the id of the first worker.
     group: Option<u32>,
     started: usize,
     workers: usize,
 }
 
-impl Crew {
-    /// A crew without workers yet; `workers` are planned, `n_counters` of them will count their operations.
-    pub(crate) fn new(
-        load: &Load,
-        operation: &'static str,
+impl<'a> Crew<'a> {
+    /// A crew of `workers` that are still to be hired.
+    pub(super) fn new(
+        place: &'a Place<'a>,
+        report: &'a Report,
+        (counters, pids): (&'a SharedCounters, &'a SharedCounters),
+        cgroup: Option<Cgroup>,
+        directory: Option<&'a Path>,
         workers: usize,
-        n_counters: usize,
-    ) -> Result<Crew, LoadError> {
-        let load = load.to_string();
-        let counters =
-            SharedCounters::new(n_counters).map_err(|source| LoadError::Memory { load: load.clone(), source })?;
-        Ok(Crew { load, operation, counters, group: None, started: 0, workers })
+    ) -> Crew<'a> {
+        Crew { place, report, counters, pids, cgroup, directory, group: None, started: 0, workers }
     }
 
-    /// Forks a worker. `work` gets the counter with index `counter`, if it counts, and never returns in earnest.
-    pub(crate) fn hire(
+    /// CPUs that the workers may use.
+    pub(super) fn cpus(&self) -> &'a CpuSet {
+        self.place.cpus
+    }
+
+    /// Forks a worker. `work` gets the counter with index `counter`, if it counts, and returns only to fail.
+    pub(super) fn hire(
         &mut self,
         counter: Option<usize>,
         work: impl FnOnce(Option<&AtomicU64>) -> io::Result<()>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), String> {
         let count = counter.and_then(|index| self.counters.get(index));
-        let forked = process::fork_worker(self.group, || i32::from(work(count).is_err()));
-        let pid = forked.map_err(|source| self.start_error(source))?;
+        let (place, report) = (self.place, self.report);
+        let forked = process::fork_tied(self.group, libc::SIGKILL, || {
+            let settled = rt::sys::sched::set_policy(0, place.policy);
+            if place.policy.is_realtime() {
+                process::end_after(u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX));
+            }
+            let settled = settled.map_err(|err| io::Error::other(format!("cannot run as {}: {err}", place.policy)));
+            match settled.and_then(|()| work(count)) {
+                // Its partner has ended, which the keeper sees.
+                Err(err) if PARTNER_GONE.contains(&err.kind()) => {}
+                Err(err) => report.send(&Message::Failed { reason: err.to_string() }),
+                Ok(()) => return 0,
+            }
+            TOLD
+        });
+        let pid = forked.map_err(|err| self.start_error(&err))?;
         self.group = self.group.or(Some(pid));
+        if let Some(place) = self.pids.get(self.started) {
+            place.store(pid.into(), Relaxed);
+        }
         self.started += 1;
         Ok(())
     }
 
+    /// Hires `work` instead of a worker that was dismissed: the only one of this crew.
+    pub(super) fn hire_again(&mut self, work: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
+        self.in_cgroup(|crew| crew.hire(None, |_| work()))
+    }
+
+    /// Kills the workers, with everything that they have made, and waits until all are gone.
+    pub(super) fn dismiss(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            // Each round, so that a process made while the signal was under way is met by the next one.
+            let killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
+            if !killed {
+                self.kill_group();
+                kill_descendants();
+            }
+            loop {
+                match process::reap(None) {
+                    Ok(Child::Ended(..)) => {}
+                    Ok(Child::Running) => break,
+                    Ok(Child::None) | Err(_) => {
+                        (self.group, self.started) = (None, 0);
+                        return;
+                    }
+                }
+            }
+            std::thread::sleep(GLANCE);
+        }
+        let me = std::process::id();
+        let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
+    }
+
+    /// Has the processes that `start` makes born in the control group, if there is one.
+    pub(super) fn in_cgroup<T>(&mut self, start: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        let moved = |err: io::Error| format!("cannot move between control groups: {err}");
+        self.cgroup.as_ref().map_or(Ok(()), Cgroup::enter).map_err(moved)?;
+        let started = start(self);
+        self.cgroup.as_ref().map_or(Ok(()), Cgroup::leave).map_err(moved)?;
+        started
+    }
+
     /// The error for a worker that could not be prepared or forked.
-    pub(crate) fn start_error(&self, source: io::Error) -> LoadError {
-        LoadError::Start { load: self.load.clone(), worker: self.started + 1, workers: self.workers, source }
+    pub(super) fn start_error(&self, source: &io::Error) -> String {
+        format!(
+            "cannot start process {} of {}: {source}; raise `ulimit -u` or `ulimit -n`, or ask for less, like \
+             messaging:groups=1",
+            self.started + 1,
+            self.workers
+        )
     }
 
     /// Waits until every counting worker has done something.
-    pub(crate) fn wait_until_all_work(&self) -> Result<(), LoadError> {
+    pub(super) fn wait_until_all_work(&self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {
-            self.check_alive()?;
+            if let Ok(Child::Ended(pid, status)) = process::reap(None)
+                && self.employs(pid)
+            {
+                return Err(ended(pid, status));
+            }
             let idle = self.counters.iter().filter(|count| count.load(Relaxed) == 0).count();
             if idle == 0 {
                 return Ok(());
             }
             if Instant::now() > until {
-                return Err(LoadError::Idle { load: self.load.clone(), idle, workers: self.counters.iter().count() });
+                let workers = self.counters.iter().count();
+                return Err(format!(
+                    "{idle} of {workers} workers had done nothing after 10 s; ask for less, like messaging:groups=1"
+                ));
             }
             std::thread::sleep(GLANCE);
         }
     }
 
-    /// How many processes do the work.
-    pub(crate) fn n_workers(&self) -> usize {
+    /// Whether this process is one of the workers, and not only a descendant of one.
+    pub(super) fn employs(&self, pid: u32) -> bool {
+        self.pids.iter().any(|worker| worker.load(Relaxed) == u64::from(pid))
+    }
+
+    /// Counts a run of a program.
+    pub(super) fn count_run(&self) {
+        super::count_one(self.counters.get(0));
+    }
+
+    /// How many processes were started.
+    pub(super) fn n_started(&self) -> usize {
         self.started
     }
 
-    /// Operations of each counting worker since it began.
-    pub(crate) fn operations(&self) -> Vec<u64> {
-        self.counters.iter().map(|count| count.load(Relaxed)).collect()
+    /// The control group that holds them.
+    pub(super) fn cgroup(&self) -> Option<&Path> {
+        self.cgroup.as_ref().map(Cgroup::path)
     }
 
-    /// The error for `idle` workers that do nothing.
-    pub(crate) fn stalled(&self, idle: usize) -> LoadError {
-        LoadError::Stalled { load: self.load.clone(), idle, workers: self.counters.iter().count() }
-    }
-
-    /// Whether every worker still runs.
-    ///
-    /// # Errors
-    /// When one has ended: a load that is less than it says is no load.
-    pub(crate) fn check_alive(&self) -> Result<(), LoadError> {
-        match self.group.map(process::reap) {
-            Some(Ok(Child::Ended(pid))) => Err(LoadError::Died { load: self.load.clone(), pid }),
-            _ => Ok(()),
+    fn kill_group(&self) {
+        if let Some(group) = self.group {
+            let _ = process::signal_group(group, libc::SIGKILL);
         }
     }
 }
 
-impl Drop for Crew {
+/// Kills every process below this one, those that have left their process group, too. Each before its children, so that
+/// it makes no more of them; those it has made meanwhile become this process's own, and are met in the next round.
+fn kill_descendants() {
+    let mut found = host::children_of(std::process::id());
+    while let Some(pid) = found.pop() {
+        let children = host::children_of(pid);
+        let _ = process::signal(pid, libc::SIGKILL);
+        found.extend(children);
+    }
+}
+
+/// The exit status of a worker that has told why it ended, or of which somebody else tells.
+const TOLD: i32 = 3;
+
+/// How a worker notices that the one it works with has ended.
+const PARTNER_GONE: [io::ErrorKind; 3] =
+    [io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+
+/// What is said of a worker that ended without being told to.
+pub(super) fn ended(pid: u32, status: ExitStatus) -> String {
+    format!("process {pid} ended ({status})")
+}
+
+/// Whether it is told already why this worker ended.
+pub(super) fn has_told(status: ExitStatus) -> bool {
+    status.code() == Some(TOLD)
+}
+
+impl Drop for Crew<'_> {
     fn drop(&mut self) {
-        let Some(group) = self.group else { return };
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            // Each round, so that a process forked while the signal was under way is met by the next one.
-            let _ = process::signal_group(group, libc::SIGKILL);
-            match process::reap(group) {
-                Ok(Child::Ended(_)) => {}
-                Ok(Child::Running) => std::thread::sleep(GLANCE),
-                Ok(Child::None) | Err(_) => return,
-            }
-        }
-        let advice = format_args!("process group {group} does not end; look at it with: ps -g {group}");
-        let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", self.load);
+        self.dismiss();
     }
 }

@@ -1,15 +1,14 @@
 //! Loads that keep one part of the kernel busy: on each CPU the same few calls, again and again.
 
-use super::{Crew, LoadError, count_one};
+use super::count_one;
+use super::crew::Crew;
 use crate::host;
-use model::{ClockId, ClockTime, KernelLoad, Load, Span};
+use model::{ClockId, ClockTime, KernelLoad, Span};
 use rt::sys::posix_timer::PosixTimer;
 use rt::sys::signal::{self, Awaited};
 use rt::sys::{self, work};
-use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -18,67 +17,74 @@ use std::time::Duration;
 type Work = fn(&dyn Fn()) -> io::Result<()>;
 
 /// What one operation of a load is, in the singular.
-fn operation(load: KernelLoad) -> &'static str {
+pub(super) fn operation(load: KernelLoad) -> &'static str {
     match load {
         KernelLoad::Pipe => "round trip",
         KernelLoad::Mmap => "mapping",
         KernelLoad::Fork | KernelLoad::Exec => "process",
         KernelLoad::Tcp => "block",
         KernelLoad::Udp => "datagram",
-        KernelLoad::Disk => "file",
         KernelLoad::Sync => "sync",
-        KernelLoad::Memory => "write",
-        KernelLoad::Timers => "timer",
+        // Of 1024 writes; of 1000 timers.
+        KernelLoad::Memory | KernelLoad::Timers => "round",
         KernelLoad::Signals => "signal",
         KernelLoad::Proc | KernelLoad::Light => "look",
         KernelLoad::Interrupts => "interrupt",
     }
 }
 
-/// Starts `load` once for each of `n_cpus` and waits until all of it works.
-pub(super) fn start(load: &Load, what: KernelLoad, n_cpus: usize) -> Result<Crew, LoadError> {
-    let is_pair = matches!(what, KernelLoad::Pipe | KernelLoad::Tcp | KernelLoad::Udp);
-    let mut crew = Crew::new(load, operation(what), if is_pair { 2 * n_cpus } else { n_cpus }, n_cpus)?;
-    for counter in 0..n_cpus {
-        match what {
-            KernelLoad::Pipe => pipe(&mut crew, counter)?,
-            KernelLoad::Tcp => tcp(&mut crew, counter)?,
-            KernelLoad::Udp => udp(&mut crew, counter)?,
-            KernelLoad::Mmap => alone(&mut crew, counter, mmap)?,
-            KernelLoad::Fork => alone(&mut crew, counter, fork)?,
-            KernelLoad::Exec => alone(&mut crew, counter, exec)?,
-            KernelLoad::Disk => alone(&mut crew, counter, disk)?,
-            KernelLoad::Sync => alone(&mut crew, counter, sync)?,
-            KernelLoad::Memory => alone(&mut crew, counter, memory)?,
-            KernelLoad::Timers => alone(&mut crew, counter, timers)?,
-            KernelLoad::Signals => alone(&mut crew, counter, signals)?,
-            KernelLoad::Proc => alone(&mut crew, counter, proc)?,
-            KernelLoad::Interrupts => alone(&mut crew, counter, interrupts)?,
-            KernelLoad::Light => alone(&mut crew, counter, light)?,
-        }
-    }
-    crew.wait_until_all_work()?;
-    Ok(crew)
+/// Whether two processes do the work together.
+fn is_pair(load: KernelLoad) -> bool {
+    matches!(load, KernelLoad::Pipe | KernelLoad::Tcp | KernelLoad::Udp)
 }
 
-/// Hires a worker that needs no other.
-fn alone(crew: &mut Crew, counter: usize, work: Work) -> Result<(), LoadError> {
-    crew.hire(Some(counter), |count| work(&|| count_one(count)))
+/// Processes that do the work of one CPU.
+pub(super) fn workers_of_each(load: KernelLoad) -> usize {
+    if is_pair(load) { 2 } else { 1 }
+}
+
+/// Memory that the work of one CPU fills, bytes.
+pub(super) fn memory_bytes(load: KernelLoad) -> u64 {
+    match load {
+        KernelLoad::Memory => MEMORY_BYTES as u64,
+        KernelLoad::Mmap => MAPPING_BYTES as u64,
+        _ => 0,
+    }
+}
+
+/// Hires the work of `n_cpus` CPUs.
+pub(super) fn hire(crew: &mut Crew<'_>, what: KernelLoad, n_cpus: usize) -> Result<(), String> {
+    let work: Work = match what {
+        KernelLoad::Pipe => return (0..n_cpus).try_for_each(|counter| pipe(crew, counter)),
+        KernelLoad::Tcp => return (0..n_cpus).try_for_each(|counter| tcp(crew, counter)),
+        KernelLoad::Udp => return (0..n_cpus).try_for_each(|counter| udp(crew, counter)),
+        KernelLoad::Mmap => mmap,
+        KernelLoad::Fork => fork,
+        KernelLoad::Exec => exec,
+        KernelLoad::Sync => sync,
+        KernelLoad::Memory => memory,
+        KernelLoad::Timers => timers,
+        KernelLoad::Signals => signals,
+        KernelLoad::Proc => proc,
+        KernelLoad::Interrupts => interrupts,
+        KernelLoad::Light => light,
+    };
+    (0..n_cpus).try_for_each(|counter| crew.hire(Some(counter), |count| work(&|| count_one(count))))
 }
 
 /// Hires two workers that talk to each other; the first counts.
 fn pair(
-    crew: &mut Crew,
+    crew: &mut Crew<'_>,
     counter: usize,
     first: impl FnOnce(Option<&AtomicU64>) -> io::Result<()>,
     second: impl FnOnce() -> io::Result<()>,
-) -> Result<(), LoadError> {
+) -> Result<(), String> {
     crew.hire(Some(counter), first)?;
     crew.hire(None, |_| second())
 }
 
-fn pipe(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
-    let failed = |crew: &Crew, err| crew.start_error(err);
+fn pipe(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
+    let failed = |crew: &Crew<'_>, err: io::Error| crew.start_error(&err);
     let (mut there_out, mut there_in) = io::pipe().map_err(|err| failed(crew, err))?;
     let (mut back_out, mut back_in) = io::pipe().map_err(|err| failed(crew, err))?;
     let mut byte = [0];
@@ -102,9 +108,9 @@ fn pipe(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
 /// Bytes of one block: what a file server sends at a time.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-fn tcp(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| crew.start_error(err))?;
-    let address = listener.local_addr().map_err(|err| crew.start_error(err))?;
+fn tcp(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| crew.start_error(&err))?;
+    let address = listener.local_addr().map_err(|err| crew.start_error(&err))?;
     let receives = move |count: Option<&AtomicU64>| {
         let (mut stream, _) = listener.accept()?;
         let mut block = [0; BLOCK_BYTES];
@@ -125,11 +131,11 @@ fn tcp(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
 /// Bytes of one datagram: what fits into an Ethernet frame.
 const DATAGRAM_BYTES: usize = 1400;
 
-fn udp(crew: &mut Crew, counter: usize) -> Result<(), LoadError> {
-    let receiver = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(err))?;
-    let sender = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(err))?;
-    let address = receiver.local_addr().map_err(|err| crew.start_error(err))?;
-    sender.connect(address).map_err(|err| crew.start_error(err))?;
+fn udp(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
+    let receiver = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(&err))?;
+    let sender = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(&err))?;
+    let address = receiver.local_addr().map_err(|err| crew.start_error(&err))?;
+    sender.connect(address).map_err(|err| crew.start_error(&err))?;
     let receives = move |count: Option<&AtomicU64>| {
         let mut datagram = [0; DATAGRAM_BYTES];
         loop {
@@ -167,31 +173,6 @@ fn exec(count: &dyn Fn()) -> io::Result<()> {
     loop {
         // This program itself: it is there in any guest, and ends at once.
         Command::new(host::THIS_PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
-        count();
-    }
-}
-
-/// Bytes of one file, and of one write.
-const FILE_BYTES: usize = 8 << 20;
-const WRITE_BYTES: usize = 64 * 1024;
-/// Where temporary files lie on a disk; what the system keeps in /tmp may be memory only (file-hierarchy(7)).
-const DISK_DIRECTORY: &str = "/var/tmp";
-
-/// The file never has a name: whenever the worker ends, it is gone (`O_TMPFILE`, open(2)).
-fn disk(count: &dyn Fn()) -> io::Result<()> {
-    let block = vec![1_u8; WRITE_BYTES];
-    let mut contents = vec![0_u8; WRITE_BYTES];
-    loop {
-        let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).open(DISK_DIRECTORY)?;
-        for _ in 0..FILE_BYTES / WRITE_BYTES {
-            file.write_all(&block)?;
-        }
-        file.rewind()?;
-        for _ in 0..FILE_BYTES / WRITE_BYTES {
-            file.read_exact(&mut contents)?;
-        }
-        file.sync_all()?;
-        drop(file);
         count();
     }
 }

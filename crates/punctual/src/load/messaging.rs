@@ -3,9 +3,10 @@
 //! In each group 20 processes send 100-byte messages to each of 20 others, over a stream socket pair per
 //! receiver; without end, so that the rate is the machine's.
 
-use super::{Crew, LoadError, count_one};
-use model::Load;
-use std::io::{self, Read, Write};
+use super::count_one;
+use super::crew::Crew;
+use model::LoadPart;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
 
@@ -15,31 +16,51 @@ const GROUPS: usize = 10;
 const MESSAGE_BYTES: usize = 100;
 
 /// hackbench's 10 groups, or one for each CPU where there are more: each CPU has at least 40 tasks to switch between.
-pub(super) fn default_groups(n_cpus: usize) -> u32 {
-    u32::try_from(n_cpus.max(GROUPS)).unwrap_or(Load::MAX_GROUPS).min(Load::MAX_GROUPS)
+fn default_groups(n_cpus: usize) -> u32 {
+    u32::try_from(n_cpus.max(GROUPS)).unwrap_or(LoadPart::MAX_GROUPS).min(LoadPart::MAX_GROUPS)
 }
 
-/// Starts `groups` groups and waits until every receiver has got a message.
-pub(super) fn start(load: &Load, groups: u32) -> Result<Crew, LoadError> {
-    let groups = groups as usize;
-    let mut crew = Crew::new(load, "message", groups * 2 * PER_GROUP, groups * PER_GROUP)?;
-    for group in 0..groups {
-        start_group(&mut crew, group * PER_GROUP)?;
+/// How many receivers, who count, `groups` have; there are as many senders.
+pub(super) fn n_receivers(groups: Option<u32>, n_cpus: usize) -> usize {
+    groups.unwrap_or_else(|| default_groups(n_cpus)) as usize * PER_GROUP
+}
+
+/// Holds senders back until every receiver is there and has got its first message: 400 processes that work already would
+/// take seconds to let the last of them begin.
+#[derive(Debug)]
+pub(super) struct Gate {
+    inlet: PipeWriter,
+    senders: usize,
+}
+
+impl Gate {
+    /// Lets all senders go at once.
+    ///
+    /// # Errors
+    /// When they cannot be told.
+    pub(super) fn open(mut self) -> io::Result<()> {
+        self.inlet.write_all(&vec![0; self.senders])
     }
-    crew.wait_until_all_work()?;
-    Ok(crew)
 }
 
-/// Starts one group, whose receivers count from `first_counter` on. The parent's ends of the sockets close with it.
-fn start_group(crew: &mut Crew, first_counter: usize) -> Result<(), LoadError> {
+/// Hires as many groups as have `n_receivers` together. The senders wait at the gate; only the first of each group sends
+/// every receiver one message before.
+pub(super) fn hire(crew: &mut Crew<'_>, n_receivers: usize) -> Result<Gate, String> {
+    let (waiting, inlet) = io::pipe().map_err(|source| crew.start_error(&source))?;
+    (0..n_receivers).step_by(PER_GROUP).try_for_each(|first_counter| hire_group(crew, first_counter, &waiting))?;
+    Ok(Gate { inlet, senders: n_receivers })
+}
+
+/// Hires one group, whose receivers count from `first_counter` on. Our ends of the sockets close with it.
+fn hire_group(crew: &mut Crew<'_>, first_counter: usize, gate: &PipeReader) -> Result<(), String> {
     let mut outlets = Vec::with_capacity(PER_GROUP);
     for receiver in 0..PER_GROUP {
-        let (outlet, inlet) = UnixStream::pair().map_err(|source| crew.start_error(source))?;
+        let (outlet, inlet) = UnixStream::pair().map_err(|source| crew.start_error(&source))?;
         crew.hire(Some(first_counter + receiver), move |count| receive(inlet, count))?;
         outlets.push(outlet);
     }
-    for _ in 0..PER_GROUP {
-        crew.hire(None, |_| send(&outlets))?;
+    for sender in 0..PER_GROUP {
+        crew.hire(None, |_| send(&outlets, sender == 0, gate))?;
     }
     Ok(())
 }
@@ -52,12 +73,14 @@ fn receive(mut inlet: UnixStream, count: Option<&AtomicU64>) -> io::Result<()> {
     }
 }
 
-fn send(outlets: &[UnixStream]) -> io::Result<()> {
-    let message = [0; MESSAGE_BYTES];
+fn send(outlets: &[UnixStream], is_first: bool, mut gate: &PipeReader) -> io::Result<()> {
+    let to_each = || outlets.iter().try_for_each(|mut outlet| outlet.write_all(&[0; MESSAGE_BYTES]));
+    if is_first {
+        to_each()?;
+    }
+    gate.read_exact(&mut [0])?;
     loop {
-        for mut outlet in outlets {
-            outlet.write_all(&message)?;
-        }
+        to_each()?;
     }
 }
 
@@ -67,7 +90,7 @@ mod tests {
 
     #[test]
     fn groups_grow_with_the_machine_only_beyond_ten_cpus() {
-        for (n_cpus, groups) in [(1, 10), (10, 10), (11, 11), (64, 64), (8192, Load::MAX_GROUPS)] {
+        for (n_cpus, groups) in [(1, 10), (10, 10), (11, 11), (64, 64), (8192, LoadPart::MAX_GROUPS)] {
             assert_eq!(default_groups(n_cpus), groups, "{n_cpus}");
         }
     }

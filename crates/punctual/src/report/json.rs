@@ -1,6 +1,11 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
-use analysis::{CellSummary, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary, Verdict};
+use analysis::stationarity::Gate;
+use analysis::tail::{TailLimit, TailRefusal};
+use analysis::{
+    Busy, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
+    Steadiness, Verdict,
+};
 use model::{Cell, Header, Host, RuntimeRecord};
 use serde::Serialize;
 
@@ -57,10 +62,29 @@ struct SummaryDocument<'a> {
     max_is_lower_bound: Option<bool>,
     max_at: Option<MaxAt>,
     n_eff: Option<u64>,
+    steadiness: SteadinessDocument,
     by_due_time: DueTimesDocument,
     misses: Option<Rate>,
     runtime: &'a Option<RuntimeRecord>,
-    load: &'a Option<LoadRate>,
+    loads: &'a [LoadRate],
+    machine: Busy,
+}
+
+#[derive(Serialize)]
+struct SteadinessDocument {
+    gate: Gate,
+    change: Option<Change>,
+    spikes_every_ns: Option<u64>,
+    tail_limit: Option<TailDocument>,
+    tail_refused: Option<TailRefusal>,
+}
+
+#[derive(Serialize)]
+struct TailDocument {
+    times: f64,
+    upper_ns: f64,
+    block_seconds: usize,
+    excesses: usize,
 }
 
 #[derive(Serialize)]
@@ -132,6 +156,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         max_is_lower_bound: cell.max.map(|max| max.at_least),
         max_at: cell.max.map(max_at),
         n_eff: cell.n_eff,
+        steadiness: steadiness(&cell.steadiness),
         by_due_time: DueTimesDocument {
             due_times: cell.due_times.n,
             are_lower_bounds: cell.due_times.at_least,
@@ -139,9 +164,27 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         },
         misses: cell.misses,
         runtime: &cell.runtime,
-        load: &cell.load,
+        loads: &cell.loads,
+        machine: cell.machine,
     };
     CellDocument { name: &cell.name, cell: &cell.cell, summary, findings: remarks(&cell.findings) }
+}
+
+fn steadiness(steadiness: &Steadiness) -> SteadinessDocument {
+    let Steadiness { gate, change, spikes_every, tail } = *steadiness;
+    let limit = |TailLimit { times, upper, block, excesses, .. }: TailLimit| TailDocument {
+        times,
+        upper_ns: upper,
+        block_seconds: block,
+        excesses,
+    };
+    SteadinessDocument {
+        gate,
+        change,
+        spikes_every_ns: spikes_every.map(model::Span::ns),
+        tail_limit: tail.ok().map(limit),
+        tail_refused: tail.err(),
+    }
 }
 
 fn quantiles(quantiles: &Quantiles) -> QuantilesDocument {

@@ -88,6 +88,11 @@ impl Lines {
     }
 }
 
+/// A labelled text below a heading, in as many lines as it takes.
+pub(crate) fn labelled(label: &str, text: &str, style: Style) -> String {
+    Lines::new(style).wrapped("  ", &format!("{label}: {text}"), " ").join("\n") + "\n"
+}
+
 /// The parts between separators; a number stays with what follows it, which may be its unit.
 fn whole_numbers(text: &str, separator: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();

@@ -1,6 +1,8 @@
 //! What stands out: the findings, equal ones together, the most important first.
 
 use super::lines::Lines;
+use analysis::stationarity::{Gate, MIN_SECONDS};
+use analysis::wording::duration;
 use analysis::{CellSummary, Finding, RunSummary};
 use std::collections::HashMap;
 use std::io;
@@ -42,11 +44,36 @@ pub(super) fn write(
     if let Some(floor) = floor {
         lines.paragraph(out, "  ", &format!("{floor}."))?;
     }
+    if let Some(course) = steadiness(&summary.cells) {
+        lines.paragraph(out, "  ", &course)?;
+    }
     match remarks.len() - shown.len() {
         0 => {}
         more => lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --all"))?,
     }
     writeln!(out)
+}
+
+/// What the gate says, in every report: whether latency was the same from beginning to end. `None` without cells.
+fn steadiness(cells: &[CellSummary]) -> Option<String> {
+    let measured: Vec<_> = cells.iter().filter(|cell| cell.samples > 0).collect();
+    let count = |is: fn(&Gate) -> bool| measured.iter().filter(|cell| is(&cell.steadiness.gate)).count();
+    let untested = count(|gate| matches!(gate, Gate::TooShort { .. }));
+    let steady = count(|gate| matches!(gate, Gate::Passed { .. }));
+    let (all, changed) = (measured.len(), measured.len() - untested - steady);
+    let seconds = |ns: f64| duration(ns * 1e9);
+    let least = measured.iter().map(|cell| cell.measured.as_secs_f64()).fold(f64::INFINITY, f64::min);
+    match () {
+        () if all == 0 => None,
+        () if untested == all => {
+            let needed = seconds(MIN_SECONDS as f64);
+            Some(format!("Whether latency stayed the same was not tested: it takes {needed} of a cell."))
+        }
+        () if steady == all => Some(format!("Latency stayed the same, as far as {} of a cell show.", seconds(least))),
+        () if changed == all => Some("Latency did not stay the same: see above.".to_owned()),
+        () if changed > 0 => Some(format!("Latency did not stay the same in {changed} of {all} cells: see above.")),
+        () => Some(format!("Latency stayed the same in {steady} of {all} cells; the others were too short to tell.")),
+    }
 }
 
 /// Findings of the run, then those of cells; cells with an equal finding share one remark.
@@ -99,7 +126,7 @@ fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
         return Some(first.cell.policy.to_string());
     }
     if some.len() > 1 && are(&|cell| cell.cell.load == first.cell.load) {
-        return Some(first.cell.load.to_string());
+        return Some(first.cell.load.label());
     }
     let names = some.iter().take(NAMES).map(|cell| cell.name.as_str()).collect::<Vec<_>>().join(", ");
     Some(match some.len().saturating_sub(NAMES) {

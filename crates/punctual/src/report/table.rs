@@ -28,8 +28,9 @@ const fn figure(head: &'static str, show: fn(&CellSummary) -> String, spare: Opt
     Column { head, show, is_text: false, spare }
 }
 
-const FIGURES: [Column; 11] = [
+const FIGURES: [Column; 12] = [
     figure("wake-ups", |cell| count(cell.samples), None),
+    figure("n_eff", |cell| cell.n_eff.map_or_else(dash, count), Some(0)),
     figure("missed", missed, None),
     figure("min", |cell| latency_or_dash(cell.min_ns), Some(2)),
     figure("mean", |cell| cell.mean_ns.map_or_else(dash, latency), Some(0)),
@@ -74,6 +75,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let has = |head: &str| columns.iter().any(|column| column.head == head);
     let mut unit = "microseconds where no unit stands".to_owned();
     unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
+    unit.push_str(if has("n_eff") { "; n_eff: independent ones" } else { "" });
     unit.push_str(if has("when") { "; when: into the run" } else { "" });
     if are_sleeps {
         lines.paragraph(out, "", "Sleep error: how much longer than asked; sd: its standard deviation.")?;
@@ -91,7 +93,7 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Column> {
         other => other.to_string(),
     };
     let mut columns = vec![text("runtime", runtime), text("policy", |cell| cell.cell.policy.to_string())];
-    let load = text("load", |cell| cell.cell.load.to_string());
+    let load = text("load", |cell| cell.cell.load.label());
     columns.extend(varies(cells, load.show).then_some(load));
     columns.push(figure("asked", |cell| cell.cell.period.to_string(), None));
     columns
@@ -103,7 +105,7 @@ fn axes(cells: &[&CellSummary]) -> Vec<Column> {
     let period = text("period", |cell| duration(cell.cell.period.ns() as f64));
     let method = text("method", |cell| cell.cell.method.to_string());
     let mut columns =
-        vec![text("load", |cell| cell.cell.load.to_string()), text("policy", |cell| cell.cell.policy.to_string())];
+        vec![text("load", |cell| cell.cell.load.label()), text("policy", |cell| cell.cell.policy.to_string())];
     columns.extend([period, method].into_iter().filter(|axis| varies(cells, axis.show)));
     if varies(cells, kernel.show) {
         columns.insert(0, kernel);

@@ -4,7 +4,7 @@ use super::*;
 use analysis::summarise;
 use analysis::testing::RunBuilder;
 use expect_test::{ExpectFile, expect_file};
-use model::{LoadRecord, LoadSecond, Preemption, RuntimeRecord, Skipped, Span};
+use model::{LoadRecord, LoadSecond, MachineSecond, Preemption, RuntimeRecord, Skipped, Span};
 
 /// A spread of latencies that follows from CPU and cycle alone: most near `middle_ns`, a tail to 16 times that.
 fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
@@ -32,8 +32,20 @@ fn run() -> RunBuilder {
         run.measure(block, 3, |cpu, cycle| spread(6_000, cpu, cycle));
     }
     for entry in run.entries.iter_mut().filter(|entry| entry.planned.cell_index >= 2) {
-        let seconds = vec![LoadSecond { elapsed: Span::SECOND, operations: 200_000 }; 2];
-        entry.record.load = Some(LoadRecord { operation: "message".to_owned(), workers: 400, seconds });
+        entry.record.machine = vec![MachineSecond {
+            elapsed: Span::SECOND,
+            idle_ms: Some(320),
+            steal_ms: Some(0),
+            ..MachineSecond::default()
+        }];
+        let second = LoadSecond { elapsed: Span::SECOND, operations: Some(200_000), cpu_us: Some(1_500_000) };
+        entry.record.loads = vec![LoadRecord {
+            load: "messaging".to_owned(),
+            operation: "message".to_owned(),
+            workers: 400,
+            seconds: vec![second; 2],
+            ..LoadRecord::default()
+        }];
     }
     run
 }
@@ -129,4 +141,21 @@ fn nothing_measured_is_no_panic() {
         "{}",
         summary(&run)
     );
+}
+
+#[test]
+fn changes_and_regular_spikes_are_said() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80").cell("messaging", "fifo:80").cell("none", "other");
+    for cell in &mut run.header.cells {
+        (cell.duration, cell.period) = (Span(600_000_000_000), "10ms".parse().unwrap());
+    }
+    let noise = |cpu: u32, cycle: u64| {
+        let mut random = model::SplitMix64::new(cycle * 2 + u64::from(cpu));
+        4_000 + i64::try_from(random.below(2_000_000)).unwrap() / 1_000
+    };
+    run.measure(0, 0, |cpu, cycle| noise(cpu, cycle) + if cycle >= 25_000 { 8_000 } else { 0 });
+    run.measure(0, 1, |cpu, cycle| noise(cpu, cycle) + if cycle % 6_000 == 99 { 90_000 } else { 0 });
+    run.measure(0, 2, |cpu, cycle| 55_000 + noise(cpu, cycle));
+    check(&run, 80, expect_file!["../../tests/golden/run-course.txt"]);
 }

@@ -3,14 +3,19 @@
 
 mod bad_input;
 mod campaign;
+mod compare;
+mod consent;
 mod cyclictest;
 mod frontier;
 mod launch;
 mod leftovers;
 mod live;
+mod load_alone;
 mod loads;
 mod measured_thread;
+mod prepare;
 mod program;
+mod programs;
 mod samples;
 mod sleep;
 mod stalls;

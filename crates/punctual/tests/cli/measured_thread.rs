@@ -181,7 +181,7 @@ fn a_process_has_one_itimer_so_each_cpu_gets_a_process() {
         let offset = thread.offset.ns() % 1_000_000_000;
         assert!(offset.abs_diff(n as u64 * 250_000) < 100_000, "{offset}");
     }
-    assert!(record.load.is_some_and(|load| load.workers == 40), "the load is one for all");
+    assert!(record.loads.iter().all(|load| load.workers == 40) && record.loads.len() == 1, "the load is one for all");
     assert!(comes_true(|| running().is_empty()), "nothing stays");
 }
 
@@ -221,8 +221,8 @@ fn root_threads_that_get_little_cpu_time_end_in_time_and_it_shows() {
             assert!(thread.is_consistent() && thread.cycles_due == 1000, "{policy}: {thread:?}");
             assert_eq!(thread.achieved.policy.to_string(), policy);
         }
-        let record_load = record.load.expect("a load");
-        assert!(record_load.seconds.iter().all(|second| second.operations > 0));
+        let [record_load] = &record.loads[..] else { panic!("one load") };
+        assert!(record_load.seconds.iter().all(|second| second.operations > Some(0)));
         if policy == "idle" {
             let kept = record.threads.iter().all(|thread| thread.missed == 0 && thread.censored.is_none());
             assert!(!kept, "an idle thread cannot keep 1 ms beside a process that computes");

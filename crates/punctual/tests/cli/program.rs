@@ -116,6 +116,10 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
         distance: None,
         lock_memory: false,
         cpu_dma_latency_us: None,
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
+        prepare: model::Prepare::default(),
     }
 }
 
@@ -184,6 +188,14 @@ pub(crate) fn running() -> Vec<u32> {
     };
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     processes.filter(is_ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The names of what this program makes for loads: directories in `/var/tmp`, control groups.
+pub(crate) fn traces() -> Vec<String> {
+    let directories = ["/var/tmp", "/tmp", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let entries = directories.iter().flat_map(std::fs::read_dir).flatten().flatten();
+    let paths = entries.map(|entry| entry.path().display().to_string());
+    paths.filter(|path| path.contains("punctual-load-")).collect()
 }
 
 /// Waits until `condition` holds, 10 s at most; says whether it came to hold.

@@ -1,7 +1,7 @@
 //! Stalls of known size: what is seen of a thread that was stopped, and of one that never ran.
 
 use crate::program::{
-    a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, running, start_cell, wait_for_progress,
+    a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, start_cell, wait_for_progress,
 };
 use model::{Ended, Policy, Record};
 use rt::sys::{self, process, sched, thread};
@@ -81,42 +81,6 @@ fn a_signal_ends_a_cell_early_with_what_was_measured() {
     assert_eq!(thread.recorded + thread.missed, thread.cycles_due);
     assert_eq!(record.measured.ns(), thread.cycles_due * 1_000_000);
     assert!((100..60_000).contains(&thread.cycles_due), "{}", thread.cycles_due);
-}
-
-#[test]
-fn a_load_that_loses_a_process_fails_the_cell() {
-    let _machine = machine();
-    let child = start_cell(command("cell"), &cell("other", "messaging:groups=1", &a_cpu().to_string(), "10s"));
-    let pid = child.id();
-    let worker = || running().into_iter().filter(|other| *other > pid).max();
-    assert!(comes_true(|| running().len() > 40), "the load is there");
-    std::thread::sleep(Duration::from_millis(300));
-    process::signal(worker().unwrap(), libc::SIGKILL).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("punctual: load messaging:groups=1: process ") && said.contains(" ended"), "{said}");
-    assert!(output.stdout.is_empty());
-    assert!(comes_true(|| running().is_empty()), "the rest of the load is gone");
-}
-
-#[test]
-fn a_load_of_which_a_part_stalls_fails_the_cell() {
-    let _machine = machine();
-    let child = start_cell(command("cell"), &cell("other", "messaging:groups=2", &a_cpu().to_string(), "20s"));
-    let pid = child.id();
-    assert!(comes_true(|| running().len() > 80), "the load is there");
-    std::thread::sleep(Duration::from_millis(500));
-    let mut workers: Vec<u32> = running().into_iter().filter(|other| *other != pid).collect();
-    workers.sort_unstable();
-    // The first group was started first.
-    workers.iter().take(40).for_each(|worker| process::signal(*worker, libc::SIGSTOP).unwrap());
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    // All 20 of the group are behind, but not all of them by enough at the instant of the reading.
-    assert!(said.contains(" of 40 workers stalled"), "{said}");
-    assert!(comes_true(|| running().is_empty()), "stopped processes are gone, too");
 }
 
 /// What a limiter of real-time threads leaves to normal ones: the measured thread runs for 50 ms of each second.

@@ -1,10 +1,14 @@
-//! What cannot be done to the machine that the tests run on: a clock that is set while it is measured by, in a guest.
+//! What cannot be done to the machine that the tests run on: clocks that are set, groups that are confined, in a guest.
 
 use crate::program::{PROGRAM, Scratch, cell};
 use model::{Cell, Record};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+/// How the init of every guest begins.
+const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev run tmp; do /busybox mkdir -p /$dir; done\n\
+    /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n";
 
 /// Carries out cells in a guest whose clock is set while they run.
 ///
@@ -25,9 +29,7 @@ fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounte
         period: "10ms".parse().unwrap(),
         ..cell("other", "none", "0", "5s")
     });
-    let mut init = "#!/busybox sh\nfor dir in proc sys dev; do /busybox mkdir -p /$dir; done\n\
-        /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n"
-        .to_owned();
+    let mut init = INIT.to_owned();
     for (n, (by, _)) in cases.iter().enumerate() {
         init += &format!(
             "(/busybox sleep 2; /busybox date -s @$(($(/busybox date +%s) + ({by}))) >/dev/null) &\n\
@@ -39,7 +41,7 @@ fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounte
     for (n, cell) in cells.iter().enumerate() {
         scratch.file(&format!("cell{n}"), serde_json::to_vec(cell).unwrap());
     }
-    let records = boot(&scratch, &kernel, &init);
+    let records = records(&boot(&scratch, &kernel, &init));
     assert_eq!(records.len(), cases.len());
 
     for ((by, method), record) in cases.iter().zip(&records) {
@@ -62,6 +64,81 @@ fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounte
             assert!(thread.missed > 100 && thread.histogram.max_ns > Some(1_000_000_000), "{method}");
         }
     }
+}
+
+/// A guest with two CPUs, of which one is measured: interrupts, services and kernel work have to be on the other
+/// meanwhile, and everywhere afterwards. The first cell has a load in a control group, the second one without groups.
+#[test]
+fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
+    let Some(kernel) = kernel() else { return };
+    let prepared = |text: &str| {
+        let mut prepare = model::Prepare::default();
+        prepare.set_all(text).unwrap();
+        Cell { prepare, ..cell("fifo:80", "messaging:groups=1", "1", "3s") }
+    };
+    let scratch = Scratch::new("guest-prepare");
+    let json = |cell: &Cell| serde_json::to_vec(cell).unwrap();
+    scratch.file("cell0", json(&prepared("housekeeping_cpus=others,irq_cpus=others,timer_migration=off")));
+    scratch.file("cell1", json(&prepared("timer_migration=off")));
+    let look = "look() { echo \"seen: $1 $(/busybox cat /sys/fs/cgroup/user/cpuset.cpus) \
+        $(/busybox cat /sys/devices/virtual/workqueue/cpumask) $(/busybox cat /proc/sys/kernel/timer_migration) \
+        $(/busybox cat /proc/irq/*/smp_affinity_list | /busybox sort | /busybox uniq | /busybox tr '\\n' ' ')\"; }\n";
+    let init = format!(
+        "{INIT}{look}/busybox mount -t cgroup2 cgroup /sys/fs/cgroup; /busybox mkdir /sys/fs/cgroup/user\n\
+         (echo 0 >/sys/fs/cgroup/user/cgroup.procs; exec /busybox sleep 100) &\n\
+         look before; (/busybox sleep 2; look during) &\n\
+         /punctual cell </cell0 2>&1 | /busybox sed 's/^/record: /'; look after\n\
+         /busybox umount /sys/fs/cgroup\n\
+         /punctual cell </cell1 2>&1 | /busybox sed 's/^/record: /'; /busybox ps | /busybox grep -c '[p]unctual'\n\
+         echo \"left: $(/busybox ls /run/punctual /tmp /var/tmp 2>/dev/null | /busybox grep -c json)\"\n/busybox poweroff -f\n"
+    );
+    let said = boot(&scratch, &kernel, &init);
+    let seen = |when: &str| {
+        let line = said.lines().find_map(|line| line.split_once(&format!("seen: {when} ")));
+        line.unwrap_or_else(|| panic!("{when}: {said}")).1.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let during = seen("during");
+    assert!(during.starts_with("0 1 0 "), "group, mask, migration: {during}; {said:.2000}");
+    // Without the controller, before and after, the group has no such file.
+    assert!(
+        seen("before").starts_with("3 1 ") && seen("before") == seen("after"),
+        "{} {}",
+        seen("before"),
+        seen("after")
+    );
+    let records = records(&said);
+    assert_eq!(records.len(), 2, "{said:.2000}");
+    let moved = records[0].prepared.iter().filter(|setting| setting.what.starts_with("/proc/irq/")).count();
+    assert!(moved > 0, "{:?}", records[0].prepared);
+    for record in &records {
+        assert!(record.threads[0].is_consistent());
+        assert!(record.prepared.iter().all(|setting| setting.at_end.as_ref() == Some(&setting.during)), "{record:?}");
+        let [load] = &record.loads[..] else { panic!("one load") };
+        assert!(load.failure.is_none() && load.cpus_used() > Some(0.0) && load.per_second() > Some(0.0), "{load:?}");
+    }
+    assert!(said.contains("left: 0"), "{said:.2000}");
+}
+
+/// A measured CPU that is taken off line: its thread goes on elsewhere, every due time is accounted for, and the record
+/// says that the machine was not the same.
+#[test]
+fn vm_a_cpu_that_goes_off_line_while_it_is_measured_shows_in_the_record() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("guest-unplug");
+    scratch.file("cell0", serde_json::to_vec(&cell("other", "messaging:groups=1", "0-1", "4s")).unwrap());
+    let init = format!(
+        "{INIT}>/said; (until /busybox test -s /said; do /busybox sleep 0.1; done; \
+         echo 0 >/sys/devices/system/cpu/cpu1/online) &\n\
+         /punctual cell --progress </cell0 2>/said | /busybox sed 's/^/record: /'\n/busybox poweroff -f\n"
+    );
+    let said = boot(&scratch, &kernel, &init);
+    let [record] = &records(&said)[..] else { panic!("{said:.2000}") };
+    assert!(record.threads.len() == 2 && record.threads.iter().all(model::ThreadRecord::is_consistent));
+    let online = |host: &model::Host| host.cpus_online.as_ref().map(ToString::to_string);
+    assert_eq!(
+        (online(&record.host_before).as_deref(), online(&record.host_after).as_deref()),
+        (Some("0-1"), Some("0"))
+    );
 }
 
 /// A kernel to boot, if there is all it takes; otherwise the test says that it is skipped.
@@ -92,8 +169,8 @@ fn kernel() -> Option<PathBuf> {
     kernels.into_iter().next().filter(|_| cfg!(target_arch = "x86_64"))
 }
 
-/// Boots a guest with the files of `scratch`, and returns the records that its `init` prints.
-fn boot(scratch: &Scratch, kernel: &PathBuf, init: &str) -> Vec<Record> {
+/// Boots a guest of two CPUs with the files of `scratch`, and returns what its `init` prints.
+fn boot(scratch: &Scratch, kernel: &PathBuf, init: &str) -> String {
     scratch.file("init", init);
     std::fs::copy(PROGRAM, scratch.path("punctual")).unwrap();
     std::fs::copy("/bin/busybox", scratch.path("busybox")).unwrap();
@@ -112,7 +189,18 @@ fn boot(scratch: &Scratch, kernel: &PathBuf, init: &str) -> Vec<Record> {
     assert!(cpio.wait().unwrap().success());
     // Ended after two minutes, whatever the guest does.
     let output = Command::new("timeout")
-        .args(["120", "qemu-system-x86_64", "-m", "512", "-nographic", "-no-reboot", "-append", "console=ttyS0 quiet"])
+        .args([
+            "120",
+            "qemu-system-x86_64",
+            "-m",
+            "512",
+            "-smp",
+            "2",
+            "-nographic",
+            "-no-reboot",
+            "-append",
+            "console=ttyS0 quiet",
+        ])
         .arg("-kernel")
         .arg(kernel)
         .arg("-initrd")
@@ -120,7 +208,11 @@ fn boot(scratch: &Scratch, kernel: &PathBuf, init: &str) -> Vec<Record> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The records among what a guest has printed.
+fn records(said: &str) -> Vec<Record> {
     let records = said.lines().filter_map(|line| line.split_once("record: "));
     records
         .map(|(_, json)| serde_json::from_str(json.trim()).unwrap_or_else(|err| panic!("{err}: {json:.200}")))

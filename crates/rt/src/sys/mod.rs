@@ -13,6 +13,7 @@ pub mod posix_timer;
 pub mod process;
 pub mod sched;
 pub mod signal;
+pub mod storage;
 pub mod terminal;
 pub mod thread;
 pub mod timerfd;

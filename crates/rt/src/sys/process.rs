@@ -3,17 +3,19 @@
 
 use super::check;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitStatus;
 
-/// Forks a worker that runs `work` and exits with what it returns.
+/// Forks a process that runs `work` and exits with what it returns.
 ///
-/// The worker joins process group `group` (`None`: it founds one, with its own id), gets SIGKILL when its parent
-/// dies, and takes SIGINT and SIGTERM in the default way. It never returns into the caller's code.
+/// It joins process group `group` (`None`: it founds one, with its own id), gets `at_parents_end` when its parent dies,
+/// blocks no signal and takes SIGINT and SIGTERM in the default way. It never returns into the caller's code.
 ///
 /// # Errors
 /// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; or when this process has more than one thread: after `fork` only the calling
 /// thread exists, and locks that others held would stay locked (fork(2)).
-pub fn fork_worker(group: Option<u32>, work: impl FnOnce() -> i32) -> io::Result<u32> {
+pub fn fork_tied(group: Option<u32>, at_parents_end: i32, work: impl FnOnce() -> i32) -> io::Result<u32> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {
         return Err(io::Error::other(format!("fork needs a process with 1 thread, not {threads}")));
@@ -23,8 +25,8 @@ pub fn fork_worker(group: Option<u32>, work: impl FnOnce() -> i32) -> io::Result
     match check(unsafe { libc::fork() }.into())? {
         0 => {
             let status = catch_unwind(AssertUnwindSafe(|| {
-                let tied = die_with(parent).is_ok() && join_group(group).is_ok();
                 take_signals_by_default();
+                let tied = tie_to(parent, at_parents_end).is_ok() && join_group(group).is_ok();
                 if tied { work() } else { 1 }
             }));
             exit_now(status.unwrap_or(101))
@@ -45,10 +47,11 @@ fn exit_now(status: i32) -> ! {
 }
 
 fn take_signals_by_default() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGPIPE] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: SIG_DFL is a valid disposition for these signals.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    super::signal::block_none();
 }
 
 fn join_group(group: Option<u32>) -> io::Result<()> {
@@ -65,10 +68,44 @@ fn set_group(pid: u32, group: u32) -> io::Result<()> {
 /// # Errors
 /// When the kernel refuses, or process `parent` is already gone.
 pub fn die_with(parent: u32) -> io::Result<()> {
+    tie_to(parent, libc::SIGKILL)
+}
+
+/// From now on orphans among the descendants of the calling process become its children
+/// (`PR_SET_CHILD_SUBREAPER(2const)`).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes an integer and no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }.into()).map(drop)
+}
+
+/// Has the kernel end the calling process after `seconds`, also when it becomes another program (alarm(2)).
+pub fn end_after(seconds: u32) {
+    // SAFETY: the call takes an integer and cannot fail.
+    unsafe { libc::alarm(seconds) };
+}
+
+fn tie_to(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes an integer and no pointers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into())?;
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }.into())?;
     let now = std::os::unix::process::parent_id();
     if now == parent { Ok(()) } else { Err(io::Error::other("the parent process has ended")) }
+}
+
+/// The user that started this process, `getuid(2)`.
+#[must_use]
+pub fn user_id() -> u32 {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::getuid() }
+}
+
+/// The user whose rights this process has, `geteuid(2)`.
+#[must_use]
+pub fn effective_user_id() -> u32 {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// Sends `signal` to process group `group`.
@@ -93,24 +130,28 @@ pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Child {
     /// This one has ended, and is now reaped.
-    Ended(u32),
+    Ended(u32, ExitStatus),
     /// There are some, and all of them run.
     Running,
     /// There is none.
     None,
 }
 
-/// Looks for an ended process of group `group` without waiting, and reaps it (`waitpid(2)`).
+/// Looks for an ended child without waiting, and reaps it (`waitpid(2)`); `pid`: only this one, `None`: any.
 ///
 /// # Errors
 /// When the kernel refuses for another reason than that there is no child.
-pub fn reap(group: u32) -> io::Result<Child> {
+pub fn reap(pid: Option<u32>) -> io::Result<Child> {
     let mut status = 0;
+    let which = pid.map_or(-1, u32::cast_signed);
     // SAFETY: `status` is memory for the status.
-    let result = check(unsafe { libc::waitpid(-group.cast_signed(), &raw mut status, libc::WNOHANG) }.into());
+    let result = check(unsafe { libc::waitpid(which, &raw mut status, libc::WNOHANG) }.into());
     match result {
         Ok(0) => Ok(Child::Running),
-        Ok(pid) => u32::try_from(pid).map(Child::Ended).map_err(io::Error::other),
+        Ok(pid) => {
+            let pid = u32::try_from(pid).map_err(io::Error::other)?;
+            Ok(Child::Ended(pid, ExitStatus::from_raw(status)))
+        }
         Err(err) if err.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
         Err(err) => Err(err),
     }

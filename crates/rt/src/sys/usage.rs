@@ -1,7 +1,7 @@
 //! What a thread or a finished child has used.
 
 use super::check;
-use model::Usage;
+use model::{Span, Usage};
 use std::io;
 use std::mem::MaybeUninit;
 
@@ -46,6 +46,23 @@ pub fn since(before: &Usage, after: &Usage) -> Usage {
         involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
         allocations: 0,
     }
+}
+
+/// The CPU time that process `pid` has used so far, all its threads together, its children not (`clock_getcpuclockid(3)`).
+///
+/// # Errors
+/// When there is no such process.
+pub fn cpu_time_of(pid: u32) -> io::Result<Span> {
+    let mut clock = 0;
+    // SAFETY: `clock` is memory for a clock id.
+    let errno = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) };
+    if errno != 0 {
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec to write to.
+    check(unsafe { libc::clock_gettime(clock, &raw mut ts) }.into())?;
+    Ok(Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()))
 }
 
 /// A child that has ended, with what it and its reaped children used.

@@ -1,6 +1,6 @@
 //! Plans as people type them, right and wrong.
 
-use crate::{Load, Plan, PlanError, Policy, Span};
+use crate::{LoadCpus, Percent, Plan, PlanError, Policy, Span};
 use proptest::prelude::*;
 
 fn mistake(text: &str) -> String {
@@ -38,11 +38,36 @@ fn every_key_is_read() {
     )
     .unwrap();
     assert_eq!((plan.repetitions, plan.duration, plan.seed), (12, Span(10_000_000_000), Some(42)));
-    assert_eq!(plan.axes.load, [Load::Messaging { groups: Some(4) }]);
+    assert_eq!(plan.axes.load, ["messaging:groups=4".parse().unwrap()]);
     assert_eq!(plan.axes.policy[0], Policy::OTHER);
     assert_eq!(plan.axes.points().len(), 4);
     assert_eq!((plan.timer_slack, plan.cpu_dma_latency_us), (Some(Span(1000)), None));
     assert_eq!((plan.require.max, plan.require.misses_per_hour), (Some(Span(1_000_000)), Some(1.0)));
+}
+
+#[test]
+fn loads_have_names_places_and_promises() {
+    let plan = Plan::parse(
+        r#"
+        load_cpus = "others"
+        load_policy = "batch"
+        load_must_hold = true
+        prepare = { timer_migration = false, irq_cpus = "others" }
+        [axes]
+        load = ["all-at-once", "noisy", "noisy+cpu:50"]
+        [loads]
+        noisy = "messaging+disk"
+        all-at-once = "noisy+cmd:make -j4"
+        "#,
+    )
+    .unwrap();
+    let loads: Vec<_> = plan.axes.load.iter().map(ToString::to_string).collect();
+    assert_eq!(loads, ["all-at-once=messaging+disk+cmd:make -j4", "noisy=messaging+disk", "messaging+disk+cpu:50"]);
+    assert_eq!((plan.load_cpus, plan.load_must_hold), (LoadCpus::Others, Some(Percent::HALF)));
+    assert_eq!(plan.prepare.to_string(), "timer_migration=off,irq_cpus=others");
+    assert_eq!(plan.load_policy, Some("batch".parse().unwrap()));
+    assert_eq!(Plan::parse("load_must_hold = 80").unwrap().load_must_hold, Percent::new(80));
+    assert_eq!(Plan::parse("load_must_hold = false").unwrap().load_must_hold, None);
 }
 
 #[test]
@@ -61,7 +86,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
@@ -79,6 +104,21 @@ fn a_mistake_is_named_with_its_place() {
         (
             "[axes]\nmethod = [\"timerfd\"]\nruntime = [\"c\"]",
             "3:1: axis `runtime` stands in for `method`; leave one of them out",
+        ),
+        (
+            "[loads]\nnoisy = \"mesaging\"",
+            "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
+        ),
+        ("[loads]\ncpu = \"disk\"", "2:1: `cpu` is a load already; give yours another name"),
+        (
+            "[loads]\na = \"b\"\nb = \"disk\"",
+            "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
+        ),
+        ("[prepare]\ntimer_migration = \"x\"", "2:19: `timer_migration = x` cannot be; write on or off"),
+        ("load_must_hold = 101", "1:18: a whole number from 1 to 100 is expected here, or true"),
+        (
+            "load_cpus = \"some\"",
+            "1:13: `some` says no CPUs for a load; write all, measured, others, or a list like 0-3,5",
         ),
         ("align = \"1\"", "1:9: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
         ("repetitions = 0", "1:15: a whole number from 1 to 10000 is expected here"),

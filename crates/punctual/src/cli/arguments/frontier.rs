@@ -1,8 +1,9 @@
 //! What can be typed for `punctual frontier`.
 
+use super::LoadArguments;
 use super::{DmaLatencyAsked, Format, dma_latency};
 use clap::Args;
-use model::{CpuSet, Load, Method, Period, Policy, Span};
+use model::{CpuSet, Method, Period, Policy, Span};
 
 const EXIT_STATUS: &str = "Exit status: 0 found and confirmed, 1 error, 3 not found, not confirmed, or interrupted (what was found is shown).";
 
@@ -17,9 +18,8 @@ pub(in super::super) struct FrontierArguments {
     /// deadline:RUNTIME/DEADLINE/PERIOD
     #[arg(long, default_value = "other")]
     pub(in super::super) policy: Policy,
-    /// Background work, as for `measure`
-    #[arg(long, default_value = "none")]
-    pub(in super::super) load: Load,
+    #[command(flatten)]
+    pub(in super::super) load: LoadArguments,
     /// Shortest period to try, 10us at least
     #[arg(long, value_name = "TIME", default_value = "10us", allow_hyphen_values = true)]
     pub(in super::super) from: Period,
@@ -50,6 +50,9 @@ pub(in super::super) struct FrontierArguments {
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(in super::super) wait: bool,
+    /// Let ping flood another machine
+    #[arg(long)]
+    pub(in super::super) yes: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(in super::super) format: Format,

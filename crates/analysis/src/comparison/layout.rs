@@ -1,0 +1,75 @@
+//! In which order two configurations were measured, and on how equal a machine.
+
+use super::{MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
+use crate::facts;
+use model::Entry;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A fact about the machine that is not the same for both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Which.
+    pub fact: &'static str,
+    /// What it was for the first; `None` when unknown.
+    pub a: Option<String>,
+    /// What it was for the second.
+    pub b: Option<String>,
+}
+
+/// How the measurements of both lie in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Whether each block was over before the next began, so that a drift meets both alike.
+    pub(super) in_turn: bool,
+    /// In how many blocks the first was measured first.
+    pub(super) a_first: usize,
+}
+
+impl Layout {
+    /// Of pairs in the order of time.
+    pub(super) fn of(pairs: &[(&Entry, &Entry)]) -> Layout {
+        let start = |entry: &Entry| entry.record.started_unix_ms;
+        let end = |entry: &Entry| start(entry).saturating_add(entry.record.measured.ns() / 1_000_000);
+        let is_over = |(a, b): &(&Entry, &Entry), (next_a, next_b): &(&Entry, &Entry)| {
+            end(a).max(end(b)) <= start(next_a).min(start(next_b))
+        };
+        Layout {
+            in_turn: pairs.windows(2).all(|two| is_over(&two[0], &two[1])),
+            a_first: pairs.iter().filter(|(a, b)| start(a) < start(b)).count(),
+        }
+    }
+}
+
+/// Why the measurements as they were made cannot answer; `force` lets those pass that are separate.
+pub(super) fn refusal(pairs: &[(&Entry, &Entry)], layout: &Layout, force: bool) -> Option<Refusal> {
+    let boots = boots(pairs);
+    match () {
+        () if pairs.len() < MIN_BLOCKS => Some(Refusal::FewBlocks { blocks: count(pairs.len()) }),
+        () if force => None,
+        () if !layout.in_turn => Some(Refusal::Separate),
+        () => boots.filter(|boots| *boots < super::MIN_BOOTS).map(|boots| Refusal::FewBoots { boots: count(boots) }),
+    }
+}
+
+/// Boots of the configuration that has fewer, when no boot has both; `None` when one has, or boots are not known.
+fn boots(pairs: &[(&Entry, &Entry)]) -> Option<usize> {
+    let of = |entries: &mut dyn Iterator<Item = &Entry>| -> Option<BTreeSet<String>> {
+        entries.map(|entry| entry.record.host_before.boot_id.clone()).collect()
+    };
+    let a = of(&mut pairs.iter().map(|(a, _)| *a))?;
+    let b = of(&mut pairs.iter().map(|(_, b)| *b))?;
+    a.is_disjoint(&b).then(|| a.len().min(b.len()))
+}
+
+/// What is not the same in the first block that holds both; the boot is no fact of it, where it matters it is a refusal.
+pub(super) fn differences(pairs: &[(&Entry, &Entry)]) -> Vec<Difference> {
+    let Some((a, b)) = pairs.first() else { return Vec::new() };
+    let both = facts::differences(&a.record.host_before, &b.record.host_before);
+    both.into_iter().map(|(fact, a, b)| Difference { fact, a, b }).collect()
+}
+
+/// Words for what each measurement lacks.
+pub(super) fn times_as_long(have: u64, need: u64) -> Option<f64> {
+    (have > 0 && need == MIN_OF_EACH).then(|| need as f64 / have as f64)
+}

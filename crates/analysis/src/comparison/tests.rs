@@ -1,0 +1,186 @@
+//! Comparisons of built runs: answers, refusals, words.
+
+use super::*;
+use crate::testing::RunBuilder;
+use model::SplitMix64;
+
+/// `blocks` blocks of two cells in a random order; the second's latencies are `ratio` times those of the first, and each
+/// measurement is off by up to `noise`.
+fn run(blocks: u32, ratio: f64, noise: f64) -> RunBuilder {
+    let mut random = SplitMix64::new(3);
+    let mut factor = |ratio: f64| ratio * (noise * (random.below(2_001) as f64 / 1_000.0 - 1.0)).exp();
+    let mut run = RunBuilder::new();
+    run.cell("messaging", "other").cell("messaging", "fifo:80");
+    run.header.plan.repetitions = blocks;
+    for block in 0..blocks {
+        let mut order = [0, 1];
+        if block % 3 == 0 {
+            order.swap(0, 1);
+        }
+        for cell in order {
+            let factor = factor(if cell == 1 { ratio } else { 1.0 });
+            run.measure(block, cell, |cpu, cycle| {
+                let spread = 20_000.0 + ((cycle * 7_919 + u64::from(cpu) * 104_729) % 1_009) as f64 * 10.0;
+                i64::try_from(crate::special::whole(spread * factor)).unwrap()
+            });
+        }
+    }
+    run
+}
+
+fn arm<'a>(run: &'a RunBuilder, cell: usize, name: &str) -> Arm<'a> {
+    let entries = run.entries.iter().filter(|entry| entry.planned.cell_index == cell).collect();
+    Arm { name: name.to_owned(), entries }
+}
+
+fn compared(run: &RunBuilder, question: &Question) -> Comparison {
+    compare(&arm(run, 0, "other"), &arm(run, 1, "fifo:80"), None, question)
+}
+
+fn asked(run: &RunBuilder) -> Comparison {
+    compared(run, &Question::default())
+}
+
+#[test]
+fn a_large_difference_is_found_and_said_in_times() {
+    let found = asked(&run(12, 0.25, 0.1));
+    assert_eq!((found.answer.clone(), found.answer.exit_status()), (Answer::Different, 2));
+    let ratio = found.primary.ratio.unwrap();
+    assert!((ratio.value - 0.25).abs() < 0.03 && ratio.interval.1 < 0.3, "{ratio:?}");
+    assert_eq!(found.primary.metric, Metric::Quantile(Level::P99), "4 000 wake-ups have 4 above p99.9");
+    let said = found.sentence();
+    assert!(said.starts_with("DIFFERENT: p99 of fifo:80 is ") && said.contains(" times lower than that of other ("));
+    assert!(said.ends_with(" times, 95 %, 12 blocks)."), "{said}");
+    assert!(found.remarks().is_empty() && found.secondary.iter().any(|m| m.metric == Metric::Max && m.differs()));
+}
+
+#[test]
+fn no_difference_is_equivalent_only_when_that_is_shown() {
+    let quiet = asked(&run(12, 1.0, 0.02));
+    assert_eq!((quiet.answer.clone(), quiet.answer.exit_status()), (Answer::Equivalent, 0));
+    assert_eq!(quiet.sentence(), "EQUIVALENT: p99 of fifo:80 and of other differ by less than 25 % (95 %, 12 blocks).");
+    let noisy = asked(&run(12, 1.0, 1.0));
+    assert!(matches!(noisy.answer, Answer::Undecided { blocks_needed: Some(13..) }), "{:?}", noisy.answer);
+    let said = noisy.sentence();
+    assert!(said.starts_with("UNDECIDED: p99 of fifo:80 is ") && said.contains("That is not \"the same\". About "));
+    assert_eq!(noisy.answer.exit_status(), 3);
+}
+
+#[test]
+fn a_difference_within_the_margin_is_equivalent_and_said() {
+    let found = asked(&run(12, 1.08, 0.01));
+    assert!(
+        found.answer == Answer::Equivalent && found.sentence().ends_with("There is a difference, smaller than that.")
+    );
+    let strict = compared(&run(12, 1.08, 0.01), &Question { margin: Some(1.05), ..Question::default() });
+    assert_eq!(strict.answer, Answer::Different);
+}
+
+#[test]
+fn too_few_blocks_are_refused_without_a_ratio() {
+    let found = asked(&run(5, 0.25, 0.1));
+    assert_eq!(found.answer, Answer::Refused { why: Refusal::FewBlocks { blocks: 5 } });
+    assert_eq!((found.primary.ratio, found.secondary.iter().filter(|m| m.ratio.is_some()).count()), (None, 0));
+    assert!(found.primary.a.is_some(), "side by side all the same");
+    assert!(found.sentence().starts_with("UNDECIDED: 5 blocks with both; fewer than 6 "), "{}", found.sentence());
+}
+
+#[test]
+fn one_after_the_other_cannot_be_told_from_drift() {
+    let mut separate = run(8, 0.25, 0.1);
+    for entry in separate.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
+        entry.record.started_unix_ms += 3_600_000;
+    }
+    let found = asked(&separate);
+    assert_eq!(found.answer, Answer::Refused { why: Refusal::Separate });
+    assert!(found.primary.ratio.is_none() && found.sentence().contains("cannot separate from drift"));
+    let forced = compared(&separate, &Question { force: true, ..Question::default() });
+    assert_eq!(forced.answer, Answer::Different);
+    assert_eq!(
+        forced.remarks(),
+        ["other was always measured first: what one leaves behind for the other is part of the ratio."]
+    );
+}
+
+#[test]
+fn boots_are_units_too() {
+    let mut booted = run(8, 0.25, 0.1);
+    for entry in booted.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
+        entry.record.host_before.boot_id = Some(format!("b{}", entry.planned.block / 2));
+    }
+    assert_eq!(asked(&booted).answer, Answer::Refused { why: Refusal::FewBoots { boots: 1 } });
+    for entry in &mut booted.entries {
+        entry.record.host_before.boot_id = Some(format!("{}{}", entry.planned.cell_index, entry.planned.block));
+    }
+    assert_eq!(asked(&booted).answer, Answer::Different, "8 boots of each");
+    booted.entries.iter_mut().for_each(|entry| entry.record.host_before.boot_id = None);
+    assert_eq!(asked(&booted).answer, Answer::Different, "not known");
+}
+
+#[test]
+fn a_quantile_needs_wake_ups_above_it_in_every_measurement() {
+    let found = compared(&run(8, 0.25, 0.1), &Question { metric: Some(Level::P999), ..Question::default() });
+    assert_eq!(found.answer, Answer::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } });
+    assert_eq!(
+        found.sentence(),
+        "UNDECIDED: a measurement has only 4 wake-ups above p99.9, it takes 20: measure 5 times as long in each block, \
+         or take a lower one (--metric)."
+    );
+    let secondary: Vec<_> = found.secondary.iter().map(|m| m.metric).collect();
+    assert!(!secondary.contains(&Metric::Quantile(Level::P999)) && secondary.len() == 3);
+}
+
+#[test]
+fn looked_at_after_every_block_it_takes_more_evidence() {
+    let sequential = Question { looked_at_every_block: true, ..Question::default() };
+    assert_eq!(compared(&run(6, 0.25, 0.1), &Question::default()).answer, Answer::Different);
+    let early = compared(&run(6, 0.25, 0.1), &sequential);
+    assert!(matches!(early.answer, Answer::Undecided { .. }) && early.primary.ratio.is_none(), "{early:?}");
+    assert!(early.sentence().starts_with("UNDECIDED: nothing is excluded after 6 blocks."), "{}", early.sentence());
+    let later = compared(&run(8, 0.25, 0.1), &sequential);
+    assert_eq!(later.answer, Answer::Different);
+    assert!((later.primary.ratio.unwrap().p - 1.0 / 28.444_4).abs() < 1e-4);
+}
+
+#[test]
+fn exchanging_the_arms_inverts_the_ratio_and_relabelling_blocks_changes_nothing() {
+    let mut built = run(10, 0.7, 0.2);
+    let (there, back) =
+        (asked(&built), compare(&arm(&built, 1, "b"), &arm(&built, 0, "a"), None, &Question::default()));
+    let (there, back) = (there.primary.ratio.unwrap(), back.primary.ratio.unwrap());
+    assert!((there.value * back.value - 1.0).abs() < 1e-12 && (there.interval.0 * back.interval.1 - 1.0).abs() < 1e-12);
+    built.entries.iter_mut().for_each(|entry| entry.planned.block = (entry.planned.block * 3 + 1) % 10);
+    assert_eq!(asked(&built).primary.ratio, Some(there));
+}
+
+#[test]
+fn the_noise_floor_is_the_first_against_itself() {
+    let built = run(12, 1.0, 0.1);
+    let (a, b) = (arm(&built, 0, "other"), arm(&built, 1, "again"));
+    let found = compare(&a, &b, Some(&b), &Question::default());
+    let ratio = found.primary.ratio.unwrap();
+    assert_eq!(found.noise_floor, Some(ratio.interval));
+    assert!(found.remarks()[0].starts_with("Noise floor: other measured twice differs from itself by 0."));
+}
+
+#[test]
+fn what_the_machine_was_is_compared_too() {
+    let mut built = run(6, 0.25, 0.1);
+    for entry in built.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
+        entry.record.host_before.governors = vec!["powersave".to_owned()];
+    }
+    assert_eq!(asked(&built).remarks(), ["Not the same for both: frequency governor (performance and powersave)."]);
+}
+
+#[test]
+fn missed_due_times_count() {
+    // A thread that misses most due times has few late wake-ups, but many late due times.
+    let mut built = RunBuilder::new();
+    built.cell("none", "other").cell("none", "fifo:80");
+    for block in 0..6 {
+        built.measure(block, 0, |_, cycle| if cycle % 400 == 0 { 90_000_000 } else { 10_000 });
+        built.measure(block, 1, |_, _| 10_000);
+    }
+    let found = compare(&arm(&built, 1, "fifo:80"), &arm(&built, 0, "other"), None, &Question::default());
+    assert!(found.answer == Answer::Different && found.primary.b.unwrap() > 80e6, "{:?}", found.primary);
+}

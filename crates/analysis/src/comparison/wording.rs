@@ -1,0 +1,157 @@
+//! The answer of a comparison in sentences.
+
+use super::layout::times_as_long;
+use super::{Answer, Comparison, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
+use crate::wording::{count, duration, number, things};
+use std::fmt;
+
+impl Comparison {
+    /// The answer: a word in capitals, and a sentence that says what it means.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Comparison { a, b, blocks, margin, primary, answer, .. } = self;
+        let (metric, blocks) = (primary.metric, things(*blocks, "block"));
+        match (answer, primary.ratio) {
+            (Answer::Different, Some(ratio)) => {
+                let way = if ratio.value > 1.0 { "higher" } else { "lower" };
+                let (times, low, high) = times(&ratio);
+                format!(
+                    "DIFFERENT: {metric} of {b} is {times} times {way} than that of {a} \
+                     ({low} to {high} times, 95 %, {blocks})."
+                )
+            }
+            (Answer::Equivalent, Some(ratio)) => {
+                let within = number((margin - 1.0) * 100.0);
+                let small = if ratio.excludes_one() { " There is a difference, smaller than that." } else { "" };
+                format!(
+                    "EQUIVALENT: {metric} of {b} and of {a} differ by less than {within} % (95 %, {blocks}).{small}"
+                )
+            }
+            (Answer::Refused { why }, _) => format!("UNDECIDED: {}", why.in_words(metric)),
+            (answer, ratio) => {
+                let between = ratio.map_or_else(
+                    || format!("nothing is excluded after {blocks}"),
+                    |Ratio { interval: (low, high), .. }| {
+                        let (low, high) = (digits(low), digits(high));
+                        format!("{metric} of {b} is {low} to {high} times that of {a} (95 %, {blocks})")
+                    },
+                );
+                let needed = match answer {
+                    Answer::Undecided { blocks_needed: Some(needed) } => {
+                        let (needed, margin) = (things(*needed, "block"), number(*margin));
+                        format!(" About {needed} would tell a ratio of {margin}.")
+                    }
+                    _ => String::new(),
+                };
+                format!("UNDECIDED: {between}. That is not \"the same\".{needed}")
+            }
+        }
+    }
+
+    /// What has to be known beside the answer, one sentence each.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let Comparison { a, blocks, a_first, noise_floor, differences, answer, .. } = self;
+        let mut remarks = Vec::new();
+        if let Some((low, high)) = noise_floor {
+            let (low, high) = (digits(*low), digits(*high));
+            remarks
+                .push(format!("Noise floor: {a} measured twice differs from itself by {low} to {high} times (95 %)."));
+        }
+        let is_one_sided = *a_first == 0 || a_first == blocks;
+        if is_one_sided && *blocks >= 6 && !matches!(answer, Answer::Refused { why: Refusal::Separate }) {
+            let first = if *a_first == 0 { "second" } else { "first" };
+            remarks.push(format!(
+                "{a} was always measured {first}: what one leaves behind for the other is part of the ratio."
+            ));
+        }
+        let unknown = || "unknown".to_owned();
+        remarks.extend(differences.iter().map(|difference| {
+            let [a, b] = [&difference.a, &difference.b].map(|value| value.clone().unwrap_or_else(unknown));
+            format!("Not the same for both: {} ({a} and {b}).", difference.fact)
+        }));
+        remarks
+    }
+}
+
+/// The factor and its interval, above 1 whichever way.
+fn times(ratio: &Ratio) -> (String, String, String) {
+    let Ratio { value, interval: (low, high), .. } = *ratio;
+    let (value, low, high) = if value > 1.0 { (value, low, high) } else { (1.0 / value, 1.0 / high, 1.0 / low) };
+    (number(value), number(low), number(high))
+}
+
+impl Refusal {
+    fn in_words(&self, metric: Metric) -> String {
+        match self {
+            Refusal::FewBlocks { blocks } => format!(
+                "{} with both; fewer than {MIN_BLOCKS} cannot show a difference, however large: \
+                 measure more (--repetitions 12).",
+                things(*blocks, "block")
+            ),
+            Refusal::Separate => {
+                "cannot separate from drift: one was measured before the other. Measure both in one run, \
+                 or in alternation (docs/compare.md); --force compares all the same."
+                    .to_owned()
+            }
+            Refusal::FewBoots { boots } => format!(
+                "cannot separate from what a boot changes: no boot has both, and one has only {}; it takes {}. \
+                 --force compares all the same.",
+                things(*boots, "boot"),
+                super::MIN_BOOTS
+            ),
+            Refusal::FewExceedances { have, need } => {
+                let longer = times_as_long(*have, *need).map(|times| {
+                    format!(": measure {} times as long in each block, or take a lower one (--metric)", number(times))
+                });
+                format!(
+                    "a measurement has only {} above {metric}, it takes {}{}.",
+                    things(*have, "wake-up"),
+                    count(*need),
+                    longer.unwrap_or_default()
+                )
+            }
+            Refusal::NotPositive => {
+                format!("{metric} is not above 0 in every measurement (early wake-ups): there is no ratio.")
+            }
+        }
+    }
+}
+
+impl Measured {
+    /// A value of this metric for people.
+    #[must_use]
+    pub fn value(&self, value: Option<f64>) -> String {
+        match (value, self.metric) {
+            (None, _) => "-".to_owned(),
+            (Some(value), Metric::Misses) => number(value),
+            (Some(ns), _) => duration(ns),
+        }
+    }
+}
+
+impl fmt::Display for Ratio {
+    /// `0.16 [0.12-0.21]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ratio { value, interval: (low, high), .. } = *self;
+        f.pad(&format!("{} [{}-{}]", digits(value), digits(low), digits(high)))
+    }
+}
+
+/// A ratio with three digits that matter, also a small one: 0.0029.
+fn digits(ratio: f64) -> String {
+    let zeros = (0..9u8).find(|zeros| ratio >= 10f64.powi(-i32::from(*zeros))).unwrap_or(0);
+    if zeros == 0 { number(ratio) } else { format!("{ratio:.*}", usize::from(zeros) + 2) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_ratios_keep_their_digits() {
+        for (ratio, text) in [(212.0, "212"), (1.0, "1"), (0.9134, "0.913"), (0.00289, "0.00289"), (0.0, "0")] {
+            assert_eq!(digits(ratio), text);
+        }
+    }
+}

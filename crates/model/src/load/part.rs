@@ -1,0 +1,207 @@
+//! One part of a load: a built-in one, or an outside program.
+
+use super::{LoadError, Program, WORDS};
+use crate::UnknownWord;
+use std::fmt;
+
+/// One kind of work.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LoadPart {
+    /// A process on each CPU that computes for a part of its time.
+    Cpu {
+        /// Percent of each CPU.
+        percent: Percent,
+    },
+    /// hackbench's pattern: groups of 20 senders and 20 receivers over socket pairs.
+    Messaging {
+        /// Number of groups; `None` means 10, or one for each CPU where there are more than 10.
+        groups: Option<u32>,
+    },
+    /// A process for each CPU that asks one part of the kernel for the same again and again.
+    Kernel(KernelLoad),
+    /// A process for each CPU that works on files in a directory.
+    Files {
+        /// What it does with them.
+        work: FileLoad,
+        /// Where; `None` means `/var/tmp`.
+        directory: Option<String>,
+    },
+    /// A program that is no part of this one.
+    Program(Program),
+}
+
+/// 1 to 100 percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "u32")]
+pub struct Percent(u8);
+
+impl Percent {
+    /// All of it.
+    pub const ALL: Percent = Percent(100);
+    /// Half of it.
+    pub const HALF: Percent = Percent(50);
+
+    /// `None` outside 1..=100.
+    #[must_use]
+    pub fn new(value: u32) -> Option<Percent> {
+        u8::try_from(value).ok().filter(|value| (1..=100).contains(value)).map(Percent)
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for Percent {
+    type Error = String;
+
+    fn try_from(value: u32) -> Result<Percent, String> {
+        Percent::new(value).ok_or_else(|| format!("{value} is no percentage; write 1 to 100"))
+    }
+}
+
+/// Which part of the kernel a load works on, one process for each CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KernelLoad {
+    /// A byte through a pipe to another process and back.
+    Pipe,
+    /// Map 4 MiB, touch every page, unmap.
+    Mmap,
+    /// Make a process that ends at once.
+    Fork,
+    /// Make a process that becomes another program, which ends at once.
+    Exec,
+    /// Stream blocks to another process over a TCP connection through the loopback device.
+    Tcp,
+    /// Send datagrams to another process through the loopback device.
+    Udp,
+    /// Have everything written to disk that is not yet.
+    Sync,
+    /// Write to memory in random order: misses caches and TLB.
+    Memory,
+    /// Keep a thousand timers that all expire at the same instants.
+    Timers,
+    /// Send oneself a signal and handle it.
+    Signals,
+    /// Read the files of every process.
+    Proc,
+    /// Have a timer interrupt as often as user space can.
+    Interrupts,
+    /// Look at all processes twice a second, as a system monitor does.
+    Light,
+}
+
+impl KernelLoad {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [KernelLoad; 13] = [
+        KernelLoad::Pipe,
+        KernelLoad::Mmap,
+        KernelLoad::Fork,
+        KernelLoad::Exec,
+        KernelLoad::Tcp,
+        KernelLoad::Udp,
+        KernelLoad::Sync,
+        KernelLoad::Memory,
+        KernelLoad::Timers,
+        KernelLoad::Signals,
+        KernelLoad::Proc,
+        KernelLoad::Interrupts,
+        KernelLoad::Light,
+    ];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelLoad::Pipe => "pipe",
+            KernelLoad::Mmap => "mmap",
+            KernelLoad::Fork => "fork",
+            KernelLoad::Exec => "exec",
+            KernelLoad::Tcp => "tcp",
+            KernelLoad::Udp => "udp",
+            KernelLoad::Sync => "sync",
+            KernelLoad::Memory => "memory",
+            KernelLoad::Timers => "timers",
+            KernelLoad::Signals => "signals",
+            KernelLoad::Proc => "proc",
+            KernelLoad::Interrupts => "interrupts",
+            KernelLoad::Light => "light",
+        }
+    }
+}
+
+/// What a load does with files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileLoad {
+    /// Write one, read it, sync it, remove it.
+    Disk,
+    /// Create, look at and remove many empty ones.
+    Files,
+}
+
+impl FileLoad {
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FileLoad::Disk => "disk",
+            FileLoad::Files => "files",
+        }
+    }
+}
+
+impl LoadPart {
+    /// Reads one part as it is typed.
+    pub(super) fn parse(text: &str) -> Result<LoadPart, LoadError> {
+        let (word, option) = text.split_once(':').map_or((text, None), |(word, option)| (word, Some(option)));
+        let kernel = KernelLoad::ALL.into_iter().find(|load| load.name() == word);
+        match (word, option, kernel) {
+            ("cpu", None, _) => Ok(LoadPart::Cpu { percent: Percent::ALL }),
+            ("cpu", Some(percent), _) => {
+                let percent = percent.parse().ok().and_then(Percent::new);
+                percent.map(|percent| LoadPart::Cpu { percent }).ok_or_else(|| LoadError::Percent(text.to_owned()))
+            }
+            ("messaging", None, _) => Ok(LoadPart::Messaging { groups: None }),
+            ("messaging", Some(option), _) => {
+                let groups = option.strip_prefix("groups=").and_then(|n| n.parse().ok());
+                let groups = groups.filter(|n| (1..=LoadPart::MAX_GROUPS).contains(n));
+                groups
+                    .map(|n| LoadPart::Messaging { groups: Some(n) })
+                    .ok_or_else(|| LoadError::Groups(text.to_owned()))
+            }
+            ("disk" | "files", _, _) => {
+                let work = if word == "disk" { FileLoad::Disk } else { FileLoad::Files };
+                let is_absolute = option.is_none_or(|directory| directory.starts_with('/'));
+                let directory = option.map(str::to_owned);
+                is_absolute
+                    .then_some(LoadPart::Files { work, directory })
+                    .ok_or_else(|| LoadError::Directory(text.to_owned(), word.to_owned()))
+            }
+            (_, None, Some(kernel)) => Ok(LoadPart::Kernel(kernel)),
+            _ => Program::parse(word, option)
+                .map(|program| program.map(LoadPart::Program))
+                .unwrap_or_else(|| Err(UnknownWord::new("load", text, WORDS).into())),
+        }
+    }
+
+    /// The most groups: 1000 groups are 40 000 processes.
+    pub const MAX_GROUPS: u32 = 1000;
+}
+
+impl fmt::Display for LoadPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadPart::Cpu { percent: Percent::ALL } => f.write_str("cpu"),
+            LoadPart::Cpu { percent } => write!(f, "cpu:{}", percent.0),
+            LoadPart::Messaging { groups: None } => f.write_str("messaging"),
+            LoadPart::Messaging { groups: Some(n) } => write!(f, "messaging:groups={n}"),
+            LoadPart::Kernel(load) => f.write_str(load.name()),
+            LoadPart::Files { work, directory: None } => f.write_str(work.name()),
+            LoadPart::Files { work, directory: Some(directory) } => write!(f, "{}:{directory}", work.name()),
+            LoadPart::Program(program) => program.fmt(f),
+        }
+    }
+}

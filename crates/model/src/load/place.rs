@@ -1,0 +1,116 @@
+//! Where a load may run.
+
+use crate::word::as_text;
+use crate::{CpuSet, CpuSetError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// CPUs of a load, as a plan asks for them, whatever the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum LoadCpus {
+    /// Every CPU that may be used.
+    #[default]
+    All,
+    /// Those that are measured.
+    Measured,
+    /// Those that may be used and are not measured.
+    Others,
+    /// These.
+    Only(CpuSet),
+}
+
+impl LoadCpus {
+    /// The CPUs on a machine where `allowed` may be used and `measured` are measured; `None`: all that may be used.
+    ///
+    /// # Errors
+    /// One line, when there is no such CPU.
+    pub fn resolve(&self, allowed: &CpuSet, measured: &CpuSet) -> Result<Option<CpuSet>, String> {
+        let cpus = match self {
+            LoadCpus::All => return Ok(None),
+            LoadCpus::Measured => measured.clone(),
+            LoadCpus::Others => allowed.minus(measured),
+            LoadCpus::Only(cpus) => cpus.clone(),
+        };
+        let absent = cpus.minus(allowed);
+        if !absent.is_empty() {
+            return Err(format!("load_cpus: CPU {absent} cannot be used here; this process may use {allowed}"));
+        }
+        if cpus.is_empty() {
+            return Err("load_cpus: every CPU that may be used is measured, so none is left for the load; \
+                 measure fewer (--cpus, key `cpus`)"
+                .to_owned());
+        }
+        Ok(Some(cpus))
+    }
+}
+
+impl FromStr for LoadCpus {
+    type Err = LoadCpusError;
+
+    fn from_str(text: &str) -> Result<Self, LoadCpusError> {
+        match text {
+            "all" => Ok(LoadCpus::All),
+            "measured" => Ok(LoadCpus::Measured),
+            "others" => Ok(LoadCpus::Others),
+            list => match list.parse() {
+                Ok(cpus) if cpus == CpuSet::default() => Err(LoadCpusError(text.to_owned(), None)),
+                Ok(cpus) => Ok(LoadCpus::Only(cpus)),
+                Err(err) => Err(LoadCpusError(text.to_owned(), Some(err))),
+            },
+        }
+    }
+}
+
+/// Why a text says no CPUs for a load.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` says no CPUs for a load; write all, measured, others, or a list like 0-3,5")]
+pub struct LoadCpusError(String, #[source] Option<CpuSetError>);
+
+impl fmt::Display for LoadCpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadCpus::All => f.write_str("all"),
+            LoadCpus::Measured => f.write_str("measured"),
+            LoadCpus::Others => f.write_str("others"),
+            LoadCpus::Only(cpus) => cpus.fmt(f),
+        }
+    }
+}
+
+as_text!(LoadCpus, LoadCpusError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_resolved_on_the_machine() {
+        let cpus = |text: &str| text.parse::<CpuSet>().unwrap();
+        let (allowed, measured) = (cpus("0-3"), cpus("2-3"));
+        for (text, resolved) in [
+            ("all", Ok(None)),
+            ("measured", Ok(Some(cpus("2-3")))),
+            ("others", Ok(Some(cpus("0-1")))),
+            ("1,3", Ok(Some(cpus("1,3")))),
+            ("3-4", Err("load_cpus: CPU 4 cannot be used here; this process may use 0-3".to_owned())),
+        ] {
+            let asked: LoadCpus = text.parse().unwrap();
+            assert_eq!((asked.resolve(&allowed, &measured), asked.to_string()), (resolved, text.to_owned()));
+        }
+        let none_left = LoadCpus::Others.resolve(&allowed, &allowed).unwrap_err();
+        assert!(none_left.contains("none is left for the load"), "{none_left}");
+    }
+
+    #[test]
+    fn what_is_no_place_is_said_so() {
+        for text in ["", "some", "3-1", "-1"] {
+            let said = text.parse::<LoadCpus>().unwrap_err().to_string();
+            assert_eq!(
+                said,
+                format!("`{text}` says no CPUs for a load; write all, measured, others, or a list like 0-3,5")
+            );
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Outside programs that are loads.
+
+use super::LoadError;
+use std::fmt;
+
+/// A program of somebody else, and what it is told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Program {
+    /// Which.
+    pub tool: Tool,
+    /// Its arguments, as typed; never empty. Blanks separate them, except for [`Tool::Command`], which a shell reads.
+    pub arguments: String,
+}
+
+/// The programs that are known. One that ends in success is started again, ten times a second at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tool {
+    /// `stress-ng ARGUMENTS`
+    StressNg,
+    /// `hackbench ARGUMENTS` (rt-tests)
+    Hackbench,
+    /// `ping -f HOST`
+    Ping,
+    /// `fio FILE`
+    Fio,
+    /// A command for the shell.
+    Command,
+}
+
+impl Tool {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Tool; 5] = [Tool::StressNg, Tool::Hackbench, Tool::Ping, Tool::Fio, Tool::Command];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::StressNg => "stress-ng",
+            Tool::Hackbench => "hackbench",
+            Tool::Ping => "ping",
+            Tool::Fio => "fio",
+            Tool::Command => "cmd",
+        }
+    }
+
+    /// What it has to be told, as help shows it.
+    fn arguments(self) -> &'static str {
+        match self {
+            Tool::StressNg => "stress-ng:--vm 1",
+            Tool::Hackbench => "hackbench:-g 10",
+            Tool::Ping => "ping:127.0.0.1",
+            Tool::Fio => "fio:job.fio",
+            Tool::Command => "cmd:make -j4",
+        }
+    }
+}
+
+impl Program {
+    /// `None` when `word` names no program.
+    pub(super) fn parse(word: &str, arguments: Option<&str>) -> Option<Result<Program, LoadError>> {
+        let tool = Tool::ALL.into_iter().find(|tool| tool.name() == word)?;
+        let arguments = arguments.unwrap_or_default().trim();
+        // One line, so that tables and messages stay what they are.
+        let is_one_line = !arguments.is_empty() && !arguments.contains(char::is_control);
+        let host = tool != Tool::Ping || !arguments.contains(char::is_whitespace) && !arguments.starts_with('-');
+        let program = Program { tool, arguments: arguments.to_owned() };
+        Some((is_one_line && host).then_some(program).ok_or(LoadError::Arguments(word.to_owned(), tool.arguments())))
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.tool.name(), self.arguments)
+    }
+}

@@ -1,0 +1,291 @@
+//! Settings of the machine that a cell changes for as long as it lasts.
+
+use crate::word::as_text;
+use crate::{CpuSet, Span, UnknownWord};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Changes to the machine, for the length of a cell; what is left out is not changed. Nothing is by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Prepare {
+    /// Frequency governor of the measured CPUs, as the kernel names it (`scaling_governor`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// Measured CPUs may use no idle state that takes longer to leave, ns (`cpuidle/state*/disable`).
+    #[serde(rename = "idle_latency_ns", skip_serializing_if = "Option::is_none")]
+    pub idle_latency: Option<Span>,
+    /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rt_runtime_us: Option<i64>,
+    /// Whether timers of an idle CPU may move to a busy one (`timer_migration`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_migration: Option<bool>,
+    /// Where huge pages are used without being asked for: `always`, `madvise` or `never`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transparent_hugepages: Option<String>,
+    /// Whether irqbalance is stopped meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_irqbalance: Option<bool>,
+    /// CPUs for all interrupts that can be moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub irq_cpus: Option<CpusAway>,
+    /// CPUs for the kernel's unbound work and, with control groups of version 2, for all services and users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub housekeeping_cpus: Option<CpusAway>,
+    /// Control group, an absolute path, that the measuring process moves to: what an application there would get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+}
+
+/// CPUs that something is to be kept on, away from those that are measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[serde(try_from = "String", into = "String")]
+pub enum CpusAway {
+    /// Every CPU that is not measured.
+    Others,
+    /// These.
+    Only(CpuSet),
+}
+
+/// Why a setting cannot be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PrepareError {
+    /// No such setting.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// A value that the setting cannot have.
+    #[error("`{0} = {1}` cannot be; write {2}")]
+    Value(&'static str, String, &'static str),
+    /// The same setting twice.
+    #[error("`{0}` stands twice; give each setting once")]
+    Twice(String),
+    /// Not `key=value`.
+    #[error("`{0}` is no setting; write it like governor=performance")]
+    NoValue(String),
+}
+
+impl Prepare {
+    /// Every setting as it is typed.
+    pub const KNOWN: &[&str] = &[
+        "governor",
+        "idle_latency",
+        "rt_runtime",
+        "timer_migration",
+        "transparent_hugepages",
+        "irqbalance",
+        "irq_cpus",
+        "housekeeping_cpus",
+        "cgroup",
+    ];
+
+    /// Whether nothing is to be changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Prepare::default()
+    }
+
+    /// Sets one from its text forms.
+    ///
+    /// # Errors
+    /// When `key` names no setting or `value` is none of its values.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), PrepareError> {
+        let wrong = |key: &'static str, forms| PrepareError::Value(key, value.to_owned(), forms);
+        let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        match key {
+            "governor" => {
+                let name = Some(value.to_owned()).filter(|name| is_word(name));
+                self.governor = Some(name.ok_or(wrong("governor", "a name like performance"))?);
+            }
+            "idle_latency" => {
+                let latency = value.parse().ok();
+                self.idle_latency = Some(latency.ok_or(wrong("idle_latency", "a time like 0us or 10us"))?);
+            }
+            "rt_runtime" => {
+                let runtime = rt_runtime_us(value);
+                self.rt_runtime_us = Some(runtime.ok_or(wrong("rt_runtime", "a time like 950ms, or unlimited"))?);
+            }
+            "timer_migration" => {
+                let on = [("on", true), ("off", false)].into_iter().find(|(word, _)| *word == value);
+                self.timer_migration = Some(on.ok_or(wrong("timer_migration", "on or off"))?.1);
+            }
+            "transparent_hugepages" => {
+                let known = ["always", "madvise", "never"].contains(&value);
+                let forms = "always, madvise or never";
+                self.transparent_hugepages =
+                    Some(known.then(|| value.to_owned()).ok_or(wrong("transparent_hugepages", forms))?);
+            }
+            "irqbalance" => {
+                self.pause_irqbalance = (value == "pause").then_some(true);
+                self.pause_irqbalance.ok_or(wrong("irqbalance", "pause"))?;
+            }
+            "irq_cpus" => {
+                let cpus = value.parse().ok();
+                self.irq_cpus = Some(cpus.ok_or(wrong("irq_cpus", "others, or CPUs like 0-1"))?);
+            }
+            "housekeeping_cpus" => {
+                let cpus = value.parse().ok();
+                self.housekeeping_cpus = Some(cpus.ok_or(wrong("housekeeping_cpus", "others, or CPUs like 0-1"))?);
+            }
+            "cgroup" => {
+                let path = Some(value.to_owned()).filter(|path| path.starts_with('/'));
+                self.cgroup =
+                    Some(path.ok_or(wrong("cgroup", "a directory from the root on, like /sys/fs/cgroup/rt"))?);
+            }
+            _ => return Err(UnknownWord::new("setting", key, Prepare::KNOWN).into()),
+        }
+        Ok(())
+    }
+
+    /// Sets several from text like `governor=performance,timer_migration=off`.
+    ///
+    /// # Errors
+    /// As [`Prepare::set`], and when a part is no `key=value`.
+    pub fn set_all(&mut self, text: &str) -> Result<(), PrepareError> {
+        let mut seen = HashSet::new();
+        let mut parts: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match parts.last_mut() {
+                // A list of CPUs has commas of its own.
+                Some(last) if !part.contains('=') && !part.is_empty() => *last = format!("{last},{part}"),
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        for part in parts {
+            let (key, value) = part.split_once('=').ok_or_else(|| PrepareError::NoValue(part.clone()))?;
+            self.set(key.trim(), value.trim())?;
+            if !seen.insert(key.trim().to_owned()) {
+                return Err(PrepareError::Twice(key.trim().to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's value, us: whole microseconds, or -1 for no limit.
+fn rt_runtime_us(text: &str) -> Option<i64> {
+    if text == "unlimited" {
+        return Some(-1);
+    }
+    let span: Span = text.parse().ok()?;
+    i64::try_from(span.ns() / 1000).ok().filter(|_| span.ns().is_multiple_of(1000))
+}
+
+impl fmt::Display for Prepare {
+    /// As it is typed, parted by commas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runtime = |us: i64| {
+            u64::try_from(us).map_or_else(|_| "unlimited".to_owned(), |us| Span(us.saturating_mul(1000)).to_string())
+        };
+        let values = [
+            ("governor", self.governor.clone()),
+            ("idle_latency", self.idle_latency.map(|latency| latency.to_string())),
+            ("rt_runtime", self.rt_runtime_us.map(runtime)),
+            ("timer_migration", self.timer_migration.map(|on| if on { "on" } else { "off" }.to_owned())),
+            ("transparent_hugepages", self.transparent_hugepages.clone()),
+            ("irqbalance", self.pause_irqbalance.filter(|pause| *pause).map(|_| "pause".to_owned())),
+            ("irq_cpus", self.irq_cpus.as_ref().map(ToString::to_string)),
+            ("housekeeping_cpus", self.housekeeping_cpus.as_ref().map(ToString::to_string)),
+            ("cgroup", self.cgroup.clone()),
+        ];
+        let set = values.into_iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
+        f.write_str(&set.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl CpusAway {
+    /// The CPUs, on a machine with `online` of which `measured` are measured.
+    ///
+    /// # Errors
+    /// One line, when there are none, or they are not there.
+    pub fn resolve(&self, online: &CpuSet, measured: &CpuSet) -> Result<CpuSet, String> {
+        let cpus = match self {
+            CpusAway::Others => online.minus(measured),
+            CpusAway::Only(cpus) => cpus.clone(),
+        };
+        if cpus.is_empty() {
+            return Err(format!(
+                "every CPU ({online}) is measured, so none is left; measure fewer (--cpus, key `cpus`)"
+            ));
+        }
+        let absent = cpus.minus(online);
+        if absent.is_empty() { Ok(cpus) } else { Err(format!("CPU {absent} is not there; there are {online}")) }
+    }
+}
+
+impl FromStr for CpusAway {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "others" {
+            return Ok(CpusAway::Others);
+        }
+        let cpus = text.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
+        cpus.map(CpusAway::Only).ok_or_else(|| format!("`{text}` names no CPUs; write others, or a list like 0-1"))
+    }
+}
+
+impl fmt::Display for CpusAway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CpusAway::Others => f.write_str("others"),
+            CpusAway::Only(cpus) => cpus.fmt(f),
+        }
+    }
+}
+
+as_text!(CpusAway, String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_print_as_they_are_typed() {
+        let text = "governor=performance,idle_latency=10us,rt_runtime=940ms,timer_migration=off,\
+                    transparent_hugepages=never,irqbalance=pause,irq_cpus=0,2-3,housekeeping_cpus=others,\
+                    cgroup=/sys/fs/cgroup/rt";
+        let mut prepare = Prepare::default();
+        assert!(prepare.is_empty());
+        prepare.set_all(text).unwrap();
+        assert_eq!((prepare.to_string(), prepare.rt_runtime_us), (text.to_owned(), Some(940_000)));
+        assert_eq!(serde_json::from_str::<Prepare>(&serde_json::to_string(&prepare).unwrap()).unwrap(), prepare);
+        prepare.set("rt_runtime", "unlimited").unwrap();
+        assert_eq!(prepare.rt_runtime_us, Some(-1));
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_one_line_that_says_what_to_write() {
+        for (text, message) in [
+            ("governor", "`governor` is no setting; write it like governor=performance"),
+            ("", "`` is no setting; write it like governor=performance"),
+            ("governor=", "`governor = ` cannot be; write a name like performance"),
+            ("governor=../x", "`governor = ../x` cannot be; write a name like performance"),
+            ("rt_runtime=1", "`rt_runtime = 1` cannot be; write a time like 950ms, or unlimited"),
+            ("rt_runtime=1ns", "`rt_runtime = 1ns` cannot be; write a time like 950ms, or unlimited"),
+            ("timer_migration=yes", "`timer_migration = yes` cannot be; write on or off"),
+            ("irq_cpus=", "`irq_cpus = ` cannot be; write others, or CPUs like 0-1"),
+            ("cgroup=rt", "`cgroup = rt` cannot be; write a directory from the root on, like /sys/fs/cgroup/rt"),
+            ("timer_migration=on,timer_migration=off", "`timer_migration` stands twice; give each setting once"),
+        ] {
+            assert_eq!(Prepare::default().set_all(text).map_err(|err| err.to_string()), Err(message.to_owned()));
+        }
+        let unknown = Prepare::default().set("govenor", "performance").unwrap_err().to_string();
+        assert!(unknown.starts_with("unknown setting `govenor` (did you mean `governor`?"), "{unknown}");
+    }
+
+    #[test]
+    fn others_are_those_that_are_not_measured() {
+        let cpus = |text: &str| text.parse::<CpuSet>().unwrap();
+        let resolve = |text: &str, measured: &str| text.parse::<CpusAway>()?.resolve(&cpus("0-3"), &cpus(measured));
+        assert_eq!(resolve("others", "2-3"), Ok(cpus("0-1")));
+        assert_eq!(resolve("1", "1"), Ok(cpus("1")));
+        assert!(resolve("others", "0-3").unwrap_err().contains("none is left"));
+        assert_eq!(resolve("3-4", "0"), Err("CPU 4 is not there; there are 0-3".to_owned()));
+    }
+}

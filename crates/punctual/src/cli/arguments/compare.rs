@@ -1,0 +1,76 @@
+//! What can be typed after `punctual compare`.
+
+use super::Format;
+use analysis::Level;
+use clap::Args;
+
+const AFTER: &str = "\
+Exit status: 0 equivalent, 1 error, 2 different, 3 undecided.
+
+Two cells of one run are compared within its blocks; two runs only if they were measured in alternation:
+docs/compare.md says how. What is not shown to differ is not called the same.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(in crate::cli) struct CompareArguments {
+    /// Directory of a run
+    pub(in crate::cli) run: String,
+    /// Two cells of it, each like load=messaging,policy=fifo:80; or a second run, and the cell to compare
+    #[arg(value_name = "CELL|RUN", num_args = 0..=3)]
+    pub(in crate::cli) others: Vec<String>,
+    /// The one metric that decides: p50, p99 or p99.9 [default: p99.9 where 20 wake-ups of each measurement lie above
+    /// it, else p99]
+    #[arg(long, value_parser = metric)]
+    pub(in crate::cli) metric: Option<Level>,
+    /// The ratio below which a difference does not matter, like 1.25 or 25% [default: 1.10 for p50, else 1.25]
+    #[arg(long, value_name = "RATIO", value_parser = margin)]
+    pub(in crate::cli) margin: Option<f64>,
+    /// Compare runs all the same that were measured one after the other, or in different boots
+    #[arg(long)]
+    pub(in crate::cli) force: bool,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: Format,
+}
+
+fn metric(text: &str) -> Result<Level, String> {
+    match text {
+        "p50" => Ok(Level::P50),
+        "p99" => Ok(Level::P99),
+        "p99.9" | "p999" => Ok(Level::P999),
+        "max" => Err("a maximum decides nothing: it differs by more than 20 % between most equal runs".to_owned()),
+        other => Err(format!("`{other}` does not decide; write p50, p99 or p99.9")),
+    }
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let ratio = match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().map(|percent: f64| 1.0 + percent / 100.0),
+        None => text.parse().ok(),
+    };
+    ratio
+        .filter(|ratio| *ratio > 1.0 && *ratio <= 100.0)
+        .ok_or_else(|| format!("`{text}` is no margin; write a ratio above 1 like 1.25, or 25%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margins_are_ratios_or_percent() {
+        for (text, ratio) in [("1.25", 1.25), ("25%", 1.25), ("5%", 1.05), ("100", 100.0)] {
+            assert!((margin(text).unwrap() - ratio).abs() < 1e-12, "{text}");
+        }
+        for text in ["1", "0.8", "0%", "-5%", "x", "nan", "inf", ""] {
+            assert!(margin(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_maximum_does_not_decide() {
+        assert_eq!((metric("p99.9"), metric("p999")), (Ok(Level::P999), Ok(Level::P999)));
+        assert!(metric("max").unwrap_err().starts_with("a maximum decides nothing"));
+        assert!(metric("p99.99").is_err());
+    }
+}

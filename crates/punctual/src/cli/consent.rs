@@ -1,0 +1,208 @@
+//! What a load may do only when the user knows of it: run programs that a file from elsewhere names, flood other machines.
+
+use super::note;
+use model::{Header, Load, LoadPart, Program, Tool};
+use rt::sys::process;
+use std::fs::{File, Metadata};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A plan, or a run, as a source of programs to run.
+#[derive(Debug)]
+pub(super) struct Origin {
+    path: PathBuf,
+    /// Why it is not the user's own; `None` when it is.
+    foreign: Option<String>,
+}
+
+impl Origin {
+    /// The file `opened`, which was named `path`. Asking the open file, not the name, means that it is the one that is read.
+    pub(super) fn of(path: &Path, opened: &File) -> io::Result<Origin> {
+        let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
+        let file = opened.metadata()?;
+        let found = Found { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
+        Ok(Origin { path: path.to_owned(), foreign: found.why_foreign(&users()) })
+    }
+
+    /// Refuses to run the programs of a file that is not the user's own, unless the user has said `yes`.
+    ///
+    /// # Errors
+    /// One line that says what it would run, and what to do.
+    pub(super) fn permit(&self, header: &Header, yes: bool) -> Result<(), String> {
+        match (programs(loads(header)).split_first(), &self.foreign) {
+            (Some((first, others)), Some(why)) if !yes => {
+                let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+                let (path, user) = (self.path.display(), user());
+                Err(format!("{path} would run `{first}`{more} as {user}, and {why}; read it, then add --yes"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Says what programs the plan, or the run, `from` is about to run, one line each.
+pub(super) fn announce(from: &Path, header: &Header) {
+    for program in programs(loads(header)) {
+        note(format_args!("punctual: {} runs as {}: {program}", from.display(), user()));
+    }
+}
+
+/// As whom programs run.
+fn user() -> String {
+    match process::effective_user_id() {
+        0 => "root".to_owned(),
+        id => format!("user {id}"),
+    }
+}
+
+fn loads(header: &Header) -> impl Iterator<Item = &Load> {
+    header.cells.iter().map(|cell| &cell.load)
+}
+
+/// What is known of a file, as far as it says who has written it.
+#[derive(Debug)]
+struct Found {
+    /// Whether it lies in a file system: what a pipe holds may be from anybody.
+    is_file: bool,
+    owner: u32,
+    mode: u32,
+    /// The owner of the symbolic link that led to it.
+    link: Option<u32>,
+}
+
+impl Found {
+    /// Why it is not of one of `users`.
+    fn why_foreign(&self, users: &[u32]) -> Option<String> {
+        let is_foreign = |owner: &u32| !users.contains(owner);
+        match self {
+            Found { is_file: false, .. } => Some("is no file, so nobody knows who wrote it".to_owned()),
+            Found { owner, .. } if is_foreign(owner) => Some(format!("belongs to user {owner}")),
+            Found { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
+            // Write permission of group and others, inode(7).
+            Found { mode, .. } if mode & 0o022 != 0 => Some("others may write it (chmod go-w)".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Who the user is: whose rights this process has, and under sudo who called it.
+fn users() -> Vec<u32> {
+    let effective = process::effective_user_id();
+    let caller = std::env::var("SUDO_UID").ok().filter(|_| effective == 0).and_then(|id| id.parse().ok());
+    [effective].into_iter().chain(caller).collect()
+}
+
+/// The programs that loads are made of, each once.
+fn programs<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a Program> {
+    let mut programs = Vec::new();
+    for part in loads.flat_map(Load::parts) {
+        match part {
+            LoadPart::Program(program) if !programs.contains(&program) => programs.push(program),
+            _ => {}
+        }
+    }
+    programs
+}
+
+/// Refuses to flood another machine unless the user has said `yes`.
+///
+/// # Errors
+/// One line that names the host, and says what to do.
+pub(super) fn permit_floods(header: &Header, yes: bool) -> Result<(), String> {
+    permit_floods_of(loads(header), yes)
+}
+
+fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: bool) -> Result<(), String> {
+    let floods = programs(loads).into_iter().filter(|program| program.tool == Tool::Ping && !yes);
+    for program in floods {
+        let host = &program.arguments;
+        let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|err| format!("{program}: {err}"))?;
+        // All of them: which one ping takes is its own affair.
+        if let Some(other) = addresses.map(|address| address.ip().to_canonical()).find(|address| !is_here(*address)) {
+            let what = if other.to_string() == *host { String::new() } else { format!(" ({other})") };
+            return Err(format!(
+                "{program} would flood {host}{what}, which is not this machine; ask for ping:127.0.0.1, or add --yes if \
+                 you may"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether packets to `address` stay on this machine: then the kernel sends them from that same address. Nothing is sent.
+fn is_here(address: IpAddr) -> bool {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    // Discard, RFC 863: any port would do.
+    let connected = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((address, 9)).map(|()| socket));
+    address.is_loopback() || connected.and_then(|socket| socket.local_addr()).is_ok_and(|own| own.ip() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_own_when_nobody_else_can_have_written_it() {
+        let root = &[0][..];
+        let sudo = &[0, 1000][..];
+        let no_file = Some("is no file, so nobody knows who wrote it");
+        let open = Some("others may write it (chmod go-w)");
+        for (is_file, owner, mode, link, users, why) in [
+            (true, 0, 0o100_644, None, root, None),
+            (true, 0, 0o100_600, Some(0), root, None),
+            (true, 1000, 0o100_644, None, root, Some("belongs to user 1000")),
+            (true, 1000, 0o100_644, None, sudo, None),
+            (true, 1001, 0o100_644, None, sudo, Some("belongs to user 1001")),
+            (true, 0, 0o100_644, None, &[1000], Some("belongs to user 0")),
+            (true, 0, 0o100_664, None, root, open),
+            (true, 0, 0o100_646, None, root, open),
+            (true, 0, 0o040_777, None, root, open),
+            (true, 0, 0o100_644, Some(1000), root, Some("is a link of user 1000")),
+            (true, 0, 0o100_644, Some(1000), sudo, None),
+            (true, 1001, 0o100_644, Some(0), root, Some("belongs to user 1001")),
+            (false, 0, 0o010_600, None, root, no_file),
+            (false, 0, 0o010_600, Some(0), root, no_file),
+        ] {
+            let found = Found { is_file, owner, mode, link };
+            assert_eq!(found.why_foreign(users).as_deref(), why, "{found:?} of {users:?}");
+        }
+    }
+
+    #[test]
+    fn each_program_is_told_once() {
+        let loads = ["none", "cpu+cmd:a + b", "disk+stress-ng:--cpu 1", "x=cmd:a + b"];
+        let loads: Vec<Load> = loads.iter().map(|text| text.parse().unwrap()).collect();
+        let told: Vec<_> = programs(loads.iter()).iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["cmd:a + b", "stress-ng:--cpu 1"]);
+    }
+
+    #[test]
+    fn only_this_machine_is_flooded_unless_the_user_says_yes() {
+        let permit = |text: &str, yes| permit_floods_of([text.parse::<Load>().unwrap()].iter(), yes);
+        for text in ["none", "messaging", "cmd:ping -f 192.0.2.1", "ping:127.0.0.1", "ping:127.1.2.3", "ping:localhost"]
+        {
+            assert_eq!(permit(text, false), Ok(()), "{text}");
+        }
+        // Addresses for documentation (RFC 5737, RFC 3849), a group, everybody.
+        for host in ["192.0.2.1", "2001:db8::1", "224.0.0.1", "255.255.255.255", "::ffff:192.0.2.1"] {
+            let refused = permit(&format!("cpu+ping:{host}"), false).unwrap_err();
+            let says = format!("ping:{host} would flood {host}");
+            assert!(refused.starts_with(&says) && refused.contains("which is not this machine; ask for"), "{refused}");
+            assert_eq!(permit(&format!("ping:{host}"), true), Ok(()));
+        }
+        let unknown = permit("ping:no-such-host.invalid", false).unwrap_err();
+        assert!(unknown.starts_with("ping:no-such-host.invalid: "), "{unknown}");
+    }
+
+    #[test]
+    fn an_address_of_this_machine_is_here() {
+        // What the kernel would send from to reach another machine; without a route there is no such address.
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        if socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).is_ok() {
+            assert!(is_here(socket.local_addr().unwrap().ip()));
+        }
+        assert!(is_here(Ipv6Addr::LOCALHOST.into()));
+    }
+}

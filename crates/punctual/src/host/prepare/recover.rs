@@ -1,0 +1,62 @@
+//! Putting back what a killed process has left changed.
+
+use super::change::Undone;
+use super::journal::{self, Entry};
+use crate::host::HostFs;
+use crate::host::process;
+use serde::Serialize;
+
+/// What was done about one journal.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Recovered {
+    /// The process that made the changes; `null` when its journal cannot be read.
+    pub(crate) pid: Option<u32>,
+    /// What was put back, in words.
+    pub(crate) restored: Vec<String>,
+    /// What something else has changed since, so that it is left alone.
+    pub(crate) left: Vec<String>,
+    /// What could not be put back, and why.
+    pub(crate) failed: Vec<String>,
+    /// Whether the machine was started anew since, which undid everything.
+    pub(crate) rebooted: bool,
+}
+
+/// Undoes every journal whose process is gone. Those of living processes are left alone.
+pub(crate) fn recover(fs: &HostFs) -> Vec<Recovered> {
+    let mut all = Vec::new();
+    for (path, entry) in journal::all(fs) {
+        let recovered = match entry {
+            Ok(entry) if is_alive(&entry) => continue,
+            Ok(entry) => undo(fs, &entry),
+            Err(reason) => {
+                Recovered { pid: None, restored: Vec::new(), left: Vec::new(), failed: vec![reason], rebooted: false }
+            }
+        };
+        // A journal that still has something to put back stays, for somebody who may.
+        if recovered.failed.is_empty() {
+            let _ = std::fs::remove_file(path);
+        }
+        all.push(recovered);
+    }
+    all
+}
+
+fn is_alive(entry: &Entry) -> bool {
+    let now = process::started_ticks_of(entry.pid);
+    now.is_some() && (entry.started_ticks.is_none() || now == entry.started_ticks)
+}
+
+fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
+    let rebooted = entry.boot_id.is_some() && journal::boot_id(fs) != entry.boot_id;
+    let mut recovered =
+        Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
+    for change in entry.changes.iter().rev().filter(|_| !rebooted) {
+        match change.undo(fs) {
+            Ok(Undone::AsBefore) => {}
+            Ok(Undone::PutBack(what)) => recovered.restored.push(what),
+            Ok(Undone::LeftAlone(why)) => recovered.left.push(why),
+            Err(why) => recovered.failed.push(why),
+        }
+    }
+    recovered
+}

@@ -1,0 +1,68 @@
+//! Loads that work on files: `disk` and `files`.
+
+use super::count_one;
+use super::crew::Crew;
+use model::FileLoad;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+/// Bytes of one file of `disk`, and of one write.
+pub(super) const FILE_BYTES: u64 = 1 << 20;
+const WRITE_BYTES: usize = 64 * 1024;
+/// Files that `files` makes before it removes them.
+const FILES: u32 = 100;
+
+/// Hires the work of `n_cpus` CPUs, each in the crew's directory with names of its own.
+pub(super) fn hire(crew: &mut Crew<'_>, work: FileLoad, n_cpus: usize) -> Result<(), String> {
+    let directory = crew.directory.ok_or("it has no directory")?;
+    (0..n_cpus).try_for_each(|counter| {
+        crew.hire(Some(counter), |count| {
+            let outcome = match work {
+                FileLoad::Disk => disk(&directory.join(counter.to_string()), count),
+                FileLoad::Files => files(directory, counter, count),
+            };
+            let place = directory.parent().unwrap_or(directory).display();
+            outcome.map_err(|err| io::Error::other(format!("in {place}: {err}; name another directory")))
+        })
+    })
+}
+
+/// Writes a file, reads it, syncs it, removes it. It loses its name at once, so that it is gone whenever this ends.
+fn disk(path: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
+    let block = vec![1_u8; WRITE_BYTES];
+    let mut contents = vec![0_u8; WRITE_BYTES];
+    let blocks = FILE_BYTES / WRITE_BYTES as u64;
+    loop {
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        std::fs::remove_file(path)?;
+        for _ in 0..blocks {
+            file.write_all(&block)?;
+        }
+        file.rewind()?;
+        for _ in 0..blocks {
+            file.read_exact(&mut contents)?;
+        }
+        file.sync_all()?;
+        drop(file);
+        count_one(count);
+    }
+}
+
+/// Makes empty files, looks at each, removes them.
+fn files(directory: &Path, worker: usize, count: Option<&AtomicU64>) -> io::Result<()> {
+    let paths: Vec<_> = (0..FILES).map(|file| directory.join(format!("{worker}-{file}"))).collect();
+    loop {
+        for path in &paths {
+            File::create_new(path)?;
+        }
+        for path in &paths {
+            path.symlink_metadata()?;
+        }
+        for path in &paths {
+            std::fs::remove_file(path)?;
+            count_one(count);
+        }
+    }
+}

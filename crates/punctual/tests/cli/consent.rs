@@ -1,0 +1,135 @@
+//! Programs of a plan from elsewhere run only when the user says so, and so does a flood of another machine.
+
+use crate::program::{Said, Scratch, command, is_root, machine, punctual, run};
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A plan of one short cell that runs a command.
+const PLAN: &str = "repetitions = 1\nduration = \"100ms\"\n[loads]\nquiet = \"cmd:sleep 60\"\n\
+                    [axes]\nload = [\"quiet\"]\npolicy = [\"other\"]\n";
+
+/// A file that nobody else may write, whatever this process makes by default.
+fn own(plan: PathBuf) -> PathBuf {
+    std::fs::set_permissions(&plan, Permissions::from_mode(0o644)).unwrap();
+    plan
+}
+
+/// `punctual run` of a plan, kept in a new directory `out`, with more `options`.
+fn run_plan(scratch: &Scratch, plan: &Path, out: &str, options: &str) -> Said {
+    run(run_command(scratch, out, options).arg(plan))
+}
+
+fn run_command(scratch: &Scratch, out: &str, options: &str) -> Command {
+    let mut command = command(&format!("run --wait {options} --out"));
+    command.arg(scratch.path(out));
+    command
+}
+
+#[track_caller]
+fn expect_run(said: &Said, from: &Path) {
+    assert_eq!(said.status, 0, "{said:?}");
+    let user = rt::sys::process::effective_user_id();
+    let user = if user == 0 { "root".to_owned() } else { format!("user {user}") };
+    let told = said.stderr.lines().filter(|line| line.contains(" runs as ")).collect::<Vec<_>>();
+    assert_eq!(told, [format!("punctual: {} runs as {user}: cmd:sleep 60", from.display())]);
+}
+
+#[track_caller]
+fn expect_refusal(said: &Said, from: &Path, why: &str) {
+    assert_eq!((said.status, said.stderr.lines().count(), said.stdout.as_str()), (1, 1, ""), "{said:?}");
+    let begin = format!("punctual: {} would run `cmd:sleep 60` as ", from.display());
+    assert!(said.stderr.starts_with(&begin), "{said:?}");
+    assert!(said.stderr.ends_with(&format!(", and {why}; read it, then add --yes\n")), "{said:?}");
+}
+
+#[test]
+fn a_plan_that_others_may_have_written_runs_no_program_unless_the_user_says_yes() {
+    let _machine = machine();
+    let scratch = Scratch::new("consent");
+    let plan = own(scratch.file("plan.toml", PLAN));
+    expect_run(&run_plan(&scratch, &plan, "own", ""), &plan);
+
+    std::fs::set_permissions(&plan, Permissions::from_mode(0o646)).unwrap();
+    expect_refusal(&run_plan(&scratch, &plan, "open", ""), &plan, "others may write it (chmod go-w)");
+    assert!(!scratch.path("open").exists());
+    expect_run(&run_plan(&scratch, &plan, "open", "--yes"), &plan);
+
+    let harmless = scratch.file("harmless.toml", PLAN.replace("cmd:sleep 60", "light"));
+    std::fs::set_permissions(&harmless, Permissions::from_mode(0o666)).unwrap();
+    let said = run_plan(&scratch, &harmless, "harmless", "");
+    assert!(said.status == 0 && !said.stderr.contains(" runs as "), "{said:?}");
+}
+
+#[test]
+fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
+    let _machine = machine();
+    let scratch = Scratch::new("consent-pipe");
+    let plan = own(scratch.file("plan.toml", PLAN));
+    let stdin = Path::new("/dev/stdin");
+    let from_pipe = |out: &str, options: &str| {
+        let mut cat = Command::new("cat").arg(&plan).stdout(Stdio::piped()).spawn().unwrap();
+        let said = run(run_command(&scratch, out, options).arg(stdin).stdin(cat.stdout.take().unwrap()));
+        cat.wait().unwrap();
+        said
+    };
+    let refused = from_pipe("pipe", "");
+    expect_refusal(&refused, stdin, "is no file, so nobody knows who wrote it");
+    // The file behind it is the user's own; so is the name, for root.
+    if is_root() {
+        let said = run(run_command(&scratch, "file", "").arg(stdin).stdin(File::open(&plan).unwrap()));
+        expect_run(&said, stdin);
+    }
+}
+
+#[test]
+fn root_a_plan_or_a_run_of_another_user_runs_no_program_unless_root_says_yes() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("consent-other");
+    let plan = own(scratch.file("plan.toml", PLAN));
+    let link = scratch.path("link.toml");
+    std::os::unix::fs::symlink(&plan, &link).unwrap();
+    expect_run(&run_plan(&scratch, &link, "linked", ""), &link);
+    chown(&plan, Some(65534), None).unwrap();
+    for named in [&plan, &link] {
+        expect_refusal(&run_plan(&scratch, named, "other", ""), named, "belongs to user 65534");
+    }
+    // Who calls root by sudo has written it.
+    let said = run(run_command(&scratch, "sudo", "").arg(&plan).env("SUDO_UID", "65534"));
+    expect_run(&said, &plan);
+
+    let resume = |options: &str| run(&mut run_command(&scratch, "sudo", &format!("--resume {options}")));
+    let (dir, file) = (scratch.path("sudo"), scratch.path("sudo/run.jsonl"));
+    expect_run(&resume(""), &dir);
+    chown(&file, Some(65534), None).unwrap();
+    expect_refusal(&resume(""), &file, "belongs to user 65534");
+    expect_run(&resume("--yes"), &dir);
+    chown(&file, Some(0), None).unwrap();
+    std::fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
+    expect_refusal(&resume(""), &dir, "others may write it (chmod go-w)");
+}
+
+#[test]
+fn root_another_machine_is_not_flooded_by_accident() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("flood");
+    let plan = scratch.file("plan.toml", PLAN.replace("cmd:sleep 60", "ping:192.0.2.1"));
+    let out = scratch.path("run").display().to_string();
+    let plan = plan.display();
+    for arguments in [
+        "measure --load ping:192.0.2.1".to_owned(),
+        "measure sleep --runtime c --load ping:192.0.2.1".to_owned(),
+        "frontier --load ping:192.0.2.1".to_owned(),
+        format!("run {plan} --out {out}"),
+    ] {
+        punctual(&arguments).expect_error(
+            "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Outside programs as loads: each works beside a measurement, is told apart when it does not, and leaves nothing.
+
+use crate::program::{
+    Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, run, running, start_cell, traces,
+};
+use model::{Cell, LoadRecord, Record, Span};
+use std::path::Path;
+use std::process::Command;
+
+/// The load of a cell that lasts long enough for two readings, one second apart.
+fn load_of(load: &str) -> LoadRecord {
+    let record = record(start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "2100ms")));
+    let [load] = &record.loads[..] else { panic!("one load: {record:?}") };
+    load.clone()
+}
+
+/// A job of fio that goes on for longer than any test.
+fn fio_job(scratch: &Scratch) -> String {
+    let job = scratch.file("job.fio", "[j]\nfilename=laid-out\nsize=4m\nrw=randwrite\ntime_based\nruntime=3600\n");
+    format!("fio:{}", job.display())
+}
+
+#[test]
+fn every_program_works_in_every_second_and_leaves_nothing() {
+    let _machine = machine();
+    let scratch = Scratch::new("programs");
+    for (load, program, package) in [
+        ("stress-ng:--cpu 1", "stress-ng", "stress-ng"),
+        ("hackbench:-g 2", "hackbench", "rt-tests"),
+        ("ping:127.0.0.1", "ping", "iputils-ping"),
+        (&fio_job(&scratch), "fio", "fio"),
+        ("cmd:while :; do :; done", "sh", "dash"),
+    ] {
+        if !is_installed(program, package) || program == "ping" && !is_root() {
+            continue;
+        }
+        let load = load_of(load);
+        let whole: Vec<_> = load.seconds.iter().filter(|second| second.elapsed.ns() > 900_000_000).collect();
+        assert!(whole.len() >= 2 && load.failure.is_none(), "{load:?}");
+        // Without a control group nobody knows what a program's descendants use.
+        assert!(whole.iter().all(|second| second.cpu_us != Some(0)), "{load:?}");
+        let found = load.program.expect("a program");
+        assert_eq!(Path::new(&found.path).file_name().unwrap(), program);
+        let has_version = found.version.as_deref().is_some_and(|version| version.starts_with(program));
+        assert_eq!(has_version, program != "sh", "{found:?}");
+        assert!(comes_true(|| running().is_empty()), "{program}: processes stay");
+        assert!(comes_true(|| traces().is_empty()), "{program}: {:?}", traces());
+    }
+}
+
+#[test]
+fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
+    let _machine = machine();
+    let scratch = Scratch::new("wrong-options");
+    let job = scratch.file("bad.fio", "[j]\nrw=bogus\n");
+    let absent = scratch.path("absent.fio");
+    for (load, program, package, words) in [
+        ("stress-ng:--foo", "stress-ng", "stress-ng", "ended (exit status: 1): stress-ng: unrecognized option '--foo'"),
+        // Its failure follows two lines of how it goes.
+        ("stress-ng:--hdd 1 --temp-path /proc", "stress-ng", "stress-ng", "): stress-ng: fail: "),
+        ("hackbench:-g x", "hackbench", "rt-tests", "ended (exit status: 1): hackbench: --groups"),
+        (&format!("fio:{}", job.display()), "fio", "fio", "ended (exit status: 1): fio: failed parsing rw=bogus"),
+        (&format!("fio:{}", absent.display()), "fio", "fio", "absent.fio: No such file or directory"),
+        ("cmd:echo no such thing >&2; exit 7", "sh", "dash", "sh ended (exit status: 7): no such thing"),
+        ("cmd:exit 7", "sh", "dash", "sh ended (exit status: 7): it said nothing; try it by hand"),
+    ] {
+        if !is_installed(program, package) {
+            continue;
+        }
+        // Time enough to fail before the first measured cycle, on a busy machine, too.
+        let cell = Cell { warm_up: Span::SECOND, ..cell("other", load, &a_cpu().to_string(), "100ms") };
+        let output = start_cell(command("cell"), &cell).wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert!(said.starts_with(&format!("punctual: load {load}: ")) && said.contains(words), "{said}");
+        assert!(comes_true(|| running().is_empty() && traces().is_empty()), "{load}: something stays");
+    }
+}
+
+#[test]
+fn a_program_that_leaves_files_has_a_directory_of_its_own_which_is_removed() {
+    if !is_installed("fio", "fio") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("left-files");
+    let child = start_cell(command("cell"), &cell("other", &fio_job(&scratch), &a_cpu().to_string(), "1s"));
+    let is_there = |path: String| Path::new(&path).join("laid-out").exists();
+    assert!(comes_true(|| traces().into_iter().any(is_there)), "its file lies in the directory made for it");
+    let _: Record = record(child);
+    assert_eq!(traces(), <[String; 0]>::default());
+}
+
+#[test]
+fn a_command_works_where_the_user_is() {
+    let _machine = machine();
+    let scratch = Scratch::new("command");
+    let mut command = command("cell");
+    command.current_dir(scratch.dir());
+    record(start_cell(command, &cell("other", "cmd:pwd > here; exec sleep 60", &a_cpu().to_string(), "500ms")));
+    let here = std::fs::read_to_string(scratch.path("here")).unwrap();
+    assert_eq!(Path::new(here.trim()), scratch.dir().canonicalize().unwrap());
+}
+
+#[test]
+fn a_program_that_ends_at_once_rests_before_it_is_started_again() {
+    let _machine = machine();
+    for load in ["cmd:true", "cmd:setsid sleep 60 & true"] {
+        let child = start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "2100ms"));
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        // The cell, the keeper, and a run: what earlier runs have left behind is gone.
+        assert!(running().len() <= 5, "{load}: {:?}", running());
+        let record = record(child);
+        let load = &record.loads[0];
+        for second in &load.seconds {
+            let most = second.elapsed.ns() / 100_000_000 + 1;
+            assert!(second.operations.is_some_and(|runs| runs <= most), "at most ten runs a second: {load:?}");
+        }
+        assert!(load.seconds.iter().any(|second| second.operations > Some(0)) && load.failure.is_none(), "{load:?}");
+        assert!(comes_true(|| running().is_empty()), "processes stay");
+    }
+}
+
+#[test]
+fn what_is_not_installed_is_skipped_in_a_plan_and_an_error_where_it_is_all_that_is_asked() {
+    let _machine = machine();
+    let scratch = Scratch::new("missing");
+    let plan = scratch.file("plan.toml", "[axes]\nload = [\"none\", \"stress-ng:--cpu 1\"]\npolicy = [\"other\"]\n");
+    let without_programs = |arguments: &str, rest: &[&str]| -> Command {
+        let mut command = command(arguments);
+        command.args(rest).env("PATH", scratch.dir()).current_dir(scratch.dir());
+        command
+    };
+    let mut command = without_programs("run --wait --quick --format json --out run", &[]);
+    let said = run(command.arg(&plan));
+    let reason = "stress-ng is not installed; on Debian: apt-get install stress-ng";
+    let json = said.json();
+    assert_eq!(json["cells"].as_array().unwrap().len(), 1, "{said:?}");
+    let findings = json["run"]["findings"].as_array().unwrap();
+    let skipped: Vec<_> = findings.iter().filter(|finding| finding["kind"] == "skipped").collect();
+    assert_eq!((skipped.len(), &skipped[0]["reason"]), (1, &reason.into()));
+    assert!(said.stderr.contains(&format!("skipped stress-ng:--cpu 1/other: {reason}\n")), "{}", said.stderr);
+    let said = run(&mut without_programs("measure --wait --duration 100ms --load", &["stress-ng:--cpu 1"]));
+    said.expect_error(&format!("nothing can be measured: {reason}"));
+}

@@ -1,0 +1,60 @@
+//! Room on disks, and files of bounded size that only this process knows.
+
+use super::check;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Bytes that an ordinary user may still write to the file system that holds `path`, `statvfs(3)`.
+///
+/// # Errors
+/// When there is no such path, or it cannot be reached.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut found = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: `path` is a C string and `found` is memory for the result; both outlive the call.
+    check(unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) }.into())?;
+    // SAFETY: all zeroes is a valid statvfs, and the kernel has filled it in.
+    let found = unsafe { found.assume_init() };
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// A file in memory that takes `bytes` and not one more: writing beyond fails (`memfd_create(2)`, `F_SEAL_GROW`).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
+    let name = CString::new(name)?;
+    // SAFETY: `name` is a C string that outlives the call.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) }.into())?;
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just given this descriptor to us alone.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(bytes)?;
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW | libc::F_SEAL_SHRINK) }.into())?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn room_is_known_where_there_is_a_directory() {
+        assert!(free_bytes(Path::new("/")).is_ok());
+        assert!(free_bytes(Path::new("/does/not/exist")).is_err());
+    }
+
+    #[test]
+    fn a_bounded_file_takes_no_byte_more() {
+        let mut file = bounded_memory_file("said", 5).unwrap();
+        assert_eq!(file.write(b"12345").unwrap(), 5);
+        assert!(file.write(b"6").is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! `cargo xtask simulate NAME`: how often the statistics of punctual are right, counted on noise whose truth is known.
+//!
+//! Every table of the specification of the statistics has a simulation here. Each row compares what was counted with
+//! what the specification says, within the chance error of both. Seeds are fixed: a result repeats to the last digit.
+
+mod knobs;
+mod misses;
+mod noise;
+mod pairs;
+mod quantiles;
+mod stationarity;
+mod tail;
+
+use std::process::Command;
+
+/// What the specification says of a row.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    /// A share, counted in so many runs.
+    Share(f64, u32),
+    /// At most this share.
+    AtMost(f64),
+    /// At least this share.
+    AtLeast(f64),
+    /// A value, to within this share of it.
+    Value(f64, f64),
+    /// Nothing: it is shown for comparison.
+    Unknown,
+}
+
+/// One number that was counted.
+#[derive(Debug, Clone)]
+struct Row {
+    what: String,
+    got: f64,
+    /// Runs it was counted in.
+    runs: u32,
+    expected: Expected,
+}
+
+/// Chance errors, in standard deviations, within which a share is what was expected. With a hundred rows, about one
+/// table in three would have a row beyond 3 by chance; seeds are fixed, so it does so always or never.
+const WITHIN: f64 = 3.5;
+
+impl Row {
+    /// A share of `runs`.
+    fn share(what: impl Into<String>, count: u32, runs: u32, expected: Expected) -> Row {
+        Row { what: what.into(), got: f64::from(count) / f64::from(runs), runs, expected }
+    }
+
+    /// Whether it is as expected, within chance.
+    fn is_as_expected(&self) -> bool {
+        let error = |p: f64, runs: f64| (p.clamp(0.01, 0.99) * (1.0 - p.clamp(0.01, 0.99)) / runs).sqrt();
+        let runs = f64::from(self.runs);
+        match self.expected {
+            Expected::Share(p, of) => {
+                let both = error(p, runs).hypot(error(p, f64::from(of)));
+                (self.got - p).abs() <= WITHIN * both
+            }
+            Expected::AtMost(p) => self.got <= p + WITHIN * error(p, runs),
+            Expected::AtLeast(p) => self.got >= p - WITHIN * error(p, runs),
+            Expected::Value(value, share) => (self.got / value - 1.0).abs() <= share,
+            Expected::Unknown => true,
+        }
+    }
+
+    fn print(&self) {
+        let expected = match self.expected {
+            Expected::Share(p, _) => format!("{p:.3}"),
+            Expected::AtMost(p) => format!("<= {p:.3}"),
+            Expected::AtLeast(p) => format!(">= {p:.3}"),
+            Expected::Value(value, share) => format!("{value:.2} +-{:.0} %", share * 100.0),
+            Expected::Unknown => String::new(),
+        };
+        let verdict = if self.is_as_expected() { "" } else { "DIFFERS" };
+        let Row { what, got, runs, .. } = self;
+        println!("{what:<66}{got:>9.3}{expected:>14}{runs:>7}  {verdict}");
+    }
+}
+
+/// A simulation: its name, what it is of, and what carries it out with a share of its runs.
+struct Simulation {
+    name: &'static str,
+    about: &'static str,
+    run: fn(Scale) -> Vec<Row>,
+}
+
+/// How many of the runs to make: all, or one in so many.
+#[derive(Debug, Clone, Copy)]
+struct Scale(u32);
+
+impl Scale {
+    fn of(self, runs: u32) -> u32 {
+        (runs / self.0).max(10)
+    }
+}
+
+const SIMULATIONS: [Simulation; 8] = [
+    Simulation {
+        name: "quantiles",
+        about: "S1: does the interval of a quantile hold the true one?",
+        run: quantiles::run,
+    },
+    Simulation { name: "misses", about: "S3: does the interval of a rate hold the true one?", run: misses::run },
+    Simulation { name: "stationarity", about: "S5: what does the gate refuse?", run: stationarity::run },
+    Simulation {
+        name: "maximum",
+        about: "S4: how often does a longer run exceed the maximum?",
+        run: stationarity::maximum,
+    },
+    Simulation { name: "tail", about: "S6 without gates: does the limit hold?", run: tail::without_gates },
+    Simulation {
+        name: "tail-gates",
+        about: "S6 with gates: how often is there a limit, and does it hold?",
+        run: tail::gated,
+    },
+    Simulation { name: "pairs", about: "S7: false alarms, power and intervals of paired comparisons", run: pairs::run },
+    Simulation {
+        name: "knobs",
+        about: "S8: are knobs that act found, and those that do not left alone?",
+        run: knobs::run,
+    },
+];
+
+/// Carries out the simulation of this name, or `all`.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let names = SIMULATIONS.map(|simulation| simulation.name).join(", ");
+    let [name] = arguments else { return Err(format!("simulate needs one name: {names}, or all")) };
+    let chosen: Vec<_> = SIMULATIONS.iter().filter(|simulation| *name == "all" || simulation.name == *name).collect();
+    if chosen.is_empty() {
+        return Err(format!("simulation `{name}` is unknown; there are {names}, and all"));
+    }
+    if cfg!(debug_assertions) {
+        // Without optimisation it would take an hour.
+        let words = ["run", "--quiet", "--release", "-p", "xtask", "--", "simulate", name];
+        let status = Command::new("cargo").args(words).status().map_err(|err| format!("cargo: {err}"))?;
+        return if status.success() { Ok(()) } else { Err(format!("the simulation ended with {status}")) };
+    }
+    let mut differ = 0;
+    for Simulation { name, about, run } in chosen {
+        println!("{name}: {about}");
+        println!("{:<66}{:>9}{:>14}{:>7}", "", "counted", "specified", "runs");
+        for row in run(Scale(1)) {
+            row.print();
+            differ += u32::from(!row.is_as_expected());
+        }
+        println!();
+    }
+    if differ == 0 { Ok(()) } else { Err(format!("{differ} rows differ from the specification by more than chance")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reduced to what takes seconds; `cargo xtask simulate all` is the whole.
+    fn check(name: &str, scale: u32) {
+        let simulation = SIMULATIONS.iter().find(|simulation| simulation.name == name).unwrap();
+        let wrong: Vec<_> = (simulation.run)(Scale(scale)).into_iter().filter(|row| !row.is_as_expected()).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn quantiles_as_specified() {
+        check("quantiles", 40);
+    }
+
+    #[test]
+    fn misses_as_specified() {
+        check("misses", 10);
+    }
+
+    #[test]
+    fn stationarity_as_specified() {
+        check("stationarity", 30);
+    }
+
+    #[test]
+    fn maxima_as_specified() {
+        check("maximum", 10);
+    }
+
+    #[test]
+    fn tails_as_specified() {
+        check("tail", 30);
+    }
+
+    #[test]
+    fn gates_as_specified() {
+        check("tail-gates", 15);
+    }
+
+    #[test]
+    fn pairs_as_specified() {
+        check("pairs", 20);
+    }
+
+    #[test]
+    fn knobs_as_specified() {
+        check("knobs", 30);
+    }
+}

@@ -1,0 +1,88 @@
+//! S7: false alarms and power of paired comparisons, looked at once or after every block.
+
+use super::noise::Noise;
+use super::{Expected, Row, Scale};
+use analysis::paired::{ENOUGH_EVIDENCE, decided_after, evidence_of, hodges_lehmann, signed_rank};
+
+/// Blocks of a sequence that is looked at again and again.
+const MOST: usize = 40;
+
+pub(super) fn run(scale: Scale) -> Vec<Row> {
+    let mut rows = looks(scale);
+    rows.extend(intervals(scale));
+    rows
+}
+
+/// Differences of `effect` standard deviations.
+fn differences(n: usize, effect: f64, noise: &mut Noise) -> Vec<f64> {
+    (0..n).map(|_| effect + noise.normal()).collect()
+}
+
+fn looks(scale: Scale) -> Vec<Row> {
+    let (few, many) = (scale.of(600), scale.of(4_000));
+    let mut rows = Vec::new();
+    // Effect; share found by looking after every block, once at 40, at three looks (Pocock), by the e-process; the
+    // median number of blocks at which the last decides.
+    for (effect, peeking, fixed, pocock, sequential, stop) in [
+        (0.0, Some(0.242), 0.05, 0.05, 0.021, None),
+        (0.5, None, 0.88, 0.80, 0.40, None),
+        (1.0, None, 1.0, 1.0, 0.97, Some(16.0)),
+        (2.0, None, 1.0, 1.0, 1.0, Some(8.0)),
+    ] {
+        let mut noise = Noise::new(2_707);
+        let mut counts = [0u32; 3];
+        for _ in 0..few {
+            let all = differences(MOST, effect, &mut noise);
+            let p = |n: usize| signed_rank(&all[..n]).map_or(1.0, |test| test.p);
+            counts[0] += u32::from((6..=MOST).any(|n| p(n) < 0.05));
+            counts[1] += u32::from(p(MOST) < 0.05);
+            counts[2] += u32::from([10, 20, 40].into_iter().any(|n| p(n) < 0.0221));
+        }
+        let stops: Vec<usize> =
+            (0..many).filter_map(|_| decided_after(&differences(MOST, effect, &mut noise))).collect();
+        let row = |what: &str, count, runs, expected| {
+            Row::share(format!("effect {effect} sd: {what}"), count, runs, expected)
+        };
+        let share = |p| Expected::Share(p, 600);
+        let peeking = peeking.map_or(Expected::Unknown, share);
+        rows.push(row("looking after every block", counts[0], few, peeking));
+        rows.push(row("once, after 40 blocks", counts[1], few, share(fixed)));
+        rows.push(row("three looks at 2.21 %", counts[2], few, share(pocock)));
+        let decided = u32::try_from(stops.len()).unwrap_or(many);
+        rows.push(row("the e-process, ever", decided, many, Expected::Share(sequential, 4_000)));
+        if let Some(stop) = stop {
+            let mut stops = stops;
+            stops.sort_unstable();
+            let median = stops.get(stops.len() / 2).copied().unwrap_or(0) as f64;
+            let what = format!("effect {effect} sd: median block at which the e-process decides");
+            rows.push(Row { what, got: median, runs: many, expected: Expected::Value(stop, 0.08) });
+        }
+    }
+    let streak = evidence_of(&[1.0; 8]) >= ENOUGH_EVIDENCE && evidence_of(&[1.0; 7]) < ENOUGH_EVIDENCE;
+    rows.push(Row::share("8 wins in a row decide, 7 do not", u32::from(streak), 1, Expected::Value(1.0, 0.0)));
+    rows
+}
+
+fn intervals(scale: Scale) -> Vec<Row> {
+    let runs = scale.of(4_000);
+    let mut rows = Vec::new();
+    for (n, power) in [(6, 0.36), (8, 0.61), (12, 0.85), (16, 0.94), (24, 1.0)] {
+        let mut noise = Noise::new(2_708);
+        let holds = |effect: Option<analysis::paired::Effect>, truth: f64| {
+            u32::from(effect.is_some_and(|effect| effect.lower <= truth && truth <= effect.upper))
+        };
+        let (mut held, mut found, mut heavy) = (0, 0, 0);
+        for _ in 0..runs {
+            let effect = hodges_lehmann(&differences(n, 1.0, &mut noise), 0.95);
+            held += holds(effect, 1.0);
+            found += 1 - holds(effect, 0.0);
+            let tails: Vec<f64> = (0..n).map(|_| noise.heavy()).collect();
+            heavy += holds(hodges_lehmann(&tails, 0.95), 0.0);
+        }
+        let row = |what: &str, count, expected| Row::share(format!("{n} blocks: {what}"), count, runs, expected);
+        rows.push(row("the interval holds", held, Expected::AtLeast(0.945)));
+        rows.push(row("the interval holds, heavy tails", heavy, Expected::AtLeast(0.956)));
+        rows.push(row("an effect of 1 sd is found", found, Expected::Share(power, 4_000)));
+    }
+    rows
+}

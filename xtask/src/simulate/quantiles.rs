@@ -1,0 +1,177 @@
+//! S1: coverage of the interval of a quantile, 100 000 samples, nominal 95 %.
+
+use super::noise::Noise;
+use super::{Expected, Row, Scale};
+use analysis::stationarity::Gate;
+use analysis::{Level, estimate, order_ranks};
+use model::Histogram;
+
+/// Samples of a run.
+const SAMPLES: usize = 100_000;
+
+/// Runs that each number was counted in, here and in the specification.
+const RUNS: u32 = 400;
+
+/// The logarithm of a latency of 0: 50 us.
+const UNIT_NS: f64 = 50_000.0;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Independent,
+    Autoregression(f64),
+    /// Storms of 300 samples on average.
+    Bursts,
+    /// Two states that differ by 30 % and last for so many samples on average. A slice has 1 000 samples.
+    Regimes(f64),
+}
+
+/// What the specification says: of the interval for independent samples, and of 20 slices, for p99 and p99.9.
+struct Specified {
+    kind: Kind,
+    name: &'static str,
+    binomial: [f64; 2],
+    slices: [f64; 2],
+}
+
+const KINDS: [Specified; 7] = [
+    Specified { kind: Kind::Independent, name: "independent", binomial: [0.963, 0.932], slices: [0.965, 0.940] },
+    Specified { kind: Kind::Autoregression(0.9), name: "AR 0.9", binomial: [0.610, 0.715], slices: [0.958, 0.932] },
+    Specified { kind: Kind::Autoregression(0.99), name: "AR 0.99", binomial: [0.195, 0.263], slices: [0.938, 0.860] },
+    Specified { kind: Kind::Bursts, name: "storms", binomial: [0.160, 0.420], slices: [0.922, 0.940] },
+    // Why there is no interval for a run that the gate does not pass: without the gate a quarter of the intervals would
+    // be wrong where states last for 10 slices.
+    Specified { kind: Kind::Regimes(300.0), name: "regimes of 300", binomial: [f64::NAN; 2], slices: [f64::NAN; 2] },
+    Specified { kind: Kind::Regimes(3e3), name: "regimes of 3 000", binomial: [f64::NAN; 2], slices: [f64::NAN; 2] },
+    Specified { kind: Kind::Regimes(1e4), name: "regimes of 10 000", binomial: [f64::NAN; 2], slices: [f64::NAN; 2] },
+];
+
+pub(super) fn run(scale: Scale) -> Vec<Row> {
+    KINDS.iter().flat_map(|specified| of_kind(specified, scale)).collect()
+}
+
+fn of_kind(specified: &Specified, scale: Scale) -> Vec<Row> {
+    let runs = scale.of(RUNS);
+    let mut noise = Noise::new(2_202);
+    let levels = [Level::P99, Level::P999];
+    let truths = truths(specified.kind, scale.of(100), &mut noise, levels);
+    // How often each interval holds: for independent samples, of 100 slices joined when alike, of 20 slices.
+    let mut held = [[0u32; 3]; 2];
+    let mut shown = [[0u32; 3]; 2];
+    let mut widths = [[0.0f64; 2]; 2];
+    for _ in 0..runs {
+        let latencies = latencies(specified.kind, &mut noise);
+        let slices = |n: usize| -> Vec<Histogram> { latencies.chunks(SAMPLES / n).map(Histogram::of).collect() };
+        let (hundred, twenty) = (slices(100), slices(20));
+        let mut pooled = Histogram::default();
+        twenty.iter().for_each(|slice| pooled.merge(slice));
+        let mut sorted = latencies;
+        sorted.sort_unstable();
+        let passed = !matches!(specified.kind, Kind::Regimes(_)) || is_one_of_a_kind(&hundred);
+        for (i, level) in levels.into_iter().enumerate() {
+            let binomial = order_ranks(SAMPLES as u64, level.p(), 0.95).and_then(|(low, high)| {
+                let at = |rank: u64| sorted.get(usize::try_from(rank).ok()? - 1).copied();
+                Some((at(low)?, at(high)?))
+            });
+            let by = |slices: &[Histogram]| estimate(&pooled, slices, level);
+            let estimates = [by(&hundred), by(&twenty)];
+            let intervals = [binomial, estimates[0].interval_ns(), estimates[1].interval_ns()];
+            for (j, interval) in intervals.into_iter().enumerate() {
+                let Some((low, high)) = interval.filter(|_| passed || j == 0) else { continue };
+                shown[i][j] += 1;
+                held[i][j] += u32::from(low as f64 <= truths[i] && truths[i] <= high as f64);
+            }
+            if let (Some(binomial), Some(ours)) = (binomial, estimates[1].interval_ns()) {
+                let width = |(low, high): (i64, i64)| (high as f64 / low as f64).ln();
+                widths[i][0] += width(binomial);
+                widths[i][1] += width(ours);
+            }
+        }
+    }
+    let name = specified.name;
+    let mut rows = Vec::new();
+    for (i, level) in levels.into_iter().enumerate() {
+        let row = |j: usize, what: &str, expected| {
+            Row::share(format!("{name} {level}: {what}"), held[i][j], shown[i][j].max(1), expected)
+        };
+        let binomial = specified.binomial[i];
+        let expected = if binomial.is_nan() { Expected::Unknown } else { Expected::Share(binomial, RUNS) };
+        rows.push(row(0, "for independent samples", expected));
+        if specified.slices[i].is_nan() {
+            let wrong = shown[i][1] - held[i][1];
+            let what = format!("{name} {level}: an interval is shown and wrong");
+            rows.push(Row::share(what, wrong, runs, Expected::AtMost(0.07)));
+        } else {
+            let expected = Expected::AtLeast(specified.slices[i] - 0.01);
+            rows.push(row(1, "100 slices, joined when alike, where shown", expected));
+            rows.push(row(2, "20 slices, where shown", Expected::AtLeast(specified.slices[i])));
+        }
+        let of_runs = |count| Row::share(format!("{name} {level}: shown"), count, runs, Expected::Unknown);
+        rows.push(of_runs(shown[i][2]));
+        let ratio = widths[i][1] / widths[i][0];
+        let what = format!("{name} {level}: width over that for independent samples");
+        rows.push(Row { what, got: ratio, runs: shown[i][2], expected: Expected::Unknown });
+    }
+    rows
+}
+
+/// Whether the gate passes a run with these slices, each taken for a second.
+fn is_one_of_a_kind(slices: &[Histogram]) -> bool {
+    let maxima: Vec<f64> = slices.iter().filter_map(|slice| slice.max_ns).map(|max_ns| max_ns as f64).collect();
+    matches!(Gate::of(&maxima), Gate::Passed { .. })
+}
+
+/// The true quantiles, ns; where no formula says, counted in so many runs.
+fn truths(kind: Kind, runs: u32, noise: &mut Noise, levels: [Level; 2]) -> [f64; 2] {
+    match kind {
+        Kind::Independent | Kind::Autoregression(_) => {
+            levels.map(|level| UNIT_NS * (0.3 * analysis::normal_quantile(level.p())).exp())
+        }
+        Kind::Bursts | Kind::Regimes(_) => {
+            let mut all: Vec<i64> = (0..runs).flat_map(|_| latencies(kind, noise)).collect();
+            all.sort_unstable();
+            let at = |level: Level| {
+                let above = (all.len() as f64 * (1.0 - level.p())).round();
+                all.iter().rev().zip(0u32..).find(|(_, i)| f64::from(*i) >= above).map_or(0.0, |(ns, _)| *ns as f64)
+            };
+            levels.map(at)
+        }
+    }
+}
+
+/// The latencies of one run, ns.
+fn latencies(kind: Kind, noise: &mut Noise) -> Vec<i64> {
+    let logarithms: Vec<f64> = match kind {
+        Kind::Independent => (0..SAMPLES).map(|_| 0.3 * noise.normal()).collect(),
+        Kind::Autoregression(correlation) => {
+            noise.autoregression(correlation, SAMPLES).into_iter().map(|z| 0.3 * z).collect()
+        }
+        Kind::Bursts => {
+            let mut left = 0u32;
+            let sample = |_| {
+                if noise.chance(1.0 / 5_000.0) {
+                    left = left.max(noise.geometric(1.0 / 300.0));
+                }
+                let storm = if left > 0 { noise.exponential(0.7) } else { 0.0 };
+                left = left.saturating_sub(1);
+                0.3 * noise.normal() + storm
+            };
+            (0..SAMPLES).map(sample).collect()
+        }
+        Kind::Regimes(length) => {
+            let mut is_high = noise.chance(0.5);
+            let sample = |_| {
+                is_high ^= noise.chance(1.0 / length);
+                0.3 * noise.normal() + if is_high { 0.26 } else { 0.0 }
+            };
+            (0..SAMPLES).map(sample).collect()
+        }
+    };
+    logarithms.into_iter().map(ns).collect()
+}
+
+fn ns(logarithm: f64) -> i64 {
+    let ns = (UNIT_NS * logarithm.exp()).round().min(1e15);
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number below 10^15")]
+    let ns = ns as i64;
+    ns
+}

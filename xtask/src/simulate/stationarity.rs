@@ -1,0 +1,179 @@
+//! S5 and S4: what the tests of stationarity refuse, and how often a longer run exceeds the maximum.
+
+use super::noise::Noise;
+use super::{Expected, Row, Scale};
+use analysis::stationarity::{Gate, MannKendall, Pettitt, mann_kendall, periodicity, pettitt, rank_ljung_box};
+
+/// Block maxima of a run.
+const BLOCKS: usize = 600;
+const RUNS: u32 = 1_000;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Truth {
+    Independent,
+    Autoregression(f64),
+    Drift,
+    Step,
+    RareMode(f64),
+    /// A spike of this height every so many blocks.
+    Periodic(f64, usize),
+    /// The same, each spike a block later every other time.
+    Jittered(f64, usize),
+    /// Storms: stretches of 40 blocks with large values.
+    Storms,
+}
+
+/// Shares that the specification has for each test.
+struct Specified {
+    truth: Truth,
+    name: &'static str,
+    ljung_box: Expected,
+    mann_kendall: Expected,
+    pettitt: Expected,
+    both: Expected,
+    periodicity: Expected,
+}
+
+const fn share(p: f64) -> Expected {
+    Expected::Share(p, RUNS)
+}
+
+const NONE: Expected = Expected::Unknown;
+
+#[rustfmt::skip]
+/// The specification has 1.00 for a spike every 60: the rest is the price of not taking storms for periods.
+const TRUTHS: [Specified; 11] = [
+    Specified { truth: Truth::Independent, name: "independent", ljung_box: share(0.01), mann_kendall: share(0.01),
+        pettitt: share(0.009), both: share(0.01), periodicity: Expected::AtMost(0.001) },
+    Specified { truth: Truth::Autoregression(0.3), name: "AR 0.3", ljung_box: share(0.999), mann_kendall: share(0.06),
+        pettitt: share(0.11), both: share(0.997), periodicity: NONE },
+    Specified { truth: Truth::Autoregression(0.8), name: "AR 0.8", ljung_box: share(1.0), mann_kendall: share(0.40),
+        pettitt: share(0.83), both: share(1.0), periodicity: Expected::AtMost(0.02) },
+    Specified { truth: Truth::Drift, name: "drift of 1 sd", ljung_box: share(0.95), mann_kendall: share(1.0),
+        pettitt: share(1.0), both: share(1.0), periodicity: NONE },
+    Specified { truth: Truth::Step, name: "step of 1 sd at 70 %", ljung_box: share(1.0), mann_kendall: share(1.0),
+        pettitt: share(1.0), both: share(1.0), periodicity: NONE },
+    Specified { truth: Truth::RareMode(0.01), name: "rare mode 1 %", ljung_box: share(0.01), mann_kendall: share(0.01),
+        pettitt: share(0.01), both: share(0.01), periodicity: NONE },
+    Specified { truth: Truth::Periodic(6.0, 60), name: "spike every 60", ljung_box: share(0.012),
+        mann_kendall: share(0.006), pettitt: share(0.006), both: share(0.007), periodicity: Expected::AtLeast(0.99) },
+    // The specification has 0.99, but its spikes all moved together. Where each may fall into either of two blocks, the
+    // pairs of 10 spikes are spread over three distances and are few in each.
+    Specified { truth: Truth::Jittered(6.0, 60), name: "spike every 60 or 61", ljung_box: NONE, mann_kendall: NONE,
+        pettitt: NONE, both: NONE, periodicity: NONE },
+    Specified { truth: Truth::Periodic(4.0, 8), name: "spike every 8", ljung_box: NONE, mann_kendall: NONE,
+        pettitt: NONE, both: NONE, periodicity: share(0.98) },
+    Specified { truth: Truth::RareMode(0.02), name: "rare mode 2 %", ljung_box: NONE, mann_kendall: NONE,
+        pettitt: NONE, both: NONE, periodicity: Expected::AtMost(0.001) },
+    Specified { truth: Truth::Storms, name: "storms of 40 blocks", ljung_box: NONE, mann_kendall: NONE,
+        pettitt: NONE, both: NONE, periodicity: Expected::AtMost(0.01) },
+];
+
+pub(super) fn run(scale: Scale) -> Vec<Row> {
+    let runs = scale.of(RUNS);
+    let mut rows = Vec::new();
+    for specified in &TRUTHS {
+        let mut noise = Noise::new(2_404);
+        let mut counts = [0u32; 5];
+        let mut gates = [0u32; 4];
+        for _ in 0..runs {
+            let maxima = maxima(specified.truth, &mut noise);
+            let ljung_box = rank_ljung_box(&maxima).unwrap_or(1.0);
+            let trend = mann_kendall(&maxima).map_or(1.0, |MannKendall { p, .. }| p);
+            let change = pettitt(&maxima).map_or(1.0, |Pettitt { p, .. }| p);
+            let found = periodicity(&maxima).is_some();
+            let refused = [ljung_box < 0.01, trend < 0.01, change < 0.01, ljung_box < 0.005 || trend < 0.005, found];
+            counts.iter_mut().zip(refused).for_each(|(count, refused)| *count += u32::from(refused));
+            let gate = match Gate::of(&maxima) {
+                Gate::Passed { .. } => 0,
+                Gate::Changed { .. } => 1,
+                Gate::Drifts { .. } => 2,
+                Gate::Dependent | Gate::TooShort { .. } => 3,
+            };
+            gates[gate] += 1;
+        }
+        let tests = ["Ljung-Box 1 %", "Mann-Kendall 1 %", "Pettitt 1 %", "both at 0.5 %", "periodicity"];
+        let expected =
+            [specified.ljung_box, specified.mann_kendall, specified.pettitt, specified.both, specified.periodicity];
+        let name = specified.name;
+        for ((test, expected), count) in tests.into_iter().zip(expected).zip(counts) {
+            rows.push(Row::share(format!("{name}: {test}"), count, runs, expected));
+        }
+        let verdicts = ["passed", "changed", "drifts", "dependent"];
+        for ((verdict, count), expected) in verdicts.into_iter().zip(gates).zip(gate_expected(specified.truth)) {
+            rows.push(Row::share(format!("{name}: the gate says {verdict}"), count, runs, expected));
+        }
+    }
+    rows
+}
+
+/// What the gate should say: our own promise, that it tells a change from a drift and from dependence.
+fn gate_expected(truth: Truth) -> [Expected; 4] {
+    let at_most = Expected::AtMost;
+    match truth {
+        Truth::Independent | Truth::RareMode(_) | Truth::Periodic(_, 60) => {
+            [Expected::AtLeast(0.97), at_most(0.02), at_most(0.02), at_most(0.02)]
+        }
+        Truth::Step => [at_most(0.01), Expected::AtLeast(0.9), at_most(0.05), at_most(0.1)],
+        Truth::Drift => [at_most(0.05), at_most(0.2), Expected::AtLeast(0.75), at_most(0.1)],
+        Truth::Autoregression(correlation) if correlation > 0.5 => {
+            [at_most(0.05), at_most(0.05), at_most(0.05), Expected::AtLeast(0.9)]
+        }
+        _ => [NONE; 4],
+    }
+}
+
+fn maxima(truth: Truth, noise: &mut Noise) -> Vec<f64> {
+    if let Truth::Autoregression(correlation) = truth {
+        return noise.autoregression(correlation, BLOCKS);
+    }
+    let mut values: Vec<f64> = (0..BLOCKS).map(|_| noise.gumbel()).collect();
+    match truth {
+        Truth::Independent | Truth::Autoregression(_) => {}
+        Truth::Drift => {
+            values.iter_mut().enumerate().for_each(|(i, value)| *value += 1.28 * i as f64 / BLOCKS as f64);
+        }
+        Truth::Step => values.iter_mut().skip(BLOCKS * 7 / 10).for_each(|value| *value += 1.28),
+        Truth::RareMode(p) => values.iter_mut().filter(|_| noise.chance(p)).for_each(|value| *value += 20.0),
+        Truth::Periodic(height, every) => {
+            let first = noise.below(every);
+            values.iter_mut().skip(first).step_by(every).for_each(|value| *value += height);
+        }
+        Truth::Jittered(height, every) => {
+            for at in (noise.below(every)..BLOCKS - 1).step_by(every) {
+                let at = at + noise.below(2);
+                values[at] += height;
+            }
+        }
+        Truth::Storms => {
+            for _ in 0..3 {
+                let from = noise.below(BLOCKS - 40);
+                values.iter_mut().skip(from).take(40).for_each(|value| *value += 6.0);
+            }
+        }
+    }
+    values
+}
+
+/// How often a run `times` as long exceeds the maximum of the first, and how often the second half of a run brings none.
+pub(super) fn maximum(scale: Scale) -> Vec<Row> {
+    const MEASURED: u32 = 100;
+    let runs = scale.of(20_000);
+    let mut noise = Noise::new(2_405);
+    let mut largest = |n: u32| (0..n).map(|_| noise.uniform()).fold(0.0, f64::max);
+    let mut rows = Vec::new();
+    for (times, specified) in [(0.5, 0.330), (1.0, 0.499), (3.0, 0.753), (10.0, 0.910)] {
+        let next = (1..).find(|n| f64::from(*n) >= times * f64::from(MEASURED)).unwrap_or(MEASURED);
+        let count = (0..runs).filter(|_| largest(next) > largest(MEASURED)).count();
+        let span = |n: u32| model::Span(u64::from(n));
+        let theory = analysis::enough::new_maximum(span(MEASURED), span(next)).unwrap_or(f64::NAN);
+        let what = format!("{times} times as long exceeds the maximum");
+        let count = u32::try_from(count).unwrap_or(runs);
+        rows.push(Row::share(what.clone(), count, runs, Expected::Share(specified, 20_000)));
+        rows.push(Row::share(format!("{what}: the formula"), count, runs, Expected::Share(theory, u32::MAX)));
+    }
+    let none = (0..runs).filter(|_| largest(500) > largest(500)).count();
+    let none = u32::try_from(none).unwrap_or(runs);
+    rows.push(Row::share("no new maximum in the second half", none, runs, Expected::Share(0.508, 20_000)));
+    rows
+}
