@@ -10,6 +10,8 @@ mod preemption;
 mod privilege;
 mod process;
 mod processes;
+#[cfg(test)]
+pub(crate) mod recorded;
 mod smi;
 mod snapshot;
 mod status;
