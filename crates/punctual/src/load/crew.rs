@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long all workers may take to begin, and to be gone.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program that is told to end may tidy up before it is killed.
+const COURTESY: Duration = Duration::from_millis(250);
 const GLANCE: Duration = Duration::from_millis(1);
 
 /// The workers. Dropping it kills them, with everything that they have made, and waits until all are gone.
@@ -86,6 +88,17 @@ impl<'a> Crew<'a> {
     /// Hires `work` instead of a worker that was dismissed: the only one of this crew.
     pub(super) fn hire_again(&mut self, work: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
         self.in_cgroup(|crew| crew.hire(None, |_| work()))
+    }
+
+    /// Lets the workers tidy up, for a moment.
+    pub(super) fn ask_to_end(&mut self) {
+        if let Some(group) = self.group {
+            let _ = process::signal_group(group, libc::SIGTERM);
+        }
+        let until = Instant::now() + COURTESY;
+        while Instant::now() < until && !matches!(process::reap(None), Ok(Child::None) | Err(_)) {
+            std::thread::sleep(GLANCE);
+        }
     }
 
     /// Kills the workers, with everything that they have made, and waits until all are gone.

@@ -5,6 +5,7 @@ mod bad_input;
 mod campaign;
 mod consent;
 mod cyclictest;
+mod faults;
 mod frontier;
 mod launch;
 mod leftovers;
