@@ -63,9 +63,12 @@ impl<'a> Crew<'a> {
         let count = counter.and_then(|index| self.counters.get(index));
         let (place, report) = (self.place, self.report);
         let forked = process::fork_tied(self.group, libc::SIGKILL, || {
-            let settled = rt::sys::sched::set_policy(0, place.policy);
+            let settled = rt::sys::sched::set_inherited_policy(0, place.policy);
             if place.policy.is_realtime() {
-                process::end_after(u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX));
+                // The alarm is for a worker; its descendants have none, and a program may set another.
+                let seconds = u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX);
+                process::end_after(seconds);
+                process::kill_after_cpu_time(seconds);
             }
             let settled = settled.map_err(|err| io::Error::other(format!("cannot run as {}: {err}", place.policy)));
             match settled.and_then(|()| work(count)) {

@@ -12,6 +12,7 @@ mod leftovers;
 mod live;
 mod loads;
 mod measured_thread;
+mod placement;
 mod prepare;
 mod program;
 mod programs;
