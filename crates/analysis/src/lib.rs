@@ -41,4 +41,4 @@ pub use special::{normal_beyond, normal_quantile};
 pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
 pub use verdict::{Gap, Kept, Verdict, View, Violation};
-pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate};
+pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate, estimate_at};

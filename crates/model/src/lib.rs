@@ -35,7 +35,7 @@ pub use host::{
 pub use kernel::Kernel;
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
-pub use plan::{Axes, Plan, PlanError, Point, Requirement};
+pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};

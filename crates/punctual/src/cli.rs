@@ -18,6 +18,7 @@ mod run;
 mod show;
 mod sleep;
 mod start;
+mod until;
 mod usage;
 
 use arguments::{Arguments, Command};

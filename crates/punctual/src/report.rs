@@ -50,6 +50,9 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         writeln!(out)?;
     }
     standout::write(out, summary, &lines, style.all_findings)?;
+    if let Some(shortfalls) = &summary.shortfalls {
+        lines.paragraph(out, "", &answer::enough(shortfalls))?;
+    }
     if summary.verdict == Verdict::NoneAsked {
         lines.paragraph(out, "", &answer::how_late(summary))?;
     }

@@ -5,6 +5,7 @@ use super::consent::{self, Origin};
 use super::progress::Lines;
 use super::recover::take_machine;
 use super::start::{header, holder, plan, stamp};
+use super::until::{End, bounded};
 use super::{Outcome, note, output};
 use crate::campaign::{self, CampaignError, Child, Stop};
 use crate::host::MachineLock;
@@ -23,12 +24,15 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
         decided(&arguments, SystemTime::now())?;
     }
+    let (at_most, blocks) = (arguments.at_most, arguments.blocks);
     let lock = take_machine(wait)?;
     let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
     let Campaign { dir, header, done, mut writer } = campaign;
 
     let mut lines = Lines::new(&header, done.len());
-    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut Child, &mut lines, &stop);
+    let end = End::new(&header, &done, at_most, blocks);
+    let is_over = |entries: &[Entry]| end.is_reached(entries);
+    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut Child, &mut lines, &stop, &is_over);
     lines.finish();
     let entries = result.map_err(|err| match err {
         CampaignError::Interrupted { .. } => {
@@ -37,7 +41,14 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {})", dir.display()).into(),
         CampaignError::Store(_) => Box::<dyn Error>::from(err),
     })?;
+    if blocks.is_some() && header.plan.until.is_none() && entries.len() < header.n_measurements() {
+        let (done, all) = (entries.len(), header.n_measurements());
+        let dir = dir.display();
+        note(format_args!("{done} of {all} measurements made; go on with: punctual run --resume --out {dir}"));
+        return Ok(0);
+    }
     let status = output::show(&header, &entries, format, false)?;
+    end.said(&entries).iter().for_each(note);
     if format == Format::Text {
         note(dir.join("run.jsonl").display());
         output::name_samples(&header, &dir);
@@ -61,7 +72,7 @@ fn decided(arguments: &RunArguments, now: SystemTime) -> Result<Header, Box<dyn 
     let yes = arguments.common.yes;
     origin.iter().try_for_each(|origin| origin.permit(&header, yes))?;
     consent::permit_floods(&header, yes)?;
-    Ok(header)
+    arguments.at_most.map_or(Ok(header.clone()), |at_most| Ok(bounded(header, at_most)?))
 }
 
 fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {

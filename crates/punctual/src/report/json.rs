@@ -1,5 +1,6 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
+use analysis::enough::Shortfall;
 use analysis::stationarity::Gate;
 use analysis::tail::{TailLimit, TailRefusal};
 use analysis::{
@@ -26,6 +27,7 @@ struct RunDocument<'a> {
     require: &'a model::Requirement,
     host: &'a Host,
     findings: Vec<Remark<'a>>,
+    shortfalls: &'a Option<Vec<Shortfall>>,
 }
 
 #[derive(Serialize)]
@@ -127,6 +129,7 @@ pub(crate) fn json(header: &Header, summary: &RunSummary) -> serde_json::Value {
             require: &header.plan.require,
             host: &header.host,
             findings: remarks(&summary.findings),
+            shortfalls: &summary.shortfalls,
         },
         cells: summary.cells.iter().map(cell).collect(),
         verdict: &summary.verdict,
