@@ -26,7 +26,10 @@ mod word;
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use histogram::{Bucket, Histogram};
-pub use host::{Host, Preemption};
+pub use host::{
+    Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
+    Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
+};
 pub use kernel::Kernel;
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};

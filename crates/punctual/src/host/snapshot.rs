@@ -1,25 +1,45 @@
 //! Reading the facts of a machine.
 
+mod cgroup;
+mod clocks;
+mod config;
+mod interrupts;
+mod kernel;
+mod memory;
+mod platform;
+mod power;
+mod processors;
+mod read;
+mod scheduling;
+mod tasks;
+
+pub(super) use config::Config;
+
 use super::{HostFs, preemption};
 use model::{CpuSet, Host};
+use read::field;
 use std::collections::BTreeSet;
 
-/// Reads what can be read, now. Never fails: what cannot be read is unknown.
+/// Reads what can be read, now. Never fails: what cannot be read is unknown. It takes a few milliseconds, more where
+/// there are many CPUs or threads.
 pub(crate) fn snapshot(fs: &HostFs) -> Host {
-    let cpuinfo = fs.text("proc/cpuinfo").unwrap_or_default();
+    let text = |path| fs.text(path).unwrap_or_default();
+    let (cpuinfo, meminfo, status) = (text("proc/cpuinfo"), text("proc/meminfo"), text("proc/self/status"));
     let kernel_release = fs.text("proc/sys/kernel/osrelease");
     let kernel_version = fs.text("proc/sys/kernel/version");
     let command_line = fs.text("proc/cmdline");
+    let cpus_online = fs.cpu_list("sys/devices/system/cpu/online");
+    let online = cpus_online.clone().unwrap_or_default();
+    let config = Config::read(fs, kernel_release.as_deref());
     Host {
         hostname: fs.text("proc/sys/kernel/hostname"),
         cpu_model: cpu_model(fs, &cpuinfo),
-        cpus_online: cpu_list(fs, "sys/devices/system/cpu/online"),
-        cpus_allowed: field(&fs.text("proc/self/status").unwrap_or_default(), "Cpus_allowed_list")
-            .and_then(|list| list.parse().ok()),
-        cpus_isolated: isolated(fs),
-        memory_bytes: memory_bytes(fs),
+        cpus_online,
+        cpus_allowed: field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()),
+        cpus_isolated: fs.cpu_list("sys/devices/system/cpu/isolated"),
+        memory_bytes: memory::bytes(&meminfo, "MemTotal"),
         architecture: fs.text("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned())),
-        preemption: preemption::read(fs, kernel_release.as_deref(), kernel_version.as_deref(), command_line.as_deref()),
+        preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
         kernel_release,
         kernel_version,
         command_line,
@@ -30,15 +50,16 @@ pub(crate) fn snapshot(fs: &HostFs) -> Host {
         rt_runtime_us: fs.number("proc/sys/kernel/sched_rt_runtime_us"),
         rt_period_us: fs.number("proc/sys/kernel/sched_rt_period_us"),
         boot_id: fs.text("proc/sys/kernel/random/boot_id"),
+        processors: processors::read(fs, &cpuinfo, &online),
+        kernel: kernel::read(fs, config.as_ref()),
+        clocks: clocks::read(fs, &cpuinfo, &online),
+        power: power::read(fs, &online),
+        scheduling: scheduling::read(fs, &status),
+        tasks: tasks::read(fs),
+        interrupts: interrupts::read(fs),
+        memory: memory::read(fs, &meminfo),
+        platform: platform::read(fs, &online),
     }
-}
-
-/// The value of the first `name : value` line.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name && !value.trim().is_empty()).then(|| value.trim())
-    })
 }
 
 /// x86 names the model in cpuinfo; boards with a device tree name themselves there; else arm64's part number is left.
@@ -46,21 +67,6 @@ fn cpu_model(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     (field(cpuinfo, "model name").or_else(|| field(cpuinfo, "Hardware")).map(str::to_owned))
         .or_else(|| fs.text("proc/device-tree/model"))
         .or_else(|| field(cpuinfo, "CPU part").map(|part| format!("CPU part {part}")))
-}
-
-fn cpu_list(fs: &HostFs, path: &str) -> Option<CpuSet> {
-    fs.text(path)?.parse().ok()
-}
-
-/// An empty file means that no CPU is isolated, which is a fact; only a missing one is unknown.
-fn isolated(fs: &HostFs) -> Option<CpuSet> {
-    let path = "sys/devices/system/cpu/isolated";
-    fs.exists(path).then(|| fs.text(path).unwrap_or_default().parse().ok()).flatten()
-}
-
-fn memory_bytes(fs: &HostFs) -> Option<u64> {
-    let meminfo = fs.text("proc/meminfo")?;
-    field(&meminfo, "MemTotal")?.strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 /// The name the hypervisor gives itself, or that there is one: the CPU flag of that name (cpufeatures.h).
