@@ -4,7 +4,7 @@ mod cell;
 mod coincidence;
 mod importance;
 mod load;
-mod machine;
+pub(crate) mod machine;
 mod prepared;
 mod run;
 mod steadiness;

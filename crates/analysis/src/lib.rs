@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+pub mod doctor;
 mod due_time;
 pub mod enough;
 pub mod factorial;

@@ -4,7 +4,7 @@ use super::{Finding, Limiter};
 use model::{Entry, Header, Host, Kernel, Preemption};
 
 /// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
-const FAST_CLOCKS: [&str; 6] =
+pub(crate) const FAST_CLOCKS: [&str; 6] =
     ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource", "timebase"];
 
 /// Findings from the machine at the start, and from how it changed until the end.

@@ -19,6 +19,8 @@ pub struct Power {
     pub idle_driver: Option<String>,
     /// What chooses among the idle states.
     pub idle_governor: Option<String>,
+    /// How long a guest's CPU waits awake before it halts, ns (`haltpoll`); `null` where it is another governor's.
+    pub halt_poll_ns: Option<u64>,
     /// Idle states, the shallowest first; empty when there are none to choose from.
     pub idle_states: Vec<IdleState>,
     /// Power management of PCI Express links: `default`, `performance`, `powersave`, `powersupersave`.

@@ -14,6 +14,7 @@ pub(super) fn read(fs: &HostFs, online: &CpuSet) -> Power {
         turbo: turbo(fs),
         idle_driver: fs.text(format!("{CPUS}/cpuidle/current_driver")),
         idle_governor: governor.into_iter().find_map(|name| fs.text(format!("{CPUS}/cpuidle/{name}"))),
+        halt_poll_ns: fs.number("sys/module/haltpoll/parameters/guest_halt_poll_ns"),
         idle_states: idle_states(fs, online),
         pcie_aspm: fs.chosen("sys/module/pcie_aspm/parameters/policy"),
     }
