@@ -10,6 +10,7 @@ pub mod doctor;
 mod due_time;
 pub mod enough;
 pub mod factorial;
+pub mod facts;
 mod finding;
 pub mod frontier;
 mod name;

@@ -6,6 +6,7 @@
 
 mod cell;
 mod cpuset;
+mod hash;
 mod histogram;
 mod host;
 mod kernel;
@@ -25,6 +26,7 @@ mod word;
 
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
+pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
 pub use host::{
     Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,

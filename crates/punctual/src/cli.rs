@@ -5,6 +5,7 @@ mod cell;
 mod compare;
 mod consent;
 mod cyclictest;
+mod doctor;
 mod frontier;
 mod launch;
 mod live;
@@ -49,6 +50,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod comparison;
+mod doctor;
 mod frontier;
 mod host;
 mod intensity;
@@ -15,6 +16,7 @@ use lines::Lines;
 use model::{Header, Method, RuntimeRecord};
 use std::io;
 
+pub(crate) use doctor::Examination;
 pub(crate) use frontier::Searched;
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use json::json;

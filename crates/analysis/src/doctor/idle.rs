@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "guest-halt",
         why: "A guest's CPU that halts goes back to the host, which has to schedule it again before it can take its timer.",
-        source: "Documentation/virt/guest-halt-polling.rst",
+        source: "Documentation/virt/guest-halt-polling.rst, drivers/cpuidle/governors/haltpoll.c",
         examine: guest_halt,
     },
     Check {
@@ -61,7 +61,7 @@ fn idle_states(host: &Host) -> Outcome {
         indices.iter().map(|index| format!("/sys/devices/system/cpu/cpu*/cpuidle/state{index}/disable")).collect();
     outcome
         .write_all(&files.join(" "), "1", "0")
-        .caution("while it measures, punctual holds /dev/cpu_dma_latency at 0 unless told otherwise, which does the same")
+        .caution(HELD)
 }
 
 fn idle_poll(host: &Host) -> Outcome {
@@ -77,6 +77,10 @@ fn idle_poll(host: &Host) -> Outcome {
     Outcome::may(why).change("boot without idle=poll", "kernel parameter idle=poll")
 }
 
+/// The governor haltpoll too chooses to poll then (drivers/cpuidle/governors/haltpoll.c, `haltpoll_select`).
+const HELD: &str =
+    "while it measures, punctual holds /dev/cpu_dma_latency at 0 unless told otherwise, which keeps CPUs awake";
+
 const HALT_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 
 fn guest_halt(host: &Host) -> Outcome {
@@ -87,7 +91,9 @@ fn guest_halt(host: &Host) -> Outcome {
     match (power.idle_driver.as_deref(), power.idle_governor.as_deref(), power.halt_poll_ns) {
         _ if host.boot_parameter("idle") == Some("poll") => Outcome::ok("idle=poll: CPUs never halt"),
         (_, Some("haltpoll"), Some(0)) => {
-            Outcome::may("the governor haltpoll with guest_halt_poll_ns=0: CPUs halt at once").write(HALT_POLL, 200_000, 0)
+            Outcome::may("the governor haltpoll with guest_halt_poll_ns=0: CPUs halt at once")
+                .write(HALT_POLL, 200_000, 0)
+                .caution(HELD)
         }
         (_, Some("haltpoll"), Some(ns)) => {
             Outcome::ok(format!("CPUs wait up to {} before they halt", crate::wording::duration(ns as f64)))

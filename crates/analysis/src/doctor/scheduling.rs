@@ -111,11 +111,11 @@ fn fair_server(host: &Host) -> Outcome {
         return Outcome::ok("switched off on every CPU");
     }
     let share = read.iter().map(|on| on.value).max().map_or_else(
-        || "50 ms of each second, unless changed (debugfs cannot be read)".to_owned(),
-        |us| format!("{} of each period", text::micros(us)),
+        || "50 ms of each second (the default; debugfs cannot be read)".to_owned(),
+        |us| format!("up to {} of each period", text::micros(us)),
     );
     let before = read.iter().map(|on| on.value).max().unwrap_or(50_000).saturating_mul(1000);
-    Outcome::may(format!("normal threads get {share} from real-time ones that never wait"))
+    Outcome::may(format!("normal threads take {share} from real-time ones that never wait"))
         .write_all("/sys/kernel/debug/sched/fair_server/cpu*/runtime", "0", &before.to_string())
         .caution(NO_SPINNING)
 }
@@ -165,10 +165,10 @@ fn cpu_quota(host: &Host) -> Outcome {
 }
 
 fn autogroup(host: &Host) -> Outcome {
-    match (host.scheduling.autogroup, host.scheduling.cgroup.as_deref()) {
-        (None, _) => Outcome::not_here("this kernel has no autogroups"),
-        (Some(false), _) => Outcome::ok("off"),
-        (Some(true), _) => Outcome::may("on: sessions share the CPU equally, whatever their nice values")
+    match host.scheduling.autogroup {
+        None => Outcome::not_here("this kernel has no autogroups"),
+        Some(false) => Outcome::ok("off"),
+        Some(true) => Outcome::may("on: sessions share the CPU equally, whatever their nice values")
             .sysctl("kernel.sched_autogroup_enabled", 0, 1),
     }
 }

@@ -1,10 +1,12 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod compare;
+mod doctor;
 mod frontier;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
+pub(super) use doctor::DoctorArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -35,6 +37,8 @@ pub(super) enum Command {
     Compare(CompareArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Find out what makes this machine late, and what changes it; changes nothing itself
+    Doctor(DoctorArguments),
     /// Run one load alone and show its rate; --list says which there are
     Load(LoadCommandArguments),
     /// Put back what a killed measurement has left changed

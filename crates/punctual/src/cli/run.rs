@@ -9,6 +9,7 @@ use super::{Outcome, note, output};
 use crate::campaign::{self, CampaignError, Child, Stop};
 use crate::host::MachineLock;
 use crate::store::{self, Writer};
+use analysis::doctor;
 use model::{Entry, Header};
 use std::error::Error;
 use std::fs::File;
@@ -69,6 +70,7 @@ fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dy
     consent::announce(arguments.plan.as_deref().unwrap_or(Path::new("the plan")), &header);
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
+    doctor::in_brief(&header.host).into_iter().for_each(note);
     lock.say(&holder(&header, header.n_measurements()));
     Ok(Campaign { dir, header, done: Vec::new(), writer })
 }

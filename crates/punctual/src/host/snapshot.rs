@@ -16,7 +16,7 @@ mod tasks;
 pub(super) use config::Config;
 
 use super::{HostFs, preemption};
-use model::{CpuSet, Host};
+use model::Host;
 use read::field;
 use std::collections::BTreeSet;
 
@@ -73,19 +73,30 @@ fn cpu_model(fs: &HostFs, cpuinfo: &str) -> Option<String> {
 fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     let flagged = field(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let named = fs.text("sys/hypervisor/type").or_else(|| fs.text("proc/device-tree/hypervisor/compatible"));
-    named.or_else(|| {
-        let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
-        let product = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        flagged.then(|| if product.is_empty() { "unnamed".to_owned() } else { product })
-    })
+    let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
+    let product = || {
+        let names: Vec<_> = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect();
+        (!names.is_empty()).then(|| names.join(" "))
+    };
+    // Its clock source tells whose guest this is (drivers/clocksource, arch/x86/kernel/kvmclock.c).
+    let clocks = || fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
+    let by_clock = |clocks: String| {
+        let makers = [("kvm-clock", "KVM"), ("hyperv_", "Hyper-V"), ("xen", "Xen")];
+        makers.into_iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, maker)| maker.to_owned())
+    };
+    let unnamed = || product().or_else(|| by_clock(clocks())).unwrap_or_else(|| "unnamed".to_owned());
+    named.or_else(|| flagged.then(unnamed))
 }
 
-/// The marks that container engines leave: a file, or their name in the cgroup path.
+/// The marks that container engines leave: their name in the cgroup path, or a file. Such a file is also on a machine
+/// whose disk was made from a container's image; there the kernel's own threads are seen, which no container shows.
 fn container(fs: &HostFs) -> Option<String> {
-    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
     let cgroup = fs.text("proc/self/cgroup").unwrap_or_default();
     let in_path = ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name));
-    marks.into_iter().find_map(|(path, name)| fs.exists(path).then_some(name)).or(in_path).map(str::to_owned)
+    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
+    let is_whole = fs.text("proc/2/comm").as_deref() == Some("kthreadd");
+    let marked = || marks.into_iter().find_map(|(path, name)| (!is_whole && fs.exists(path)).then_some(name));
+    in_path.or_else(marked).map(str::to_owned)
 }
 
 fn governors(fs: &HostFs) -> Vec<String> {

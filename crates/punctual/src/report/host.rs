@@ -15,12 +15,12 @@ pub(super) fn write(out: &mut dyn io::Write, header: &Header, summary: &RunSumma
 /// This program and the machine.
 pub(super) fn machine(out: &mut dyn io::Write, header: &Header, lines: &Lines) -> io::Result<()> {
     let mut machine = vec![header.tool.clone()];
-    machine.extend(facts(&header.host));
+    machine.extend(named(&header.host));
     lines.facts(out, &machine)
 }
 
 /// What is known of the machine; what is not is left out.
-fn facts(host: &Host) -> Vec<String> {
+pub(super) fn named(host: &Host) -> Vec<String> {
     let cpus = match (host.cpus_online.as_ref().map(model::CpuSet::len), &host.cpu_model) {
         (Some(n), Some(model)) => Some(format!("{n} x {model}")),
         (Some(n), None) => Some(things(u64::try_from(n).unwrap_or(0), "CPU")),
@@ -84,7 +84,7 @@ mod tests {
         ] {
             let own = |text: Option<&str>| text.map(str::to_owned);
             let host = Host { architecture: own(architecture), hypervisor: own(hypervisor), ..Host::default() };
-            assert_eq!(facts(&host), [expected], "{architecture:?}");
+            assert_eq!(named(&host), [expected], "{architecture:?}");
         }
     }
 }
