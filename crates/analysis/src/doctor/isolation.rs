@@ -76,12 +76,20 @@ fn isolated_cpus(host: &Host) -> Outcome {
         Ok(cpus) => Outcome::ok(text::cpus(&cpus)),
         Err(outcome) if outcome.severity == super::Severity::Unknown => outcome,
         Err(_) => {
-            let half: CpuSet = online.iter().skip(online.len().div_ceil(2)).collect();
+            let half = half_of(online, &host.processors.siblings);
             Outcome::may("none").boot_with(&format!("isolcpus=managed_irq,domain,{half}")).caution(
                 "only threads that ask for these CPUs run there then; with cgroup v2 an isolated cpuset does it without a boot",
             )
         }
     }
+}
+
+/// The upper half of the CPUs; where cores run several threads, of the cores, so that none is divided.
+fn half_of(online: &CpuSet, cores: &[CpuSet]) -> CpuSet {
+    if cores.is_empty() {
+        return online.iter().skip(online.len().div_ceil(2)).collect();
+    }
+    cores.iter().skip(cores.len().div_ceil(2)).flat_map(CpuSet::iter).collect()
 }
 
 fn nohz_full(host: &Host) -> Outcome {
@@ -162,13 +170,12 @@ fn smt(host: &Host) -> Outcome {
         }
         (Some(false), _) => Outcome::ok("no core runs two threads"),
         (Some(true), _) => {
-            let torn = host.isolated().map(|isolated| {
-                let cores = processors.siblings.iter();
-                cores.filter(|core| !core.common(&isolated).is_empty()).flat_map(|core| core.minus(&isolated).iter().collect::<Vec<_>>()).collect::<CpuSet>()
-            });
-            let others = torn.filter(|others| !others.is_empty());
-            let shared = others.map(|others| format!("; isolated CPUs share a core with {}", text::cpus(&others)));
-            Outcome::may(format!("on: two threads a core{}", shared.unwrap_or_default())).write(SMT_CONTROL, "off", "on")
+            let isolated = host.isolated().unwrap_or_default();
+            let shared = processors.siblings.iter().filter(|core| !core.common(&isolated).is_empty());
+            let others: CpuSet = shared.flat_map(|core| core.iter()).filter(|cpu| !isolated.contains(*cpu)).collect();
+            let divided = format!("; isolated CPUs share a core with {}", text::cpus(&others));
+            let divided = if others.is_empty() { "" } else { &divided };
+            Outcome::may(format!("on: two threads a core{divided}")).write(SMT_CONTROL, "off", "on")
         }
         (None, Some("notsupported" | "notimplemented")) => Outcome::ok("no core runs two threads"),
         (None, _) if processors.siblings.is_empty() && !processors.caches.is_empty() => {

@@ -47,7 +47,11 @@ fn memory_lock(host: &Host) -> Outcome {
         (Some(true), _) => Outcome::ok("any amount (CAP_IPC_LOCK)"),
         (_, Some(-1)) => Outcome::ok("any amount (RLIMIT_MEMLOCK)"),
         (_, Some(bytes)) if bytes >= need => Outcome::ok(format!("up to {} MiB", bytes >> 20)),
-        (_, Some(bytes)) => with_capabilities(Outcome::may(format!("{} MiB, of {} MiB", bytes >> 20, need >> 20))),
+        (_, Some(bytes)) => with_capabilities(Outcome::may(format!(
+            "{} MiB may be locked, and {} MiB are wanted",
+            bytes >> 20,
+            need >> 20
+        ))),
         (_, None) => Outcome::unknown("capabilities and limits cannot be read"),
     }
 }

@@ -44,13 +44,14 @@ fn smi(host: &Host) -> Outcome {
 }
 
 /// Words of the mitigations that do something at each entry to the kernel, or at each switch of tasks.
-const COSTLY: [&str; 5] = ["PTI", "Clear CPU buffers", "IBPB", "Safe RET", "untrained return thunk"];
+const COSTLY: [&str; 6] =
+    ["PTI", "Clear CPU buffers", "Mitigation: IBPB", "IBPB: always-on", "Safe RET", "untrained return thunk"];
 
 fn mitigations(host: &Host) -> Outcome {
     let found = &host.processors.vulnerabilities;
     let costly = found.iter().filter_map(|(name, state)| {
         let word = COSTLY.iter().find(|word| state.contains(*word))?;
-        Some(format!("{name} ({word})"))
+        Some(format!("{name} ({})", word.trim_start_matches("Mitigation: ")))
     });
     let costly: Vec<_> = costly.collect();
     if costly.is_empty() {

@@ -203,9 +203,10 @@ fn other_realtime_tasks(host: &Host) -> Outcome {
     let Some(priority) = first.priority else {
         return outcome.change(format!("stop {}", first.name), format!("start {} again", first.name));
     };
-    let threads = format!("for pid in $(pgrep -x '{}'); do chrt --all-tasks", first.name);
-    let before = format!("{threads} --{} --pid {priority} $pid; done", first.policy);
-    outcome.change(format!("{threads} --other --pid 0 $pid; done"), before)
+    let policy = &first.policy;
+    outcome
+        .change(format!("stop it, or chrt --{policy} --pid 1 TID"), format!("chrt --{policy} --pid {priority} TID"))
+        .caution("ps -eLo tid,cls,rtprio,comm shows the TID of each")
 }
 
 /// `MAX_RT_PRIO / 2` (kernel/sched/syscalls.c, `sched_set_fifo`).
@@ -216,10 +217,10 @@ fn irq_threads(host: &Host) -> Outcome {
     let raised: Vec<_> = threads.iter().filter(|task| task.priority > Some(IRQ_PRIORITY)).collect();
     if let Some(first) = raised.first() {
         let names = raised.iter().map(|task| format!("{} at {}", task.name, task.priority.unwrap_or(0)));
-        let each = format!("for pid in $(pgrep '^{}'); do chrt --fifo --pid", first.name.trim_end_matches('*'));
         let (usual, before) = (IRQ_PRIORITY, first.priority.unwrap_or(0));
         return Outcome::may(names.collect::<Vec<_>>().join(", "))
-            .change(format!("{each} {usual} $pid; done"), format!("{each} {before} $pid; done"));
+            .change(format!("chrt --fifo --pid {usual} PID"), format!("chrt --fifo --pid {before} PID"))
+            .caution("ps -eo pid,cls,rtprio,comm shows the PID of each");
     }
     match (threads.is_empty(), sees_all_tasks(host)) {
         (false, _) => Outcome::ok(format!("at {IRQ_PRIORITY} or below: give threads that must not wait for them more")),

@@ -334,6 +334,13 @@ fn advice_fits_the_machine() {
     turbo.container = own("docker");
     assert_eq!(change("turbo", &turbo).unwrap().2.as_deref(), Some("to be done outside of the container (docker)"));
 
+    let mut threads = host();
+    threads.cpus_isolated = Some(cpus(""));
+    threads.cpus_online = Some(cpus("0-7"));
+    assert!(change("isolated-cpus", &threads).unwrap().0.ends_with(",domain,4-7"));
+    threads.processors.siblings = ["0,4", "1,5", "2,6", "3,7"].map(cpus).to_vec();
+    assert!(change("isolated-cpus", &threads).unwrap().0.ends_with(",domain,2-3,6-7"), "no core is divided");
+
     let mut irqs = host();
     irqs.interrupts.groups =
         vec![IrqGroup { irqs: "31-32,40".into(), count: 3, cpus: cpus("0-1"), effective: Some(cpus("1")) }];

@@ -106,41 +106,4 @@ fn governors(fs: &HostFs) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use model::Preemption;
-    use std::path::PathBuf;
-
-    fn recorded(machine: &str) -> Host {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/host").join(machine);
-        snapshot(&HostFs { root })
-    }
-
-    #[test]
-    fn a_bare_metal_server_is_read() {
-        let host = recorded("server");
-        assert_eq!(host.cpu_model.as_deref(), Some("Intel(R) Xeon(R) CPU E5-2643 v4 @ 3.40GHz"));
-        assert_eq!(host.cpus_online.unwrap().len(), 12);
-        assert_eq!(host.cpus_isolated.unwrap().to_string(), "2-5");
-        assert_eq!(host.governors, ["performance"]);
-        assert_eq!(host.preemption, Some(Preemption::Realtime));
-        assert_eq!((host.rt_runtime_us, host.rt_period_us), (Some(-1), Some(1_000_000)));
-        assert_eq!((host.hypervisor, host.container), (None, None));
-        assert_eq!(host.memory_bytes, Some(65_768_724 * 1024));
-    }
-
-    #[test]
-    fn a_virtual_board_with_little_to_read_is_read() {
-        let host = recorded("arm64-guest");
-        assert_eq!(host.cpu_model.as_deref(), Some("linux,dummy-virt"));
-        assert_eq!(host.hypervisor.as_deref(), Some("xen,xen"));
-        assert_eq!(host.cpus_isolated, Some(CpuSet::default()));
-        assert_eq!((host.rt_runtime_us, host.governors), (None, vec![]));
-    }
-
-    #[test]
-    fn nothing_to_read_is_unknown_and_no_panic() {
-        let host = recorded("does-not-exist");
-        assert_eq!(host, Host { architecture: host.architecture.clone(), ..Host::default() });
-    }
-}
+mod tests;
