@@ -28,7 +28,7 @@ const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact
     Fact { name, text, holds: false, compares: true }
 }
 
-/// All facts. docs/doctor.md lists them; a test compares.
+/// All facts. docs/doctor-checks.md lists those of the fingerprint; a test compares.
 const FACTS: &[Fact] = &[
     holds("boot", |host| host.boot_id.clone()),
     both("kernel", |host| host.kernel_release.clone()),
@@ -155,7 +155,8 @@ impl Fingerprint {
     #[must_use]
     pub fn of(host: &Host) -> Fingerprint {
         let facts = FACTS.iter().filter(|fact| fact.compares);
-        let lines = facts.map(|fact| format!("{}={}\n", fact.name, (fact.text)(host).unwrap_or_else(|| "?".to_owned())));
+        let lines =
+            facts.map(|fact| format!("{}={}\n", fact.name, (fact.text)(host).unwrap_or_else(|| "?".to_owned())));
         Fingerprint(format!("{:016x}", fnv1a(&lines.collect::<String>())))
     }
 }
@@ -257,7 +258,10 @@ mod tests {
     fn a_machine_changes_only_where_both_sides_are_known() {
         let changes = |earlier, later| super::changes(earlier, later, &Prepare::default());
         assert_eq!(changes(&host(), &host()), []);
-        assert_eq!(changes(&Host::default(), &host()), [("frequency governor", Some(String::new()), Some("performance".to_owned()))]);
+        assert_eq!(
+            changes(&Host::default(), &host()),
+            [("frequency governor", Some(String::new()), Some("performance".to_owned()))]
+        );
         let mut later = host();
         later.memory.huge_pages = Some("always".to_owned());
         later.kernel.tracer = None;

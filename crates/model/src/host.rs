@@ -162,8 +162,13 @@ mod tests {
     #[test]
     fn an_old_host_is_read() {
         let json = serde_json::to_value(Host::default()).unwrap();
-        let old: serde_json::Map<_, _> =
-            json.as_object().unwrap().iter().filter(|(_, v)| !v.is_object()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let old: serde_json::Map<_, _> = json
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, v)| !v.is_object())
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         assert!(old.len() < json.as_object().unwrap().len());
         assert_eq!(serde_json::from_value::<Host>(old.into()).unwrap(), Host::default());
     }

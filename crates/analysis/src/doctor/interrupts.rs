@@ -44,15 +44,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// `24-27,30` as words of a shell.
-fn words(irqs: &str) -> String {
-    let word = |part: &str| match part.split_once('-') {
-        Some((first, last)) => format!("$(seq {first} {last})"),
-        None => part.to_owned(),
-    };
-    irqs.split(',').map(word).collect::<Vec<_>>().join(" ")
-}
-
 fn irq_affinity(host: &Host) -> Outcome {
     let isolated = match isolated(host) {
         Ok(cpus) => cpus,
@@ -69,12 +60,16 @@ fn irq_affinity(host: &Host) -> Outcome {
     let count: u64 = there.iter().map(|group| u64::from(group.count)).sum();
     let irqs = there.iter().map(|group| group.irqs.as_str()).collect::<Vec<_>>().join(",");
     let each = |irqs: &str, cpus: &model::CpuSet| {
-        format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", words(irqs))
+        format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", text::words(irqs))
     };
     let before: Vec<_> = there.iter().map(|group| each(&group.irqs, &group.cpus)).collect();
-    Outcome::may(format!("{} to isolated {}: {irqs}", crate::wording::things(count, "interrupt"), text::cpus(&isolated)))
-        .change(each(&irqs, &housekeeping(host, &isolated)), before.join("; "))
-        .caution("some refuse (EIO): the kernel manages them, isolcpus=managed_irq keeps them away")
+    Outcome::may(format!(
+        "{} to isolated {}: {irqs}",
+        crate::wording::things(count, "interrupt"),
+        text::cpus(&isolated)
+    ))
+    .change(each(&irqs, &housekeeping(host, &isolated)), before.join("; "))
+    .caution("some refuse (EIO): the kernel manages them, isolcpus=managed_irq keeps them away")
 }
 
 fn default_irq_affinity(host: &Host) -> Outcome {
@@ -90,8 +85,11 @@ fn default_irq_affinity(host: &Host) -> Outcome {
         return Outcome::ok(text::cpus(default));
     }
     let (wanted, before) = (text::mask(&default.minus(&isolated)), text::mask(default));
-    Outcome::may(format!("new interrupts may go to isolated {}", text::cpus(&common)))
-        .write("/proc/irq/default_smp_affinity", wanted, before)
+    Outcome::may(format!("new interrupts may go to isolated {}", text::cpus(&common))).write(
+        "/proc/irq/default_smp_affinity",
+        wanted,
+        before,
+    )
 }
 
 fn irqbalance(host: &Host) -> Outcome {
@@ -128,7 +126,9 @@ const RARE_S: u64 = 60;
 
 fn statistics_interval(host: &Host) -> Outcome {
     match host.memory.stat_interval_s {
-        _ if host.preemption == Some(Preemption::Realtime) => Outcome::ok("with PREEMPT_RT the worker can be preempted"),
+        _ if host.preemption == Some(Preemption::Realtime) => {
+            Outcome::ok("with PREEMPT_RT the worker can be preempted")
+        }
         Some(seconds) if seconds < RARE_S => {
             Outcome::may(format!("every {seconds} s")).sysctl("vm.stat_interval", 2 * RARE_S, seconds)
         }

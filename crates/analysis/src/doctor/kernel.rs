@@ -53,7 +53,9 @@ fn preemption_model(host: &Host) -> Outcome {
         Preemption::Realtime => return Outcome::ok("PREEMPT_RT"),
         Preemption::None | Preemption::Voluntary => Outcome::will(model.name()),
         Preemption::Dynamic => Outcome::may("chosen at boot (PREEMPT_DYNAMIC), and which one cannot be read"),
-        Preemption::Full | Preemption::Lazy => Outcome::may(format!("{}: threads wait for spinlocks and softirqs", model.name())),
+        Preemption::Full | Preemption::Lazy => {
+            Outcome::may(format!("{}: threads wait for spinlocks and softirqs", model.name()))
+        }
     };
     let is_dynamic = host.kernel_version.as_deref().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
     if is_dynamic && model != Preemption::Full {
@@ -99,10 +101,12 @@ fn tick_rate(host: &Host) -> Outcome {
 fn rcu_expedited(host: &Host) -> Outcome {
     match (host.kernel.rcu_expedited, host.kernel.rcu_normal) {
         (_, Some(true)) => Outcome::ok("rcu_normal=1: no grace period is expedited"),
-        (Some(true), _) => Outcome::may("rcu_expedited=1: every grace period is expedited")
-            .write("/sys/kernel/rcu_expedited", 0, 1),
-        (_, Some(false)) => Outcome::may("rcu_normal=0: grace periods are expedited on request")
-            .write("/sys/kernel/rcu_normal", 1, 0),
+        (Some(true), _) => {
+            Outcome::may("rcu_expedited=1: every grace period is expedited").write("/sys/kernel/rcu_expedited", 0, 1)
+        }
+        (_, Some(false)) => {
+            Outcome::may("rcu_normal=0: grace periods are expedited on request").write("/sys/kernel/rcu_normal", 1, 0)
+        }
         (_, None) => Outcome::unknown("rcu_normal cannot be read"),
     }
 }
@@ -141,8 +145,8 @@ fn efi_runtime(host: &Host) -> Outcome {
         (_, None) if host.preemption == Some(Preemption::Realtime) && !asked.contains(&"runtime") => {
             Outcome::ok("off by default with PREEMPT_RT")
         }
-        _ => Outcome::may("the kernel may call the firmware").boot_with("efi=noruntime").caution(
-            "EFI variables, such as the boot order, cannot be read or set then",
-        ),
+        _ => Outcome::may("the kernel may call the firmware")
+            .boot_with("efi=noruntime")
+            .caution("EFI variables, such as the boot order, cannot be read or set then"),
     }
 }

@@ -70,11 +70,9 @@ fn compaction(host: &Host) -> Outcome {
     match host.memory.compaction_proactiveness {
         None => Outcome::not_here("this kernel does not compact in advance"),
         Some(0) => Outcome::ok("only on demand"),
-        Some(level) => Outcome::may(format!("in advance, level {level} of 100")).sysctl(
-            "vm.compaction_proactiveness",
-            0,
-            level,
-        ),
+        Some(level) => {
+            Outcome::may(format!("in advance, level {level} of 100")).sysctl("vm.compaction_proactiveness", 0, level)
+        }
     }
 }
 

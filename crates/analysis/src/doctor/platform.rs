@@ -56,7 +56,11 @@ fn mitigations(host: &Host) -> Outcome {
     let costly: Vec<_> = costly.collect();
     if costly.is_empty() {
         let is_known = host.processors.kinds.is_empty() && found.is_empty();
-        return if is_known { Outcome::unknown("the mitigations cannot be read") } else { Outcome::ok("none that costs much") };
+        return if is_known {
+            Outcome::unknown("the mitigations cannot be read")
+        } else {
+            Outcome::ok("none that costs much")
+        };
     }
     let outcome = Outcome::may(costly.join(", "));
     outcome.boot_with("mitigations=off").caution("only where no foreign code runs: it opens the machine to attacks")
@@ -65,7 +69,9 @@ fn mitigations(host: &Host) -> Outcome {
 fn asymmetric_cpus(host: &Host) -> Outcome {
     let kinds = &host.processors.capacities;
     match kinds.as_slice() {
-        [] if host.processors.kinds.len() > 1 => Outcome::unknown("CPUs of several kinds, whose strength cannot be read"),
+        [] if host.processors.kinds.len() > 1 => {
+            Outcome::unknown("CPUs of several kinds, whose strength cannot be read")
+        }
         [] | [_] => Outcome::ok("all alike"),
         _ => {
             let said: Vec<_> = kinds.iter().map(|on| format!("{} {}", text::cpus(&on.cpus), on.value)).collect();

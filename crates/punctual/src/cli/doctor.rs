@@ -80,8 +80,25 @@ mod tests {
     #[test]
     fn a_machine_set_up_with_care_will_not_be_late() {
         let will = |machine| examined(machine).iter().any(|one| one.outcome.severity == Severity::Will);
-        assert_eq!(MACHINES.map(|machine| (machine, will(machine))).into_iter().filter(|(_, will)| !will).collect::<Vec<_>>(), [("rt", false)]);
+        assert_eq!(
+            MACHINES.map(|machine| (machine, will(machine))).into_iter().filter(|(_, will)| !will).collect::<Vec<_>>(),
+            [("rt", false)]
+        );
         assert_eq!(doctor::in_brief(&recorded::host("rt")), None);
+    }
+
+    #[test]
+    fn the_documents_list_every_check_and_every_fact() {
+        let mut text =
+            "# The checks of `punctual doctor`, and the facts of a fingerprint\n\nWritten from the code by its \
+                        tests: `UPDATE_EXPECT=1 cargo test -p punctual doctor`.\n\n"
+                .to_owned();
+        text += "| check | why it matters for latency | where that is said |\n| --- | --- | --- |\n";
+        let rows = doctor::checks().map(|check| format!("| `{}` | {} | {} |\n", check.name, check.why, check.source));
+        text.extend(rows);
+        text += "\nThe fingerprint is a hash of these facts, in this order:\n\n";
+        text.extend(analysis::facts::of_fingerprint().map(|fact| format!("- {fact}\n")));
+        expect_file!["../../../../docs/doctor-checks.md"].assert_eq(&text);
     }
 
     #[test]
@@ -116,7 +133,8 @@ mod tests {
                       by the kernel, for up to milliseconds.
               source  Documentation/trace/hwlat_detector.rst, Intel SDM volume
                       4 (MSR_SMI_COUNT)
-        "#]].assert_eq(&String::from_utf8(text).unwrap());
+        "#]]
+        .assert_eq(&String::from_utf8(text).unwrap());
     }
 
     #[test]
@@ -136,6 +154,7 @@ mod tests {
                                        undo: boot the former kernel
              ? unknown: smi
             punctual doctor NAME explains a check; --all shows every one.
-        "#]].assert_eq(&String::from_utf8(text).unwrap());
+        "#]]
+        .assert_eq(&String::from_utf8(text).unwrap());
     }
 }

@@ -1,8 +1,8 @@
 //! What the checks say of a machine, as text and JSON.
 
+use super::Style;
 use super::host::named;
 use super::lines::Lines;
-use super::Style;
 use analysis::doctor::{Examined, Outcome, Severity};
 use analysis::facts::Fingerprint;
 use model::Host;

@@ -6,6 +6,7 @@ mod campaign;
 mod compare;
 mod consent;
 mod cyclictest;
+mod doctor;
 mod frontier;
 mod launch;
 mod leftovers;

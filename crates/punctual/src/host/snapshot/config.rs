@@ -76,10 +76,15 @@ impl Config {
     pub(super) fn read(fs: &HostFs, release: Option<&str>) -> Option<Config> {
         let own = "proc/config.gz";
         let kept = release.map(|release| {
-            [format!("boot/config-{release}"), format!("lib/modules/{release}/config"), format!("lib/modules/{release}/build/.config")]
+            [
+                format!("boot/config-{release}"),
+                format!("lib/modules/{release}/config"),
+                format!("lib/modules/{release}/build/.config"),
+            ]
         });
         let unpacked = unpack(fs, own).map(|text| (own.to_owned(), text));
-        let (file, text) = unpacked.or_else(|| kept?.into_iter().find_map(|file| Some((file.clone(), fs.text(file)?))))?;
+        let (file, text) =
+            unpacked.or_else(|| kept?.into_iter().find_map(|file| Some((file.clone(), fs.text(file)?))))?;
         text.contains("CONFIG_").then(|| Config { file: format!("/{file}"), text })
     }
 
@@ -114,8 +119,12 @@ mod tests {
 
     #[test]
     fn options_that_matter_are_kept() {
-        let config = Config::of("CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_EXT4_FS=m");
-        assert_eq!((config.value("HZ"), config.value("KASAN"), config.value("EXT4_FS")), (Some("250"), None, Some("m")));
+        let config =
+            Config::of("CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_EXT4_FS=m");
+        assert_eq!(
+            (config.value("HZ"), config.value("KASAN"), config.value("EXT4_FS")),
+            (Some("250"), None, Some("m"))
+        );
         let kept: Vec<_> = config.options().into_iter().map(|(option, value)| format!("{option}={value}")).collect();
         assert_eq!(kept, ["HZ=250", "PREEMPT=y"]);
     }

@@ -45,7 +45,9 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_ranges() {
-        for (numbers, text) in [(&[][..], ""), (&[7], "7"), (&[0, 1, 2, 5, 7, 8], "0-2,5,7-8"), (&[u32::MAX], "4294967295")] {
+        for (numbers, text) in
+            [(&[][..], ""), (&[7], "7"), (&[0, 1, 2, 5, 7, 8], "0-2,5,7-8"), (&[u32::MAX], "4294967295")]
+        {
             assert_eq!(ranges(numbers), text);
         }
     }

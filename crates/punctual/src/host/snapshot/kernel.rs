@@ -10,12 +10,16 @@ pub(super) fn read(fs: &HostFs, config: Option<&Config>) -> KernelFacts {
         options: config.map(Config::options).unwrap_or_default(),
         tick_hz: config.and_then(|config| config.value("HZ")?.parse().ok()),
         tainted: fs.number("proc/sys/kernel/tainted"),
-        tracer: fs.text("sys/kernel/tracing/current_tracer").or_else(|| fs.text("sys/kernel/debug/tracing/current_tracer")),
+        tracer: fs
+            .text("sys/kernel/tracing/current_tracer")
+            .or_else(|| fs.text("sys/kernel/debug/tracing/current_tracer")),
         lockdep: fs.exists("proc/sys/kernel").then(|| fs.exists("proc/lockdep_stats")),
         rcu_normal: fs.switch("sys/kernel/rcu_normal"),
         rcu_expedited: fs.switch("sys/kernel/rcu_expedited"),
         consoles: words(fs.text("sys/class/tty/console/active")),
-        console_level: fs.text("proc/sys/kernel/printk").and_then(|levels| levels.split_whitespace().next()?.parse().ok()),
+        console_level: fs
+            .text("proc/sys/kernel/printk")
+            .and_then(|levels| levels.split_whitespace().next()?.parse().ok()),
         efi: fs.exists("sys/firmware").then(|| fs.exists("sys/firmware/efi")),
     }
 }

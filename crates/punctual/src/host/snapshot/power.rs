@@ -53,9 +53,9 @@ fn idle_states(fs: &HostFs, online: &CpuSet) -> Vec<IdleState> {
             let of = |name: &str| format!("{dir}/state{index}/{name}");
             let Some(name) = fs.text(of("name")) else { continue };
             let exit_latency_us = fs.number(of("latency"));
-            let known = states.iter().position(|state| {
-                (state.index, &state.name, state.exit_latency_us) == (index, &name, exit_latency_us)
-            });
+            let known = states
+                .iter()
+                .position(|state| (state.index, &state.name, state.exit_latency_us) == (index, &name, exit_latency_us));
             let place = known.unwrap_or_else(|| {
                 states.push(IdleState { name, index, exit_latency_us, ..IdleState::default() });
                 states.len() - 1

@@ -6,15 +6,7 @@ use std::collections::BTreeMap;
 
 /// Programs that change frequencies, affinities or policies by themselves; names as the kernel cuts them, at 15 bytes.
 const DAEMONS: [&str; 9] = [
-    "auto-cpufreq",
-    "irqbalance",
-    "ksmtuned",
-    "numad",
-    "power-profiles-",
-    "rtkit-daemon",
-    "stalld",
-    "thermald",
-    "tuned",
+    "auto-cpufreq", "irqbalance", "ksmtuned", "numad", "power-profiles-", "rtkit-daemon", "stalld", "thermald", "tuned",
 ];
 
 /// Threads that are looked at: reading one takes about 10 us, and all of them no more than a tenth of a second.
@@ -169,7 +161,13 @@ mod tests {
             is_kernel,
             count: 1,
         };
-        let tasks = [("irq/9-acpi", 50, true), ("migration/0", 99, true), ("migration/1", 99, true), ("a/b", 50, false), ("a/c", 50, false)];
+        let tasks = [
+            ("irq/9-acpi", 50, true),
+            ("migration/0", 99, true),
+            ("migration/1", 99, true),
+            ("a/b", 50, false),
+            ("a/c", 50, false),
+        ];
         let tasks = tasks.map(|(name, priority, is_kernel)| task(name, priority, is_kernel)).to_vec();
         let names: Vec<_> = together(tasks).into_iter().map(|task| (task.name, task.count)).collect();
         let expected = [("migration/*", 2), ("a/b", 1), ("a/c", 1), ("irq/9-acpi", 1)];

@@ -106,7 +106,11 @@ fn as_many_cpus_as_there_can_be_are_read() {
     }
     let host = tree.snapshot();
     assert_eq!(host.cpus_online.as_ref().map(CpuSet::len), Some(4095));
-    assert_eq!(host.processors.offline.as_ref().map(ToString::to_string).as_deref(), Some("0"), "the boot CPU may be off line");
+    assert_eq!(
+        host.processors.offline.as_ref().map(ToString::to_string).as_deref(),
+        Some("0"),
+        "the boot CPU may be off line"
+    );
     assert!(host.clocks.timer_devices[0].cpus.to_string().starts_with("1-3"), "what can be read is read");
     survives(&host);
 }
