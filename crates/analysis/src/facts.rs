@@ -1,6 +1,6 @@
 //! The facts of a machine that latency depends on, as texts: to tell a change, and to tell one machine from another.
 
-use model::{CpuSet, Host, OnCpus, fnv1a};
+use model::{CpuSet, Host, OnCpus, Prepare, fnv1a};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact
     Fact { name, text, holds: false, compares: true }
 }
 
-/// All facts. docs/doctor.md lists them; a test compares.
+/// All facts. docs/doctor-checks.md lists those of the fingerprint; a test compares.
 const FACTS: &[Fact] = &[
     holds("boot", |host| host.boot_id.clone()),
     both("kernel", |host| host.kernel_release.clone()),
@@ -96,17 +96,47 @@ const FACTS: &[Fact] = &[
 /// A fact that differs between two hosts, and its texts.
 pub(crate) type Difference = (&'static str, Option<String>, Option<String>);
 
-/// The facts that should hold and did not, from `earlier` to `later`. What is unknown of one of them is no change.
-pub(crate) fn changes(earlier: &Host, later: &Host) -> Vec<Difference> {
-    let texts =
-        FACTS.iter().filter(|fact| fact.holds).map(|fact| (fact.name, (fact.text)(earlier), (fact.text)(later)));
-    texts.filter(|(_, before, after)| before.is_some() && after.is_some() && before != after).collect()
+/// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell.
+pub(crate) fn changes(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
+    let made = made_by(prepare);
+    differing(FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name)), earlier, later)
 }
 
-/// The facts of the fingerprint that are not the same for two hosts, known or not.
+/// The facts of a fingerprint in which `a` and `b` differ.
 pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
-    let texts = FACTS.iter().filter(|fact| fact.compares).map(|fact| (fact.name, (fact.text)(a), (fact.text)(b)));
-    texts.filter(|(_, a, b)| a != b).collect()
+    differing(FACTS.iter().filter(|fact| fact.compares), a, b)
+}
+
+/// What is unknown of one of them is no difference.
+fn differing<'a>(facts: impl Iterator<Item = &'a Fact>, a: &Host, b: &Host) -> Vec<Difference> {
+    let texts = facts.map(|fact| (fact.name, (fact.text)(a), (fact.text)(b)));
+    texts.filter(|(_, a, b)| a.is_some() && b.is_some() && a != b).collect()
+}
+
+/// Facts that a cell changes itself for as long as it lasts; whether they stayed is a finding of its own.
+fn made_by(prepare: &Prepare) -> Vec<&'static str> {
+    let Prepare {
+        governor,
+        idle_latency,
+        rt_runtime_us,
+        timer_migration,
+        transparent_hugepages,
+        pause_irqbalance: _,
+        irq_cpus,
+        housekeeping_cpus,
+        cgroup,
+    } = prepare;
+    let made = [
+        (governor.is_some(), &["frequency governor", "energy preference"][..]),
+        (idle_latency.is_some(), &["idle states"]),
+        (rt_runtime_us.is_some(), &["sched_rt_runtime_us", "real-time budget of the group"]),
+        (timer_migration.is_some(), &["timer migration"]),
+        (transparent_hugepages.is_some(), &["transparent huge pages"]),
+        (irq_cpus.is_some(), &["interrupt affinities", "default interrupt affinity"]),
+        (housekeeping_cpus.is_some(), &["workqueue CPUs"]),
+        (cgroup.is_some(), &["real-time budget of the group", "CPU quota"]),
+    ];
+    made.into_iter().filter(|(is_made, _)| *is_made).flat_map(|(_, names)| names).copied().collect()
 }
 
 /// The names of the facts that make up a fingerprint, in its order.
@@ -226,6 +256,7 @@ mod tests {
 
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
+        let changes = |earlier, later| super::changes(earlier, later, &Prepare::default());
         assert_eq!(changes(&host(), &host()), []);
         assert_eq!(
             changes(&Host::default(), &host()),
@@ -247,7 +278,7 @@ mod tests {
         later.platform.smi_count = Some(3);
         later.interrupts.groups[0].effective = None;
         later.cpus_allowed = None;
-        assert_eq!(changes(&host(), &later), []);
+        assert_eq!(changes(&host(), &later, &Prepare::default()), []);
         assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&later));
     }
 
@@ -275,6 +306,44 @@ mod tests {
         for change in changes {
             assert_ne!(same, of(change));
         }
+    }
+
+    #[test]
+    fn what_a_cell_changes_itself_is_no_change() {
+        let mut later = host();
+        later.governors = vec!["powersave".to_owned()];
+        later.scheduling.timer_migration = Some(true);
+        let names = |prepare: &Prepare| {
+            changes(&host(), &later, prepare).into_iter().map(|(name, ..)| name).collect::<Vec<_>>()
+        };
+        let mut prepare = Prepare::default();
+        assert_eq!(names(&prepare), ["frequency governor", "timer migration"]);
+        prepare.set("governor", "powersave").unwrap();
+        assert_eq!(names(&prepare), ["timer migration"]);
+        prepare.set("timer_migration", "on").unwrap();
+        assert_eq!(names(&prepare), [""; 0]);
+    }
+
+    #[test]
+    fn every_fact_that_a_cell_can_change_is_one() {
+        let mut prepare = Prepare::default();
+        for (key, value) in [
+            ("governor", "performance"),
+            ("idle_latency", "0us"),
+            ("rt_runtime", "unlimited"),
+            ("timer_migration", "off"),
+            ("transparent_hugepages", "never"),
+            ("irqbalance", "paused"),
+            ("irq_cpus", "others"),
+            ("housekeeping_cpus", "others"),
+            ("cgroup", "/x"),
+        ] {
+            let _ = prepare.set(key, value);
+        }
+        for made in made_by(&prepare) {
+            assert!(FACTS.iter().any(|fact| fact.name == made), "{made}");
+        }
+        assert_eq!(made_by(&prepare).len(), 12);
     }
 
     #[test]

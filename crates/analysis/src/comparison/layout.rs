@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub struct Difference {
     /// Which.
     pub fact: &'static str,
-    /// What it was for the first; `None` when unknown.
+    /// What it was for the first.
     pub a: Option<String>,
     /// What it was for the second.
     pub b: Option<String>,
@@ -62,11 +62,12 @@ fn boots(pairs: &[(&Entry, &Entry)]) -> Option<usize> {
     a.is_disjoint(&b).then(|| a.len().min(b.len()))
 }
 
-/// What is not the same in the first block that holds both; the boot is no fact of it, where it matters it is a refusal.
+/// What is not the same in the first block that holds both, of the facts of a fingerprint; where the boot matters, it is
+/// a refusal.
 pub(super) fn differences(pairs: &[(&Entry, &Entry)]) -> Vec<Difference> {
     let Some((a, b)) = pairs.first() else { return Vec::new() };
-    let both = facts::differences(&a.record.host_before, &b.record.host_before);
-    both.into_iter().map(|(fact, a, b)| Difference { fact, a, b }).collect()
+    let differ = facts::differences(&a.record.host_before, &b.record.host_before);
+    differ.into_iter().map(|(fact, a, b)| Difference { fact, a, b }).collect()
 }
 
 /// Words for what each measurement lacks.

@@ -62,6 +62,11 @@ fn lock_checking(host: &Host) -> Outcome {
 }
 
 fn memory_checking(host: &Host) -> Outcome {
+    let always = ["KASAN", "KCSAN", "KMSAN", "DEBUG_KMEMLEAK", "DEBUG_PAGEALLOC_ENABLE_DEFAULT", "SLUB_DEBUG_ON"];
+    let built = built_in(host, &always);
+    if let Some(options) = built.as_ref().filter(|options| !options.is_empty()) {
+        return other_kernel(Outcome::will(options.join(", ")), options);
+    }
     for parameter in ["slub_debug", "slab_debug"] {
         if let Some(value) = host.boot_parameter(parameter).filter(|value| *value != "-") {
             let asked = if value.is_empty() { parameter.to_owned() } else { format!("{parameter}={value}") };
@@ -69,12 +74,7 @@ fn memory_checking(host: &Host) -> Outcome {
                 .change(format!("boot without {asked}"), format!("kernel parameter {asked}"));
         }
     }
-    let always = ["KASAN", "KCSAN", "KMSAN", "DEBUG_KMEMLEAK", "DEBUG_PAGEALLOC_ENABLE_DEFAULT", "SLUB_DEBUG_ON"];
-    match built_in(host, &always) {
-        Some(options) if options.is_empty() => Outcome::ok("none built in"),
-        Some(options) => other_kernel(Outcome::will(options.join(", ")), &options),
-        None => Outcome::unknown(UNREADABLE),
-    }
+    built.map_or_else(|| Outcome::unknown(UNREADABLE), |_| Outcome::ok("none built in"))
 }
 
 fn debug_checks(host: &Host) -> Outcome {

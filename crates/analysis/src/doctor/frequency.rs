@@ -1,7 +1,7 @@
 //! Checks of frequency scaling and heat.
 
 use super::{Check, Outcome, text};
-use model::{FrequencyPolicy, Host, OnCpus};
+use model::{CpuSet, FrequencyPolicy, Host, OnCpus};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -59,6 +59,32 @@ fn said(policies: &[&OnCpus<FrequencyPolicy>], value: impl Fn(&FrequencyPolicy) 
     values.collect::<Vec<_>>().join(", ")
 }
 
+/// Commands that write `wanted` to `file` of each policy, and the ones that write what was `before`.
+fn write_each(
+    outcome: Outcome,
+    host: &Host,
+    policies: &[&OnCpus<FrequencyPolicy>],
+    file: &str,
+    wanted: impl Fn(&FrequencyPolicy) -> Option<String>,
+    before: impl Fn(&FrequencyPolicy) -> Option<String>,
+) -> Outcome {
+    let commands = |value: &dyn Fn(&FrequencyPolicy) -> Option<String>| {
+        let values = policies.iter().filter_map(|on| Some((on.cpus.clone(), value(&on.value)?)));
+        let groups = OnCpus::gather(values);
+        let is_all = policies.len() == host.power.frequency.len();
+        match groups.as_slice() {
+            [one] if is_all => format!("echo {} | tee {POLICIES}/{file}", one.value),
+            groups => groups.iter().map(|on| write_on(&on.cpus, file, &on.value)).collect::<Vec<_>>().join("; "),
+        }
+    };
+    outcome.change(commands(&wanted), commands(&before))
+}
+
+fn write_on(cpus: &CpuSet, file: &str, value: &str) -> String {
+    let cpus = text::words(&cpus.to_string());
+    format!("for cpu in {cpus}; do echo {value} > /sys/devices/system/cpu/cpu$cpu/cpufreq/{file}; done")
+}
+
 const NO_SCALING: &str = "no frequency scaling here: hardware, firmware or hypervisor decides";
 
 fn governor(host: &Host) -> Outcome {
@@ -68,22 +94,27 @@ fn governor(host: &Host) -> Outcome {
         return match host.governors.iter().find(|governor| *governor != "performance") {
             None if host.governors.is_empty() => Outcome::not_here(NO_SCALING),
             None => Outcome::ok("performance"),
-            Some(other) => changed_governor(Outcome::will(other.clone()), other),
+            Some(other) => {
+                let file = format!("{POLICIES}/scaling_governor");
+                Outcome::will(other.clone()).write_all(&file, "performance", other)
+            }
         };
     }
     let is_fixed = |policy: &FrequencyPolicy| policy.min_khz.is_some() && policy.min_khz == policy.max_khz;
     let is_good = |policy: &FrequencyPolicy| policy.governor.as_deref() == Some("performance") || is_fixed(policy);
     let (known, unknown): (Vec<_>, Vec<_>) = policies.iter().partition(|on| on.value.governor.is_some());
     let other: Vec<_> = known.iter().copied().filter(|on| !is_good(&on.value)).collect();
-    match other.first().and_then(|on| on.value.governor.as_deref()) {
-        None if !unknown.is_empty() => Outcome::unknown("the governor cannot be read"),
-        None => Outcome::ok(said(&known, |policy| policy.governor.clone())),
-        Some(first) => changed_governor(Outcome::will(said(&other, |policy| policy.governor.clone())), first),
+    let governor = |policy: &FrequencyPolicy| policy.governor.clone();
+    if !other.is_empty() {
+        let performance = |_: &FrequencyPolicy| Some("performance".to_owned());
+        let found = Outcome::will(said(&other, governor));
+        return write_each(found, host, &other, "scaling_governor", performance, governor);
     }
-}
-
-fn changed_governor(outcome: Outcome, before: &str) -> Outcome {
-    outcome.write_all(&format!("{POLICIES}/scaling_governor"), "performance", before)
+    if unknown.is_empty() {
+        Outcome::ok(said(&known, governor))
+    } else {
+        Outcome::unknown("the governor cannot be read")
+    }
 }
 
 fn frequency_limit(host: &Host) -> Outcome {
@@ -94,29 +125,35 @@ fn frequency_limit(host: &Host) -> Outcome {
     let both = |policy: &FrequencyPolicy| Some((policy.max_khz?, policy.hardware_max_khz?));
     let is_limited = |policy: &FrequencyPolicy| both(policy).is_some_and(|(limit, most)| limit < most);
     let limited: Vec<_> = policies.iter().filter(|on| is_limited(&on.value)).collect();
-    let limits = limited.first().and_then(|on| both(&on.value));
-    let Some((limit, most)) = limits else {
+    if limited.is_empty() {
         let is_known = policies.iter().all(|on| both(&on.value).is_some());
         return if is_known { Outcome::ok("none") } else { Outcome::unknown("the limits cannot be read") };
-    };
+    }
     let mhz = |(limit, most): (u64, u64)| format!("{} of {} MHz", limit / 1000, most / 1000);
-    let said = said(&limited, |policy| both(policy).map(mhz));
-    Outcome::may(said).write_all(&format!("{POLICIES}/scaling_max_freq"), &most.to_string(), &limit.to_string())
+    write_each(
+        Outcome::may(said(&limited, |policy| both(policy).map(mhz))),
+        host,
+        &limited,
+        "scaling_max_freq",
+        |policy| policy.hardware_max_khz.map(|khz| khz.to_string()),
+        |policy| policy.max_khz.map(|khz| khz.to_string()),
+    )
 }
 
 fn energy_preference(host: &Host) -> Outcome {
     let told: Vec<_> = host.power.frequency.iter().filter(|on| on.value.energy_preference.is_some()).collect();
     let other: Vec<_> =
         told.iter().copied().filter(|on| on.value.energy_preference.as_deref() != Some("performance")).collect();
-    match other.first().and_then(|on| on.value.energy_preference.as_deref()) {
-        None if told.is_empty() => Outcome::not_here("the hardware is told none"),
-        None => Outcome::ok("performance"),
-        Some(first) => Outcome::may(said(&other, |policy| policy.energy_preference.clone())).write_all(
-            &format!("{POLICIES}/energy_performance_preference"),
-            "performance",
-            first,
-        ),
+    if told.is_empty() {
+        return Outcome::not_here("the hardware is told none");
     }
+    if other.is_empty() {
+        return Outcome::ok("performance");
+    }
+    let preference = |policy: &FrequencyPolicy| policy.energy_preference.clone();
+    let performance = |_: &FrequencyPolicy| Some("performance".to_owned());
+    let found = Outcome::may(said(&other, preference));
+    write_each(found, host, &other, "energy_performance_preference", performance, preference)
 }
 
 fn turbo(host: &Host) -> Outcome {

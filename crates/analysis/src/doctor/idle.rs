@@ -1,7 +1,7 @@
 //! Checks of what idle CPUs and links do.
 
 use super::{Check, Outcome, text};
-use model::Host;
+use model::{Host, IdleState};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -46,20 +46,33 @@ fn idle_states(host: &Host) -> Outcome {
             _ => Outcome::unknown("the idle states cannot be read"),
         };
     }
-    let enabled = power.idle_states.iter().filter(|state| !state.cpus.minus(&state.disabled).is_empty());
+    let enabled = power.idle_states.iter().filter(|state| state.cpus.minus(&state.disabled).len() > 0);
     let deep: Vec<_> = enabled.filter(|state| state.exit_latency_us.is_some_and(|us| us >= MAY_US)).collect();
     let Some(latency) = deep.iter().filter_map(|state| state.exit_latency_us).max() else {
         return Outcome::ok(format!("none in use takes {} to leave", text::micros(MAY_US)));
     };
-    let named = |state: &&model::IdleState| Some(format!("{} {}", state.name, text::micros(state.exit_latency_us?)));
+    let named = |state: &&IdleState| Some(format!("{} {}", state.name, text::micros(state.exit_latency_us?)));
     let names = deep.iter().filter_map(named).collect::<Vec<_>>().join(", ");
     let found = format!("time to leave: {names}");
     let outcome = if latency >= WILL_US { Outcome::will(found) } else { Outcome::may(found) };
-    let mut indices: Vec<_> = deep.iter().map(|state| state.index.to_string()).collect();
-    indices.dedup();
-    let files: Vec<_> =
-        indices.iter().map(|index| format!("/sys/devices/system/cpu/cpu*/cpuidle/state{index}/disable")).collect();
-    outcome.write_all(&files.join(" "), "1", "0").caution(HELD)
+    outcome.change(switch_states(&deep, 1), switch_states(&deep, 0)).caution(HELD)
+}
+
+/// Commands that switch these states off (1) or on (0), on the CPUs that use them.
+fn switch_states(states: &[&IdleState], value: u32) -> String {
+    let on_all = |state: &IdleState| format!("/sys/devices/system/cpu/cpu*/cpuidle/state{}/disable", state.index);
+    if states.iter().all(|state| state.disabled.is_empty()) {
+        let mut files: Vec<_> = states.iter().map(|state| on_all(state)).collect();
+        files.dedup();
+        return format!("echo {value} | tee {}", files.join(" "));
+    }
+    let on_some = |state: &&IdleState| {
+        let (cpus, index) = (text::words(&state.cpus.minus(&state.disabled).to_string()), state.index);
+        format!(
+            "for cpu in {cpus}; do echo {value} > /sys/devices/system/cpu/cpu$cpu/cpuidle/state{index}/disable; done"
+        )
+    };
+    states.iter().map(on_some).collect::<Vec<_>>().join("; ")
 }
 
 fn idle_poll(host: &Host) -> Outcome {

@@ -44,15 +44,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// `24-27,30` as words of a shell.
-fn words(irqs: &str) -> String {
-    let word = |part: &str| match part.split_once('-') {
-        Some((first, last)) => format!("$(seq {first} {last})"),
-        None => part.to_owned(),
-    };
-    irqs.split(',').map(word).collect::<Vec<_>>().join(" ")
-}
-
 fn irq_affinity(host: &Host) -> Outcome {
     let isolated = match isolated(host) {
         Ok(cpus) => cpus,
@@ -69,7 +60,7 @@ fn irq_affinity(host: &Host) -> Outcome {
     let count: u64 = there.iter().map(|group| u64::from(group.count)).sum();
     let irqs = there.iter().map(|group| group.irqs.as_str()).collect::<Vec<_>>().join(",");
     let each = |irqs: &str, cpus: &model::CpuSet| {
-        format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", words(irqs))
+        format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", text::words(irqs))
     };
     let before: Vec<_> = there.iter().map(|group| each(&group.irqs, &group.cpus)).collect();
     Outcome::may(format!(

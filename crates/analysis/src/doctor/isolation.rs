@@ -96,7 +96,7 @@ fn nohz_full(host: &Host) -> Outcome {
     match &host.scheduling.nohz_full {
         Some(cpus) if !cpus.is_empty() => {
             let parameter = format!("nohz_full={cpus}");
-            Outcome::may(format!("{} keep account of time at each entry to the kernel", text::cpus(cpus)))
+            Outcome::may(format!("time is accounted at each entry to the kernel on {}", text::cpus(cpus)))
                 .change(format!("boot without {parameter}"), format!("kernel parameter {parameter}"))
         }
         Some(_) => Outcome::ok("none"),
@@ -137,7 +137,7 @@ fn rcu_callbacks(host: &Host) -> Outcome {
     if left.is_empty() {
         return Outcome::ok("offloaded from the isolated CPUs");
     }
-    let outcome = Outcome::may(format!("isolated {} run their own", text::cpus(&left)));
+    let outcome = Outcome::may(format!("callbacks of isolated {} run there", text::cpus(&left)));
     outcome.boot_with(&format!("rcu_nocbs={isolated}")).caution("needs a kernel with CONFIG_RCU_NOCB_CPU")
 }
 

@@ -129,19 +129,20 @@ fn rt_group_budget(host: &Host) -> Outcome {
         };
     };
     let group = scheduling.cgroup.as_deref().unwrap_or("/");
+    let name = text::shortened(group);
     let period = scheduling.cgroup_rt_period_us.unwrap_or(1_000_000);
     let file = format!("/sys/fs/cgroup/cpu{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
     match u64::try_from(runtime) {
-        Ok(0) => Outcome::will(format!("group {group} has none: a real-time policy is refused"))
+        Ok(0) => Outcome::will(format!("group {name} has none: a real-time policy is refused"))
             .write(&file, 950_000, 0)
             .caution("the group above it must have as much to give"),
         Ok(us) if group != "/" && us < period => {
             let (runtime, period) = (text::micros(us), text::micros(period));
-            Outcome::may(format!("group {group}: real-time threads that use {runtime} of {period} are stopped"))
+            Outcome::may(format!("group {name}: real-time threads that use {runtime} of {period} are stopped"))
                 .write(&file, 950_000, us)
                 .caution("the group above it must have as much to give")
         }
-        _ => Outcome::ok(format!("group {group} has no limit of its own")),
+        _ => Outcome::ok(format!("group {name} has no limit of its own")),
     }
 }
 
@@ -156,7 +157,7 @@ fn cpu_quota(host: &Host) -> Outcome {
     let (Ok(quota_us), Some(period)) = (u64::try_from(quota), scheduling.cpu_quota_period_us) else {
         return Outcome::ok("none");
     };
-    let group = scheduling.cgroup.as_deref().unwrap_or("/");
+    let group = text::shortened(scheduling.cgroup.as_deref().unwrap_or("/"));
     let (quota_text, period_text) = (text::micros(quota_us), text::micros(period));
     Outcome::may(format!("normal threads of group {group} get {quota_text} of CPU time each {period_text}"))
         .change("start it outside of that group, or the container without --cpus and --cpu-quota", "start it as before")

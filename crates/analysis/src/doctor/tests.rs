@@ -338,6 +338,22 @@ fn advice_fits_the_machine() {
     turbo.container = own("docker");
     assert_eq!(change("turbo", &turbo).unwrap().2.as_deref(), Some("to be done outside of the container (docker)"));
 
+    let mut mixed = host();
+    let mut slow = mixed.power.frequency[0].clone();
+    slow.value.governor = own("ondemand");
+    (mixed.power.frequency[0].cpus, slow.cpus) = (cpus("0"), cpus("1"));
+    mixed.power.frequency.push(slow);
+    let (on, off, _) = change("governor", &mixed).unwrap();
+    let file = "/sys/devices/system/cpu/cpu$cpu/cpufreq/scaling_governor";
+    assert_eq!(on, format!("for cpu in 1; do echo performance > {file}; done"), "only what differs");
+    assert_eq!(off, format!("for cpu in 1; do echo ondemand > {file}; done"));
+
+    let mut deep = host();
+    idle_latency(&mut deep, 500);
+    deep.power.idle_states[0].disabled = cpus("0");
+    let off = change("idle-states", &deep).unwrap().1;
+    assert_eq!(off, "for cpu in 1; do echo 0 > /sys/devices/system/cpu/cpu$cpu/cpuidle/state0/disable; done");
+
     let mut threads = host();
     threads.cpus_isolated = Some(cpus(""));
     threads.cpus_online = Some(cpus("0-7"));

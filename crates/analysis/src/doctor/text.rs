@@ -19,6 +19,22 @@ pub(super) fn micros(us: u64) -> String {
     duration(us as f64 * 1e3)
 }
 
+/// The numbers of a list like `24-27,30` as words of a shell.
+pub(super) fn words(list: &str) -> String {
+    let word = |part: &str| match part.split_once('-') {
+        Some((first, last)) => format!("$(seq {first} {last})"),
+        None => part.to_owned(),
+    };
+    list.split(',').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a name that may be long, such as that of a control group.
+pub(super) fn shortened(name: &str) -> String {
+    const LONG: usize = 24;
+    let end = name.char_indices().nth(LONG).map(|(end, _)| end);
+    end.map_or_else(|| name.to_owned(), |end| format!("{}...", &name[..end]))
+}
+
 /// The mask of a set of CPUs as the kernel takes it: words of 32 bits, the highest first.
 pub(super) fn mask(cpus: &CpuSet) -> String {
     let n_words = cpus.iter().last().map_or(0, |last| last / 32) + 1;

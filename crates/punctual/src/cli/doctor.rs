@@ -88,6 +88,20 @@ mod tests {
     }
 
     #[test]
+    fn the_documents_list_every_check_and_every_fact() {
+        let mut text =
+            "# The checks of `punctual doctor`, and the facts of a fingerprint\n\nWritten from the code by its \
+                        tests: `UPDATE_EXPECT=1 cargo test -p punctual doctor`.\n\n"
+                .to_owned();
+        text += "| check | why it matters for latency | where that is said |\n| --- | --- | --- |\n";
+        let rows = doctor::checks().map(|check| format!("| `{}` | {} | {} |\n", check.name, check.why, check.source));
+        text.extend(rows);
+        text += "\nThe fingerprint is a hash of these facts, in this order:\n\n";
+        text.extend(analysis::facts::of_fingerprint().map(|fact| format!("- {fact}\n")));
+        expect_file!["../../../../docs/doctor-checks.md"].assert_eq(&text);
+    }
+
+    #[test]
     fn a_check_is_explained_in_full() {
         let host = recorded::host("laptop");
         let asked = ["governor", "smi", "swap"];

@@ -6,7 +6,7 @@ mod campaign;
 mod compare;
 mod consent;
 mod cyclictest;
-mod faults;
+mod doctor;
 mod frontier;
 mod launch;
 mod leftovers;
