@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
-        let changes = |earlier, later| super::changes(earlier, later, &Prepare::default());
+        let changes = |earlier: &Host, later: &Host| super::changes(earlier, later, &Prepare::default());
         assert_eq!(changes(&host(), &host()), []);
         assert_eq!(
             changes(&Host::default(), &host()),

@@ -46,7 +46,7 @@ fn idle_states(host: &Host) -> Outcome {
             _ => Outcome::unknown("the idle states cannot be read"),
         };
     }
-    let enabled = power.idle_states.iter().filter(|state| state.cpus.minus(&state.disabled).len() > 0);
+    let enabled = power.idle_states.iter().filter(|state| !state.cpus.minus(&state.disabled).is_empty());
     let deep: Vec<_> = enabled.filter(|state| state.exit_latency_us.is_some_and(|us| us >= MAY_US)).collect();
     let Some(latency) = deep.iter().filter_map(|state| state.exit_latency_us).max() else {
         return Outcome::ok(format!("none in use takes {} to leave", text::micros(MAY_US)));

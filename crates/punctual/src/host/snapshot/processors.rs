@@ -76,11 +76,11 @@ fn last_level_caches(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
 fn sharing(online: &CpuSet, group_of: impl Fn(u32) -> Option<CpuSet>) -> Vec<CpuSet> {
     let (mut groups, mut seen) = (Vec::new(), CpuSet::default());
     for cpu in online.iter() {
-        if !seen.contains(cpu) {
-            if let Some(group) = group_of(cpu) {
-                seen.extend(group.iter());
-                groups.push(group);
-            }
+        if !seen.contains(cpu)
+            && let Some(group) = group_of(cpu)
+        {
+            seen.extend(group.iter());
+            groups.push(group);
         }
     }
     groups
