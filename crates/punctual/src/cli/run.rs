@@ -72,7 +72,10 @@ fn decided(arguments: &RunArguments, now: SystemTime) -> Result<Header, Box<dyn 
     let yes = arguments.common.yes;
     origin.iter().try_for_each(|origin| origin.permit(&header, yes))?;
     consent::permit_floods(&header, yes)?;
-    arguments.at_most.map_or(Ok(header.clone()), |at_most| Ok(bounded(header, at_most)?))
+    Ok(match arguments.at_most {
+        Some(at_most) => bounded(header, at_most)?,
+        None => header,
+    })
 }
 
 fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
