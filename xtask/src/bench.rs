@@ -6,6 +6,7 @@
 mod cyclictest_like;
 mod first_sample;
 mod jitterdebugger;
+mod loads;
 mod measure;
 mod process;
 mod samples;
@@ -108,6 +109,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let task = Task { cpu, other_cpu, cycles: shortest.1, period_us: shortest.0 };
     if "missed".contains(only) || only == "cyclictest" {
         missed(&program, task, pairs)?;
+    }
+    if "loads".contains(only) {
+        loads::report(&program, &cpus, pairs)?;
     }
     if "samples".contains(only) {
         for (period_us, times) in PERIODS {

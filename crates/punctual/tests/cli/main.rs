@@ -7,6 +7,7 @@ mod compare;
 mod consent;
 mod cyclictest;
 mod doctor;
+mod faults;
 mod frontier;
 mod launch;
 mod leftovers;
