@@ -6,9 +6,11 @@
 mod cyclictest_like;
 mod first_sample;
 mod jitterdebugger;
+mod loads;
 mod measure;
 mod process;
 mod samples;
+mod statistics;
 
 use analysis::median_interval;
 use rt::sys;
@@ -67,7 +69,7 @@ const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
-  --only measures the contests whose name holds WORD, like jitterdebugger, or samples";
+  --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -87,6 +89,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         *target = number.ok_or_else(|| format!("{argument} needs a number above 0\n{HELP}"))?;
     }
     let program = process::program(root)?;
+    if only == "statistics" {
+        return statistics::report(&program, pairs);
+    }
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
     let other_cpu = cpus.iter().find(|other| *other != cpu);
@@ -105,10 +110,16 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if "missed".contains(only) || only == "cyclictest" {
         missed(&program, task, pairs)?;
     }
+    if "loads".contains(only) {
+        loads::report(&program, &cpus, pairs)?;
+    }
     if "samples".contains(only) {
         for (period_us, times) in PERIODS {
             samples::report(&program, Task { cpu, other_cpu, cycles: cycles * times, period_us }, pairs)?;
         }
+    }
+    if only.is_empty() {
+        statistics::report(&program, pairs)?;
     }
     first_sample::report(&program, task)
 }

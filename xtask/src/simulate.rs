@@ -197,6 +197,6 @@ mod tests {
 
     #[test]
     fn knobs_as_specified() {
-        check("knobs", 30);
+        check("knobs", 10);
     }
 }

@@ -4,12 +4,14 @@
 //! the block. Samples are never pooled: on real runs in which nothing was changed, tests of pooled samples find a
 //! difference in 88 to 100 % of cases.
 
+mod cells;
 mod layout;
 mod metric;
 mod wording;
 
 use crate::Level;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
+pub use cells::{arm, compare_cells, first_cells};
 pub use layout::Difference;
 use layout::Layout;
 use metric::Numbers;

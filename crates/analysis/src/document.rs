@@ -1,5 +1,6 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
+use crate::enough::Shortfall;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
 use crate::{
@@ -31,6 +32,7 @@ struct AboutRun<'a> {
     require: &'a model::Requirement,
     host: &'a Host,
     findings: Vec<Remark<'a>>,
+    shortfalls: &'a Option<Vec<Shortfall>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,6 +143,7 @@ pub fn document<'a>(header: &'a Header, summary: &'a RunSummary) -> RunDocument<
             require: &header.plan.require,
             host: &header.host,
             findings: remarks(&summary.findings),
+            shortfalls: &summary.shortfalls,
         },
         cells: summary.cells.iter().map(cell).collect(),
         verdict: &summary.verdict,

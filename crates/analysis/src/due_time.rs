@@ -34,7 +34,7 @@ impl DueTimes {
         all.merge(&open);
         // The open waits are one more slice: they came together at the end.
         slices.push(open);
-        DueTimes { n: all.n, at_least, quantiles: Quantiles::of(&all, &slices) }
+        DueTimes { n: all.n, at_least, quantiles: Quantiles::of(&all, &slices, pool.confidence) }
     }
 }
 

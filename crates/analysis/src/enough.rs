@@ -3,6 +3,11 @@
 //! It is never enough *because* the maximum stopped rising: under pure chance no new maximum comes in the second half of
 //! every other run.
 
+mod shortfall;
+
+pub use shortfall::{Lack, Shortfall, looks};
+pub(crate) use shortfall::{confidence, shortfalls};
+
 use crate::Level;
 use crate::rate::zero_events_upper;
 use crate::special::whole;

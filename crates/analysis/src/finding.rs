@@ -4,7 +4,7 @@ mod cell;
 mod coincidence;
 mod importance;
 mod load;
-mod machine;
+pub(crate) mod machine;
 mod prepared;
 mod run;
 mod steadiness;
@@ -17,7 +17,6 @@ use crate::summary::CellSummary;
 use model::{Entry, Header, Policy, Preemption};
 use serde::Serialize;
 
-pub(crate) use machine::facts;
 pub(crate) use run::progress as run_progress;
 
 /// Something a reader has to know before believing a number, with the numbers that say so.

@@ -7,10 +7,12 @@
 
 mod baseline;
 pub mod comparison;
+pub mod doctor;
 mod document;
 mod due_time;
 pub mod enough;
 pub mod factorial;
+pub mod facts;
 mod finding;
 pub mod frontier;
 mod imported;
@@ -49,4 +51,4 @@ pub use special::{normal_beyond, normal_quantile};
 pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
 pub use verdict::{Case, Gap, Kept, Verdict, View, Violation};
-pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate};
+pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate, estimate_at};

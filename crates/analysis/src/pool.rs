@@ -1,5 +1,6 @@
 //! All records of one cell together: what its statistics are computed from.
 
+use crate::enough;
 use model::{Cell, Entry, Header, Histogram, Span, ThreadRecord};
 use std::collections::BTreeMap;
 
@@ -11,6 +12,8 @@ const JOIN_NS: u64 = Span::SECOND.0;
 pub(crate) struct Pool<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) entries: Vec<&'a Entry>,
+    /// Of the intervals of quantiles.
+    pub(crate) confidence: f64,
 }
 
 impl<'a> Pool<'a> {
@@ -21,7 +24,9 @@ impl<'a> Pool<'a> {
             of_cell.sort_by_key(|entry| entry.planned);
             of_cell
         };
-        header.cells.iter().enumerate().map(|(index, cell)| Pool { cell, entries: of_cell(index) }).collect()
+        let confidence = enough::confidence(header);
+        let pool = |(index, cell)| Pool { cell, entries: of_cell(index), confidence };
+        header.cells.iter().enumerate().map(pool).collect()
     }
 
     /// Every measured thread of every block, with the entry it belongs to.

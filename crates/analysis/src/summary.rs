@@ -3,12 +3,13 @@
 mod intensity;
 
 use crate::due_time::DueTimes;
+use crate::enough::{self, Shortfall};
 use crate::finding::{self, Finding};
 use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::steadiness::Steadiness;
 use crate::verdict::{Case, Verdict};
-use crate::woodruff::{Quantile, estimate};
+use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub struct RunSummary {
     pub cells: Vec<CellSummary>,
     /// What is true of the run as a whole, most important first.
     pub findings: Vec<Finding>,
+    /// What is missing until the numbers are sure enough; `None` unless the run was to end when they are.
+    pub shortfalls: Option<Vec<Shortfall>>,
     /// Whether the machine keeps what the plan requires.
     pub verdict: Verdict,
     /// The same for each limit in each cell; empty when nothing was required.
@@ -35,6 +38,8 @@ pub struct CellSummary {
     pub cell: Cell,
     /// What this run calls it: load and policy, and every other axis that has more than one value.
     pub name: String,
+    /// Whether it is the second measurement of a cell in each block (A/A).
+    pub again: bool,
     /// Blocks that measured it.
     pub blocks: u32,
     /// Time measured; blocks add up, CPUs do not.
@@ -115,8 +120,8 @@ pub struct Max {
 }
 
 impl Quantiles {
-    pub(crate) fn of(pooled: &Histogram, slices: &[Histogram]) -> Quantiles {
-        let at = |level| estimate(pooled, slices, level);
+    pub(crate) fn of(pooled: &Histogram, slices: &[Histogram], confidence: f64) -> Quantiles {
+        let at = |level| estimate_at(pooled, slices, level, confidence);
         Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
     }
 
@@ -152,18 +157,20 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let findings = finding::of_run(header, entries, &cells);
     let verdict = Verdict::of(header, entries, &cells);
     let cases = Case::all(header, entries, &cells);
-    RunSummary { cells, findings, verdict, cases }
+    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &cells));
+    RunSummary { cells, findings, shortfalls, verdict, cases }
 }
 
 fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
     let histogram = pool.histogram();
     let slices = pool.slices();
-    let quantiles = Quantiles::of(&histogram, &slices);
+    let quantiles = Quantiles::of(&histogram, &slices, pool.confidence);
     let steadiness = Steadiness::of(pool);
     let shown = |all: Quantiles| if steadiness.allows_intervals() { all } else { all.without_intervals() };
     let due_times = DueTimes::of(pool, &histogram, &slices, quantiles);
     CellSummary {
         cell: pool.cell.clone(),
+        again: name.ends_with("/again"),
         name,
         blocks: u32::try_from(pool.entries.len()).unwrap_or(u32::MAX),
         measured: pool.measured(),

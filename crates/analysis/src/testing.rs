@@ -1,9 +1,9 @@
 //! Runs for tests, built from latencies the way an instrument would record them.
 
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host, Kernel,
-    Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, Preemption, RECORD_FORMAT, RUN_FORMAT, Record,
-    Requirement, Schedule, Second, Slice, Span, ThreadRecord, Usage, Worst,
+    Achieved, Cell, Censored, ClockTime, Ended, Entry, Episode, Episodes, Header, Histogram, Kernel, Load, Method,
+    MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement, Schedule, Second,
+    Slice, Span, ThreadRecord, Usage, Worst,
 };
 
 /// Slices of each measurement.
@@ -18,32 +18,9 @@ pub struct RunBuilder {
     pub entries: Vec<Entry>,
 }
 
-/// A machine without any fault: no hypervisor, `PREEMPT_RT`, no throttling, no frequency scaling worth naming.
-#[must_use]
-pub fn host() -> Host {
-    let cpus: CpuSet = [0, 1].into_iter().collect();
-    let some = |text: &str| Some(text.to_owned());
-    Host {
-        hostname: some("board7"),
-        cpu_model: some("Cortex-A53"),
-        cpus_online: Some(cpus.clone()),
-        cpus_allowed: Some(cpus),
-        cpus_isolated: Some(CpuSet::default()),
-        memory_bytes: Some(1 << 30),
-        architecture: some("aarch64"),
-        kernel_release: some("6.1.0-21-rt-arm64"),
-        kernel_version: some("#1 SMP PREEMPT_RT Debian 6.1.90-1"),
-        command_line: some("root=/dev/mmcblk0p2"),
-        preemption: Some(Preemption::Realtime),
-        hypervisor: None,
-        container: None,
-        clock_source: some("arch_sys_counter"),
-        governors: vec!["performance".to_owned()],
-        rt_runtime_us: Some(-1),
-        rt_period_us: Some(1_000_000),
-        boot_id: some("b7"),
-    }
-}
+mod host;
+
+pub use host::host;
 
 /// A cell of 2 s at 1 ms on CPUs 0 and 1, with the load and policy as typed.
 ///

@@ -107,11 +107,17 @@ impl Quantile {
 /// length; `pooled` is their sum.
 #[must_use]
 pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quantile {
+    estimate_at(pooled, slices, level, CONFIDENCE)
+}
+
+/// The same, with an interval of another confidence than [`CONFIDENCE`].
+#[must_use]
+pub fn estimate_at(pooled: &Histogram, slices: &[Histogram], level: Level, confidence: f64) -> Quantile {
     let exceedance = 1.0 - level.p();
     let Some(bucket) = bucket_at(pooled, rank(pooled.n, level.p())) else {
         return Quantile::Refused(Refusal::NoSamples);
     };
-    let spread = Spread::of(&counts(pooled, slices, bucket, exceedance));
+    let spread = Spread::of(&counts(pooled, slices, bucket, exceedance), confidence);
     let n_eff = spread.map_or(pooled.n as f64, |spread| pooled.n as f64 / spread.design_effect.max(1.0));
     let exceedances = n_eff * exceedance;
     // Rounding alone may not refuse: 10 000 samples have 10 above their p99.9.
@@ -121,15 +127,15 @@ pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quant
     }
     Quantile::Known {
         value_ns: upper_edge(pooled, bucket),
-        interval_ns: spread.and_then(|spread| interval(pooled, level, spread.relative)),
+        interval_ns: spread.and_then(|spread| interval(pooled, level, spread.relative, confidence)),
         n_eff: spread.map(|_| whole(n_eff)),
     }
 }
 
 /// The interval for a relative uncertainty of the exceedance probability, never narrower than for independent samples.
-fn interval(pooled: &Histogram, level: Level, relative: f64) -> Option<(i64, i64)> {
+fn interval(pooled: &Histogram, level: Level, relative: f64, confidence: f64) -> Option<(i64, i64)> {
     let exceedance = 1.0 - level.p();
-    let (first, last) = order_ranks(pooled.n, level.p(), CONFIDENCE)?;
+    let (first, last) = order_ranks(pooled.n, level.p(), confidence)?;
     let lower = rank(pooled.n, 1.0 - exceedance * relative.exp()).min(first);
     let upper = rank(pooled.n, 1.0 - exceedance * (-relative).exp()).max(last);
     Some((lower_edge(pooled, bucket_at(pooled, lower)?), upper_edge(pooled, bucket_at(pooled, upper)?)))
@@ -168,7 +174,7 @@ impl Spread {
     ///
     /// The exceedance probability is the ratio of two sums over slices, so slices of unequal length count by their
     /// length (ratio estimator; Cochran 1977, 6.3). With equal lengths this is the plain mean and its standard error.
-    fn of(counts: &[Count]) -> Option<Spread> {
+    fn of(counts: &[Count], confidence: f64) -> Option<Spread> {
         if counts.len() < MIN_SLICES {
             return None;
         }
@@ -182,7 +188,7 @@ impl Spread {
         let variance = squares * m / (m - 1.0) / (n * n);
         let independent = p * (1.0 - p) / n;
         Some(Spread {
-            relative: student_t(m - 1.0, 0.5 + CONFIDENCE / 2.0) * variance.sqrt() / p,
+            relative: student_t(m - 1.0, 0.5 + confidence / 2.0) * variance.sqrt() / p,
             // All samples above the lower edge: nothing varies, so nothing is known against independence.
             design_effect: if independent > 0.0 { variance / independent } else { 1.0 },
         })

@@ -1,5 +1,6 @@
 //! One point of the matrix, complete: everything needed to carry it out.
 
+use crate::hash::fnv1a;
 use crate::{CpuSet, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -160,12 +161,7 @@ impl Cell {
     /// The identity: a hash of the contents.
     #[must_use]
     pub fn id(&self) -> CellId {
-        let text = canonical_text(self);
-        // FNV-1a, 64 bits (Fowler, Noll, Vo): stable for ever, and not a security boundary.
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        CellId(format!("{hash:016x}"))
+        CellId(format!("{:016x}", fnv1a(&canonical_text(self))))
     }
 
     /// What people call the cell: the axes that a table shows.

@@ -55,11 +55,23 @@ impl CpuSet {
     pub fn minus(&self, other: &CpuSet) -> CpuSet {
         CpuSet(self.0.difference(&other.0).copied().collect())
     }
+
+    /// The CPUs that are in both.
+    #[must_use]
+    pub fn common(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(self.0.intersection(&other.0).copied().collect())
+    }
 }
 
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
         Self(cpus.into_iter().collect())
+    }
+}
+
+impl Extend<u32> for CpuSet {
+    fn extend<I: IntoIterator<Item = u32>>(&mut self, cpus: I) {
+        self.0.extend(cpus);
     }
 }
 

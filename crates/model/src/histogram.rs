@@ -1,7 +1,6 @@
 //! A histogram of latencies that cannot overflow: log-linear, 128 steps per octave.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Steps per octave, as a power of two: 2^7 = 128, so a bucket is at most 1/128 = 0.78 % wide.
 const STEP_BITS: u32 = 7;
@@ -35,8 +34,9 @@ pub struct Histogram {
     pub sum_ns: i128,
     /// Sum of the squares of all latencies, ns²; stops at the largest number, which takes 300 000 samples of a year.
     pub sum_of_squares_ns2: u128,
-    /// Count by bucket; the key is the bucket's lowest value, ns.
-    counts: BTreeMap<u64, u64>,
+    /// The bucket's lowest value, ns, and how many samples it has; ascending, none empty. A list, because runs hold tens of
+    /// thousands of histograms with few buckets each.
+    counts: Vec<(u64, u64)>,
 }
 
 /// The form in JSON. Sums are text because they do not fit what most readers of JSON take for a number.
@@ -87,7 +87,11 @@ impl Histogram {
         self.sum_ns += i128::from(latency_ns) * i128::from(n);
         let square = u128::from(latency_ns.unsigned_abs()).pow(2);
         self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(square.saturating_mul(u128::from(n)));
-        *self.counts.entry(edges(u64::try_from(latency_ns).unwrap_or(0)).0).or_default() += n;
+        let lower = edges(u64::try_from(latency_ns).unwrap_or(0)).0;
+        match self.counts.binary_search_by_key(&lower, |(lower, _)| *lower) {
+            Ok(at) => self.counts[at].1 += n,
+            Err(at) => self.counts.insert(at, (lower, n)),
+        }
     }
 
     /// Adds all of `other`, exactly as if its samples had been recorded here.
@@ -97,8 +101,19 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
         self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(other.sum_of_squares_ns2);
-        for (lower, count) in &other.counts {
-            *self.counts.entry(*lower).or_default() += count;
+        // Both are ascending: each search begins behind the one before.
+        let mut from = 0;
+        for &(lower, count) in &other.counts {
+            match self.counts[from..].binary_search_by_key(&lower, |(lower, _)| *lower) {
+                Ok(at) => {
+                    from += at;
+                    self.counts[from].1 += count;
+                }
+                Err(at) => {
+                    from += at;
+                    self.counts.insert(from, (lower, count));
+                }
+            }
         }
     }
 
@@ -110,13 +125,14 @@ impl Histogram {
 
     /// The buckets that hold samples, ascending.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
-        self.counts.iter().map(|(&lower_ns, &count)| Bucket { lower_ns, upper_ns: edges(lower_ns).1, count })
+        self.counts.iter().map(|&(lower_ns, count)| Bucket { lower_ns, upper_ns: edges(lower_ns).1, count })
     }
 
     /// How many samples lie in buckets wholly above `ns`: exceedances, counted with the bucket's resolution.
     #[must_use]
     pub fn count_above(&self, ns: u64) -> u64 {
-        self.counts.range(edges(ns).1.saturating_add(1)..).map(|(_, count)| count).sum()
+        let highest = edges(ns).1;
+        self.counts.iter().rev().take_while(|(lower, _)| *lower > highest).map(|(_, count)| count).sum()
     }
 }
 
@@ -128,7 +144,7 @@ impl From<Histogram> for Stored {
             max_ns: h.max_ns,
             sum_ns: h.sum_ns.to_string(),
             sum_of_squares_ns2: h.sum_of_squares_ns2.to_string(),
-            buckets: h.counts.into_iter().collect(),
+            buckets: h.counts,
         }
     }
 }
@@ -137,11 +153,12 @@ impl TryFrom<Stored> for Histogram {
     type Error = String;
 
     fn try_from(stored: Stored) -> Result<Histogram, String> {
-        let counts: BTreeMap<u64, u64> = stored.buckets.iter().copied().collect();
-        if let Some((lower, _)) = counts.iter().find(|(lower, _)| edges(**lower).0 != **lower) {
+        let counts = stored.buckets;
+        if let Some((lower, _)) = counts.iter().find(|(lower, _)| edges(*lower).0 != *lower) {
             return Err(format!("{lower} ns is not the lower edge of a histogram bucket"));
         }
-        if counts.len() != stored.buckets.len() || counts.values().sum::<u64>() != stored.n {
+        let sum = counts.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count));
+        if !counts.is_sorted_by(|a, b| a.0 < b.0) || sum != Some(stored.n) {
             return Err(format!("the histogram's buckets do not add up to n = {}", stored.n));
         }
         let integer = |text: &str| text.parse().map_err(|_| format!("`{text}` is no integer"));

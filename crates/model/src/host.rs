@@ -1,5 +1,29 @@
 //! Facts about a machine, taken at one instant and never changed.
 
+mod clock;
+mod interrupts;
+mod kernel;
+mod memory;
+mod on_cpus;
+mod platform;
+mod power;
+mod preemption;
+mod processors;
+mod scheduling;
+mod tasks;
+
+pub use clock::Clocks;
+pub use interrupts::{Interrupts, IrqGroup};
+pub use kernel::KernelFacts;
+pub use memory::Memory;
+pub use on_cpus::OnCpus;
+pub use platform::{Platform, ThermalZone};
+pub use power::{FrequencyPolicy, IdleState, Power};
+pub use preemption::Preemption;
+pub use processors::{Cache, MemoryNode, Processors};
+pub use scheduling::{Permissions, Scheduling};
+pub use tasks::{RealtimeTask, Tasks};
+
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +68,33 @@ pub struct Host {
     pub rt_period_us: Option<u64>,
     /// Identifies this boot.
     pub boot_id: Option<String>,
+    /// Processors: which they are, what they share, what they guard against.
+    #[serde(default)]
+    pub processors: Processors,
+    /// How the kernel was built, and what of it costs time.
+    #[serde(default)]
+    pub kernel: KernelFacts,
+    /// Clock sources and timers.
+    #[serde(default)]
+    pub clocks: Clocks,
+    /// Frequency and idle states.
+    #[serde(default)]
+    pub power: Power,
+    /// What the scheduler was told.
+    #[serde(default)]
+    pub scheduling: Scheduling,
+    /// Other programs that matter.
+    #[serde(default)]
+    pub tasks: Tasks,
+    /// Where interrupts go.
+    #[serde(default)]
+    pub interrupts: Interrupts,
+    /// What the memory management does beside.
+    #[serde(default)]
+    pub memory: Memory,
+    /// Firmware, temperature and what a hypervisor took.
+    #[serde(default)]
+    pub platform: Platform,
 }
 
 impl Host {
@@ -54,6 +105,30 @@ impl Host {
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
+    /// The value of the last `key=value` on the kernel command line; for a bare `key` the empty text.
+    #[must_use]
+    pub fn boot_parameter(&self, key: &str) -> Option<&str> {
+        let words = self.command_line.as_deref()?.split_whitespace();
+        let pairs = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+        pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).next_back()
+    }
+
+    /// Whether the kernel was built with `option`, like `PREEMPT_RT`; `None` when its configuration is not known.
+    #[must_use]
+    pub fn is_built_with(&self, option: &str) -> Option<bool> {
+        self.kernel.config_file.as_ref()?;
+        Some(self.kernel.options.get(option).is_some_and(|value| value == "y" || value == "m"))
+    }
+
+    /// CPUs that the scheduler leaves alone: `isolcpus=` and `nohz_full=`. `None` when neither is known.
+    #[must_use]
+    pub fn isolated(&self) -> Option<CpuSet> {
+        match (&self.cpus_isolated, &self.scheduling.nohz_full) {
+            (None, None) => None,
+            (isolated, nohz_full) => Some(isolated.iter().chain(nohz_full).flat_map(CpuSet::iter).collect()),
+        }
+    }
+
     /// Whether normal threads have a deadline server of their own, which took the place of real-time throttling in
     /// Linux 6.12 (kernel/sched/deadline.c, `fair_server_init`). `None` when the release is unknown.
     #[must_use]
@@ -62,43 +137,41 @@ impl Host {
     }
 }
 
-/// Where the kernel lets a task be preempted (kernel/Kconfig.preempt).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Preemption {
-    /// Only when a task gives up its CPU or returns to user space.
-    None,
-    /// Also at explicit points.
-    Voluntary,
-    /// Nearly everywhere.
-    Full,
-    /// As full; fair tasks are preempted lazily (since Linux 6.13).
-    Lazy,
-    /// `PREEMPT_DYNAMIC`: chosen at boot, and which one cannot be read here.
-    Dynamic,
-    /// `PREEMPT_RT`: also inside most spinlocks and interrupt handlers.
-    Realtime,
-}
-
-impl Preemption {
-    /// The name as kernel documentation spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Preemption::None => "PREEMPT_NONE",
-            Preemption::Voluntary => "PREEMPT_VOLUNTARY",
-            Preemption::Full => "PREEMPT",
-            Preemption::Lazy => "PREEMPT_LAZY",
-            Preemption::Dynamic => "PREEMPT_DYNAMIC",
-            Preemption::Realtime => "PREEMPT_RT",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_boot_parameter_counts() {
+        let host = Host { command_line: Some("quiet preempt=none nohz preempt=full".to_owned()), ..Host::default() };
+        assert_eq!(host.boot_parameter("preempt"), Some("full"));
+        assert_eq!((host.boot_parameter("quiet"), host.boot_parameter("qui")), (Some(""), None));
+        assert_eq!(Host::default().boot_parameter("quiet"), None);
+    }
+
+    #[test]
+    fn isolated_cpus_are_those_of_both_parameters() {
+        let cpus = |text: &str| Some(text.parse().unwrap());
+        let mut host = Host { cpus_isolated: cpus("2-3"), ..Host::default() };
+        assert_eq!(host.isolated(), cpus("2-3"));
+        host.scheduling.nohz_full = cpus("3-5");
+        assert_eq!(host.isolated(), cpus("2-5"));
+        assert_eq!(Host::default().isolated(), None, "unknown is not none");
+    }
+
+    #[test]
+    fn an_old_host_is_read() {
+        let json = serde_json::to_value(Host::default()).unwrap();
+        let old: serde_json::Map<_, _> = json
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, v)| !v.is_object())
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        assert!(old.len() < json.as_object().unwrap().len());
+        assert_eq!(serde_json::from_value::<Host>(old.into()).unwrap(), Host::default());
+    }
 
     #[test]
     fn the_fair_server_came_with_6_12() {

@@ -6,6 +6,7 @@
 
 mod cell;
 mod cpuset;
+mod hash;
 mod histogram;
 mod host;
 mod imported;
@@ -26,13 +27,17 @@ mod word;
 
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
+pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
-pub use host::{Host, Preemption};
+pub use host::{
+    Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
+    Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
+};
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::Kernel;
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
-pub use plan::{Axes, Plan, PlanError, Point, Requirement};
+pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};

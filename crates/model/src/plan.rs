@@ -2,12 +2,14 @@
 
 mod parse;
 mod requirement;
+mod until;
 
 use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
 pub use requirement::Requirement;
+pub use until::Until;
 
 /// A campaign as it was asked for. It holds no host facts, so the same plan can be taken to another machine.
 ///
@@ -20,6 +22,12 @@ pub struct Plan {
     pub title: String,
     /// Blocks: passes over all cells.
     pub repetitions: u32,
+    /// Whether every cell is measured twice in each block, so that what comparing it with itself gives is known (A/A).
+    #[serde(default)]
+    pub aa: bool,
+    /// What ends the run before all blocks are measured; `None`: nothing does.
+    #[serde(default)]
+    pub until: Option<Until>,
     /// Measured time of one cell in one block.
     #[serde(rename = "duration_ns")]
     pub duration: Span,
@@ -131,6 +139,8 @@ impl Default for Plan {
         Plan {
             title: "How late can this machine be?".to_owned(),
             repetitions: 6,
+            aa: false,
+            until: None,
             duration: Span(2_000_000_000),
             cycles: None,
             min_cycles: None,

@@ -31,6 +31,20 @@ pub struct Header {
 }
 
 impl Header {
+    /// The cell that asks for the same as this one and stands before it: then this is its second measurement in each
+    /// block (A/A).
+    #[must_use]
+    pub fn first_of(&self, cell_index: usize) -> Option<usize> {
+        let cell = self.cells.get(cell_index)?;
+        self.cells.iter().take(cell_index).position(|before| before == cell)
+    }
+
+    /// The cell that asks for the same as this one and stands behind it.
+    #[must_use]
+    pub fn again_of(&self, cell_index: usize) -> Option<usize> {
+        (cell_index + 1..self.cells.len()).find(|again| self.first_of(*again) == Some(cell_index))
+    }
+
     /// How many measurements the run consists of.
     #[must_use]
     pub fn n_measurements(&self) -> usize {

@@ -49,7 +49,7 @@ pub(crate) trait Observer {
 }
 
 /// Makes every measurement of the run that `done` does not hold, in its planned order, and has `writer` keep each, if the
-/// run is to be kept.
+/// run is to be kept. Before each block that is not begun, `is_over` may end the run with what there is.
 ///
 /// # Errors
 /// When a cell fails, a result cannot be kept, or it is asked to stop.
@@ -60,6 +60,7 @@ pub(crate) fn carry_out(
     executor: &mut impl Executor,
     observer: &mut impl Observer,
     stop: &Stop,
+    is_over: &dyn Fn(&[Entry]) -> bool,
 ) -> Result<Vec<Entry>, CampaignError> {
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
@@ -69,6 +70,10 @@ pub(crate) fn carry_out(
     for planned in all.iter().filter(|planned| !made.contains(planned)) {
         if stop.is_asked() {
             return Err(interrupted(entries.len()));
+        }
+        let is_begun = entries.iter().any(|entry| entry.planned.block == planned.block);
+        if !is_begun && is_over(&entries) {
+            return Ok(entries);
         }
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");

@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod consent;
 mod cyclictest;
+mod doctor;
 mod frontier;
 mod import;
 mod launch;
@@ -20,6 +21,7 @@ mod run;
 mod show;
 mod sleep;
 mod start;
+mod until;
 mod usage;
 
 use arguments::{Arguments, Command};
@@ -55,6 +57,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(arguments) => check::check(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

@@ -13,6 +13,8 @@ mod prepare;
 mod privilege;
 mod process;
 mod processes;
+#[cfg(test)]
+pub(crate) mod recorded;
 mod smi;
 mod snapshot;
 mod status;

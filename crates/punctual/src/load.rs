@@ -29,7 +29,7 @@ pub(crate) struct Place<'a> {
     pub(crate) cpus: &'a CpuSet,
     /// How it is scheduled.
     pub(crate) policy: Policy,
-    /// A real-time load ends by itself after this time, whatever happens to this program.
+    /// A real-time load ends by itself after this time, by the clock or of CPU time, whatever happens to this program.
     pub(crate) at_most: Span,
 }
 

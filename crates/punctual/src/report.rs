@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod comparison;
+mod doctor;
 mod formats;
 mod frontier;
 mod host;
@@ -17,6 +18,7 @@ use lines::Lines;
 use model::{Header, Method, RuntimeRecord};
 use std::io;
 
+pub(crate) use doctor::Examination;
 pub(crate) use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
 pub(crate) use imported::{json as imported_json, text as imported_text};
@@ -52,6 +54,9 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         writeln!(out)?;
     }
     standout::write(out, summary, &lines, style.all_findings)?;
+    if let Some(shortfalls) = &summary.shortfalls {
+        lines.paragraph(out, "", &answer::enough(shortfalls))?;
+    }
     if summary.verdict == Verdict::NoneAsked {
         lines.paragraph(out, "", &answer::how_late(summary))?;
     }

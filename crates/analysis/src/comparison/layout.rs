@@ -1,7 +1,7 @@
 //! In which order two configurations were measured, and on how equal a machine.
 
 use super::{MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
-use crate::finding::facts;
+use crate::facts;
 use model::Entry;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub struct Difference {
     /// Which.
     pub fact: &'static str,
-    /// What it was for the first; `None` when unknown.
+    /// What it was for the first.
     pub a: Option<String>,
     /// What it was for the second.
     pub b: Option<String>,
@@ -62,12 +62,12 @@ fn boots(pairs: &[(&Entry, &Entry)]) -> Option<usize> {
     a.is_disjoint(&b).then(|| a.len().min(b.len()))
 }
 
-/// What is not the same in the first block that holds both; the boot is not, where it matters it is a refusal.
+/// What is not the same in the first block that holds both, of the facts of a fingerprint; where the boot matters, it is
+/// a refusal.
 pub(super) fn differences(pairs: &[(&Entry, &Entry)]) -> Vec<Difference> {
     let Some((a, b)) = pairs.first() else { return Vec::new() };
-    let both = facts(&a.record.host_before).into_iter().zip(facts(&b.record.host_before));
-    let differ = both.filter(|((fact, a), (_, b))| a != b && *fact != "boot");
-    differ.map(|((fact, a), (_, b))| Difference { fact, a, b }).collect()
+    let differ = facts::differences(&a.record.host_before, &b.record.host_before);
+    differ.into_iter().map(|(fact, a, b)| Difference { fact, a, b }).collect()
 }
 
 /// Words for what each measurement lacks.

@@ -1,10 +1,11 @@
 //! What about the machine makes it late, or makes the numbers about something else.
 
 use super::{Finding, Limiter};
+use crate::facts;
 use model::{Entry, Header, Host, Kernel, Preemption};
 
 /// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
-const FAST_CLOCKS: [&str; 6] =
+pub(crate) const FAST_CLOCKS: [&str; 6] =
     ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource", "timebase"];
 
 /// Findings from the machine at the start, and from how it changed until the end.
@@ -60,37 +61,23 @@ pub(super) fn realtime_share(host: &Host) -> Option<Share> {
 /// A cell on another kernel is compared only with itself.
 fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let mut changes = Vec::new();
+    // What the cells change themselves is so from the first of them on.
+    let prepared = entries.first().filter(|_| !header.plan.prepare.is_empty());
+    let start = prepared.map_or(&header.host, |entry| &entry.record.host_before);
     for entry in entries {
         let record = &entry.record;
         let here = matches!(record.cell.kernel, Kernel::Running);
-        let pairs = [(here, &header.host, &record.host_before), (true, &record.host_before, &record.host_after)];
+        let pairs = [(here, start, &record.host_before), (true, &record.host_before, &record.host_after)];
         for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
-            for ((fact, before), (_, after)) in facts(earlier).into_iter().zip(facts(later)) {
-                let change = Finding::HostChanged { fact, before: before.clone(), after: after.clone() };
-                if before != after && !changes.contains(&change) {
+            for (fact, before, after) in facts::changes(earlier, later, &record.cell.prepare) {
+                let change = Finding::HostChanged { fact, before, after };
+                if !changes.contains(&change) {
                     changes.push(change);
                 }
             }
         }
     }
     changes
-}
-
-/// The facts that latency depends on, by name, as text.
-pub(crate) fn facts(host: &Host) -> [(&'static str, Option<String>); 10] {
-    let cpus = |cpus: &Option<model::CpuSet>| cpus.as_ref().map(ToString::to_string);
-    [
-        ("boot", host.boot_id.clone()),
-        ("kernel", host.kernel_release.clone()),
-        ("kernel version", host.kernel_version.clone()),
-        ("command line", host.command_line.clone()),
-        ("preemption model", host.preemption.map(|model| model.name().to_owned())),
-        ("CPUs on line", cpus(&host.cpus_online)),
-        ("clock source", host.clock_source.clone()),
-        ("frequency governor", Some(host.governors.join(" "))),
-        ("sched_rt_runtime_us", host.rt_runtime_us.map(|us| us.to_string())),
-        ("sched_rt_period_us", host.rt_period_us.map(|us| us.to_string())),
-    ]
 }
 
 #[cfg(test)]

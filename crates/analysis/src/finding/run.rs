@@ -6,11 +6,17 @@ use crate::rate::visibility_floor;
 use crate::summary::CellSummary;
 use model::{Ended, Entry, Header, Span};
 
-/// Measurements that went on to their end, and how many the plan asks for.
+/// Measurements that went on to their end, and how many the plan asks for: of a run that ends when it is decided or
+/// enough, those of the blocks that were begun.
 pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
     let done = entries.iter().filter(|entry| entry.record.ended == Ended::Completed).count();
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-    (count(done), count(header.n_measurements()))
+    let begun = entries.iter().map(|entry| u64::from(entry.planned.block) + 1).max().unwrap_or(1);
+    let planned = match header.plan.until {
+        Some(_) => begun.saturating_mul(count(header.cells.len())),
+        None => count(header.n_measurements()),
+    };
+    (count(done), planned)
 }
 
 /// Findings about what was measured and what was not.
@@ -84,7 +90,7 @@ mod tests {
     #[test]
     fn skipped_cells_are_grouped_by_reason() {
         let mut run = RunBuilder::new();
-        for (load, reason) in [("none", "needs root"), ("none", "no such load"), ("messaging", "needs root")] {
+        for (load, reason) in [("none", "needs root"), ("cpu", "no such load"), ("messaging", "needs root")] {
             run.header.skipped.push(Skipped { cell: cell(load, "fifo:80"), reason: reason.to_owned() });
         }
         let skipped = |cells: &[&str], reason: &str| Finding::Skipped {
@@ -93,7 +99,7 @@ mod tests {
         };
         assert_eq!(
             skipped_of(&run),
-            [skipped(&["none/fifo:80", "messaging/fifo:80"], "needs root"), skipped(&["none/fifo:80"], "no such load")]
+            [skipped(&["none/fifo:80", "messaging/fifo:80"], "needs root"), skipped(&["cpu/fifo:80"], "no such load")]
         );
     }
 

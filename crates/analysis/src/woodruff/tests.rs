@@ -24,7 +24,7 @@ fn even(m: usize, n: i64) -> Vec<Histogram> {
 #[test]
 fn the_spread_has_its_known_value() {
     let counts: Vec<_> = [3, 1, 0, 12, 2, 4, 1, 0, 2, 5].into_iter().map(|above| Count { n: 1000, above }).collect();
-    let spread = Spread::of(&counts).unwrap();
+    let spread = Spread::of(&counts, CONFIDENCE).unwrap();
     let standard_error = spread.relative * 0.003 / student_t(9.0, 0.975);
     assert!((standard_error - 0.001_125_46).abs() < 1e-7, "{standard_error}");
     // The reference divides by the mean, which is the binomial variance but for the factor 1 - p.
@@ -38,7 +38,7 @@ fn slices_of_unequal_length_count_by_their_length() {
     let equal: Vec<_> = (0..12).map(|i| Count { n: 1000, above: 10 + i % 2 }).collect();
     let mut unequal = equal.clone();
     unequal.push(Count { n: 10, above: 0 });
-    let (a, b) = (Spread::of(&equal).unwrap(), Spread::of(&unequal).unwrap());
+    let (a, b) = (Spread::of(&equal, CONFIDENCE).unwrap(), Spread::of(&unequal, CONFIDENCE).unwrap());
     assert!(
         (a.relative / b.relative - 1.0).abs() < 0.05,
         "a short slice without exceedances changes little: {a:?} {b:?}"
@@ -125,7 +125,7 @@ fn coverage(correlation: f64) -> (f64, f64) {
         let all = pooled(&slices);
         let holds = |(lower, upper): (i64, i64)| u32::from(lower as f64 <= truth && truth <= upper as f64);
         held.0 += estimate(&all, &slices, Level::P99).interval_ns().map_or(0, holds);
-        held.1 += interval(&all, Level::P99, 0.0).map_or(0, holds);
+        held.1 += interval(&all, Level::P99, 0.0, CONFIDENCE).map_or(0, holds);
         assert!(quantile(&all, 0.99).is_some());
     }
     (f64::from(held.0) / f64::from(RUNS), f64::from(held.1) / f64::from(RUNS))

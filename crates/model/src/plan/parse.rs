@@ -25,8 +25,9 @@ pub struct PlanError {
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
-    "title", "repetitions", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack", "align",
-    "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes", "require",
+    "title", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack",
+    "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes",
+    "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -61,6 +62,7 @@ fn plan(text: &str) -> Located<Plan> {
         match key.get_ref().as_ref() {
             "title" => plan.title = string(value)?.to_owned(),
             "repetitions" => plan.repetitions = integer(value, Plan::REPETITIONS)?,
+            "aa" => plan.aa = boolean(value)?,
             "duration" => (plan.duration, duration_at) = (parsed(value)?, at),
             "cycles" => plan.cycles = Some(integer(value, Plan::CYCLES)?),
             "min_cycles" => plan.min_cycles = Some(integer(value, Plan::CYCLES)?),
@@ -231,6 +233,13 @@ fn table<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Located<&'a DeTable<'i>> {
     match value.get_ref() {
         DeValue::Table(table) => Ok(table),
         other => Err((value.span().start, format!("a table is expected here, not {}", kind(other)))),
+    }
+}
+
+fn boolean(value: &Spanned<DeValue<'_>>) -> Located<bool> {
+    match value.get_ref() {
+        DeValue::Boolean(yes) => Ok(*yes),
+        other => Err((value.span().start, format!("true or false is expected here, not {}", kind(other)))),
     }
 }
 

@@ -73,6 +73,9 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             Some(reason) => skipped.push(Skipped { cell, reason }),
         }
     }
+    if plan.aa {
+        cells.extend_from_within(..);
+    }
     Ok((cells, skipped))
 }
 
@@ -106,6 +109,14 @@ mod tests {
         assert_eq!(cells.iter().filter(|cell| cell.cpu_dma_latency_us.is_some()).count(), 0);
         assert_eq!(skipped.len(), 2);
         assert!(skipped[0].reason.contains("setcap cap_sys_nice,cap_ipc_lock+ep /"), "{}", skipped[0].reason);
+    }
+
+    #[test]
+    fn a_plan_may_measure_every_cell_twice() {
+        let plan = Plan { aa: true, ..Plan::default() };
+        let (cells, skipped) = expand(&plan, &machine(&|policy| !policy.is_realtime())).unwrap();
+        assert_eq!((cells.len(), skipped.len()), (4, 2));
+        assert_eq!(cells[..2], cells[2..]);
     }
 
     #[test]

@@ -108,13 +108,13 @@ impl Campaign {
 
     fn begin(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let mut writer = store::create(&self.dir, &self.header).unwrap();
-        carry_out(&self.header, Vec::new(), Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap())
+        carry_out(&self.header, Vec::new(), Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap(), &|_| false)
     }
 
     fn resume(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let run = store::read(&self.dir).unwrap();
         let mut writer = store::append(&self.dir, run.entries.len()).unwrap();
-        carry_out(&run.header, run.entries, Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap())
+        carry_out(&run.header, run.entries, Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap(), &|_| false)
     }
 
     fn file(&self) -> PathBuf {
@@ -241,5 +241,17 @@ fn what_is_no_run_is_refused() {
         std::fs::write(campaign.file(), text).unwrap();
         let refused = message(store::read(&campaign.dir).map(drop));
         assert!(refused.contains(reason), "{refused}");
+    }
+}
+
+#[test]
+fn a_run_may_be_over_between_blocks_only() {
+    let campaign = Campaign::new("over");
+    let over = |after: usize, fake: &mut Fake| {
+        let is_over = |entries: &[Entry]| entries.len() >= after;
+        carry_out(&campaign.header, Vec::new(), None, fake, &mut Silent, &Stop::new().unwrap(), &is_over).unwrap()
+    };
+    for (after, made) in [(0, 0), (1, 4), (4, 4), (5, 8), (9, 12), (100, 12)] {
+        assert_eq!(over(after, &mut Fake::default()).len(), made, "after {after}");
     }
 }

@@ -1,17 +1,19 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod compare;
+mod doctor;
 mod frontier;
 mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
+pub(super) use doctor::DoctorArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span};
+use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span, Until};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -43,6 +45,8 @@ pub(super) enum Command {
     Import(ImportArguments),
     /// List the runs below a directory
     List(ListArguments),
+    /// Find out what makes this machine late, and what changes it; changes nothing itself
+    Doctor(DoctorArguments),
     /// Run one load alone and show its rate; --list says which there are
     Load(LoadCommandArguments),
     /// Put back what a killed measurement has left changed
@@ -77,6 +81,16 @@ pub(super) struct RunArguments {
     /// Blocks: passes over all cells [default: the plan's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) repetitions: Option<u32>,
+    /// End when the two cells are shown to differ or to be equivalent (decided), or when all numbers are sure enough
+    /// (enough)
+    #[arg(long, value_name = "END", requires = "at_most", conflicts_with_all = ["resume", "repetitions"])]
+    pub(super) until: Option<Until>,
+    /// The most time that such a run takes, like 30min
+    #[arg(long, value_name = "TIME", requires = "until", allow_hyphen_values = true)]
+    pub(super) at_most: Option<Span>,
+    /// Measure so many blocks now, and end; --resume goes on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) blocks: Option<u32>,
     /// Measured time of a cell in each block, like 10s [default: the plan's]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) duration: Option<Span>,

@@ -4,8 +4,8 @@ use super::arguments::{CompareArguments, Format};
 use super::{Outcome, note, output};
 use crate::report;
 use crate::store::{self, Run};
-use analysis::comparison::{Arm, Question, compare as compared};
-use model::{Entry, Selector};
+use analysis::comparison::{self, Arm, Question, first_cells};
+use model::Selector;
 use std::error::Error;
 use std::path::Path;
 
@@ -24,11 +24,19 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     };
     let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
     let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
-    let (a, b) = match &second {
-        Some(second) => two_runs(&arguments.run, &first, &arguments.others[0], second, &selectors)?,
-        None => two_cells(&first, &selectors)?,
+    let comparison = match &second {
+        Some(second) => {
+            let second_path = arguments.others.first().map_or("", String::as_str);
+            let (a, b) = two_runs(&first, second, &selectors)?;
+            let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
+            let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
+            comparison::compare(&a, &b, again.as_ref(), &question)
+        }
+        None => {
+            let (a, b) = two_cells(&first, &selectors)?;
+            comparison::compare_cells(&first.header, &first.entries, a, b, &question)
+        }
     };
-    let comparison = compared(&a, &b, None, &question);
     let mut text = Vec::new();
     match arguments.format {
         Format::Text => report::comparison::text(&mut text, &comparison, output::style(false))?,
@@ -45,29 +53,20 @@ fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {
 }
 
 /// Two cells of one run: those that are selected, or the only two.
-fn two_cells<'a>(run: &'a Run, selectors: &[Selector]) -> Result<(Arm<'a>, Arm<'a>), String> {
-    let (a, b) = match selectors {
-        [] if run.header.cells.len() == 2 => (0, 1),
-        [a, b] => (selected(run, a)?, selected(run, b)?),
-        _ => {
-            let cells = analysis::cell_names(&run.header.cells).join(", ");
+fn two_cells(run: &Run, selectors: &[Selector]) -> Result<(usize, usize), String> {
+    let (a, b) = match (selectors, first_cells(&run.header).as_slice()) {
+        ([], [a, b]) => (*a, *b),
+        ([a, b], _) => (selected(run, a)?, selected(run, b)?),
+        (_, all) => {
+            let cells = names(run, all);
             return Err(format!("name two cells, each like load=messaging,policy=fifo:80; the run has {cells}"));
         }
     };
-    if a == b {
-        return Err(format!("both are the cell {}; name two that differ", name(run, a)));
-    }
-    Ok((arm(run, a, name(run, a)), arm(run, b, name(run, b))))
+    if a == b { Err(format!("both are the cell {}; name two that differ", names(run, &[a]))) } else { Ok((a, b)) }
 }
 
 /// The same cell of two runs, or a cell of each.
-fn two_runs<'a>(
-    first_path: &str,
-    first: &'a Run,
-    second_path: &str,
-    second: &'a Run,
-    selectors: &[Selector],
-) -> Result<(Arm<'a>, Arm<'a>), String> {
+fn two_runs(first: &Run, second: &Run, selectors: &[Selector]) -> Result<(usize, usize), String> {
     let any = Selector::default();
     let (for_first, for_second) = match selectors {
         [] => (&any, &any),
@@ -75,28 +74,28 @@ fn two_runs<'a>(
         [a, b] => (a, b),
         _ => return Err("name at most one cell of each run".to_owned()),
     };
-    let (a, b) = (selected(first, for_first)?, selected(second, for_second)?);
-    let named = |path: &str, run: &Run, cell| format!("{} in {path}", name(run, cell));
-    Ok((arm(first, a, named(first_path, first, a)), arm(second, b, named(second_path, second, b))))
+    Ok((selected(first, for_first)?, selected(second, for_second)?))
+}
+
+/// A cell with the run it is of in its name.
+fn named<'a>(path: &str, run: &'a Run, cell: usize) -> Arm<'a> {
+    let arm = comparison::arm(&run.header, &run.entries, cell);
+    Arm { name: format!("{} in {path}", arm.name), ..arm }
 }
 
 /// The one cell of the run that a selector means.
 fn selected(run: &Run, selector: &Selector) -> Result<usize, String> {
-    let cells = &run.header.cells;
-    let meant: Vec<usize> = (0..cells.len()).filter(|i| selector.matches(&cells[*i])).collect();
-    let names = |cells: &[usize]| cells.iter().map(|i| name(run, *i)).collect::<Vec<_>>().join(", ");
+    let all = first_cells(&run.header);
+    let is_meant = |cell: &usize| run.header.cells.get(*cell).is_some_and(|cell| selector.matches(cell));
+    let meant: Vec<usize> = all.iter().copied().filter(is_meant).collect();
     match meant.as_slice() {
         [one] => Ok(*one),
-        [] => Err(format!("no cell of the run is meant; it has {}", names(&(0..cells.len()).collect::<Vec<_>>()))),
-        several => Err(format!("several cells are meant: {}; name more axes", names(several))),
+        [] => Err(format!("no cell of the run is meant; it has {}", names(run, &all))),
+        several => Err(format!("several cells are meant: {}; name more axes", names(run, several))),
     }
 }
 
-fn name(run: &Run, cell: usize) -> String {
-    analysis::cell_names(&run.header.cells).get(cell).cloned().unwrap_or_default()
-}
-
-fn arm(run: &Run, cell: usize, name: String) -> Arm<'_> {
-    let is_of_cell = |entry: &&Entry| entry.planned.cell_index == cell;
-    Arm { name, entries: run.entries.iter().filter(is_of_cell).collect() }
+fn names(run: &Run, cells: &[usize]) -> String {
+    let all = analysis::cell_names(&run.header.cells);
+    cells.iter().filter_map(|cell| all.get(*cell).cloned()).collect::<Vec<_>>().join(", ")
 }

@@ -34,7 +34,9 @@ impl Lines {
             0 => "nothing left to measure".to_owned(),
             seconds => format!("about {}", humantime::format_duration(Duration::from_secs(seconds))),
         };
-        note(format_args!("{} cells x {blocks} blocks = {all} measurements{resumed}, {left}", header.cells.len()));
+        let most = if header.plan.until.is_some() { "at most " } else { "" };
+        let cells = header.cells.len();
+        note(format_args!("{cells} cells x {most}{blocks} blocks = {most}{all} measurements{resumed}, {most}{left}"));
         outlook(header);
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();

@@ -5,10 +5,12 @@ use super::consent::{self, Origin};
 use super::progress::Lines;
 use super::recover::take_machine;
 use super::start::{header, holder, plan, stamp};
+use super::until::{End, bounded};
 use super::{Outcome, note, output};
 use crate::campaign::{self, CampaignError, Child, Stop};
 use crate::host::MachineLock;
 use crate::store::{self, Writer};
+use analysis::doctor;
 use model::{Entry, Header};
 use std::error::Error;
 use std::fs::File;
@@ -22,12 +24,15 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
         output::check(&decided(&arguments, SystemTime::now())?, format)?;
     }
+    let (at_most, blocks) = (arguments.at_most, arguments.blocks);
     let lock = take_machine(wait)?;
     let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
     let Campaign { dir, header, done, mut writer } = campaign;
 
     let mut lines = Lines::new(&header, done.len());
-    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut Child, &mut lines, &stop);
+    let end = End::new(&header, &done, at_most, blocks);
+    let is_over = |entries: &[Entry]| end.is_reached(entries);
+    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut Child, &mut lines, &stop, &is_over);
     lines.finish();
     let entries = result.map_err(|err| match err {
         CampaignError::Interrupted { .. } => {
@@ -36,7 +41,14 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {})", dir.display()).into(),
         CampaignError::Store(_) => Box::<dyn Error>::from(err),
     })?;
+    if blocks.is_some() && header.plan.until.is_none() && entries.len() < header.n_measurements() {
+        let (done, all) = (entries.len(), header.n_measurements());
+        let dir = dir.display();
+        note(format_args!("{done} of {all} measurements made; go on with: punctual run --resume --out {dir}"));
+        return Ok(0);
+    }
     let status = output::show(&header, &entries, format.into())?;
+    end.said(&entries).iter().for_each(note);
     if format == RunFormat::Text {
         note(dir.join("run.jsonl").display());
         output::name_samples(&header, &dir);
@@ -60,7 +72,10 @@ fn decided(arguments: &RunArguments, now: SystemTime) -> Result<Header, Box<dyn 
     let yes = arguments.common.yes;
     origin.iter().try_for_each(|origin| origin.permit(&header, yes))?;
     consent::permit_floods(&header, yes)?;
-    Ok(header)
+    Ok(match arguments.at_most {
+        Some(at_most) => bounded(header, at_most)?,
+        None => header,
+    })
 }
 
 fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
@@ -69,6 +84,7 @@ fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dy
     consent::announce(arguments.plan.as_deref().unwrap_or(Path::new("the plan")), &header);
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
+    doctor::in_brief(&header.host).into_iter().for_each(note);
     lock.say(&holder(&header, header.n_measurements()));
     Ok(Campaign { dir, header, done: Vec::new(), writer })
 }

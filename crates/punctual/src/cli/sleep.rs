@@ -31,7 +31,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let mut writer = out.as_deref().map(|dir| store::create(dir, &header)).transpose()?;
     lock.say(&holder(&header, header.n_measurements()));
     let mut watch = Watch { lines: Lines::new(&header, 0), entries: Vec::new() };
-    let result = campaign::carry_out(&header, Vec::new(), writer.as_mut(), &mut Child, &mut watch, &stop);
+    let result = campaign::carry_out(&header, Vec::new(), writer.as_mut(), &mut Child, &mut watch, &stop, &|_| false);
     watch.lines.finish();
     let entries = match result {
         Ok(entries) => entries,

@@ -45,6 +45,7 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
     }
     let common = &arguments.common;
     plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
+    plan.until = arguments.until;
     if let Some(duration) = arguments.duration {
         (plan.duration, plan.cycles, plan.min_cycles) = (duration, None, None);
     }

@@ -1,13 +1,14 @@
 //! Which preemption model is in force.
 
 use super::HostFs;
+use super::snapshot::Config;
 use model::Preemption;
 
 /// Asks, in this order: the kernel's own word, the debug file of `PREEMPT_DYNAMIC`, the command line, the name in the
-/// version, and the configuration in `/boot`, because each later source says less about now.
+/// version, and the kernel's configuration, because each later source says less about now.
 pub(super) fn read(
     fs: &HostFs,
-    release: Option<&str>,
+    config: Option<&Config>,
     version: Option<&str>,
     command_line: Option<&str>,
 ) -> Option<Preemption> {
@@ -18,7 +19,7 @@ pub(super) fn read(
     if version.contains("PREEMPT_DYNAMIC") {
         return chosen(&fs.text("sys/kernel/debug/sched/preempt").unwrap_or_default())
             .or_else(|| asked(command_line.unwrap_or_default()))
-            .or_else(|| configured(fs, release))
+            .or_else(|| configured(config))
             .or(Some(Preemption::Dynamic));
     }
     if version.contains("PREEMPT_LAZY") {
@@ -28,7 +29,7 @@ pub(super) fn read(
         return Some(Preemption::Full);
     }
     // None and voluntary leave no mark in the version; only the configuration tells them apart.
-    configured(fs, release)
+    configured(config)
 }
 
 fn named(name: &str) -> Option<Preemption> {
@@ -51,18 +52,17 @@ fn asked(command_line: &str) -> Option<Preemption> {
     command_line.split(' ').filter_map(|word| named(word.strip_prefix("preempt=")?)).next_back()
 }
 
-/// The default of the kernel's configuration, where the distribution keeps it in `/boot`.
-fn configured(fs: &HostFs, release: Option<&str>) -> Option<Preemption> {
-    let config = fs.text(format!("boot/config-{}", release?))?;
-    let set = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
+/// The default of the kernel's configuration.
+fn configured(config: Option<&Config>) -> Option<Preemption> {
+    let config = config?;
     let options = [
-        ("CONFIG_PREEMPT_RT", Preemption::Realtime),
-        ("CONFIG_PREEMPT_LAZY", Preemption::Lazy),
-        ("CONFIG_PREEMPT", Preemption::Full),
-        ("CONFIG_PREEMPT_VOLUNTARY", Preemption::Voluntary),
-        ("CONFIG_PREEMPT_NONE", Preemption::None),
+        ("PREEMPT_RT", Preemption::Realtime),
+        ("PREEMPT_LAZY", Preemption::Lazy),
+        ("PREEMPT", Preemption::Full),
+        ("PREEMPT_VOLUNTARY", Preemption::Voluntary),
+        ("PREEMPT_NONE", Preemption::None),
     ];
-    options.into_iter().find_map(|(option, preemption)| set(option).then_some(preemption))
+    options.into_iter().find_map(|(option, preemption)| (config.value(option) == Some("y")).then_some(preemption))
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
             ("#1 SMP PREEMPT Tue", "", Some(Preemption::Full)),
             ("#1 SMP Debian 5.10", "", None),
         ] {
-            assert_eq!(read(&fs, Some("6.1"), Some(version), Some(command_line)), expected, "{version}");
+            assert_eq!(read(&fs, None, Some(version), Some(command_line)), expected, "{version}");
         }
         assert_eq!(chosen("none voluntary (full)"), Some(Preemption::Full));
         assert_eq!(chosen("none voluntary full"), None);

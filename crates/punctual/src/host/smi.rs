@@ -1,5 +1,6 @@
 //! System management interrupts: the firmware stops a CPU, and nothing but this counter tells.
 
+use super::HostFs;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -17,9 +18,8 @@ impl SmiCounter {
     /// # Errors
     /// One line: the CPU has none, the kernel module is not loaded, or this user may not read it.
     pub(crate) fn open(cpu: u32) -> Result<SmiCounter, String> {
-        let path = format!("/dev/cpu/{cpu}/msr");
-        let opened = File::open(&path).map(SmiCounter).and_then(|counter| counter.count().map(|_| counter));
-        opened.map_err(|err| {
+        SmiCounter::open_below(&HostFs::here(), cpu).map_err(|err| {
+            let path = format!("/dev/cpu/{cpu}/msr");
             let advice = match err.raw_os_error() {
                 Some(libc::ENOENT) => "run `modprobe msr`",
                 Some(libc::EIO) => "this CPU has no such counter",
@@ -27,6 +27,12 @@ impl SmiCounter {
             };
             format!("cannot count system management interrupts of CPU {cpu}: {path}: {err}; {advice}")
         })
+    }
+
+    /// Opens and tries the counter of `cpu` of a machine.
+    pub(super) fn open_below(fs: &HostFs, cpu: u32) -> io::Result<SmiCounter> {
+        let counter = SmiCounter(File::open(fs.root.join(format!("dev/cpu/{cpu}/msr")))?);
+        counter.count().map(|_| counter)
     }
 
     /// Interrupts since reset. Reading interrupts that CPU for a moment (msr(4)).

@@ -1,25 +1,45 @@
 //! Reading the facts of a machine.
 
+mod cgroup;
+mod clocks;
+mod config;
+mod interrupts;
+mod kernel;
+mod memory;
+mod platform;
+mod power;
+mod processors;
+mod read;
+mod scheduling;
+mod tasks;
+
+pub(super) use config::Config;
+
 use super::{HostFs, preemption};
-use model::{CpuSet, Host};
+use model::Host;
+use read::field;
 use std::collections::BTreeSet;
 
-/// Reads what can be read, now. Never fails: what cannot be read is unknown.
+/// Reads what can be read, now. Never fails: what cannot be read is unknown. It takes a few milliseconds, more where
+/// there are many CPUs or threads.
 pub(crate) fn snapshot(fs: &HostFs) -> Host {
-    let cpuinfo = fs.text("proc/cpuinfo").unwrap_or_default();
+    let text = |path| fs.text(path).unwrap_or_default();
+    let (cpuinfo, meminfo, status) = (text("proc/cpuinfo"), text("proc/meminfo"), text("proc/self/status"));
     let kernel_release = fs.text("proc/sys/kernel/osrelease");
     let kernel_version = fs.text("proc/sys/kernel/version");
     let command_line = fs.text("proc/cmdline");
+    let cpus_online = fs.cpu_list("sys/devices/system/cpu/online");
+    let online = cpus_online.clone().unwrap_or_default();
+    let config = Config::read(fs, kernel_release.as_deref());
     Host {
         hostname: fs.text("proc/sys/kernel/hostname"),
         cpu_model: cpu_model(fs, &cpuinfo),
-        cpus_online: cpu_list(fs, "sys/devices/system/cpu/online"),
-        cpus_allowed: field(&fs.text("proc/self/status").unwrap_or_default(), "Cpus_allowed_list")
-            .and_then(|list| list.parse().ok()),
-        cpus_isolated: isolated(fs),
-        memory_bytes: memory_bytes(fs),
+        cpus_online,
+        cpus_allowed: field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()),
+        cpus_isolated: fs.cpu_list("sys/devices/system/cpu/isolated"),
+        memory_bytes: memory::bytes(&meminfo, "MemTotal"),
         architecture: fs.text("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned())),
-        preemption: preemption::read(fs, kernel_release.as_deref(), kernel_version.as_deref(), command_line.as_deref()),
+        preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
         kernel_release,
         kernel_version,
         command_line,
@@ -30,15 +50,16 @@ pub(crate) fn snapshot(fs: &HostFs) -> Host {
         rt_runtime_us: fs.number("proc/sys/kernel/sched_rt_runtime_us"),
         rt_period_us: fs.number("proc/sys/kernel/sched_rt_period_us"),
         boot_id: fs.text("proc/sys/kernel/random/boot_id"),
+        processors: processors::read(fs, &cpuinfo, &online),
+        kernel: kernel::read(fs, config.as_ref()),
+        clocks: clocks::read(fs, &cpuinfo, &online),
+        power: power::read(fs, &online),
+        scheduling: scheduling::read(fs, &status),
+        tasks: tasks::read(fs),
+        interrupts: interrupts::read(fs),
+        memory: memory::read(fs, &meminfo),
+        platform: platform::read(fs, &online),
     }
-}
-
-/// The value of the first `name : value` line.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name && !value.trim().is_empty()).then(|| value.trim())
-    })
 }
 
 /// x86 names the model in cpuinfo; boards with a device tree name themselves there; else arm64's part number is left.
@@ -48,38 +69,34 @@ fn cpu_model(fs: &HostFs, cpuinfo: &str) -> Option<String> {
         .or_else(|| field(cpuinfo, "CPU part").map(|part| format!("CPU part {part}")))
 }
 
-fn cpu_list(fs: &HostFs, path: &str) -> Option<CpuSet> {
-    fs.text(path)?.parse().ok()
-}
-
-/// An empty file means that no CPU is isolated, which is a fact; only a missing one is unknown.
-fn isolated(fs: &HostFs) -> Option<CpuSet> {
-    let path = "sys/devices/system/cpu/isolated";
-    fs.exists(path).then(|| fs.text(path).unwrap_or_default().parse().ok()).flatten()
-}
-
-fn memory_bytes(fs: &HostFs) -> Option<u64> {
-    let meminfo = fs.text("proc/meminfo")?;
-    field(&meminfo, "MemTotal")?.strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
 /// The name the hypervisor gives itself, or that there is one: the CPU flag of that name (cpufeatures.h).
 fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     let flagged = field(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let named = fs.text("sys/hypervisor/type").or_else(|| fs.text("proc/device-tree/hypervisor/compatible"));
-    named.or_else(|| {
-        let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
-        let product = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        flagged.then(|| if product.is_empty() { "unnamed".to_owned() } else { product })
-    })
+    let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
+    let product = || {
+        let names: Vec<_> = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect();
+        (!names.is_empty()).then(|| names.join(" "))
+    };
+    // Its clock source tells whose guest this is (drivers/clocksource, arch/x86/kernel/kvmclock.c).
+    let clocks = || fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
+    let by_clock = |clocks: String| {
+        let makers = [("kvm-clock", "KVM"), ("hyperv_", "Hyper-V"), ("xen", "Xen")];
+        makers.into_iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, maker)| maker.to_owned())
+    };
+    let unnamed = || product().or_else(|| by_clock(clocks())).unwrap_or_else(|| "unnamed".to_owned());
+    named.or_else(|| flagged.then(unnamed))
 }
 
-/// The marks that container engines leave: a file, or their name in the cgroup path.
+/// The marks that container engines leave: their name in the cgroup path, or a file. Such a file is also on a machine
+/// whose disk was made from a container's image; there the kernel's own threads are seen, which no container shows.
 fn container(fs: &HostFs) -> Option<String> {
-    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
     let cgroup = fs.text("proc/self/cgroup").unwrap_or_default();
     let in_path = ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name));
-    marks.into_iter().find_map(|(path, name)| fs.exists(path).then_some(name)).or(in_path).map(str::to_owned)
+    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
+    let is_whole = fs.text("proc/2/comm").as_deref() == Some("kthreadd");
+    let marked = || marks.into_iter().find_map(|(path, name)| (!is_whole && fs.exists(path)).then_some(name));
+    in_path.or_else(marked).map(str::to_owned)
 }
 
 fn governors(fs: &HostFs) -> Vec<String> {
@@ -89,41 +106,4 @@ fn governors(fs: &HostFs) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use model::Preemption;
-    use std::path::PathBuf;
-
-    fn recorded(machine: &str) -> Host {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/host").join(machine);
-        snapshot(&HostFs { root })
-    }
-
-    #[test]
-    fn a_bare_metal_server_is_read() {
-        let host = recorded("server");
-        assert_eq!(host.cpu_model.as_deref(), Some("Intel(R) Xeon(R) CPU E5-2643 v4 @ 3.40GHz"));
-        assert_eq!(host.cpus_online.unwrap().len(), 12);
-        assert_eq!(host.cpus_isolated.unwrap().to_string(), "2-5");
-        assert_eq!(host.governors, ["performance"]);
-        assert_eq!(host.preemption, Some(Preemption::Realtime));
-        assert_eq!((host.rt_runtime_us, host.rt_period_us), (Some(-1), Some(1_000_000)));
-        assert_eq!((host.hypervisor, host.container), (None, None));
-        assert_eq!(host.memory_bytes, Some(65_768_724 * 1024));
-    }
-
-    #[test]
-    fn a_virtual_board_with_little_to_read_is_read() {
-        let host = recorded("arm64-guest");
-        assert_eq!(host.cpu_model.as_deref(), Some("linux,dummy-virt"));
-        assert_eq!(host.hypervisor.as_deref(), Some("xen,xen"));
-        assert_eq!(host.cpus_isolated, Some(CpuSet::default()));
-        assert_eq!((host.rt_runtime_us, host.governors), (None, vec![]));
-    }
-
-    #[test]
-    fn nothing_to_read_is_unknown_and_no_panic() {
-        let host = recorded("does-not-exist");
-        assert_eq!(host, Host { architecture: host.architecture.clone(), ..Host::default() });
-    }
-}
+mod tests;

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long all workers may take to begin, and to be gone.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program that is told to end may tidy up before it is killed.
+const COURTESY: Duration = Duration::from_millis(250);
 const GLANCE: Duration = Duration::from_millis(1);
 
 /// The workers. Dropping it kills them, with everything that they have made, and waits until all are gone.
@@ -61,9 +63,12 @@ impl<'a> Crew<'a> {
         let count = counter.and_then(|index| self.counters.get(index));
         let (place, report) = (self.place, self.report);
         let forked = process::fork_tied(self.group, libc::SIGKILL, || {
-            let settled = rt::sys::sched::set_policy(0, place.policy);
+            let settled = rt::sys::sched::set_inherited_policy(0, place.policy);
             if place.policy.is_realtime() {
-                process::end_after(u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX));
+                // The alarm is for a worker; its descendants have none, and a program may set another.
+                let seconds = u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX);
+                process::end_after(seconds);
+                process::kill_after_cpu_time(seconds);
             }
             let settled = settled.map_err(|err| io::Error::other(format!("cannot run as {}: {err}", place.policy)));
             match settled.and_then(|()| work(count)) {
@@ -86,6 +91,17 @@ impl<'a> Crew<'a> {
     /// Hires `work` instead of a worker that was dismissed: the only one of this crew.
     pub(super) fn hire_again(&mut self, work: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
         self.in_cgroup(|crew| crew.hire(None, |_| work()))
+    }
+
+    /// Lets the workers tidy up, for a moment.
+    pub(super) fn ask_to_end(&mut self) {
+        if let Some(group) = self.group {
+            let _ = process::signal_group(group, libc::SIGTERM);
+        }
+        let until = Instant::now() + COURTESY;
+        while Instant::now() < until && !matches!(process::reap(None), Ok(Child::None) | Err(_)) {
+            std::thread::sleep(GLANCE);
+        }
     }
 
     /// Kills the workers, with everything that they have made, and waits until all are gone.

@@ -107,7 +107,12 @@ pub(super) fn keep(
         let rest = APART.saturating_sub(began.elapsed());
         let signal = if rests { signals.wait_at_most(rest) } else { signals.wait() };
         match signal {
-            Ok(libc::SIGTERM) => return Ok(0),
+            Ok(libc::SIGTERM) => {
+                if job.program.is_some() {
+                    crew.ask_to_end();
+                }
+                return Ok(0);
+            }
             Ok(_) => rests |= attend(&mut crew, job, report),
             Err(_) => {}
         }

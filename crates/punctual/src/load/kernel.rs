@@ -164,7 +164,7 @@ fn mmap(count: &dyn Fn()) -> io::Result<()> {
 
 fn fork(count: &dyn Fn()) -> io::Result<()> {
     loop {
-        work::fork_and_wait()?;
+        work::fork_and_wait().map_err(at_a_limit)?;
         count();
     }
 }
@@ -172,9 +172,14 @@ fn fork(count: &dyn Fn()) -> io::Result<()> {
 fn exec(count: &dyn Fn()) -> io::Result<()> {
     loop {
         // This program itself: it is there in any guest, and ends at once.
-        Command::new(host::THIS_PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
+        Command::new(host::THIS_PROGRAM).arg("--version").stdout(Stdio::null()).status().map_err(at_a_limit)?;
         count();
     }
+}
+
+/// What to do when there can be no more processes.
+fn at_a_limit(err: io::Error) -> io::Error {
+    if err.kind() == io::ErrorKind::WouldBlock { io::Error::other(format!("{err}; raise `ulimit -u`")) } else { err }
 }
 
 fn sync(count: &dyn Fn()) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::crew::Crew;
 use model::{Program, ProgramRecord, Tool};
-use rt::sys::{process, storage};
+use rt::sys::{namespace, process, storage};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -20,6 +20,7 @@ const REPEATED: usize = 200;
 pub(super) struct Found {
     /// For the record.
     pub(super) record: ProgramRecord,
+    tool: Tool,
     arguments: Vec<OsString>,
     /// What it says on stderr, shared by all its runs.
     said: File,
@@ -71,7 +72,8 @@ pub(super) fn find(program: &Program) -> Result<Found, String> {
     let (path, arguments) = look_up(program)?;
     let said = storage::bounded_memory_file("load-said", SAID_BYTES).map_err(|err| format!("no memory: {err}"))?;
     let version = version(program.tool, &path);
-    Ok(Found { record: ProgramRecord { path: path.display().to_string(), version }, arguments, said })
+    let record = ProgramRecord { path: path.display().to_string(), version };
+    Ok(Found { record, tool: program.tool, arguments, said })
 }
 
 /// The first line that a program says of its version.
@@ -109,6 +111,10 @@ fn become_program(program: &Found, directory: Option<&Path>) -> io::Result<()> {
     command.args(&program.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(program.said.try_clone()?);
     if let Some(directory) = directory {
         command.current_dir(directory);
+    }
+    if program.tool != Tool::Command {
+        // What it has no time to remove goes with it. Who may not do that has to rely on its tidying up.
+        let _ = namespace::have_ipc_of_ones_own();
     }
     Err(command.exec())
 }

@@ -1,5 +1,6 @@
 //! The question in two sentences: how late this machine was, and how little of a bound that is.
 
+use analysis::enough::Shortfall;
 use analysis::wording::duration;
 use analysis::{CellSummary, Max, RunSummary};
 use model::{Policy, Span};
@@ -22,6 +23,17 @@ pub(super) fn how_late(summary: &RunSummary) -> String {
         duration(measured.ns() as f64),
         parts.join(", ")
     )
+}
+
+/// Whether a run that was to end when its numbers are sure enough has come to that.
+pub(super) fn enough(shortfalls: &[Shortfall]) -> String {
+    const SHOWN: usize = 2;
+    let shown: Vec<String> = shortfalls.iter().take(SHOWN).map(ToString::to_string).collect();
+    match shortfalls.len().saturating_sub(SHOWN) {
+        _ if shown.is_empty() => "Enough: every number asked for is as sure as it has to be.".to_owned(),
+        0 => format!("Not enough: {}.", shown.join("; ")),
+        more => format!("Not enough: {}; and {more} more.", shown.join("; ")),
+    }
 }
 
 fn worst_as(policy: Policy, cells: &[CellSummary]) -> Option<String> {

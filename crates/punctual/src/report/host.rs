@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut dyn io::Write, header: &Header, summary: &RunSumma
 /// This program and the machine.
 pub(super) fn machine(out: &mut dyn io::Write, header: &Header, lines: &Lines) -> io::Result<()> {
     let mut machine = vec![header.tool.clone()];
-    machine.extend(facts(&header.host));
+    machine.extend(named(&header.host));
     lines.facts(out, &machine)
 }
 
@@ -27,7 +27,7 @@ pub(super) fn known_facts(host: &Host) -> Vec<String> {
 }
 
 /// What is known of the machine; what is not is left out.
-pub(super) fn facts(host: &Host) -> Vec<String> {
+pub(super) fn named(host: &Host) -> Vec<String> {
     let container = host.container.as_ref().map(|name| format!("container ({name})"));
     let all = [host.hostname.clone(), processors(host), kernel(host), Some(ground(host)), container];
     all.into_iter().flatten().collect()
@@ -96,7 +96,7 @@ mod tests {
         ] {
             let own = |text: Option<&str>| text.map(str::to_owned);
             let host = Host { architecture: own(architecture), hypervisor: own(hypervisor), ..Host::default() };
-            assert_eq!(facts(&host), [expected], "{architecture:?}");
+            assert_eq!(named(&host), [expected], "{architecture:?}");
         }
     }
 }

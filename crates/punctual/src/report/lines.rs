@@ -35,6 +35,17 @@ impl Lines {
         self.wrapped(indent, text, " ").iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
+    /// Text after a label, in as many lines as it takes; those after the first begin where the text did.
+    pub(super) fn hanging(&self, out: &mut dyn io::Write, label: &str, text: &str) -> io::Result<()> {
+        // The lines that follow are indented by two more than told.
+        let indent = " ".repeat(label.chars().count().saturating_sub(2));
+        let wrapped = self.wrapped(&indent, &format!("  {text}"), " ");
+        wrapped.iter().enumerate().try_for_each(|(i, line)| {
+            let line = if i == 0 { format!("{label}{}", line.trim_start()) } else { line.clone() };
+            writeln!(out, "{}", line.trim_end())
+        })
+    }
+
     /// Facts beside each other, on as many lines as it takes.
     pub(super) fn facts(&self, out: &mut dyn io::Write, facts: &[String]) -> io::Result<()> {
         self.wrapped("", &facts.join(self.separator), self.separator)

@@ -128,6 +128,8 @@ fn axes(cells: &[&CellSummary]) -> Vec<Column> {
     if varies(cells, kernel.show) {
         columns.insert(0, kernel);
     }
+    let again = text("A/A", |cell| if cell.again { "again".to_owned() } else { String::new() });
+    columns.extend(varies(cells, again.show).then_some(again));
     columns
 }
 

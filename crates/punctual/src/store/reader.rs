@@ -4,6 +4,8 @@ use super::StoreError;
 use model::{Entry, Header, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
 use std::collections::HashSet;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// A run as far as it has come.
@@ -56,24 +58,69 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoRun(dir.to_owned()));
     }
-    let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
-    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
-    let first = lines.next().map_or(&[][..], |(_, line)| line);
-    let header = header(first, &path)?;
+    let file = File::open(&path).map_err(StoreError::io("read", &path))?;
+    let mut lines = Lines(BufReader::new(file));
+    let first = lines.next().map_err(StoreError::io("read", &path))?;
+    let header = header(&first, &path)?;
     let mut entries: Vec<Entry> = Vec::new();
     let mut damage = Vec::new();
     let mut seen = HashSet::new();
-    for (index, line) in lines {
-        match entry(line, &header) {
-            Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
-                let reason = "the measurement was there already".to_owned();
-                damage.push(Damage { path: path.clone(), line: index + 1, reason });
+    let mut line = 1;
+    loop {
+        let batch = lines.batch().map_err(StoreError::io("read", &path))?;
+        if batch.is_empty() {
+            return Ok(Run { header, entries, damage });
+        }
+        for entry in parsed(&batch, &header) {
+            line += 1;
+            match entry {
+                Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
+                    let reason = "the measurement was there already".to_owned();
+                    damage.push(Damage { path: path.clone(), line, reason });
+                }
+                Ok(entry) => entries.extend(entry),
+                Err(reason) => damage.push(Damage { path: path.clone(), line, reason }),
             }
-            Ok(entry) => entries.extend(entry),
-            Err(reason) => damage.push(Damage { path: path.clone(), line: index + 1, reason }),
         }
     }
-    Ok(Run { header, entries, damage })
+}
+
+/// A file line by line, so that a long run is never in memory twice.
+struct Lines(BufReader<File>);
+
+impl Lines {
+    /// The next line with its line feed, if it has one; empty at the end.
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        let mut line = Vec::new();
+        self.0.read_until(b'\n', &mut line)?;
+        Ok(line)
+    }
+
+    /// The next lines, some megabytes of them; none at the end.
+    fn batch(&mut self) -> io::Result<Vec<Vec<u8>>> {
+        const BYTES: usize = 8 << 20;
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        while bytes < BYTES {
+            let line = self.next()?;
+            if line.is_empty() {
+                break;
+            }
+            bytes += line.len();
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+}
+
+/// What the lines say, in their order, by as many threads as there are CPUs.
+fn parsed(lines: &[Vec<u8>], header: &Header) -> Vec<Result<Option<Entry>, String>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let parse = |lines: &[Vec<u8>]| lines.iter().map(|line| entry(line, header)).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            lines.chunks(lines.len().div_ceil(threads)).map(|part| scope.spawn(move || parse(part))).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("parsing a line does not panic")).collect()
+    })
 }
 
 fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {

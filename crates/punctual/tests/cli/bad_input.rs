@@ -13,6 +13,8 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
         ("measure --period 0", "--period: period `0` is out of range; a period is 10us to 100s"),
         ("measure --period -5us", "--period: period `-5us` is out of range; a period is 10us to 100s"),
         ("measure --duration 1", "--duration: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
+        ("measure --load cpu:0", "--load: `cpu:0` is no share of a CPU; write cpu:1 to cpu:100, in percent"),
+        ("measure --load cpu:101", "--load: `cpu:101` is no share of a CPU; write cpu:1 to cpu:100, in percent"),
         ("measure --policy fifo:0", "--policy: `fifo:0` has no priority from 1 to 99; write fifo:80"),
         ("measure --policy fifo:100", "--policy: `fifo:100` has no priority from 1 to 99; write fifo:80"),
         (
@@ -45,6 +47,14 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
 }
 
 #[test]
+fn an_unknown_load_is_refused_with_the_nearest_and_all_that_are_known() {
+    let said = punctual("measure --load mesaging");
+    let begin = "punctual: --load: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] ";
+    assert!(said.stderr.starts_with(begin) && said.stderr.lines().count() == 1, "{said:?}");
+    assert_eq!(said.status, 1);
+}
+
+#[test]
 fn a_cpu_that_is_not_there_is_refused() {
     for arguments in ["measure --cpus 99", "run --cpus 99"] {
         let said = punctual(arguments);
@@ -65,7 +75,7 @@ fn a_mistake_in_a_plan_is_named_with_its_place() {
         ),
         (
             b"repetition = 3\n",
-            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
+            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
         ),
         (b"title = \"a\"\ntitle = \"\xff\"\n", "2: not UTF-8; save the plan as UTF-8 text"),
     ] {

@@ -2,6 +2,7 @@
 
 use model::{Cell, Record};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -64,6 +65,24 @@ pub(crate) fn punctual(arguments: &str) -> Said {
 /// Runs `command` to its end.
 pub(crate) fn run(command: &mut Command) -> Said {
     Said::of(command.output().expect("the program starts"))
+}
+
+/// Wrapped around a command: it, and all that it makes, runs as a user of its own without any privilege.
+pub(crate) const UNPRIVILEGED: &[&str] =
+    &["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
+
+/// The command `WRAPPER punctual ARGUMENTS`, in a place that every user can reach.
+pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> Command {
+    let program = scratch.path("punctual");
+    if !program.exists() {
+        std::fs::copy(PROGRAM, &program).expect("a copy of the program");
+        std::fs::set_permissions(scratch.dir(), PermissionsExt::from_mode(0o777)).expect("own directory");
+    }
+    let (first, rest) = wrapper.split_first().expect("a wrapper");
+    let mut command = Command::new(first);
+    command.args(rest).arg(program).args(arguments.split_whitespace()).current_dir(scratch.dir());
+    command.stdin(Stdio::null()).env(MARK, std::process::id().to_string());
+    command
 }
 
 /// A directory of its own for one test, removed afterwards.

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod futex;
 pub mod itimer;
 pub mod memory;
+pub mod namespace;
 pub mod pipe;
 pub mod poll;
 pub mod posix_timer;

@@ -87,6 +87,15 @@ pub fn end_after(seconds: u32) {
     unsafe { libc::alarm(seconds) };
 }
 
+/// Has the kernel kill the calling process, and each one that it makes from here on, once that one has used `seconds` of CPU
+/// time (`RLIMIT_CPU`, getrlimit(2)). A longer limit than there is changes nothing.
+pub fn kill_after_cpu_time(seconds: u32) {
+    // With both limits the same there is no SIGXCPU before, which would dump core.
+    let limit = libc::rlimit { rlim_cur: seconds.into(), rlim_max: seconds.into() };
+    // SAFETY: `limit` outlives the call; raising a lower limit is refused.
+    unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const limit) };
+}
+
 fn tie_to(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes an integer and no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }.into())?;

@@ -86,7 +86,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
@@ -95,6 +95,7 @@ fn a_mistake_is_named_with_its_place() {
         ("[axes]\nperiod = [\"0\"]", "2:11: period `0` is out of range; a period is 10us to 100s"),
         ("[axes]\nperiod = [5]", "2:11: text in quotes is expected here, not a number"),
         ("duration = \"foo\"", "1:12: `foo` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
+        ("aa = 1", "1:6: true or false is expected here, not a number"),
         ("duration = \"1\"", "1:12: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
         ("duration = \"0s\"", "1:12: a duration of 0s has no room for one period of 1ms; measure at least 1ms"),
         ("cycles = 0", "1:10: a whole number from 1 to 1000000000000 is expected here"),
@@ -152,4 +153,9 @@ proptest! {
             prop_assert!(column <= text.chars().count() + 1);
         }
     }
+}
+
+#[test]
+fn a_plan_can_ask_for_a_a() {
+    assert!(!Plan::parse("").unwrap().aa && Plan::parse("aa = true").unwrap().aa);
 }

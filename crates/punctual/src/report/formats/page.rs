@@ -70,7 +70,7 @@ impl<'a> Page<'a> {
     /// A run of ours.
     pub(crate) fn of_run(header: &'a Header, summary: &'a RunSummary, all_findings: bool) -> Page<'a> {
         let mut facts = vec![header.tool.clone()];
-        facts.extend(host::facts(&header.host));
+        facts.extend(host::named(&header.host));
         Page {
             // A plan need not have a title.
             title: if header.plan.title.is_empty() { "punctual run" } else { &header.plan.title },

@@ -1,0 +1,29 @@
+//! Comparing two cells of one run.
+
+use super::{Arm, Comparison, Question, compare};
+use crate::name;
+use model::{Entry, Header, Until};
+
+/// A cell of a run as one of the two that are compared.
+#[must_use]
+pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {
+    let name = name::of_cells(&header.cells).into_iter().nth(cell_index).unwrap_or_default();
+    let is_of_cell = |entry: &&Entry| entry.planned.cell_index == cell_index;
+    Arm { name, entries: entries.iter().filter(is_of_cell).collect() }
+}
+
+/// Compares two cells of a run; the first with itself, too, if it was measured twice in each block. A run that ended when
+/// it was decided was looked at after every block, whatever the question says.
+#[must_use]
+pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, question: &Question) -> Comparison {
+    let again = header.again_of(a).map(|again| arm(header, entries, again));
+    let looked_at_every_block = question.looked_at_every_block || header.plan.until == Some(Until::Decided);
+    let question = Question { looked_at_every_block, ..*question };
+    compare(&arm(header, entries, a), &arm(header, entries, b), again.as_ref(), &question)
+}
+
+/// The cells of a run that are not measured a second time of another.
+#[must_use]
+pub fn first_cells(header: &Header) -> Vec<usize> {
+    (0..header.cells.len()).filter(|cell| header.first_of(*cell).is_none()).collect()
+}

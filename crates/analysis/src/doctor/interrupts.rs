@@ -1,0 +1,138 @@
+//! Checks of what interrupts a CPU: devices, watchdogs, housekeeping.
+
+use super::isolation::{housekeeping, isolated};
+use super::{Check, Outcome, text};
+use model::{Host, IrqGroup, Preemption};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "irq-affinity",
+        why: "The handler of an interrupt runs before any thread of the CPU that it goes to, and its softirqs may follow.",
+        source: "Documentation/core-api/irq/irq-affinity.rst",
+        examine: irq_affinity,
+    },
+    Check {
+        name: "default-irq-affinity",
+        why: "Interrupts that are set up later, by a driver or a device that is plugged in, may go to all of these CPUs.",
+        source: "Documentation/core-api/irq/irq-affinity.rst, kernel-parameters.txt (irqaffinity=)",
+        examine: default_irq_affinity,
+    },
+    Check {
+        name: "irqbalance",
+        why: "It moves interrupts between CPUs every ten seconds, also to a CPU that is measured.",
+        source: "irqbalance(1)",
+        examine: irqbalance,
+    },
+    Check {
+        name: "soft-watchdog",
+        why: "Every few seconds a timer interrupts each CPU, and a thread above all priorities runs.",
+        source: "Documentation/admin-guide/lockup-watchdogs.rst, kernel-configuration.rst (LOCKUP_DETECTOR: high)",
+        examine: soft_watchdog,
+    },
+    Check {
+        name: "nmi-watchdog",
+        why: "An interrupt that cannot be masked, counted out by the performance counters, comes every few seconds of work.",
+        source: "Documentation/admin-guide/lockup-watchdogs.rst, kernel-configuration.rst (LOCKUP_DETECTOR: high)",
+        examine: nmi_watchdog,
+    },
+    Check {
+        name: "statistics-interval",
+        why: "At this interval a kernel worker brings each busy CPU's memory statistics up to date, and without PREEMPT_RT \
+              runs to its end first.",
+        source: "Documentation/admin-guide/sysctl/vm.rst (stat_interval), kernel-per-CPU-kthreads.rst (vmstat_update)",
+        examine: statistics_interval,
+    },
+];
+
+fn irq_affinity(host: &Host) -> Outcome {
+    let isolated = match isolated(host) {
+        Ok(cpus) => cpus,
+        Err(outcome) => return outcome,
+    };
+    let groups = &host.interrupts.groups;
+    if groups.is_empty() {
+        return Outcome::unknown("the affinities of interrupts cannot be read");
+    }
+    let there: Vec<&IrqGroup> = groups.iter().filter(|group| !group.reached().common(&isolated).is_empty()).collect();
+    if there.is_empty() {
+        return Outcome::ok("none goes to an isolated CPU");
+    }
+    let count: u64 = there.iter().map(|group| u64::from(group.count)).sum();
+    let irqs = there.iter().map(|group| group.irqs.as_str()).collect::<Vec<_>>().join(",");
+    let each = |irqs: &str, cpus: &model::CpuSet| {
+        format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", text::words(irqs))
+    };
+    let before: Vec<_> = there.iter().map(|group| each(&group.irqs, &group.cpus)).collect();
+    Outcome::may(format!(
+        "{} to isolated {}: {irqs}",
+        crate::wording::things(count, "interrupt"),
+        text::cpus(&isolated)
+    ))
+    .change(each(&irqs, &housekeeping(host, &isolated)), before.join("; "))
+    .caution("some refuse (EIO): the kernel manages them, isolcpus=managed_irq keeps them away")
+}
+
+fn default_irq_affinity(host: &Host) -> Outcome {
+    let isolated = match isolated(host) {
+        Ok(cpus) => cpus,
+        Err(outcome) => return outcome,
+    };
+    let Some(default) = &host.interrupts.default_cpus else {
+        return Outcome::unknown("the default affinity cannot be read");
+    };
+    let common = default.common(&isolated);
+    if common.is_empty() {
+        return Outcome::ok(text::cpus(default));
+    }
+    let (wanted, before) = (text::mask(&default.minus(&isolated)), text::mask(default));
+    Outcome::may(format!("new interrupts may go to isolated {}", text::cpus(&common))).write(
+        "/proc/irq/default_smp_affinity",
+        wanted,
+        before,
+    )
+}
+
+fn irqbalance(host: &Host) -> Outcome {
+    if host.tasks.daemons.iter().any(|daemon| daemon == "irqbalance") {
+        return Outcome::may("running").change("systemctl stop irqbalance", "systemctl start irqbalance");
+    }
+    if super::scheduling::sees_all_tasks(host) {
+        Outcome::ok("not running")
+    } else {
+        Outcome::unknown("not all programs of the machine can be seen here")
+    }
+}
+
+fn soft_watchdog(host: &Host) -> Outcome {
+    match host.scheduling.soft_watchdog {
+        Some(true) => Outcome::may("on").sysctl("kernel.soft_watchdog", 0, 1),
+        Some(false) => Outcome::ok("off"),
+        None if host.is_built_with("LOCKUP_DETECTOR") == Some(false) => Outcome::ok("not built in"),
+        None => Outcome::unknown("soft_watchdog cannot be read"),
+    }
+}
+
+fn nmi_watchdog(host: &Host) -> Outcome {
+    match host.scheduling.nmi_watchdog {
+        Some(true) => Outcome::may("on").sysctl("kernel.nmi_watchdog", 0, 1),
+        Some(false) => Outcome::ok("off"),
+        None if host.is_built_with("LOCKUP_DETECTOR") == Some(false) => Outcome::ok("not built in"),
+        None => Outcome::unknown("nmi_watchdog cannot be read"),
+    }
+}
+
+/// An update in so many seconds is rarer than most other work of the kernel.
+const RARE_S: u64 = 60;
+
+fn statistics_interval(host: &Host) -> Outcome {
+    match host.memory.stat_interval_s {
+        _ if host.preemption == Some(Preemption::Realtime) => {
+            Outcome::ok("with PREEMPT_RT the worker can be preempted")
+        }
+        Some(seconds) if seconds < RARE_S => {
+            Outcome::may(format!("every {seconds} s")).sysctl("vm.stat_interval", 2 * RARE_S, seconds)
+        }
+        Some(seconds) => Outcome::ok(format!("every {seconds} s")),
+        None => Outcome::unknown("stat_interval cannot be read"),
+    }
+}

@@ -1,0 +1,85 @@
+//! Checks of what the memory management does in the background.
+
+use super::{Check, Outcome};
+use model::Host;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "huge-pages",
+        why: "With `always`, a page fault may compact memory to find a huge page, and khugepaged replaces pages of running \
+              programs.",
+        source: "Documentation/admin-guide/mm/transhuge.rst",
+        examine: huge_pages,
+    },
+    Check {
+        name: "swap",
+        why: "Pages that are not locked may be written out; reading one again takes milliseconds.",
+        source: "mlockall(2), swapon(8)",
+        examine: swap,
+    },
+    Check {
+        name: "page-merging",
+        why: "A kernel thread compares pages all the time, and a program that writes to a merged one takes a fault.",
+        source: "Documentation/admin-guide/mm/ksm.rst",
+        examine: page_merging,
+    },
+    Check {
+        name: "compaction",
+        why: "A kernel thread moves pages in the background; whoever uses one meanwhile waits for it.",
+        source: "Documentation/admin-guide/sysctl/vm.rst (compaction_proactiveness)",
+        examine: compaction,
+    },
+    Check {
+        name: "locked-pages",
+        why: "Compaction may move locked pages too: the next access faults, although the memory is locked.",
+        source: "Documentation/admin-guide/sysctl/vm.rst (compact_unevictable_allowed; 0 with PREEMPT_RT)",
+        examine: locked_pages,
+    },
+];
+
+fn huge_pages(host: &Host) -> Outcome {
+    match host.memory.huge_pages.as_deref() {
+        None => Outcome::not_here("no transparent huge pages here"),
+        Some("always") => {
+            Outcome::may("always").write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise", "always")
+        }
+        Some(word) => Outcome::ok(word),
+    }
+}
+
+fn swap(host: &Host) -> Outcome {
+    match host.memory.swap_bytes {
+        None => Outcome::unknown("the swap space cannot be read"),
+        Some(0) => Outcome::ok("none"),
+        Some(bytes) => {
+            let gib = crate::wording::number(bytes as f64 / f64::from(1 << 30));
+            Outcome::may(format!("{gib} GiB")).change("swapoff -a", "swapon -a")
+        }
+    }
+}
+
+fn page_merging(host: &Host) -> Outcome {
+    match host.memory.ksm {
+        None => Outcome::not_here("not built in"),
+        Some(false) => Outcome::ok("off"),
+        Some(true) => Outcome::may("on").write("/sys/kernel/mm/ksm/run", 0, 1),
+    }
+}
+
+fn compaction(host: &Host) -> Outcome {
+    match host.memory.compaction_proactiveness {
+        None => Outcome::not_here("this kernel does not compact in advance"),
+        Some(0) => Outcome::ok("only on demand"),
+        Some(level) => {
+            Outcome::may(format!("in advance, level {level} of 100")).sysctl("vm.compaction_proactiveness", 0, level)
+        }
+    }
+}
+
+fn locked_pages(host: &Host) -> Outcome {
+    match host.memory.compacts_locked_pages {
+        None => Outcome::not_here("this kernel does not compact memory"),
+        Some(false) => Outcome::ok("compaction leaves them alone"),
+        Some(true) => Outcome::may("compaction may move them").sysctl("vm.compact_unevictable_allowed", 0, 1),
+    }
+}

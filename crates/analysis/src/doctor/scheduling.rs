@@ -1,0 +1,232 @@
+//! Checks of limits and of other threads that want the CPU.
+
+use super::{Check, Outcome, text};
+use model::Host;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "rt-throttling",
+        why: "Real-time threads that together use up their share of a period are stopped for the rest of it.",
+        source: "sched(7), Documentation/scheduler/sched-rt-group.rst",
+        examine: rt_throttling,
+    },
+    Check {
+        name: "fair-server",
+        why: "Since Linux 6.12 normal threads get 50 ms of each second from real-time ones that keep a CPU busy.",
+        source: "kernel/sched/deadline.c (fair_server_init), kernel/sched/debug.c (fair_server)",
+        examine: fair_server,
+    },
+    Check {
+        name: "rt-group-budget",
+        why: "Where groups have real-time budgets, a group without one may have no real-time thread at all, and one that uses \
+              its budget up is stopped.",
+        source: "Documentation/scheduler/sched-rt-group.rst",
+        examine: rt_group_budget,
+    },
+    Check {
+        name: "cpu-quota",
+        why: "Normal threads of a group that has used up its quota are stopped to the end of the period, 100 ms as a rule.",
+        source: "Documentation/scheduler/sched-bwc.rst, Documentation/admin-guide/cgroup-v2.rst (cpu.max)",
+        examine: cpu_quota,
+    },
+    Check {
+        name: "autogroup",
+        why: "Each session gets the same share of the CPU, so that nice values count only within a session, and a load \
+              started elsewhere weighs as much as everything here.",
+        source: "sched(7), The autogroup feature",
+        examine: autogroup,
+    },
+    Check {
+        name: "sched-ext",
+        why: "A BPF program schedules the normal threads, by rules of its own.",
+        source: "Documentation/scheduler/sched-ext.rst",
+        examine: sched_ext,
+    },
+    Check {
+        name: "other-realtime-tasks",
+        why: "A real-time thread of another program runs before every thread of a lower priority for as long as it likes; a \
+              deadline thread before all of them.",
+        source: "sched(7)",
+        examine: other_realtime_tasks,
+    },
+    Check {
+        name: "irq-threads",
+        why: "Interrupt handlers that run as threads come before every real-time thread of a lower priority; they begin at 50.",
+        source: "kernel/irq/manage.c (irq_thread), Documentation/core-api/real-time/theory.rst",
+        examine: irq_threads,
+    },
+];
+
+/// Whether the tasks that were looked at are all that the machine has: in a container they are not.
+pub(super) fn sees_all_tasks(host: &Host) -> bool {
+    host.tasks.is_complete && host.container.is_none()
+}
+
+/// Whether budgets of real-time groups, the root's among them, are kept; `None` when it cannot be told.
+fn has_rt_groups(host: &Host) -> Option<bool> {
+    if host.scheduling.cgroup_rt_runtime_us.is_some() {
+        return Some(true);
+    }
+    let built = host.is_built_with("RT_GROUP_SCHED")?;
+    let asked = host.boot_parameter("rt_group_sched");
+    let is_off = match asked {
+        Some(word) => matches!(word, "0" | "n" | "off"),
+        None => host.is_built_with("RT_GROUP_SCHED_DEFAULT_DISABLED") == Some(true),
+    };
+    Some(built && !is_off)
+}
+
+/// What a thread that never waits does when nothing stops it.
+const NO_SPINNING: &str = "only where no real-time thread can run without end: nothing would stop it then";
+
+fn rt_throttling(host: &Host) -> Outcome {
+    match (host.has_fair_server(), has_rt_groups(host)) {
+        (Some(true), Some(false)) => return Outcome::not_here("Linux 6.12 and later: see fair-server"),
+        (Some(true), None) => return Outcome::unknown("it takes CONFIG_RT_GROUP_SCHED here, which cannot be read"),
+        _ => {}
+    }
+    let (Some(runtime), Some(period)) = (host.rt_runtime_us, host.rt_period_us) else {
+        return Outcome::unknown("sched_rt_runtime_us cannot be read");
+    };
+    match u64::try_from(runtime) {
+        Ok(runtime_us) if runtime_us < period => {
+            let (runtime_text, rest) = (text::micros(runtime_us), text::micros(period - runtime_us));
+            let period = text::micros(period);
+            Outcome::may(format!("real-time threads that use {runtime_text} of {period} are stopped for {rest}"))
+                .sysctl("kernel.sched_rt_runtime_us", -1, runtime)
+                .caution(NO_SPINNING)
+        }
+        _ => Outcome::ok(format!("sched_rt_runtime_us={runtime}: no limit")),
+    }
+}
+
+fn fair_server(host: &Host) -> Outcome {
+    let read = &host.scheduling.fair_server_runtime_us;
+    match host.has_fair_server() {
+        None => return Outcome::unknown("the kernel's release is not known"),
+        Some(false) => return Outcome::not_here("it came with Linux 6.12"),
+        Some(true) => {}
+    }
+    if !read.is_empty() && read.iter().all(|on| on.value == 0) {
+        return Outcome::ok("switched off on every CPU");
+    }
+    let share = read.iter().map(|on| on.value).max().map_or_else(
+        || "50 ms of each second (the default; debugfs cannot be read)".to_owned(),
+        |us| format!("up to {} of each period", text::micros(us)),
+    );
+    let before = read.iter().map(|on| on.value).max().unwrap_or(50_000).saturating_mul(1000);
+    Outcome::may(format!("normal threads take {share} from real-time ones that never wait"))
+        .write_all("/sys/kernel/debug/sched/fair_server/cpu*/runtime", "0", &before.to_string())
+        .caution(NO_SPINNING)
+}
+
+fn rt_group_budget(host: &Host) -> Outcome {
+    let scheduling = &host.scheduling;
+    let Some(runtime) = scheduling.cgroup_rt_runtime_us else {
+        return match has_rt_groups(host) {
+            Some(false) => Outcome::not_here("this kernel has no such groups, or they are switched off"),
+            _ => Outcome::unknown("the budget of this group cannot be read"),
+        };
+    };
+    let group = scheduling.cgroup.as_deref().unwrap_or("/");
+    let name = text::shortened(group);
+    let period = scheduling.cgroup_rt_period_us.unwrap_or(1_000_000);
+    let file = format!("/sys/fs/cgroup/cpu{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
+    match u64::try_from(runtime) {
+        Ok(0) => Outcome::will(format!("group {name} has none: a real-time policy is refused"))
+            .write(&file, 950_000, 0)
+            .caution("the group above it must have as much to give"),
+        Ok(us) if group != "/" && us < period => {
+            let (runtime, period) = (text::micros(us), text::micros(period));
+            Outcome::may(format!("group {name}: real-time threads that use {runtime} of {period} are stopped"))
+                .write(&file, 950_000, us)
+                .caution("the group above it must have as much to give")
+        }
+        _ => Outcome::ok(format!("group {name} has no limit of its own")),
+    }
+}
+
+fn cpu_quota(host: &Host) -> Outcome {
+    let scheduling = &host.scheduling;
+    let Some(quota) = scheduling.cpu_quota_us else {
+        return match host.is_built_with("CFS_BANDWIDTH") {
+            Some(false) => Outcome::not_here("this kernel has no such quotas"),
+            _ => Outcome::unknown("the quota of this group cannot be read"),
+        };
+    };
+    let (Ok(quota_us), Some(period)) = (u64::try_from(quota), scheduling.cpu_quota_period_us) else {
+        return Outcome::ok("none");
+    };
+    let group = text::shortened(scheduling.cgroup.as_deref().unwrap_or("/"));
+    let (quota_text, period_text) = (text::micros(quota_us), text::micros(period));
+    Outcome::may(format!("normal threads of group {group} get {quota_text} of CPU time each {period_text}"))
+        .change("start it outside of that group, or the container without --cpus and --cpu-quota", "start it as before")
+}
+
+fn autogroup(host: &Host) -> Outcome {
+    match host.scheduling.autogroup {
+        None => Outcome::not_here("this kernel has no autogroups"),
+        Some(false) => Outcome::ok("off"),
+        Some(true) => Outcome::may("on: sessions share the CPU equally, whatever their nice values").sysctl(
+            "kernel.sched_autogroup_enabled",
+            0,
+            1,
+        ),
+    }
+}
+
+fn sched_ext(host: &Host) -> Outcome {
+    match host.scheduling.sched_ext.as_deref() {
+        None => Outcome::not_here("this kernel knows no such schedulers"),
+        Some("none") => Outcome::ok("none is loaded"),
+        Some(name) => Outcome::may(format!("{name} is loaded"))
+            .change("stop the program that loaded it, or press SysRq-S", "start that program again"),
+    }
+}
+
+fn other_realtime_tasks(host: &Host) -> Outcome {
+    const SHOWN: usize = 4;
+    let others: Vec<_> = host.tasks.realtime.iter().filter(|task| !task.is_kernel).collect();
+    let Some(first) = others.first() else {
+        return if sees_all_tasks(host) {
+            Outcome::ok("none but the kernel's own")
+        } else {
+            Outcome::unknown("not all programs of the machine can be seen here")
+        };
+    };
+    let said = |task: &&model::RealtimeTask| {
+        let priority = task.priority.map(|priority| format!(":{priority}")).unwrap_or_default();
+        let times = if task.count > 1 { format!(" x {}", task.count) } else { String::new() };
+        format!("{} {}{priority}{times}", task.name, task.policy)
+    };
+    let more = others.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
+    let names = others.iter().take(SHOWN).map(said).collect::<Vec<_>>().join(", ");
+    let outcome = Outcome::may(format!("{names}{}", more.unwrap_or_default()));
+    let Some(priority) = first.priority else {
+        return outcome.change(format!("stop {}", first.name), format!("start {} again", first.name));
+    };
+    let policy = &first.policy;
+    outcome
+        .change(format!("stop it, or chrt --{policy} --pid 1 TID"), format!("chrt --{policy} --pid {priority} TID"))
+        .caution("ps -eLo tid,cls,rtprio,comm shows the TID of each")
+}
+
+/// `MAX_RT_PRIO / 2` (kernel/sched/syscalls.c, `sched_set_fifo`).
+const IRQ_PRIORITY: u32 = 50;
+
+fn irq_threads(host: &Host) -> Outcome {
+    let threads: Vec<_> = host.tasks.realtime.iter().filter(|task| task.is_irq_thread()).collect();
+    let raised: Vec<_> = threads.iter().filter(|task| task.priority > Some(IRQ_PRIORITY)).collect();
+    if let Some(first) = raised.first() {
+        let names = raised.iter().map(|task| format!("{} at {}", task.name, task.priority.unwrap_or(0)));
+        let (usual, before) = (IRQ_PRIORITY, first.priority.unwrap_or(0));
+        return Outcome::may(names.collect::<Vec<_>>().join(", "))
+            .change(format!("chrt --fifo --pid {usual} PID"), format!("chrt --fifo --pid {before} PID"))
+            .caution("ps -eo pid,cls,rtprio,comm shows the PID of each");
+    }
+    match (threads.is_empty(), sees_all_tasks(host)) {
+        (false, _) => Outcome::ok(format!("at {IRQ_PRIORITY} or below: give threads that must not wait for them more")),
+        (true, true) => Outcome::not_here("interrupt handlers do not run as threads"),
+        (true, false) => Outcome::unknown("not all threads of the machine can be seen here"),
+    }
+}

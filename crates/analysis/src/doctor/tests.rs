@@ -1,0 +1,375 @@
+//! Checks against machines that fire them and machines that do not.
+
+use super::*;
+use crate::testing::host;
+use model::{IrqGroup, MemoryNode, OnCpus, Preemption, RealtimeTask, ThermalZone};
+use std::collections::BTreeSet;
+
+/// A check, a change to a good machine, and what the check says then.
+type Row = (&'static str, fn(&mut Host), Severity);
+
+use Severity::{DoesNotApply, May, Ok as Good, Unknown, Will};
+
+fn own(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn boot(host: &mut Host, word: &str) {
+    let line = host.command_line.get_or_insert_default();
+    line.push(' ');
+    line.push_str(word);
+}
+
+fn built(host: &mut Host, option: &str) {
+    host.kernel.options.insert(option.to_owned(), "y".to_owned());
+}
+
+fn release(host: &mut Host, release: &str) {
+    host.kernel_release = own(release);
+}
+
+fn task(name: &str, policy: &str, priority: Option<u32>, is_kernel: bool) -> RealtimeTask {
+    RealtimeTask { name: name.to_owned(), policy: policy.to_owned(), priority, is_kernel, count: 1 }
+}
+
+fn guest(host: &mut Host) {
+    host.hypervisor = own("KVM");
+}
+
+fn contained(host: &mut Host) {
+    host.container = own("docker");
+}
+
+fn cpus(list: &str) -> model::CpuSet {
+    list.parse().unwrap()
+}
+
+fn idle_latency(host: &mut Host, us: u64) {
+    host.power.idle_states[0].exit_latency_us = Some(us);
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    ("preemption-model", |h| h.preemption = Some(Preemption::None), Will),
+    ("preemption-model", |h| h.preemption = Some(Preemption::Voluntary), Will),
+    ("preemption-model", |h| h.preemption = Some(Preemption::Full), May),
+    ("preemption-model", |h| h.preemption = Some(Preemption::Lazy), May),
+    ("preemption-model", |h| h.preemption = Some(Preemption::Dynamic), May),
+    ("preemption-model", |h| h.preemption = None, Unknown),
+    ("high-resolution-timers", |h| boot(h, "highres=off"), Will),
+    ("high-resolution-timers", |h| boot(h, "highres=on"), Good),
+    ("high-resolution-timers", |h| { h.kernel.options.remove("HIGH_RES_TIMERS"); }, Will),
+    ("high-resolution-timers", |h| h.kernel.config_file = None, Unknown),
+    ("tick-rate", |h| h.kernel.tick_hz = Some(999), May),
+    ("tick-rate", |h| h.kernel.tick_hz = Some(0), Good),
+    ("tick-rate", |h| h.kernel.tick_hz = None, Unknown),
+    ("rcu-expedited", |h| h.kernel.rcu_normal = Some(false), May),
+    ("rcu-expedited", |h| (h.kernel.rcu_normal, h.kernel.rcu_expedited) = (Some(false), Some(true)), May),
+    ("rcu-expedited", |h| h.kernel.rcu_normal = None, Unknown),
+    ("serial-console", |h| { h.kernel.consoles = vec!["ttyS0".into()]; h.kernel.console_level = Some(5); h.preemption = None }, May),
+    ("serial-console", |h| { h.kernel.consoles = vec!["ttymxc0".into()]; h.kernel.console_level = Some(7); h.preemption = None }, May),
+    ("serial-console", |h| { h.kernel.consoles = vec!["ttyS0".into()]; h.kernel.console_level = Some(4); h.preemption = None }, Good),
+    ("serial-console", |h| { h.kernel.consoles = vec!["ttyS0".into()]; h.kernel.console_level = Some(8) }, Good),
+    ("serial-console", |h| h.kernel.consoles.clear(), Unknown),
+    ("efi-runtime", |h| { h.kernel.efi = Some(true); h.preemption = Some(Preemption::Full) }, May),
+    ("efi-runtime", |h| { h.kernel.efi = Some(true); boot(h, "efi=debug,noruntime") }, Good),
+    ("efi-runtime", |h| { h.kernel.efi = Some(true); built(h, "EFI_DISABLE_RUNTIME") }, Good),
+    ("efi-runtime", |h| { h.kernel.efi = Some(true); built(h, "EFI_DISABLE_RUNTIME"); boot(h, "efi=runtime") }, May),
+    ("efi-runtime", |h| h.kernel.efi = None, Unknown),
+    ("lock-checking", |h| built(h, "PROVE_LOCKING"), Will),
+    ("lock-checking", |h| h.kernel.lockdep = Some(true), Will),
+    ("lock-checking", |h| h.kernel.config_file = None, Good),
+    ("lock-checking", |h| { h.kernel.config_file = None; h.kernel.lockdep = None }, Unknown),
+    ("memory-checking", |h| built(h, "KASAN"), Will),
+    ("memory-checking", |h| boot(h, "slub_debug=FZP"), Will),
+    ("memory-checking", |h| boot(h, "slub_debug=-"), Good),
+    ("memory-checking", |h| h.kernel.config_file = None, Unknown),
+    ("debug-checks", |h| built(h, "DEBUG_OBJECTS"), May),
+    ("debug-checks", |h| h.kernel.config_file = None, Unknown),
+    ("latency-tracers", |h| built(h, "IRQSOFF_TRACER"), May),
+    ("latency-tracers", |h| h.kernel.config_file = None, Unknown),
+    ("tracer", |h| h.kernel.tracer = own("function"), Will),
+    ("tracer", |h| h.kernel.tracer = None, Unknown),
+    ("clock-source", |h| h.clock_source = own("hpet"), Will),
+    ("clock-source", |h| h.clock_source = None, Unknown),
+    ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("tsc") }, May),
+    ("tsc", |h| { h.clocks.tsc_is_invariant = Some(true); h.clock_source = own("tsc") }, Good),
+    ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("hpet") }, DoesNotApply),
+    ("timer-device", |h| h.clocks.timer_devices[0].value = "hpet2".into(), May),
+    ("timer-device", |h| h.clocks.timer_devices.clear(), Unknown),
+    ("governor", |h| h.power.frequency[0].value.governor = own("schedutil"), Will),
+    ("governor", |h| { h.power.frequency[0].value.governor = own("userspace"); h.power.frequency[0].value.min_khz = Some(1_400_000) }, Good),
+    ("governor", |h| h.power.frequency[0].value.governor = None, Unknown),
+    ("governor", |h| h.power.frequency.clear(), Good),
+    ("governor", |h| { h.power.frequency.clear(); h.governors = vec!["ondemand".into()] }, Will),
+    ("governor", |h| { h.power.frequency.clear(); h.governors.clear() }, DoesNotApply),
+    ("frequency-limit", |h| h.power.frequency[0].value.max_khz = Some(1_399_999), May),
+    ("frequency-limit", |h| h.power.frequency[0].value.max_khz = Some(1_400_001), Good),
+    ("frequency-limit", |h| h.power.frequency[0].value.max_khz = None, Unknown),
+    ("frequency-limit", |h| h.power.frequency.clear(), DoesNotApply),
+    ("energy-preference", |h| h.power.frequency[0].value.energy_preference = own("balance_performance"), May),
+    ("energy-preference", |h| h.power.frequency[0].value.energy_preference = own("performance"), Good),
+    ("turbo", |h| h.power.turbo = Some(true), May),
+    ("turbo", |h| h.power.turbo = Some(false), Good),
+    ("power-daemon", |h| h.tasks.daemons = vec!["power-profiles-".into(), "tuned".into()], May),
+    ("power-daemon", contained, Unknown),
+    ("thermal-throttling", |h| h.platform.throttle_events = Some(1), May),
+    ("thermal-throttling", |h| h.platform.throttle_events = None, Unknown),
+    ("thermal-throttling", |h| { guest(h); h.platform.throttle_events = None }, DoesNotApply),
+    ("temperature", |h| h.platform.hottest = Some(ThermalZone { kind: None, millicelsius: 70_000, limit_millicelsius: Some(80_000) }), May),
+    ("temperature", |h| h.platform.hottest = Some(ThermalZone { kind: None, millicelsius: 69_999, limit_millicelsius: Some(80_000) }), Good),
+    ("temperature", |h| h.platform.hottest = Some(ThermalZone { kind: None, millicelsius: i64::MIN, limit_millicelsius: Some(i64::MIN) }), May),
+    ("temperature", |h| h.platform.hottest = None, Unknown),
+    ("idle-states", |h| idle_latency(h, 100), Will),
+    ("idle-states", |h| idle_latency(h, 99), May),
+    ("idle-states", |h| idle_latency(h, 10), May),
+    ("idle-states", |h| idle_latency(h, 9), Good),
+    ("idle-states", |h| { idle_latency(h, 1000); h.power.idle_states[0].disabled = cpus("0-1") }, Good),
+    ("idle-states", |h| { idle_latency(h, 1000); h.power.idle_states[0].disabled = cpus("0") }, Will),
+    ("idle-states", |h| { idle_latency(h, 1000); boot(h, "idle=poll") }, Good),
+    ("idle-states", |h| h.power.idle_states.clear(), Unknown),
+    ("idle-states", |h| { h.power.idle_states.clear(); h.power.idle_driver = own("none") }, Good),
+    ("idle-poll", |h| { boot(h, "idle=poll"); guest(h) }, May),
+    ("idle-poll", |h| { boot(h, "idle=poll"); h.processors.smt_active = Some(true) }, May),
+    ("idle-poll", |h| boot(h, "idle=poll"), Good),
+    ("guest-halt", |h| { guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(0) }, May),
+    ("guest-halt", |h| { guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(200_000) }, Good),
+    ("guest-halt", guest, May),
+    ("guest-halt", |h| { guest(h); (h.power.idle_driver, h.power.idle_governor) = (None, None) }, Unknown),
+    ("pcie-aspm", |h| h.power.pcie_aspm = own("powersave"), May),
+    ("pcie-aspm", |h| h.power.pcie_aspm = own("performance"), Good),
+    ("pcie-aspm", |h| h.power.pcie_aspm = own("default"), Unknown),
+    ("pcie-aspm", |h| { h.power.pcie_aspm = own("powersave"); boot(h, "pcie_aspm=off") }, Good),
+    ("rt-throttling", |h| h.rt_runtime_us = Some(950_000), May),
+    ("rt-throttling", |h| h.rt_runtime_us = Some(999_999), May),
+    ("rt-throttling", |h| h.rt_runtime_us = Some(1_000_000), Good),
+    ("rt-throttling", |h| h.rt_runtime_us = None, Unknown),
+    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.12.1") }, DoesNotApply),
+    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.12.1"); built(h, "RT_GROUP_SCHED") }, May),
+    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.17"); built(h, "RT_GROUP_SCHED"); boot(h, "rt_group_sched=0") }, DoesNotApply),
+    ("rt-throttling", |h| { release(h, "6.12.1"); h.kernel.config_file = None }, Unknown),
+    ("fair-server", |h| release(h, "6.12.1"), May),
+    ("fair-server", |h| { release(h, "6.12.1"); h.scheduling.fair_server_runtime_us = vec![OnCpus { cpus: cpus("0-1"), value: 0 }] }, Good),
+    ("fair-server", |h| { release(h, "6.12.1"); h.scheduling.fair_server_runtime_us = vec![OnCpus { cpus: cpus("0"), value: 0 }, OnCpus { cpus: cpus("1"), value: 50_000 }] }, May),
+    ("fair-server", |h| h.kernel_release = None, Unknown),
+    ("rt-group-budget", |h| { h.scheduling.cgroup = own("/x"); h.scheduling.cgroup_rt_runtime_us = Some(0) }, Will),
+    ("rt-group-budget", |h| { h.scheduling.cgroup = own("/x"); h.scheduling.cgroup_rt_runtime_us = Some(200_000) }, May),
+    ("rt-group-budget", |h| { h.scheduling.cgroup = own("/x"); h.scheduling.cgroup_rt_runtime_us = Some(-1) }, Good),
+    ("rt-group-budget", |h| h.scheduling.cgroup_rt_runtime_us = Some(950_000), Good),
+    ("rt-group-budget", |h| h.kernel.config_file = None, Unknown),
+    ("cpu-quota", |h| (h.scheduling.cpu_quota_us, h.scheduling.cpu_quota_period_us) = (Some(50_000), Some(100_000)), May),
+    ("cpu-quota", |h| h.scheduling.cpu_quota_us = None, Unknown),
+    ("autogroup", |h| h.scheduling.autogroup = Some(true), May),
+    ("autogroup", |h| h.scheduling.autogroup = None, DoesNotApply),
+    ("sched-ext", |h| h.scheduling.sched_ext = own("bpfland"), May),
+    ("sched-ext", |h| h.scheduling.sched_ext = own("none"), Good),
+    ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("pipewire", "rr", Some(20), false)], May),
+    ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("x", "deadline", None, false)], May),
+    ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("migration/*", "fifo", Some(99), true)], Good),
+    ("other-realtime-tasks", contained, Unknown),
+    ("other-realtime-tasks", |h| h.tasks.is_complete = false, Unknown),
+    ("irq-threads", |h| h.tasks.realtime = vec![task("irq/9-eth0", "fifo", Some(51), true)], May),
+    ("irq-threads", |h| h.tasks.realtime = vec![task("irq/*", "fifo", Some(50), true)], Good),
+    ("irq-threads", contained, Unknown),
+    ("isolated-cpus", |h| h.cpus_isolated = Some(cpus("")), May),
+    ("isolated-cpus", |h| { h.cpus_isolated = Some(cpus("")); h.cpus_online = Some(cpus("0")) }, DoesNotApply),
+    ("isolated-cpus", |h| (h.cpus_isolated, h.scheduling.nohz_full) = (None, None), Unknown),
+    ("nohz-full", |h| h.scheduling.nohz_full = Some(cpus("1")), May),
+    ("nohz-full", |h| { h.scheduling.nohz_full = None; built(h, "NO_HZ_FULL") }, Unknown),
+    ("timer-migration", |h| { h.scheduling.timer_migration = Some(true); h.scheduling.nohz_full = Some(cpus("1")) }, May),
+    ("timer-migration", |h| h.scheduling.timer_migration = Some(true), Good),
+    ("timer-migration", |h| h.scheduling.timer_migration = None, Unknown),
+    ("rcu-callbacks", |h| h.command_line = None, May),
+    ("rcu-callbacks", |h| boot(h, "rcu_nocbs=0"), May),
+    ("rcu-callbacks", |h| boot(h, "rcu_nocbs=all"), Good),
+    ("rcu-callbacks", |h| boot(h, "rcu_nocbs=1-N"), Unknown),
+    ("rcu-callbacks", |h| { h.command_line = None; h.scheduling.nohz_full = Some(cpus("1")) }, Good),
+    ("rcu-callbacks", |h| h.cpus_isolated = Some(cpus("")), DoesNotApply),
+    ("workqueues", |h| h.scheduling.workqueue_cpus = Some(cpus("0-1")), May),
+    ("workqueues", |h| h.scheduling.workqueue_cpus = None, Unknown),
+    ("smt", |h| h.processors.smt_active = Some(true), May),
+    ("smt", guest, DoesNotApply),
+    ("smt", |h| (h.processors.smt_active, h.processors.smt) = (None, None), Unknown),
+    ("numa-balancing", |h| { h.scheduling.numa_balancing = Some(true); h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(1) }) }, May),
+    ("numa-balancing", |h| { h.scheduling.numa_balancing = Some(false); h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(1) }) }, Good),
+    ("numa-balancing", |h| h.scheduling.numa_balancing = Some(true), DoesNotApply),
+    ("memory-nodes", |h| h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(1) }), May),
+    ("memory-nodes", |h| h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(0) }), DoesNotApply),
+    ("irq-affinity", |h| h.interrupts.groups.push(IrqGroup { irqs: "31-32,40".into(), count: 3, cpus: cpus("0-1"), effective: Some(cpus("1")) }), May),
+    ("irq-affinity", |h| h.interrupts.groups.push(IrqGroup { irqs: "31".into(), count: 1, cpus: cpus("0-1"), effective: Some(cpus("0")) }), Good),
+    ("irq-affinity", |h| h.interrupts.groups.push(IrqGroup { irqs: "31".into(), count: 1, cpus: cpus("0-1"), effective: None }), May),
+    ("irq-affinity", |h| h.interrupts.groups.clear(), Unknown),
+    ("default-irq-affinity", |h| h.interrupts.default_cpus = Some(cpus("0-1")), May),
+    ("default-irq-affinity", |h| h.interrupts.default_cpus = None, Unknown),
+    ("irqbalance", |h| h.tasks.daemons = vec!["irqbalance".into()], May),
+    ("irqbalance", contained, Unknown),
+    ("soft-watchdog", |h| h.scheduling.soft_watchdog = Some(true), May),
+    ("soft-watchdog", |h| h.scheduling.soft_watchdog = None, Good),
+    ("nmi-watchdog", |h| h.scheduling.nmi_watchdog = Some(true), May),
+    ("nmi-watchdog", |h| { h.scheduling.nmi_watchdog = None; h.kernel.config_file = None }, Unknown),
+    ("statistics-interval", |h| h.preemption = Some(Preemption::Full), May),
+    ("statistics-interval", |h| { h.preemption = Some(Preemption::Full); h.memory.stat_interval_s = Some(60) }, Good),
+    ("statistics-interval", |h| { h.preemption = Some(Preemption::Full); h.memory.stat_interval_s = None }, Unknown),
+    ("huge-pages", |h| h.memory.huge_pages = own("always"), May),
+    ("huge-pages", |h| h.memory.huge_pages = None, DoesNotApply),
+    ("swap", |h| h.memory.swap_bytes = Some(1), May),
+    ("swap", |h| h.memory.swap_bytes = None, Unknown),
+    ("page-merging", |h| h.memory.ksm = Some(true), May),
+    ("compaction", |h| h.memory.compaction_proactiveness = Some(20), May),
+    ("locked-pages", |h| h.memory.compacts_locked_pages = Some(true), May),
+    ("realtime-permission", |h| { h.scheduling.permissions.cap_sys_nice = Some(false); h.scheduling.permissions.realtime_priority = Some(0) }, May),
+    ("realtime-permission", |h| { h.scheduling.permissions.cap_sys_nice = Some(false); h.scheduling.permissions.realtime_priority = Some(99) }, Good),
+    ("realtime-permission", |h| h.scheduling.permissions.cap_sys_nice = None, Unknown),
+    ("memory-lock", |h| { h.scheduling.permissions.cap_ipc_lock = Some(false); h.scheduling.permissions.locked_memory_bytes = Some(8 << 20) }, May),
+    ("memory-lock", |h| { h.scheduling.permissions.cap_ipc_lock = Some(false); h.scheduling.permissions.locked_memory_bytes = Some(-1) }, Good),
+    ("memory-lock", |h| { h.scheduling.permissions.cap_ipc_lock = Some(false); h.scheduling.permissions.locked_memory_bytes = Some(58 << 20) }, Good),
+    ("memory-lock", |h| { h.scheduling.permissions.cap_ipc_lock = Some(false); h.scheduling.permissions.locked_memory_bytes = Some((58 << 20) - 1) }, May),
+    ("virtual-machine", guest, Will),
+    ("virtual-machine", |h| h.architecture = own("x86_64"), Good),
+    ("steal", |h| { guest(h); h.platform.steal_ms = Some(72_000) }, Will),
+    ("steal", |h| { guest(h); h.platform.steal_ms = Some(71_000) }, May),
+    ("steal", guest, Good),
+    ("steal", |h| { guest(h); h.platform.cpu_time_ms = None }, Unknown),
+    ("container", contained, May),
+    ("smi", |h| { h.architecture = own("x86_64"); h.platform.smi_count = Some(1) }, May),
+    ("smi", |h| { h.architecture = own("x86_64"); h.platform.smi_count = Some(0) }, Good),
+    ("smi", |h| h.architecture = own("x86_64"), Unknown),
+    ("mitigations", |h| { h.processors.vulnerabilities.insert("meltdown".into(), "Mitigation: PTI".into()); }, May),
+    ("mitigations", |h| { h.processors.vulnerabilities.insert("spectre_v1".into(), "Mitigation: usercopy".into()); }, Good),
+    ("mitigations", |h| h.processors.kinds.clear(), Unknown),
+    ("asymmetric-cpus", |h| h.processors.capacities.push(OnCpus { cpus: cpus("1"), value: 485 }), May),
+    ("asymmetric-cpus", |h| { h.processors.capacities.clear(); h.processors.kinds.push(h.processors.kinds[0].clone()) }, Unknown),
+];
+
+#[test]
+fn each_check_says_what_its_fact_means() {
+    for (row, (name, change, severity)) in ROWS.iter().enumerate() {
+        let mut changed = host();
+        change(&mut changed);
+        let check = checks().find(|check| check.name == *name).unwrap_or_else(|| panic!("no check {name}"));
+        let said = check.examine(&changed);
+        assert_eq!(said.outcome.severity, *severity, "row {row}: {said:?}");
+    }
+}
+
+#[test]
+fn each_check_can_fire() {
+    let fired: BTreeSet<_> =
+        ROWS.iter().filter(|(_, _, severity)| matches!(severity, Will | May)).map(|(name, ..)| *name).collect();
+    let silent: Vec<_> = checks().map(|check| check.name).filter(|name| !fired.contains(name)).collect();
+    assert_eq!(silent, [""; 0], "no row fires these");
+}
+
+#[test]
+fn a_good_machine_has_nothing_to_change() {
+    let said = examine(&host());
+    let bad: Vec<_> = said.iter().filter(|one| !matches!(one.outcome.severity, Good | DoesNotApply)).collect();
+    // Its architecture hides hypervisors.
+    assert_eq!(bad.iter().map(|one| one.name).collect::<Vec<_>>(), ["virtual-machine"], "{bad:#?}");
+    assert_eq!(in_brief(&host()), None);
+}
+
+#[test]
+fn what_is_unknown_is_not_held_against_a_machine() {
+    for one in examine(&Host::default()) {
+        assert!(!matches!(one.outcome.severity, Will | May), "{one:?}");
+        assert_eq!(one.outcome.remedy, None, "{}", one.name);
+    }
+}
+
+#[test]
+fn names_are_unique_and_every_check_says_why_by_whom_and_what_to_do() {
+    let names: BTreeSet<_> = checks().map(|check| check.name).collect();
+    assert_eq!(names.len(), checks().count());
+    for check in checks() {
+        assert!(check.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", check.name);
+        assert!(check.why.ends_with('.') && !check.why.contains("  ") && !check.source.is_empty(), "{}", check.name);
+    }
+    for (name, change, _) in ROWS {
+        let mut changed = host();
+        change(&mut changed);
+        let said = checks().find(|check| check.name == *name).unwrap().examine(&changed).outcome;
+        match said.severity {
+            // The timer that a machine has cannot always be helped.
+            Will | May => assert!(said.remedy.is_some() || *name == "timer-device", "{name}: {said:?}"),
+            Unknown | Good | DoesNotApply => assert_eq!(said.remedy, None, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn worst_comes_first_and_in_brief_only_what_will() {
+    let mut bad = host();
+    bad.hypervisor = own("KVM");
+    bad.clock_source = own("hpet");
+    bad.preemption = Some(Preemption::None);
+    let said: Vec<_> = examine(&bad).iter().map(|one| one.outcome.severity).collect();
+    assert!(said.is_sorted());
+    let brief = "doctor: 3 things will make it late: preemption-model, clock-source, virtual-machine (punctual doctor)";
+    assert_eq!(in_brief(&bad).as_deref(), Some(brief));
+    bad.kernel.tracer = own("function");
+    boot(&mut bad, "highres=off");
+    assert!(
+        in_brief(&bad).unwrap().contains(
+            "5 things will make it late: preemption-model, high-resolution-timers, tracer, clock-source, ... ("
+        )
+    );
+}
+
+#[test]
+fn advice_fits_the_machine() {
+    let change = |name: &str, host: &Host| {
+        let check = checks().find(|check| check.name == name).unwrap();
+        check.examine(host).outcome.remedy.map(|remedy| (remedy.change, remedy.undo, remedy.caution))
+    };
+    let mut dynamic = host();
+    (dynamic.preemption, dynamic.kernel_version) = (Some(Preemption::None), own("#1 SMP PREEMPT_DYNAMIC Debian"));
+    assert_eq!(change("preemption-model", &dynamic).unwrap().0, "kernel parameter preempt=full");
+    dynamic.preemption = Some(Preemption::Full);
+    assert_eq!(change("preemption-model", &dynamic).unwrap().0, "apt install linux-image-rt-arm64, then boot it");
+
+    let mut turbo = host();
+    turbo.power.turbo = Some(true);
+    assert_eq!(change("turbo", &turbo).unwrap().0, "echo 0 > /sys/devices/system/cpu/cpufreq/boost");
+    turbo.power.frequency[0].value.driver = own("intel_pstate");
+    let (on, off, caution) = change("turbo", &turbo).unwrap();
+    let file = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+    assert_eq!((on, off, caution), (format!("echo 1 > {file}"), format!("echo 0 > {file}"), None));
+    turbo.container = own("docker");
+    assert_eq!(change("turbo", &turbo).unwrap().2.as_deref(), Some("to be done outside of the container (docker)"));
+
+    let mut mixed = host();
+    let mut slow = mixed.power.frequency[0].clone();
+    slow.value.governor = own("ondemand");
+    (mixed.power.frequency[0].cpus, slow.cpus) = (cpus("0"), cpus("1"));
+    mixed.power.frequency.push(slow);
+    let (on, off, _) = change("governor", &mixed).unwrap();
+    let file = "/sys/devices/system/cpu/cpu$cpu/cpufreq/scaling_governor";
+    assert_eq!(on, format!("for cpu in 1; do echo performance > {file}; done"), "only what differs");
+    assert_eq!(off, format!("for cpu in 1; do echo ondemand > {file}; done"));
+
+    let mut deep = host();
+    idle_latency(&mut deep, 500);
+    deep.power.idle_states[0].disabled = cpus("0");
+    let off = change("idle-states", &deep).unwrap().1;
+    assert_eq!(off, "for cpu in 1; do echo 0 > /sys/devices/system/cpu/cpu$cpu/cpuidle/state0/disable; done");
+
+    let mut threads = host();
+    threads.cpus_isolated = Some(cpus(""));
+    threads.cpus_online = Some(cpus("0-7"));
+    assert!(change("isolated-cpus", &threads).unwrap().0.ends_with(",domain,4-7"));
+    threads.processors.siblings = ["0,4", "1,5", "2,6", "3,7"].map(cpus).to_vec();
+    assert!(change("isolated-cpus", &threads).unwrap().0.ends_with(",domain,2-3,6-7"), "no core is divided");
+
+    let mut irqs = host();
+    irqs.interrupts.groups =
+        vec![IrqGroup { irqs: "31-32,40".into(), count: 3, cpus: cpus("0-1"), effective: Some(cpus("1")) }];
+    let (on, off, _) = change("irq-affinity", &irqs).unwrap();
+    assert_eq!(on, "for irq in $(seq 31 32) 40; do echo 0 > /proc/irq/$irq/smp_affinity_list; done");
+    assert_eq!(off, "for irq in $(seq 31 32) 40; do echo 0-1 > /proc/irq/$irq/smp_affinity_list; done");
+
+    let mut masks = host();
+    masks.scheduling.workqueue_cpus = Some(cpus("0-1"));
+    let file = "/sys/devices/virtual/workqueue/cpumask";
+    assert_eq!(change("workqueues", &masks), Some((format!("echo 1 > {file}"), format!("echo 3 > {file}"), None)));
+}

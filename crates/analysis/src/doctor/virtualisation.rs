@@ -1,0 +1,68 @@
+//! Checks of what stands between the kernel and the hardware.
+
+use super::{Check, Outcome};
+use model::Host;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "virtual-machine",
+        why: "The host stops a guest's CPU at any time and for as long as it likes, and no setting of the guest prevents it.",
+        source: "Documentation/core-api/real-time/hardware.rst (Virtualization)",
+        examine: virtual_machine,
+    },
+    Check {
+        name: "steal",
+        why: "Time in which a CPU of this guest wanted to run and the host ran something else.",
+        source: "proc_stat(5), steal",
+        examine: steal,
+    },
+    Check {
+        name: "container",
+        why: "Limits of a container on CPUs, time and privileges are part of every latency, and settings seen here may be those \
+              of its machine.",
+        source: "namespaces(7), cgroups(7)",
+        examine: container,
+    },
+];
+
+fn virtual_machine(host: &Host) -> Outcome {
+    match (&host.hypervisor, host.architecture.as_deref()) {
+        (Some(name), _) => Outcome::will(name.clone())
+            .change(
+                "measure on the machine itself; or, on its host, a CPU for each of this guest's: virsh vcpupin DOMAIN VCPU CPU",
+                "virsh vcpupin DOMAIN VCPU with all CPUs",
+            )
+            .caution("a CPU of the host must then be kept free for each CPU of the guest"),
+        (None, Some("x86_64")) => Outcome::ok("none shows itself"),
+        (None, _) => Outcome::unknown("none shows itself, which says little on this architecture"),
+    }
+}
+
+/// Steal in parts of a hundred: from here on it is no rare event.
+const OFTEN_PERCENT: f64 = 1.0;
+
+fn steal(host: &Host) -> Outcome {
+    if host.hypervisor.is_none() && host.platform.steal_ms.unwrap_or(0) == 0 {
+        return Outcome::not_here("no hypervisor shows itself");
+    }
+    let (Some(steal), Some(all)) = (host.platform.steal_ms, host.platform.cpu_time_ms) else {
+        return Outcome::unknown("/proc/stat cannot be read");
+    };
+    if steal == 0 {
+        return Outcome::ok("none since boot");
+    }
+    let percent = steal as f64 / all.max(1) as f64 * 100.0;
+    let (time, share) = (crate::wording::duration(steal as f64 * 1e6), crate::wording::number(percent));
+    let found = format!("{time} since boot, {share} % of all CPU time");
+    let outcome = if percent >= OFTEN_PERCENT { Outcome::will(found) } else { Outcome::may(found) };
+    outcome.change("on the host: fewer CPUs promised than there are, or a CPU for each of the guest's", "as it was")
+}
+
+fn container(host: &Host) -> Outcome {
+    match &host.container {
+        Some(name) => Outcome::may(name.clone()).change("measure outside of it", "measure in it").caution(
+            "or start it with --cap-add=sys_nice --ulimit rtprio=99 --ulimit memlock=-1 and without a CPU quota",
+        ),
+        None => Outcome::ok("none shows itself"),
+    }
+}

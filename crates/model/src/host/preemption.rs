@@ -1,0 +1,37 @@
+//! Where the kernel lets a task be preempted.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the kernel lets a task be preempted (kernel/Kconfig.preempt).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Preemption {
+    /// Only when a task gives up its CPU or returns to user space.
+    None,
+    /// Also at explicit points.
+    Voluntary,
+    /// Nearly everywhere.
+    Full,
+    /// As full; fair tasks are preempted lazily (since Linux 6.13).
+    Lazy,
+    /// `PREEMPT_DYNAMIC`: chosen at boot, and which one cannot be read here.
+    Dynamic,
+    /// `PREEMPT_RT`: also inside most spinlocks and interrupt handlers.
+    Realtime,
+}
+
+impl Preemption {
+    /// The name as kernel documentation spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Preemption::None => "PREEMPT_NONE",
+            Preemption::Voluntary => "PREEMPT_VOLUNTARY",
+            Preemption::Full => "PREEMPT",
+            Preemption::Lazy => "PREEMPT_LAZY",
+            Preemption::Dynamic => "PREEMPT_DYNAMIC",
+            Preemption::Realtime => "PREEMPT_RT",
+        }
+    }
+}

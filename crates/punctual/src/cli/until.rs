@@ -1,0 +1,161 @@
+//! When a run ends before all of its blocks: it is decided, it is enough, or the time is over.
+
+use super::start::expected;
+use analysis::comparison::{Answer, Comparison, Question, compare_cells, first_cells};
+use analysis::wording::{duration, things};
+use model::{Entry, Header, Span, Until};
+use std::time::{Duration, Instant};
+
+/// Blocks below which nothing can be decided: as many, all in one direction, are the least evidence.
+const MIN_BLOCKS: u32 = 8;
+
+/// The header of a run that has as many blocks as fit into this time.
+pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, String> {
+    let block = expected(&header, header.cells.len());
+    let blocks = at_most.ns() / u64::try_from(block.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let needed = match header.plan.until {
+        Some(Until::Decided) => {
+            let cells = first_cells(&header);
+            if cells.len() != 2 {
+                let cells = things(u64::try_from(cells.len()).unwrap_or(u64::MAX), "cell");
+                return Err(format!("--until decided compares two cells, and this plan has {cells} here"));
+            }
+            MIN_BLOCKS
+        }
+        _ => 1,
+    };
+    header.plan.repetitions = u32::try_from(blocks).unwrap_or(u32::MAX).min(*model::Plan::REPETITIONS.end());
+    if header.plan.repetitions < needed {
+        let time = duration(block.saturating_mul(needed).as_nanos() as f64);
+        return Err(format!(
+            "--at-most {at_most} is too short: about {time} for {}",
+            things(u64::from(needed), "block")
+        ));
+    }
+    Ok(header)
+}
+
+/// What ends a run.
+pub(super) struct End<'a> {
+    header: &'a Header,
+    begun: Instant,
+    at_most: Option<Duration>,
+    /// Blocks at the start, and how many more there may be.
+    blocks: (u32, Option<u32>),
+}
+
+impl<'a> End<'a> {
+    pub(super) fn new(header: &'a Header, done: &[Entry], at_most: Option<Span>, blocks: Option<u32>) -> End<'a> {
+        let at_most = at_most.map(|span| Duration::from_nanos(span.ns()));
+        End { header, begun: Instant::now(), at_most, blocks: (begun_blocks(done), blocks) }
+    }
+
+    /// Whether the run with these whole blocks is over.
+    pub(super) fn is_reached(&self, entries: &[Entry]) -> bool {
+        let blocks = begun_blocks(entries);
+        let now = blocks.saturating_sub(self.blocks.0);
+        let for_one = self.begun.elapsed() / now.max(1);
+        // The next block would end after the time.
+        let is_late = now > 0 && self.at_most.is_some_and(|most| self.begun.elapsed() + for_one > most);
+        self.blocks.1.is_some_and(|most| now >= most) || is_late || self.is_answered(entries)
+    }
+
+    fn is_answered(&self, entries: &[Entry]) -> bool {
+        let blocks = begun_blocks(entries);
+        match self.header.plan.until {
+            Some(Until::Decided) => self.comparison(entries).is_some_and(|comparison| is_decided(&comparison)),
+            Some(Until::Enough) => {
+                let looks = analysis::enough::looks(self.header);
+                let is_look = looks.is_some_and(|looks| looks.blocks().any(|look| look == blocks));
+                let lacks = || analysis::summarise(self.header, entries).shortfalls;
+                is_look && lacks().is_some_and(|lacks| lacks.is_empty())
+            }
+            None => false,
+        }
+    }
+
+    /// The two cells of the run, compared as far as it has come.
+    fn comparison(&self, entries: &[Entry]) -> Option<Comparison> {
+        let cells = first_cells(self.header);
+        let (a, b) = cells.first().zip(cells.get(1))?;
+        Some(compare_cells(self.header, entries, *a, *b, &Question::default()))
+    }
+
+    /// What is said at the end of a run that was to be decided.
+    pub(super) fn said(&self, entries: &[Entry]) -> Option<String> {
+        let decided = self.header.plan.until == Some(Until::Decided);
+        self.comparison(entries).filter(|_| decided).map(|comparison| comparison.sentence())
+    }
+}
+
+fn is_decided(comparison: &Comparison) -> bool {
+    matches!(comparison.answer, Answer::Different | Answer::Equivalent)
+}
+
+/// Blocks that hold at least one measurement.
+fn begun_blocks(entries: &[Entry]) -> u32 {
+    entries.iter().map(|entry| entry.planned.block + 1).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::testing::RunBuilder;
+
+    /// Two cells at 1 ms on 2 CPUs, the second `late` times as late.
+    fn run(blocks: u32, late: i64, until: Until) -> RunBuilder {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").cell("none", "fifo:80");
+        (run.header.plan.until, run.header.plan.repetitions) = (Some(until), 40);
+        for block in 0..blocks {
+            for (cell, late) in [(0, 1), (1, late)] {
+                run.measure(block, cell, |_, cycle| {
+                    late * (10_000 + 100 * i64::from(block % 7) + i64::try_from(cycle % 997).unwrap())
+                });
+            }
+        }
+        run
+    }
+
+    fn ends_after(run: &RunBuilder) -> Option<usize> {
+        let end = End::new(&run.header, &[], None, None);
+        (1..=run.entries.len() / 2).find(|blocks| end.is_reached(&run.entries[..blocks * 2]))
+    }
+
+    #[test]
+    fn a_run_ends_when_it_is_decided() {
+        let different = run(12, 3, Until::Decided);
+        assert_eq!(ends_after(&different), Some(8), "8 of 8 in one direction");
+        let end = End::new(&different.header, &[], None, None);
+        let said = end.said(&different.entries[..16]).unwrap();
+        assert!(said.starts_with("DIFFERENT: p99 of none/fifo:80 is 3 times higher than"), "{said}");
+        let again = run(12, 1, Until::Decided);
+        assert_eq!(ends_after(&again), Some(8), "8 blocks without any difference are equivalent");
+        assert_eq!(ends_after(&run(12, 3, Until::Enough)), None, "24 s are too short to tell whether it is steady");
+    }
+
+    #[test]
+    fn only_so_many_blocks_are_measured_now() {
+        let run = run(6, 3, Until::Decided);
+        let end = End::new(&run.header, &run.entries[..4], None, Some(2));
+        assert!(!end.is_reached(&run.entries[..4]) && !end.is_reached(&run.entries[..6]));
+        assert!(end.is_reached(&run.entries[..8]));
+        let late = End::new(&run.header, &[], Some(Span(1)), None);
+        assert!(!late.is_reached(&[]) && late.is_reached(&run.entries[..2]));
+    }
+
+    #[test]
+    fn the_time_decides_how_many_blocks_there_can_be() {
+        let run = run(0, 1, Until::Decided);
+        // 2 cells of 2 s and 0.6 s around each.
+        let hour = bounded(run.header.clone(), Span(3_600_000_000_000)).unwrap();
+        assert_eq!(hour.plan.repetitions, 692);
+        let error = bounded(run.header.clone(), Span(10_000_000_000)).unwrap_err();
+        assert_eq!(error, "--at-most 10s is too short: about 41.6 s for 8 blocks");
+        let mut three = run.clone();
+        three.cell("messaging", "other");
+        assert!(
+            bounded(three.header, Span(3_600_000_000_000)).unwrap_err().ends_with("and this plan has 3 cells here")
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! What the checks say of a machine, as text and JSON.
+
+use super::Style;
+use super::host::named;
+use super::lines::Lines;
+use analysis::doctor::{Examined, Outcome, Severity};
+use analysis::facts::Fingerprint;
+use model::Host;
+use serde_json::{Value, json};
+use std::io;
+
+/// The version of the JSON document.
+const FORMAT: u32 = 1;
+
+/// Columns that a name gets; the longest has 22 letters.
+const NAME: usize = 22;
+
+/// The checks of a machine, and how to show them.
+#[derive(Debug)]
+pub(crate) struct Examination<'a> {
+    /// Name and version of this program.
+    pub(crate) tool: &'a str,
+    /// The machine.
+    pub(crate) host: &'a Host,
+    /// What the checks say, worst first.
+    pub(crate) checks: Vec<Examined>,
+}
+
+impl Examination<'_> {
+    /// Whether anything will make it late.
+    pub(crate) fn will_be_late(&self) -> bool {
+        self.count(Severity::Will) > 0
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.checks.iter().filter(|check| check.outcome.severity == severity).count()
+    }
+
+    /// What has to be known at a glance: what will and what may, and the names of what is unknown; `style.all_findings`
+    /// adds the rest.
+    ///
+    /// # Errors
+    /// When `out` does not take it.
+    pub(crate) fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        let mut machine = vec![self.tool.to_owned()];
+        machine.extend(named(self.host));
+        lines.facts(out, &machine)?;
+        lines.facts(out, &self.totals())?;
+        writeln!(out)?;
+        let is_shown = |severity| style.all_findings || matches!(severity, Severity::Will | Severity::May);
+        for check in self.checks.iter().filter(|check| is_shown(check.outcome.severity)) {
+            listed(out, check, &lines)?;
+        }
+        let unknown = self.checks.iter().filter(|check| check.outcome.severity == Severity::Unknown);
+        let unknown: Vec<_> = unknown.map(|check| check.name).collect();
+        if !style.all_findings && !unknown.is_empty() {
+            lines.paragraph(out, "", &format!(" ? unknown: {}", unknown.join(", ")))?;
+        }
+        lines.paragraph(out, "", "punctual doctor NAME explains a check; --all shows every one.")
+    }
+
+    /// The checks in full.
+    ///
+    /// # Errors
+    /// When `out` does not take it.
+    pub(crate) fn explained(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        for (i, check) in self.checks.iter().enumerate() {
+            if i > 0 {
+                writeln!(out)?;
+            }
+            let Outcome { severity, found, remedy } = &check.outcome;
+            lines.heading(out, &format!("{}: {}", check.name, in_words(*severity)))?;
+            lines.hanging(out, "  found   ", found)?;
+            lines.hanging(out, "  why     ", check.why)?;
+            lines.hanging(out, "  source  ", check.source)?;
+            if let Some(remedy) = remedy {
+                // Commands are not broken, so that they can be copied.
+                writeln!(out, "  change  {}", remedy.change)?;
+                writeln!(out, "  undo    {}", remedy.undo)?;
+                remedy.caution.as_ref().map_or(Ok(()), |caution| lines.hanging(out, "  but     ", caution))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One document, with every check that was asked for.
+    pub(crate) fn json(&self) -> Value {
+        let totals = SEVERITIES.map(|severity| (key(severity), json!(self.count(severity))));
+        json!({
+            "format": FORMAT,
+            "tool": self.tool,
+            "fingerprint": Fingerprint::of(self.host),
+            "totals": serde_json::Map::from_iter(totals),
+            "checks": self.checks,
+            "host": self.host,
+        })
+    }
+
+    fn totals(&self) -> Vec<String> {
+        let totals = SEVERITIES.map(|severity| (self.count(severity), in_words(severity)));
+        let words = totals.into_iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        words.chain([format!("fingerprint {}", Fingerprint::of(self.host))]).collect()
+    }
+}
+
+const SEVERITIES: [Severity; 5] =
+    [Severity::Will, Severity::May, Severity::Unknown, Severity::Ok, Severity::DoesNotApply];
+
+fn in_words(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Will => "will make it late",
+        Severity::May => "may",
+        Severity::Unknown => "unknown",
+        Severity::Ok => "ok",
+        Severity::DoesNotApply => "not here",
+    }
+}
+
+fn key(severity: Severity) -> String {
+    serde_json::to_value(severity).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn mark(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Will => "!!",
+        Severity::May => " !",
+        Severity::Unknown => " ?",
+        Severity::Ok => "ok",
+        Severity::DoesNotApply => " -",
+    }
+}
+
+/// A check as a row: its mark, name and what was found; below it what to do.
+fn listed(out: &mut dyn io::Write, check: &Examined, lines: &Lines) -> io::Result<()> {
+    let Outcome { severity, found, remedy } = &check.outcome;
+    lines.hanging(out, &format!("{} {:<NAME$}  ", mark(*severity), check.name), found)?;
+    if let Some(remedy) = remedy {
+        let indent = " ".repeat(NAME + 5);
+        writeln!(out, "{indent}{}", remedy.change)?;
+        remedy.caution.as_ref().map_or(Ok(()), |caution| lines.hanging(out, &indent, &format!("({caution})")))?;
+        writeln!(out, "{indent}undo: {}", remedy.undo)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Faults under a load: each is an error, or on record, and leaves nothing behind.
+
+use crate::program::{
+    MARK, PROGRAM, Scratch, UNPRIVILEGED, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record,
+    running, start_cell, traces, wrapped,
+};
+use model::{Cell, CpuSet, Span};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// `punctual cell`, which sees a tmpfs made with `options` at `directory`. Nobody else sees it, and it goes with the last
+/// process that does.
+fn with_tmpfs(directory: &Path, options: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let script = format!("mount -t tmpfs -o {options} none {} && exec \"$0\" cell --progress", directory.display());
+    command.args(["--mount", "sh", "-c", &script, PROGRAM]).env(MARK, std::process::id().to_string());
+    command
+}
+
+/// The cell of `load`, which has time to fail before the first measured cycle.
+fn cell_of(load: &str) -> Cell {
+    Cell { warm_up: Span::SECOND, ..cell("other", load, &a_cpu().to_string(), "100ms") }
+}
+
+/// The one line that a cell of `load` ends with.
+#[track_caller]
+fn error_of(child: Child, load: &str) -> String {
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said: Vec<&str> = said.lines().filter(|line| !line.starts_with('{')).collect();
+    assert_eq!((output.status.code(), said.len(), output.stdout.len()), (Some(1), 1, 0), "{load}: {said:?}");
+    assert!(comes_true(|| running().is_empty() && traces().is_empty()), "{load}: {:?} {:?}", running(), traces());
+    said[0].to_owned()
+}
+
+#[test]
+fn root_a_directory_without_room_or_right_to_write_is_an_error_that_names_it() {
+    if !is_root() || !is_installed("unshare", "util-linux") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("no-room");
+    let dir = scratch.dir().display();
+    for (work, options, reason) in [
+        ("disk", "ro", format!("cannot make a directory in {dir}: Read-only file system (os error 30); name another")),
+        ("files", "ro", format!("cannot make a directory in {dir}: Read-only file system (os error 30); name another")),
+        ("files", "nr_inodes=20", format!("in {dir}: No space left on device (os error 28); name another directory")),
+    ] {
+        let load = format!("{work}:{dir}");
+        let said = error_of(start_cell(with_tmpfs(scratch.dir(), options), &cell_of(&load)), &load);
+        assert_eq!(said, format!("punctual: load {load}: {reason}"));
+    }
+    let load = format!("disk:{dir}");
+    let said = error_of(start_cell(with_tmpfs(scratch.dir(), "size=1m"), &cell_of(&load)), &load);
+    assert!(said.contains(&format!("more than a tenth of the 1 MiB free in {dir}; name another directory")), "{said}");
+    let load = "disk:/no/such/place";
+    let said = error_of(start_cell(command("cell"), &cell_of(load)), load);
+    assert!(said.contains("/no/such/place: No such file or directory"), "{said}");
+}
+
+#[test]
+fn root_a_disk_that_fills_up_under_a_load_is_on_record() {
+    if !is_root() || !is_installed("unshare", "util-linux") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("fills-up");
+    let load_cpus: Option<CpuSet> = Some([a_cpu()].into_iter().collect());
+    let load = format!("disk:{}", scratch.dir().display());
+    let cell = Cell { load_cpus, ..cell("other", &load, &a_cpu().to_string(), "3s") };
+    let mut child = start_cell(with_tmpfs(scratch.dir(), "size=20m"), &cell);
+    crate::program::wait_for_progress(&mut child);
+    // The directory as the cell sees it, which the shell that mounted it has become.
+    let inside = format!("/proc/{}/root{}", child.id(), scratch.dir().display());
+    let mut filler = std::fs::File::create(Path::new(&inside).join("filler")).unwrap();
+    let full = (0..30).find_map(|_| filler.write_all(&[1; 1 << 20]).err()).expect("20 MiB are not room for 30");
+    assert_eq!(full.kind(), ErrorKind::StorageFull);
+    // What the load frees, it shall not get again.
+    let until = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < until {
+        let _ = filler.write_all(&[1; 4096]);
+    }
+    let record = record(child);
+    let reason = record.loads[0].failure.clone().expect("it failed").reason;
+    let place = scratch.dir().display();
+    assert_eq!(reason, format!("in {place}: No space left on device (os error 28); name another directory"));
+    assert!(record.threads[0].is_consistent());
+    assert!(comes_true(|| running().is_empty()), "processes stay");
+}
+
+#[test]
+fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
+    if !is_root() || !is_installed("prlimit", "util-linux") || !is_installed("setpriv", "util-linux") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("limits");
+    let n_cpus = rt::sys::sched::affinity(0).unwrap().len();
+    let again = "Resource temporarily unavailable (os error 11)";
+    let raise = "raise `ulimit -u` or `ulimit -n`, or ask for less, like messaging:groups=1";
+    // The cell and the keeper count, too.
+    for (limit, load, reason) in [
+        ("--nproc=1".to_owned(), "pipe", format!("cannot start a process: {again}; raise `ulimit -u`")),
+        ("--nproc=2".to_owned(), "messaging", format!("cannot start process 1 of 400: {again}; {raise}")),
+        ("--nproc=30".to_owned(), "messaging", format!("cannot start process 29 of 400: {again}; {raise}")),
+        (format!("--nproc={}", 2 + n_cpus), "fork", format!("{again}; raise `ulimit -u`")),
+        (format!("--nproc={}", 2 + n_cpus), "exec", format!("{again}; raise `ulimit -u`")),
+        ("--nproc=3".to_owned(), "cmd:sleep 1 & sleep 1", "sh ended (exit status: 2): sh: 0: Cannot fork".to_owned()),
+    ] {
+        let wrapper = [&["prlimit", &limit], UNPRIVILEGED].concat();
+        let said = error_of(start_cell(wrapped(&scratch, &wrapper, "cell"), &cell_of(load)), load);
+        let messaging = said.replace(&format!("of {} ", 40 * n_cpus.max(10)), "of 400: ");
+        assert!([&said, &messaging].iter().any(|said| **said == format!("punctual: load {load}: {reason}")), "{said}");
+    }
+    let said = error_of(start_cell(wrapped(&scratch, &["prlimit", "--nofile=16"], "cell"), &cell_of("messaging")), "");
+    assert!(said.contains(": Too many open files (os error 24); raise ") && said.contains("ulimit -n"), "{said}");
+}
+
+/// Processes that leave their process group: a tree of 2^8 - 1 that stay, and a chain of 1000, each of which ends at once
+/// when it has made the next. That is all of them, whatever this program does.
+const FORKS_LIKE_MAD: &str = r#"#!/bin/sh
+case $1 in
+tree) [ "$2" -eq 0 ] || { setsid "$0" tree $(($2 - 1)) & setsid "$0" tree $(($2 - 1)) & }; exec sleep 60 ;;
+chain) [ "$2" -eq 0 ] || setsid "$0" chain $(($2 - 1)) & ;;
+*) setsid "$0" chain 1000 & exec "$0" tree 7 ;;
+esac
+"#;
+
+#[test]
+fn root_a_load_that_forks_like_mad_is_gone_with_its_cell() {
+    if !is_root() || !is_installed("setpriv", "util-linux") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("forks");
+    let script = scratch.file("forks", FORKS_LIKE_MAD);
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let load = format!("cmd:{}", script.display());
+    // With a control group, and without.
+    for wrapper in [&["env"][..], UNPRIVILEGED] {
+        let cell = cell("other", &load, &a_cpu().to_string(), "1s");
+        let child = start_cell(wrapped(&scratch, wrapper, "cell"), &cell);
+        assert!(comes_true(|| running().len() > 30), "it forks");
+        let record = record(child);
+        assert_eq!(record.loads[0].failure, None);
+        assert!(comes_true(|| running().is_empty()), "{wrapper:?}: {:?} left", running());
+        assert!(comes_true(|| traces().is_empty()), "{wrapper:?}: {:?}", traces());
+    }
+}

@@ -1,0 +1,144 @@
+//! Where and how a load runs: every process of it on the CPUs and with the policy that were asked.
+
+use crate::program::{a_cpu, cell, comes_true, command, is_root, machine, running, start_cell, wait_for_progress};
+use model::{Cell, CpuSet};
+use rt::sys::{process, sched};
+use std::process::{Child, Stdio};
+
+/// A process as the kernel tells of it.
+#[derive(Debug)]
+struct Seen {
+    parent: u32,
+    /// CPUs that it may use.
+    cpus: CpuSet,
+    /// In the words of a plan.
+    policy: String,
+    /// Most CPU time that it may use, seconds, or `unlimited`.
+    cpu_time: String,
+}
+
+/// `None` once it has ended.
+fn see(pid: u32) -> Option<Seen> {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    let (stat, status, limits) = (read("stat")?, read("status")?, read("limits")?);
+    // proc_pid_stat(5), from field 3 on: behind the name, which may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let field = |number: usize| fields.get(number - 3).copied();
+    let (nice, priority) = (field(19)?, field(40)?);
+    let policy = match field(41)? {
+        "0" if nice == "0" => "other".to_owned(),
+        "0" => format!("other:nice={nice}"),
+        "1" => format!("fifo:{priority}"),
+        "2" => format!("rr:{priority}"),
+        "3" => "batch".to_owned(),
+        "5" => "idle".to_owned(),
+        unknown => unknown.to_owned(),
+    };
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().parse().ok()?;
+    let cpu_time = limits.lines().find_map(|line| line.strip_prefix("Max cpu time"))?.split_whitespace().next()?;
+    Some(Seen { parent: field(4)?.parse().ok()?, cpus, policy, cpu_time: cpu_time.to_owned() })
+}
+
+/// The keepers of the cell with this process id, and every process below them.
+fn load_of(cell: u32) -> (Vec<u32>, Vec<Seen>) {
+    let seen: Vec<(u32, Seen)> = running().into_iter().filter_map(|pid| Some((pid, see(pid)?))).collect();
+    let keepers: Vec<u32> = seen.iter().filter(|(_, seen)| seen.parent == cell).map(|(pid, _)| *pid).collect();
+    let is_below = |pid: u32| pid != cell && !keepers.contains(&pid);
+    let workers = seen.into_iter().filter(|(pid, _)| is_below(*pid)).map(|(_, seen)| seen).collect();
+    (keepers, workers)
+}
+
+/// Ends a cell that has shown all that it was started for.
+fn end(mut child: Child) {
+    process::signal(child.id(), libc::SIGKILL).unwrap();
+    child.wait().unwrap();
+    assert!(comes_true(|| running().is_empty()), "processes stay");
+}
+
+/// One load of each kind: what messages, computes, works in the kernel, on files, makes others, is a program.
+const KINDS: &str = "messaging:groups=1+cpu:50+pipe+timers+exec+files+cmd:sleep 60 & while :; do :; done";
+
+#[test]
+fn root_every_process_of_a_load_has_the_cpus_and_the_policy_that_were_asked() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let all = sched::affinity(0).unwrap();
+    let last: CpuSet = [a_cpu()].into_iter().collect();
+    let first: CpuSet = all.iter().take(1).collect();
+    for (cpus, policy) in [
+        (None, None),
+        (Some(&last), None),
+        (Some(&first), Some("other:nice=7")),
+        (Some(&all), Some("batch")),
+        (Some(&last), Some("idle")),
+    ] {
+        let (load_cpus, load_policy) = (cpus.cloned(), policy.map(|policy| policy.parse().unwrap()));
+        let cell = Cell { load_cpus, load_policy, ..cell("other", KINDS, &first.to_string(), "10s") };
+        let mut child = start_cell(command("cell --progress"), &cell);
+        wait_for_progress(&mut child);
+        let (keepers, workers) = load_of(child.id());
+        assert_eq!(keepers.len(), 7);
+        let least = 40 + cpus.unwrap_or(&all).len() * 6 + 2;
+        assert!(workers.len() >= least, "{} of {least}", workers.len());
+        for worker in workers {
+            assert_eq!(worker.policy, policy.unwrap_or("other"), "{worker:?}");
+            let is_one_of_them = worker.cpus.len() == 1 && worker.cpus.minus(cpus.unwrap_or(&all)).is_empty();
+            assert!(worker.cpus == *cpus.unwrap_or(&all) || is_one_of_them, "{worker:?}");
+        }
+        end(child);
+    }
+}
+
+#[test]
+fn a_load_can_be_kept_off_the_measured_cpus_or_put_on_them() {
+    let _machine = machine();
+    let all = sched::affinity(0).unwrap();
+    let measured: CpuSet = [a_cpu()].into_iter().collect();
+    let others = all.minus(&measured);
+    for (word, cpus) in [("measured", &measured), ("others", &others), ("all", &all)] {
+        if cpus.is_empty() {
+            continue;
+        }
+        let options = format!("measure --wait --duration 10s --load pipe --cpus {measured} --load-cpus {word}");
+        let mut measure = command(&options);
+        let child = measure.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let cell_of = || running().into_iter().find(|pid| see(*pid).is_some_and(|seen| seen.parent == child.id()));
+        let workers_of = |cell| load_of(cell).1.into_iter().filter(|seen| seen.parent != child.id());
+        // `measure` itself is no part of the load, though it is not below the cell.
+        let workers = || cell_of().map(|cell| workers_of(cell).filter(|seen| seen.parent != std::process::id()));
+        assert!(comes_true(|| workers().is_some_and(|workers| workers.count() == 2 * cpus.len())), "{word}");
+        for worker in workers().into_iter().flatten() {
+            assert_eq!(worker.cpus, *cpus, "{word}: {worker:?}");
+        }
+        end(child);
+    }
+}
+
+#[test]
+fn root_a_real_time_load_has_an_end_built_in_and_goes_with_whoever_keeps_it() {
+    let all = sched::affinity(0).unwrap();
+    if !is_root() || all.len() == 1 {
+        return;
+    }
+    let _machine = machine();
+    let load_cpus: Option<CpuSet> = Some([a_cpu()].into_iter().collect());
+    let first: CpuSet = all.iter().take(1).collect();
+    // What its program has made outlives it, but not for long.
+    let load = "messaging:groups=1+pipe+cmd:sleep 8 & while :; do :; done";
+    let load_policy = Some("rr:1".parse().unwrap());
+    let cell = Cell { load_cpus, load_policy, ..cell("other", load, &first.to_string(), "4s") };
+    let mut child = start_cell(command("cell --progress"), &cell);
+    wait_for_progress(&mut child);
+    let (keepers, workers) = load_of(child.id());
+    assert!(keepers.len() == 3 && workers.len() == 44, "{} {}", keepers.len(), workers.len());
+    for worker in &workers {
+        // 4 s, and a minute for the cell to come to its end.
+        assert_eq!((worker.policy.as_str(), worker.cpu_time.as_str()), ("rr:1", "64"), "{worker:?}");
+    }
+    // Nobody is left to clean up: the kernel ends the workers.
+    process::signal(child.id(), libc::SIGSTOP).unwrap();
+    keepers.iter().for_each(|keeper| process::signal(*keeper, libc::SIGKILL).unwrap());
+    end(child);
+}
