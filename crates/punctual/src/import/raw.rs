@@ -38,11 +38,19 @@ struct Sample {
     latency: u64,
 }
 
-/// What was counted of one thread, in the file's unit.
-#[derive(Debug, Default)]
+/// Latencies below this, in the file's unit, are counted one by one in a table until their stretch ends: a hundred times as
+/// quick as in the histogram, and as exact.
+const TABLE: usize = 1 << 16;
+
+/// What was counted of one thread.
+#[derive(Debug)]
 struct Counted {
     number: u32,
     slices: Vec<Slice>,
+    /// How often each latency below [`TABLE`] came in the last stretch.
+    table: Vec<u32>,
+    /// One past the largest of them.
+    used: usize,
     first_woke_ns: u64,
     last_woke_ns: u64,
     n: u64,
@@ -54,7 +62,7 @@ pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated
     let per_slice = (length / RECORD as u64).div_ceil(SLICES).max(1);
     let mut threads: Vec<Counted> = Vec::new();
     let mut begin: Vec<Sample> = Vec::new();
-    let (mut buffer, mut held, mut n) = (vec![0; RECORD * 16_384], 0, 0_u64);
+    let (mut buffer, mut held, mut n) = (vec![0; RECORD * 65_536], 0, 0_u64);
     let mut unit: Option<Unit> = stated.unit;
     loop {
         let read = file.read(&mut buffer[held..]).map_err(RawError::Io)?;
@@ -64,19 +72,17 @@ pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated
         for record in buffer[..whole].chunks_exact(RECORD) {
             let sample = sample(record).map_err(|reason| flaw(format!("record {}: {reason}", n + 1)))?;
             n += 1;
-            if unit.is_none() {
-                // Held only until the unit is known.
-                begin.push(sample);
-                let enough = begin.iter().filter(|other| other.thread == begin[0].thread).count() >= LOOKED_AT;
-                if !enough {
-                    continue;
-                }
-            } else {
+            if let Some(unit) = unit {
                 count(&mut threads, sample, unit, n, per_slice).map_err(flaw)?;
                 continue;
             }
-            unit = Some(unit_of(&begin).map_err(flaw)?);
-            replay(&mut threads, &begin, unit, per_slice).map_err(flaw)?;
+            // Held only until the unit is known.
+            begin.push(sample);
+            if begin.iter().filter(|other| other.thread == begin[0].thread).count() >= LOOKED_AT {
+                let found = unit_of(&begin).map_err(flaw)?;
+                replay(&mut threads, &begin, found, per_slice).map_err(flaw)?;
+                unit = Some(found);
+            }
         }
         buffer.copy_within(whole..filled, 0);
         held = filled - whole;
@@ -84,20 +90,41 @@ pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated
             break;
         }
     }
-    if unit.is_none() {
-        unit = Some(unit_of(&begin).map_err(flaw)?);
-        replay(&mut threads, &begin, unit, per_slice).map_err(flaw)?;
+    if n == 0 {
+        return Err(flaw("not one whole record of 28 bytes".to_owned()));
     }
+    let unit = match unit {
+        Some(unit) => unit,
+        None => {
+            let found = unit_of(&begin).map_err(flaw)?;
+            replay(&mut threads, &begin, found, per_slice).map_err(flaw)?;
+            found
+        }
+    };
+    threads.iter_mut().for_each(|thread| thread.settle(unit));
     let mut remarks = vec![EVERY_DUE_TIME.to_owned(), NUMBERS.to_owned()];
     if held > 0 {
         remarks.push(format!("the file ends within a record: its last {held} bytes are left out"));
     }
-    if n == 0 {
-        return Err(flaw("not one whole record of 28 bytes".to_owned()));
-    }
-    let unit = unit.unwrap_or(Unit::Us);
     let period = if begin.is_empty() { None } else { period_of(&begin, unit) };
     Ok(vec![imported(threads, (unit, period), name, remarks)])
+}
+
+impl Counted {
+    fn new(number: u32, first_woke_ns: u64) -> Counted {
+        let table = vec![0; TABLE];
+        Counted { number, slices: Vec::new(), table, used: 0, first_woke_ns, last_woke_ns: 0, n: 0 }
+    }
+
+    /// Moves what the table has counted into the last stretch.
+    fn settle(&mut self, unit: Unit) {
+        let counts = (0_i64..).zip(&mut self.table[..self.used]).filter(|(_, n)| **n > 0);
+        if let Some(slice) = self.slices.last_mut() {
+            let unit_ns = i64::try_from(unit.ns()).unwrap_or(1);
+            counts.for_each(|(value, n)| slice.histogram.record_n(value * unit_ns, u64::from(std::mem::take(n))));
+        }
+        self.used = 0;
+    }
 }
 
 fn sample(record: &[u8]) -> Result<Sample, String> {
@@ -116,35 +143,42 @@ fn sample(record: &[u8]) -> Result<Sample, String> {
     Ok(Sample { thread, woke_ns, latency })
 }
 
-fn replay(threads: &mut Vec<Counted>, begin: &[Sample], unit: Option<Unit>, per_slice: u64) -> Result<(), String> {
+fn replay(threads: &mut Vec<Counted>, begin: &[Sample], unit: Unit, per_slice: u64) -> Result<(), String> {
     (1..).zip(begin).try_for_each(|(n, sample)| count(threads, *sample, unit, n, per_slice))
 }
 
 /// Counts a sample, the `n`th of the file.
-fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Option<Unit>, n: u64, per_slice: u64) -> Result<(), String> {
+fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Unit, n: u64, per_slice: u64) -> Result<(), String> {
     let Sample { thread: number, woke_ns, latency } = sample;
-    let latency_ns = latency.checked_mul(unit.map_or(1, Unit::ns)).filter(|ns| *ns <= Span::MAX.ns());
-    let latency_ns = latency_ns.and_then(|ns| i64::try_from(ns).ok());
-    let latency_ns =
-        latency_ns.ok_or_else(|| format!("record {n}: a latency of {latency} us is longer than a year"))?;
-    // Numbers are small and dense; a search finds them where they are not.
-    let at = threads.iter().position(|thread| thread.number == number);
-    let at = match at {
+    let at = match threads.iter().position(|thread| thread.number == number) {
         Some(at) => at,
         None if threads.len() < MOST_THREADS => {
-            threads.push(Counted { number, first_woke_ns: woke_ns, ..Counted::default() });
+            threads.push(Counted::new(number, woke_ns));
             threads.len() - 1
         }
         None => return Err(format!("record {n}: more threads than {MOST_THREADS}")),
     };
     let thread = &mut threads[at];
-    if thread.slices.last().is_none_or(|last| last.first_cycle / per_slice != (n - 1) / per_slice) {
-        thread.slices.push(Slice { first_cycle: n - 1, cycles: 0, histogram: Histogram::default() });
+    let begin = n - 1;
+    if thread.slices.last().is_none_or(|last| begin / per_slice != last.first_cycle / per_slice) {
+        thread.settle(unit);
+        thread.slices.push(Slice { first_cycle: begin, cycles: 0, histogram: Histogram::default() });
     }
-    if let Some(slice) = thread.slices.last_mut() {
-        slice.histogram.record(latency_ns);
-        slice.cycles += 1;
+    let Some(slice) = thread.slices.last_mut() else { return Ok(()) };
+    match usize::try_from(latency).ok().and_then(|index| Some((index, thread.table.get_mut(index)?))) {
+        // A stretch of 2^32 equal latencies would be a file of 7 TB.
+        Some((index, count)) if *count < u32::MAX => {
+            *count += 1;
+            thread.used = thread.used.max(index + 1);
+        }
+        _ => {
+            let ns = latency.checked_mul(unit.ns()).filter(|ns| *ns <= Span::MAX.ns());
+            let ns = ns.and_then(|ns| i64::try_from(ns).ok());
+            let too_long = || format!("record {n}: a latency of {latency} is longer than a year");
+            slice.histogram.record(ns.ok_or_else(too_long)?);
+        }
     }
+    slice.cycles += 1;
     thread.first_woke_ns = thread.first_woke_ns.min(woke_ns);
     thread.last_woke_ns = thread.last_woke_ns.max(woke_ns);
     thread.n += 1;
