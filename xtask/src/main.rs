@@ -16,7 +16,8 @@ cargo xtask check [--fast]     all checks of CI; --fast: only those that compile
 cargo xtask tidy               rules about files: edges, sizes, unsafe, text, documents
 cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date
 cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs
-cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all";
+cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all;
+                               `recorded DIR...`: false alarms on real runs of one cell";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
