@@ -18,7 +18,8 @@ cargo xtask tidy               rules about files: edges, sizes, unsafe, text, do
 cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date
 cargo xtask fuzz [NAME] [--for TIME]  parsers of import against mutated files: 10 min each unless told
 cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs
-cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all";
+cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all;
+                               `recorded DIR...`: false alarms on real runs of one cell";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -8,6 +8,7 @@ mod misses;
 mod noise;
 mod pairs;
 mod quantiles;
+mod recorded;
 mod stationarity;
 mod tail;
 
@@ -125,7 +126,11 @@ const SIMULATIONS: [Simulation; 8] = [
 /// Carries out the simulation of this name, or `all`.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let names = SIMULATIONS.map(|simulation| simulation.name).join(", ");
-    let [name] = arguments else { return Err(format!("simulate needs one name: {names}, or all")) };
+    let name = match arguments {
+        ["recorded", dirs @ ..] if !dirs.is_empty() => return printed(recorded::run(dirs)?),
+        [name] => name,
+        _ => return Err(format!("simulate needs one name: {names}, or all; or `recorded` and recordings")),
+    };
     let chosen: Vec<_> = SIMULATIONS.iter().filter(|simulation| *name == "all" || simulation.name == *name).collect();
     if chosen.is_empty() {
         return Err(format!("simulation `{name}` is unknown; there are {names}, and all"));
@@ -136,17 +141,22 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         let status = Command::new("cargo").args(words).status().map_err(|err| format!("cargo: {err}"))?;
         return if status.success() { Ok(()) } else { Err(format!("the simulation ended with {status}")) };
     }
-    let mut differ = 0;
+    let mut all = Ok(());
     for Simulation { name, about, run } in chosen {
         println!("{name}: {about}");
-        println!("{:<66}{:>9}{:>14}{:>7}", "", "counted", "specified", "runs");
-        for row in run(Scale(1)) {
-            row.print();
-            differ += u32::from(!row.is_as_expected());
-        }
+        all = all.and(printed(run(Scale(1))));
         println!();
     }
-    if differ == 0 { Ok(()) } else { Err(format!("{differ} rows differ from the specification by more than chance")) }
+    all
+}
+
+fn printed(rows: Vec<Row>) -> Result<(), String> {
+    println!("{:<66}{:>9}{:>14}{:>7}", "", "counted", "specified", "runs");
+    rows.iter().for_each(Row::print);
+    match rows.iter().filter(|row| !row.is_as_expected()).count() {
+        0 => Ok(()),
+        differ => Err(format!("{differ} rows differ from the specification by more than chance")),
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,11 @@ use std::ops::Range;
 /// Slices a cell is cut into, and the fewest periods a slice may have: below that a slice says nothing of a quantile.
 const SLICES: u64 = 64;
 const FEWEST_CYCLES: u64 = 20;
-/// The largest latencies that are kept one by one.
+/// The largest latencies that are kept one by one: so many, but no more than one in 20, because those below are no tail
+/// and would be most of the record of a short cell; 100 in any case.
 const WORST: usize = 1000;
+const ONE_IN: u64 = 20;
+const LEAST_WORST: u64 = 100;
 /// Episodes that are kept one by one.
 const EPISODES: usize = 1000;
 /// Misses closer than this belong to one episode.
@@ -217,6 +220,8 @@ impl Collector {
         self.close(ended);
         let mut worst: Vec<Worst> = std::mem::take(&mut self.worst).into_iter().map(|Reverse(worst)| worst).collect();
         worst.sort_by(|a, b| b.cmp(a));
+        let tail = (self.histogram.n / ONE_IN).max(LEAST_WORST);
+        worst.truncate(usize::try_from(tail).unwrap_or(WORST));
         worst
     }
 }
@@ -313,7 +318,10 @@ mod tests {
         let samples: Vec<_> = (0..3000_u64).map(|i| (10 + i, i.cast_signed() % 1500)).collect();
         let mut collector = collect(5000, 1_000_000, &samples);
         let worst = collector.finish(None);
-        assert_eq!(worst.len(), WORST);
-        assert_eq!((worst[0].latency_ns, worst[0].cycle, worst[999].latency_ns), (1499, 2999, 1000));
+        assert_eq!(worst.len(), 150, "one in 20");
+        assert_eq!((worst[0].latency_ns, worst[0].cycle, worst[149].latency_ns), (1499, 2999, 1425));
+        assert_eq!(collect(5000, 1_000_000, &samples[..500]).finish(None).len(), 100);
+        let many: Vec<_> = (0..30_000_u64).map(|i| (10 + i, 1)).collect();
+        assert_eq!(collect(40_000, 1_000_000, &many).finish(None).len(), WORST);
     }
 }

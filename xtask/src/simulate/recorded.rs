@@ -1,0 +1,243 @@
+//! False alarms on real recordings: what methods say when one configuration is compared with itself.
+//!
+//! A recording is a run of one cell in many blocks. A pseudo-experiment takes consecutive measurements of it, calls half
+//! of them A and half of them B, and asks whether they differ. They do not.
+
+use super::noise::Noise;
+use super::{Expected, Row};
+use analysis::Level;
+use analysis::comparison::{Answer, Arm, Question, compare};
+use analysis::paired::{decided_after, signed_rank};
+use model::{Entry, Header, Histogram};
+use std::path::Path;
+
+/// Pseudo-experiments of each layout.
+const EXPERIMENTS: u32 = 400;
+
+/// Blocks of one: a measurement of A and one of B.
+const BLOCKS: usize = 8;
+
+/// Blocks of one that is looked at after every block.
+const SEQUENCE: usize = 20;
+
+/// The level of every method, and what `compare` may have of false alarms.
+const LEVEL: f64 = 0.05;
+const PROMISE: f64 = 0.07;
+
+/// Counts false alarms on the recordings in these directories.
+pub(super) fn run(dirs: &[&str]) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    for dir in dirs {
+        let entries = read(Path::new(dir))?;
+        let name = Path::new(dir).file_name().map_or_else(|| (*dir).to_owned(), |name| name.to_string_lossy().into());
+        if entries.len() < 2 * SEQUENCE {
+            return Err(format!("{dir}: {} measurements are too few; record {} at least", entries.len(), 2 * SEQUENCE));
+        }
+        rows.extend(of_recording(&name, &entries));
+    }
+    Ok(rows)
+}
+
+fn read(dir: &Path) -> Result<Vec<Entry>, String> {
+    let path = dir.join("run.jsonl");
+    let text = std::fs::read_to_string(&path).map_err(|err| format!("{}: {err}", path.display()))?;
+    let mut lines = text.lines();
+    let damaged = |err: serde_json::Error| format!("{}: {err}", path.display());
+    let header: Header = serde_json::from_str(lines.next().unwrap_or_default()).map_err(damaged)?;
+    if header.cells.len() != 1 {
+        return Err(format!("{}: {} cells; a recording has one", path.display(), header.cells.len()));
+    }
+    lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(damaged)
+}
+
+/// How the measurements are called A and B.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Layout {
+    /// All of A before all of B.
+    Sequence,
+    /// One of each in turn, in a random order.
+    Pairs,
+}
+
+fn of_recording(name: &str, entries: &[Entry]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (layout, called) in [(Layout::Sequence, "A before B"), (Layout::Pairs, "random pairs")] {
+        let mut noise = Noise::new(3_303);
+        let mut alarms = [0u32; 6];
+        for _ in 0..EXPERIMENTS {
+            let from = noise.below(entries.len() - 2 * BLOCKS + 1);
+            let (a, b) = called_a_and_b(&entries[from..from + 2 * BLOCKS], layout, &mut noise);
+            for (count, alarm) in alarms.iter_mut().zip(alarms_of(&a, &b)) {
+                *count += u32::from(alarm);
+            }
+        }
+        let methods = [
+            "pooled Kolmogorov-Smirnov",
+            "pooled Mann-Whitney",
+            "pooled Welch t",
+            "maxima differ by more than 20 %",
+            "signed-rank of p99",
+            "punctual compare, p99: DIFFERENT",
+        ];
+        for (i, (method, count)) in methods.into_iter().zip(alarms).enumerate() {
+            let is_ours = layout == Layout::Pairs && i >= 4;
+            let expected = if is_ours { Expected::AtMost(PROMISE) } else { Expected::Unknown };
+            rows.push(Row::share(format!("{name}, {called}: {method}"), count, EXPERIMENTS, expected));
+        }
+    }
+    rows.extend(looked_at(name, entries));
+    rows
+}
+
+/// The first half of the labels of each pair, or of all.
+fn called_a_and_b<'a>(window: &'a [Entry], layout: Layout, noise: &mut Noise) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
+    match layout {
+        Layout::Sequence => {
+            let (a, b) = window.split_at(window.len() / 2);
+            (a.iter().collect(), b.iter().collect())
+        }
+        Layout::Pairs => {
+            let pair = |pair: &'a [Entry]| if noise.chance(0.5) { (&pair[0], &pair[1]) } else { (&pair[1], &pair[0]) };
+            window.chunks_exact(2).map(pair).unzip()
+        }
+    }
+}
+
+fn alarms_of(a: &[&Entry], b: &[&Entry]) -> [bool; 6] {
+    let (pooled_a, pooled_b) = (pooled(a), pooled(b));
+    let maxima = [&pooled_a, &pooled_b].map(|histogram| histogram.max_ns.unwrap_or(1) as f64);
+    [
+        kolmogorov_smirnov(&pooled_a, &pooled_b) < LEVEL,
+        mann_whitney(&pooled_a, &pooled_b) < LEVEL,
+        welch(&pooled_a, &pooled_b) < LEVEL,
+        (maxima[0] / maxima[1]).ln().abs() > 1.2f64.ln(),
+        signed_rank(&differences(a, b)).is_some_and(|test| test.p < LEVEL),
+        compared(a, b) == Answer::Different,
+    ]
+}
+
+/// The latencies of one measurement, all CPUs together.
+fn histogram(entry: &Entry) -> Histogram {
+    entry.record.threads.iter().fold(Histogram::default(), |mut all, thread| {
+        all.merge(&thread.histogram);
+        all
+    })
+}
+
+fn pooled(entries: &[&Entry]) -> Histogram {
+    entries.iter().fold(Histogram::default(), |mut all, entry| {
+        all.merge(&histogram(entry));
+        all
+    })
+}
+
+fn differences(a: &[&Entry], b: &[&Entry]) -> Vec<f64> {
+    let p99 = |entry: &Entry| analysis::quantile(&histogram(entry), Level::P99.p()).unwrap_or(1) as f64;
+    a.iter().zip(b).map(|(a, b)| (p99(b) / p99(a)).ln()).collect()
+}
+
+/// What `punctual compare` says of the pairs, which it is told are in turn.
+fn compared(a: &[&Entry], b: &[&Entry]) -> Answer {
+    let in_blocks = |entries: &[&Entry]| -> Vec<Entry> {
+        let of = |(block, entry): (u32, &&Entry)| {
+            let mut entry = (*entry).clone();
+            entry.planned.block = block;
+            entry
+        };
+        (0..).zip(entries).map(of).collect()
+    };
+    let (a, b) = (in_blocks(a), in_blocks(b));
+    let question = Question { metric: Some(Level::P99), force: true, ..Question::default() };
+    let [a, b] =
+        [("A", &a), ("B", &b)].map(|(name, entries)| Arm { name: name.to_owned(), entries: entries.iter().collect() });
+    compare(&a, &b, None, &question).answer
+}
+
+/// Looking after every block: the signed-rank test, and the evidence that may be looked at.
+fn looked_at(name: &str, entries: &[Entry]) -> Vec<Row> {
+    let mut noise = Noise::new(3_304);
+    let mut alarms = [0u32; 3];
+    for _ in 0..EXPERIMENTS {
+        let from = noise.below(entries.len() - 2 * SEQUENCE + 1);
+        let (a, b) = called_a_and_b(&entries[from..from + 2 * SEQUENCE], Layout::Pairs, &mut noise);
+        let all = differences(&a, &b);
+        let p = |n: usize| signed_rank(&all[..n]).map_or(1.0, |test| test.p);
+        alarms[0] += u32::from((6..=SEQUENCE).any(|n| p(n) < LEVEL));
+        alarms[1] += u32::from(p(SEQUENCE) < LEVEL);
+        alarms[2] += u32::from(decided_after(&all).is_some());
+    }
+    let methods = ["signed-rank after every block", "signed-rank once, after 20", "run --until decided"];
+    let expected = [Expected::Unknown, Expected::AtMost(PROMISE), Expected::AtMost(LEVEL)];
+    let rows = methods.into_iter().zip(alarms).zip(expected);
+    rows.map(|((method, count), expected)| Row::share(format!("{name}: {method}"), count, EXPERIMENTS, expected))
+        .collect()
+}
+
+/// The chance of so large a distance between two pooled distributions (Kolmogorov 1933, Smirnov 1939; asymptotic).
+fn kolmogorov_smirnov(a: &Histogram, b: &Histogram) -> f64 {
+    let (n, m) = (a.n as f64, b.n as f64);
+    let mut edges: Vec<u64> = a.buckets().chain(b.buckets()).map(|bucket| bucket.upper_ns).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let above = |histogram: &Histogram, edge: u64| histogram.count_above(edge) as f64 / histogram.n as f64;
+    let distance = edges.iter().map(|edge| (above(a, *edge) - above(b, *edge)).abs()).fold(0.0, f64::max);
+    let lambda = distance * (n * m / (n + m)).sqrt();
+    let terms = (1..=100u8).map(|k| {
+        let sign = if k % 2 == 1 { 1.0 } else { -1.0 };
+        sign * (-2.0 * f64::from(k).powi(2) * lambda * lambda).exp()
+    });
+    if lambda < 0.2 { 1.0 } else { (2.0 * terms.sum::<f64>()).clamp(0.0, 1.0) }
+}
+
+/// The chance of such ranks of one in the other (Mann & Whitney 1947; normal approximation, equal values accounted for).
+fn mann_whitney(a: &Histogram, b: &Histogram) -> f64 {
+    let (n, m) = (a.n as f64, b.n as f64);
+    let mut counts: std::collections::BTreeMap<u64, (f64, f64)> = std::collections::BTreeMap::new();
+    a.buckets().for_each(|bucket| counts.entry(bucket.lower_ns).or_default().0 += bucket.count as f64);
+    b.buckets().for_each(|bucket| counts.entry(bucket.lower_ns).or_default().1 += bucket.count as f64);
+    let (mut below, mut u, mut ties) = (0.0, 0.0, 0.0);
+    for (in_a, in_b) in counts.values() {
+        u += in_b * (below + 0.5 * in_a);
+        below += in_a;
+        ties += (in_a + in_b).powi(3) - (in_a + in_b);
+    }
+    let all = n + m;
+    let variance = n * m / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)));
+    if variance > 0.0 { analysis::normal_beyond((u - n * m / 2.0) / variance.sqrt()) } else { 1.0 }
+}
+
+/// The chance of such means (Welch 1947; normal, because there are thousands of samples).
+fn welch(a: &Histogram, b: &Histogram) -> f64 {
+    let mean = |h: &Histogram| h.sum_ns as f64 / h.n as f64;
+    let variance = |h: &Histogram| h.sum_of_squares_ns2 as f64 / h.n as f64 - mean(h).powi(2);
+    let error = (variance(a) / a.n as f64 + variance(b) / b.n as f64).sqrt();
+    if error > 0.0 { analysis::normal_beyond((mean(a) - mean(b)) / error) } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(n: u32, mean: f64, seed: u64) -> Histogram {
+        let mut noise = Noise::new(seed);
+        let mut histogram = Histogram::default();
+        for _ in 0..n {
+            #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
+            histogram.record((mean + 1_000.0 * noise.normal()) as i64);
+        }
+        histogram
+    }
+
+    #[test]
+    fn naive_tests_are_right_where_samples_are_independent() {
+        let tests = [kolmogorov_smirnov, mann_whitney, welch];
+        let mut alarms = [0u32; 3];
+        for seed in 0..200 {
+            let (a, b) = (normal(2_000, 50_000.0, seed), normal(2_000, 50_000.0, seed + 1_000));
+            alarms.iter_mut().zip(tests).for_each(|(count, test)| *count += u32::from(test(&a, &b) < LEVEL));
+        }
+        assert!(alarms.iter().all(|count| (1..=24).contains(count)), "{alarms:?} of 200");
+        let (a, b) = (normal(2_000, 50_000.0, 1), normal(2_000, 50_200.0, 2));
+        assert!(tests.iter().all(|test| test(&a, &b) < 1e-3), "a fifth of a standard deviation");
+    }
+}
