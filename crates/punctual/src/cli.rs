@@ -13,6 +13,7 @@ mod load;
 mod measure;
 mod output;
 mod progress;
+mod redrawn;
 mod recover;
 mod run;
 mod show;

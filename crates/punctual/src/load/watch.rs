@@ -90,24 +90,20 @@ impl Watch {
         )))
     }
 
-    /// The last reading.
-    pub(crate) fn last(&self) -> Option<&LoadSecond> {
-        self.record.seconds.last()
-    }
-
     /// Why it is less than it was.
     pub(crate) fn failure(&self) -> Option<&LoadFailure> {
         self.record.failure.as_ref()
     }
 
-    /// What was read.
-    pub(crate) fn finish(mut self) -> LoadRecord {
-        let has_run = self.record.seconds.iter().any(|second| second.operations != Some(0));
+    /// What was read so far.
+    pub(crate) fn record(&self) -> LoadRecord {
+        let mut record = self.record.clone();
+        let has_run = record.seconds.iter().any(|second| second.operations != Some(0));
         if !self.counts_its_work && !has_run {
             // One long run says nothing of its rate.
-            self.record.seconds.iter_mut().for_each(|second| second.operations = None);
+            record.seconds.iter_mut().for_each(|second| second.operations = None);
         }
-        self.record
+        record
     }
 }
 

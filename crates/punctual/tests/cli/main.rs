@@ -16,6 +16,7 @@ mod load_alone;
 mod loads;
 mod measured_thread;
 mod placement;
+mod plans;
 mod prepare;
 mod program;
 mod programs;
