@@ -65,10 +65,12 @@ pub enum Finding {
         /// In how many measurements it was below what it had to hold, or half.
         measurements: u64,
     },
-    /// An outside program used no CPU time in some measurement.
+    /// A load did nothing at all: no operation, or of an outside program no CPU time.
     LoadDidNothing {
         /// Which part of the load.
         load: String,
+        /// In how many measurements.
+        measurements: u64,
     },
     /// A setting that was made for the cells did not stay: something sets it, too.
     SettingLost {

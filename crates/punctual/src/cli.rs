@@ -16,6 +16,7 @@ mod load;
 mod measure;
 mod output;
 mod progress;
+mod redrawn;
 mod recover;
 mod run;
 mod show;

@@ -27,13 +27,13 @@ fn of_part(pool: &Pool<'_>, part: usize, least: Percent) -> Vec<Finding> {
     // One that failed has fallen, too, which says no more.
     let lasting = records.iter().filter(|record| record.failure.is_none());
     let shares = lasting.clone().filter_map(|record| record.lowest_share());
-    let low: Vec<f64> = shares.filter(|share| share * 100.0 < f64::from(least.get())).collect();
+    let low: Vec<f64> = shares.filter(|share| (share * 100.0).floor() < f64::from(least.get())).collect();
     if let Some(share) = low.iter().copied().min_by(f64::total_cmp) {
         findings.push(Finding::LoadFell { load: load.clone(), share, measurements: low.len() as u64 });
     }
-    let mut programs = lasting.filter(|record| record.program.is_some() && !record.seconds.is_empty());
-    if programs.any(|record| record.cpus_used() == Some(0.0)) {
-        findings.push(Finding::LoadDidNothing { load });
+    let idle = lasting.filter(|record| record.did_nothing()).count();
+    if idle > 0 {
+        findings.push(Finding::LoadDidNothing { load, measurements: idle as u64 });
     }
     findings
 }
@@ -56,7 +56,7 @@ mod tests {
         for entry in &mut run.entries {
             let mut load = LoadRecord {
                 load: "messaging".to_owned(),
-                seconds: vec![second(1000, 1_000_000); 2],
+                seconds: vec![second(1000, 1_000_000); 6],
                 ..LoadRecord::default()
             };
             change(&mut load);
@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn a_load_that_lasted_is_nothing_to_say() {
         assert_eq!(said(&run(|_| ())), Vec::<String>::new());
-        assert_eq!(said(&run(|load| load.seconds[1].operations = Some(500))), Vec::<String>::new());
+        let half = |load: &mut LoadRecord| load.seconds[3..].fill(second(500, 0));
+        assert_eq!(said(&run(half)), Vec::<String>::new());
     }
 
     #[test]
@@ -88,32 +89,57 @@ mod tests {
               measured under it; measure again"
             ]
         );
-        let mut fell = run(|load| load.seconds[1].operations = Some(499));
+        let mut fell = run(|load| load.seconds[3..].fill(second(499, 0)));
         assert_eq!(
             said(&fell),
-            ["load messaging fell to 50 % of its rate at the start in 2 measurements: see what else ran, or ask for \
-              --load-must-hold"]
+            ["load messaging fell to 49 % of its rate at the start in 2 measurements: see what else ran; \
+              --load-must-hold makes that an error"]
         );
         fell.header.cells[0].load_must_hold = Percent::new(40);
         assert_eq!(said(&fell), Vec::<String>::new());
     }
 
     #[test]
-    fn a_program_that_used_no_cpu_time_is_named() {
-        let idle = run(|load| {
-            load.program = Some(ProgramRecord { path: "/bin/sleep".to_owned(), version: None });
-            load.seconds = vec![second(0, 0); 2];
-        });
-        assert_eq!(said(&idle).len(), 1);
+    fn a_load_that_did_nothing_is_named() {
+        let program = || Some(ProgramRecord { path: "/bin/sleep".to_owned(), version: None });
+        for (program, second, is_named) in [
+            (program(), second(0, 0), true),
+            (program(), second(0, 1), false),
+            (program(), LoadSecond { cpu_us: None, ..second(0, 0) }, false),
+            (None, second(0, 5), true),
+            (None, second(1, 0), false),
+        ] {
+            let idle = run(|load| (load.program, load.seconds) = (program.clone(), vec![second; 2]));
+            let text = "load messaging did nothing in 2 measurements: their latencies are those without it; \
+                        punctual load shows what it does alone";
+            let expected: &[&str] = if is_named { &[text] } else { &[] };
+            assert_eq!(said(&idle), expected, "{program:?} {second:?}");
+        }
+    }
+
+    /// The verdict on a run that is far within its limit, or beyond it.
+    fn verdict(change: impl Fn(&mut LoadRecord), limit: Span) -> Verdict {
+        let mut run = run(change);
+        run.header.plan.require.max = Some(limit);
+        summarise(&run.header, &run.entries).verdict
     }
 
     #[test]
-    fn a_requirement_is_not_shown_to_be_kept_under_a_load_that_failed() {
+    fn a_requirement_is_not_shown_to_be_kept_under_a_load_that_was_not_there() {
         let failure = LoadFailure { at: Span(0), reason: "8 of 40 workers stalled".to_owned() };
-        let mut run = run(|load| load.failure = Some(failure.clone()));
-        run.header.plan.require.max = Some(Span(100_000_000));
-        let verdict = summarise(&run.header, &run.entries).verdict;
-        assert!(matches!(verdict, Verdict::NotShown { .. }), "{verdict:?}");
-        assert!(verdict.to_string().contains("load messaging: 8 of 40 workers stalled"), "{verdict}");
+        let failed = |load: &mut LoadRecord| load.failure = Some(failure.clone());
+        let idle = |load: &mut LoadRecord| load.seconds.fill(second(0, 0));
+        let fell = |load: &mut LoadRecord| load.seconds[3..].fill(second(499, 0));
+        let (kept, violated) = (Span(100_000_000), Span(1));
+        assert!(matches!(verdict(|_| (), kept), Verdict::Pass { .. }));
+        assert!(matches!(verdict(fell, kept), Verdict::Pass { .. }), "less of a load is one all the same");
+        for (verdict, why) in [
+            (verdict(failed, kept), "load messaging: 8 of 40 workers stalled"),
+            (verdict(idle, kept), "load messaging: it did nothing"),
+        ] {
+            assert!(matches!(verdict, Verdict::NotShown { .. }), "{verdict:?}");
+            assert!(verdict.to_string().contains(why), "{verdict}");
+        }
+        assert!(matches!(verdict(failed, violated), Verdict::Fail { .. }), "too late is too late");
     }
 }

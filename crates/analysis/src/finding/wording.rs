@@ -34,17 +34,19 @@ impl fmt::Display for Finding {
                 )
             }
             Finding::LoadFell { load, share, measurements } => {
-                let (percent, measurements) = (share * 100.0, things(*measurements, "measurement"));
+                let (percent, measurements) = ((share * 100.0).floor(), things(*measurements, "measurement"));
                 write!(
                     f,
-                    "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran, or \
-                     ask for --load-must-hold"
+                    "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran; \
+                     --load-must-hold makes that an error"
                 )
             }
-            Finding::LoadDidNothing { load } => {
+            Finding::LoadDidNothing { load, measurements } => {
+                let measurements = things(*measurements, "measurement");
                 write!(
                     f,
-                    "load {load} used no CPU time in a measurement: it may have waited for something all the time"
+                    "load {load} did nothing in {measurements}: their latencies are those without it; punctual load shows \
+                     what it does alone"
                 )
             }
             Finding::SettingLost { what, set, found, measurements } => {

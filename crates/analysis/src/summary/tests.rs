@@ -103,10 +103,10 @@ fn equal_squares_do_not_break_the_deviation() {
 fn the_load_is_summed_over_blocks() {
     let mut builder = RunBuilder::new();
     builder.cell("messaging", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
-    for (entry, operations) in builder.entries.iter_mut().zip([100, 300]) {
+    for (entry, operations) in builder.entries.iter_mut().zip([400, 1200]) {
         let second = LoadSecond { elapsed: Span(2_000_000_000), operations: Some(operations), cpu_us: Some(1_000_000) };
         let later = LoadSecond { operations: Some(operations / 2), ..second };
-        let seconds = vec![second, later];
+        let seconds = vec![second, second, later, later];
         entry.record.loads = vec![LoadRecord { operation: "message".to_owned(), seconds, ..LoadRecord::default() }];
     }
     let cell = summarise(&builder.header, &builder.entries).cells.remove(0);
@@ -115,7 +115,7 @@ fn the_load_is_summed_over_blocks() {
         [LoadRate {
             load: String::new(),
             operation: "message".to_owned(),
-            per_second: Some(75.0),
+            per_second: Some(300.0),
             cpus_used: Some(0.5),
             lowest_share: Some(0.5),
         }]

@@ -49,6 +49,7 @@ impl Judgement {
         }
         let failed = summary.findings.iter().find_map(|finding| match finding {
             Finding::LoadFailed { load, reason, .. } => Some((load.clone(), reason.clone())),
+            Finding::LoadDidNothing { load, .. } => Some((load.clone(), "it did nothing".to_owned())),
             _ => None,
         });
         if let Some((load, what)) = failed {

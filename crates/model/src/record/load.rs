@@ -62,32 +62,71 @@ pub struct LoadFailure {
     pub reason: String,
 }
 
-/// A stretch shorter than this says too little about a rate.
-const LONG_ENOUGH: Span = Span(500_000_000);
-/// Operations that a stretch has at the start: chance then moves its rate by a tenth, not by half.
-const ENOUGH: u64 = 100;
+/// A stretch that is compared is at least about this long, three readings: a pause of a second is no fall.
+const LONG_ENOUGH: Span = Span(2_500_000_000);
+/// Operations that the first stretch has at least. Files are written in bursts: 30 a second, beside other work, were
+/// 11 to 68, and half of the rate of the first second before long; 300 of them never.
+const ENOUGH: u64 = 300;
+/// CPU time of an outside program in the first stretch, us, at least: one that mostly waits uses a little now and then.
+const ENOUGH_CPU_US: u64 = 100_000;
+
+/// A load does nothing at all for a moment when it waits for a disk. It has stalled once it would have done this many
+/// operations at the rate that it had, or after [`STALLED_FOR`]; and never for less than about one reading.
+const STALLED_AFTER: f64 = 10_000.0;
+const STALLED_FOR: Span = Span(10_000_000_000);
+const NO_PAUSE: Span = Span(900_000_000);
 
 impl LoadRecord {
     /// The least of its rates, as a share of the one it began with: operations, or CPU time for an outside program, whose
     /// runs may be longer than any reading. `None` when there is too little to compare, or it began at nothing.
     ///
-    /// The first stretch is the shortest with 100 operations in it, half a second at least; it is compared with every
-    /// later one of as many readings. So a load of few operations a second is not said to fall because they fluctuate.
+    /// The first stretch is the shortest of three readings or more with 300 operations, or 0.1 s of CPU time, in it; it is
+    /// compared with every later one of as many readings. So a load is not said to fall because its rate fluctuates.
     #[must_use]
     pub fn lowest_share(&self) -> Option<f64> {
         let is_program = self.program.is_some();
         let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
-        let enough = if is_program { 1 } else { ENOUGH };
-        let amounts: Vec<(u64, u64)> =
-            self.seconds.iter().map(|second| Some((amount(second)?, second.elapsed.ns()))).collect::<Option<_>>()?;
-        let sum = |stretch: &[(u64, u64)]| stretch.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let is_whole = |stretch: &[(u64, u64)]| sum(stretch).1 >= LONG_ENOUGH.ns();
-        let readings = (1..=amounts.len()).find(|n| is_whole(&amounts[..*n]) && sum(&amounts[..*n]).0 >= enough)?;
-        let (first, later) = amounts.split_at(readings);
-        let rate = |stretch: &[(u64, u64)]| sum(stretch).0 as f64 / sum(stretch).1 as f64;
-        let shares =
-            later.windows(readings).filter(|stretch| is_whole(stretch)).map(|stretch| rate(stretch) / rate(first));
-        shares.min_by(f64::total_cmp)
+        let enough = if is_program { ENOUGH_CPU_US } else { ENOUGH };
+        // Everything up to each reading, so that a stretch is a difference: a cell may last for days.
+        let mut until = vec![(0_u64, 0_u64)];
+        for second in &self.seconds {
+            let (done, ns) = until.last().copied().unwrap_or_default();
+            until.push((done.saturating_add(amount(second)?), ns.saturating_add(second.elapsed.ns())));
+        }
+        let is_first = |&(done, ns): &(u64, u64)| ns >= LONG_ENOUGH.ns() && done >= enough;
+        let readings = until.iter().position(is_first)?;
+        let (done, ns) = until.get(readings)?;
+        let first = *done as f64 / *ns as f64;
+        let stretches = until.iter().zip(until.iter().skip(readings)).skip(readings);
+        let stretches = stretches.map(|(from, to)| (to.0 - from.0, to.1 - from.1));
+        let rates = stretches.filter(|(_, ns)| *ns >= LONG_ENOUGH.ns()).map(|(done, ns)| done as f64 / ns as f64);
+        rates.map(|rate| rate / first).min_by(f64::total_cmp)
+    }
+
+    /// Whether it has done nothing at all for longer than it pauses; never true of an outside program, which counts its
+    /// runs only.
+    #[must_use]
+    pub fn has_stalled(&self) -> bool {
+        let is_idle = |second: &&LoadSecond| second.operations == Some(0);
+        let n_idle = self.seconds.iter().rev().take_while(is_idle).count();
+        if n_idle == 0 || self.program.is_some() {
+            return false;
+        }
+        let (before, idle) = self.seconds.split_at(self.seconds.len() - n_idle);
+        let time = |seconds: &[LoadSecond]| seconds.iter().map(|second| second.elapsed.ns()).sum::<u64>();
+        let done = before.iter().filter_map(|second| second.operations).sum::<u64>();
+        let expected = done as f64 / time(before).max(1) as f64 * time(idle) as f64;
+        time(idle) >= STALLED_FOR.ns() || time(idle) >= NO_PAUSE.ns() && expected >= STALLED_AFTER
+    }
+
+    /// Whether it did nothing in all of the measured time: no operation, or of an outside program no CPU time. False
+    /// where that is not known, or nothing was measured.
+    #[must_use]
+    pub fn did_nothing(&self) -> bool {
+        let is_program = self.program.is_some();
+        let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
+        let time: u64 = self.seconds.iter().map(|second| second.elapsed.ns()).sum();
+        time >= NO_PAUSE.ns() && self.seconds.iter().all(|second| amount(second) == Some(0))
     }
 
     /// Operations a second over all readings; `None` where they are not counted, or without a reading.
@@ -141,25 +180,68 @@ mod tests {
     #[test]
     fn the_lowest_share_compares_with_the_start() {
         let second = |operations: u64| (1000, Some(operations), None);
-        for (program, seconds, share) in [
+        let program = |cpu_ms: u64| (1000, None, Some(cpu_ms * 1000));
+        let of = |operations: &[u64]| operations.iter().map(|n| second(*n)).collect::<Vec<_>>();
+        for (is_program, seconds, share) in [
             (false, vec![], None),
-            (false, vec![second(100)], None),
-            (false, vec![second(100), second(50), second(200)], Some(0.5)),
-            (false, vec![second(100), (2000, Some(50), None)], Some(0.25)),
-            (false, vec![second(100), (499, Some(0), None)], None),
-            (false, vec![second(0), second(5)], None),
-            // 4 operations a second fluctuate; over 26 s they do not.
-            (false, (0..60).map(|n| second(if n % 2 == 0 { 2 } else { 6 })).collect(), Some(1.0)),
-            (false, (0..60).map(|n| second(if n < 30 { 4 } else { 1 })).collect(), Some(0.25)),
-            (true, vec![(1000, None, Some(80)), (1000, None, Some(20))], Some(0.25)),
-            (true, vec![(1000, None, Some(80)), (1000, None, None)], None),
+            (false, of(&[100, 100, 100, 100, 100]), None),
+            (false, of(&[100, 100, 99, 50, 50, 49]), None),
+            (false, of(&[100, 100, 100, 50, 50, 50]), Some(50)),
+            (false, of(&[100, 100, 100, 50, 50, 50, 20, 20, 20, 300, 300, 300]), Some(20)),
+            // One second without anything is a pause, three are a fall.
+            (false, of(&[100, 100, 100, 100, 0, 100, 100]), Some(67)),
+            (false, of(&[100, 100, 100, 0, 0, 0]), Some(0)),
+            // Readings of another length: by time, not by number.
+            (false, vec![second(300), (2000, Some(600), None), (4000, Some(600), None), (1, Some(0), None)], Some(50)),
+            (false, vec![second(300), (1500, Some(450), None), (1000, Some(0), None), (1499, Some(0), None)], None),
+            (false, of(&[0, 0, 0, 0, 0, 0]), None),
+            // 4 operations a second fluctuate; over 76 s they do not.
+            (false, (0..160).map(|n| second(if n % 2 == 0 { 2 } else { 6 })).collect(), Some(100)),
+            (false, (0..160).map(|n| second(if n < 75 { 4 } else { 1 })).collect(), Some(25)),
+            (true, [program(80), program(80), program(80), program(20), program(20), program(20)].to_vec(), Some(25)),
+            (true, vec![program(80), program(80), program(80), (1000, None, None)], None),
+            // A millisecond now and then is no rate.
+            (true, vec![program(1), program(0), program(1), program(0), program(0), program(0)], None),
         ] {
-            let found = record(program, &seconds).lowest_share();
-            assert_eq!(
-                found.map(|share| (share * 100.0).round()),
-                share.map(|share: f64| (share * 100.0).round()),
-                "{seconds:?}"
-            );
+            let found = record(is_program, &seconds).lowest_share();
+            assert_eq!(found.map(|share| (share * 100.0).round()), share.map(f64::from), "{seconds:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_has_stalled_when_it_is_idle_for_longer_than_it_pauses() {
+        let of = |operations: &[u64]| operations.iter().map(|n| (1000, Some(*n), None)).collect::<Vec<_>>();
+        let slow = |idle: usize| [vec![4; 5], vec![0; idle]].concat();
+        for (program, seconds, stalled) in [
+            (false, vec![], false),
+            (false, of(&[10_000, 0]), true),
+            (false, of(&[9_999, 0]), false),
+            (false, of(&[9_999, 0, 0]), true),
+            (false, of(&[10_000, 0, 1]), false),
+            (false, vec![(1000, Some(1_000_000), None), (899, Some(0), None)], false),
+            (false, of(&slow(9)), false),
+            (false, of(&slow(10)), true),
+            (false, of(&[0; 9]), false),
+            (false, of(&[0; 10]), true),
+            (true, of(&[10_000, 0]), false),
+        ] {
+            assert_eq!(record(program, &seconds).has_stalled(), stalled, "{seconds:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_did_nothing_when_that_is_known_of_all_the_time() {
+        let idle = (1000, Some(0), Some(0));
+        for (program, seconds, nothing) in [
+            (false, vec![], false),
+            (false, vec![(899, Some(0), None)], false),
+            (false, vec![idle, idle], true),
+            (false, vec![idle, (1000, Some(1), None)], false),
+            (true, vec![(1000, None, Some(0))], true),
+            (true, vec![(1000, Some(5), Some(1))], false),
+            (true, vec![idle, (1000, Some(0), None)], false),
+        ] {
+            assert_eq!(record(program, &seconds).did_nothing(), nothing, "{seconds:?}");
         }
     }
 

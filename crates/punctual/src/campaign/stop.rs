@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::Instant;
 
 /// Whether this process is asked to come to an end in good order.
 ///
@@ -54,12 +54,14 @@ impl Stop {
         let _ = (&self.bell).read(&mut [0]);
     }
 
-    /// Waits for a signal or [`Stop::ring`], `timeout` at most.
-    pub(crate) fn wait_at_most(&self, timeout: Duration) {
-        // No timeout of 0, which would mean for ever.
-        let _ = self.bell.set_read_timeout(Some(timeout.max(Duration::from_millis(1))));
-        self.wait();
-        let _ = self.bell.set_read_timeout(None);
+    /// Waits for a signal or [`Stop::ring`], until `instant` at the latest.
+    pub(crate) fn wait_until(&self, instant: Instant) {
+        let left = instant.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            let _ = self.bell.set_read_timeout(Some(left));
+            self.wait();
+            let _ = self.bell.set_read_timeout(None);
+        }
     }
 
     /// Wakes the one who waits.

@@ -41,7 +41,7 @@ impl Readings {
 
     /// All rows.
     pub(super) fn finish(self) -> (Vec<LoadRecord>, Vec<MachineSecond>) {
-        (self.loads.into_iter().map(Watch::finish).collect(), self.machine)
+        (self.loads.iter().map(Watch::record).collect(), self.machine)
     }
 }
 

@@ -212,6 +212,9 @@ pub(super) struct LoadCommandArguments {
     /// How it is scheduled; a real-time policy needs --for
     #[arg(long, default_value = "other")]
     pub(super) policy: Policy,
+    /// Let ping flood another machine
+    #[arg(long)]
+    pub(super) yes: bool,
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,

@@ -114,7 +114,11 @@ pub(super) fn permit_floods(header: &Header, yes: bool) -> Result<(), String> {
     permit_floods_of(loads(header), yes)
 }
 
-fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: bool) -> Result<(), String> {
+/// The same of loads that were typed.
+///
+/// # Errors
+/// As [`permit_floods`].
+pub(super) fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: bool) -> Result<(), String> {
     let floods = programs(loads).into_iter().filter(|program| program.tool == Tool::Ping && !yes);
     for program in floods {
         let host = &program.arguments;

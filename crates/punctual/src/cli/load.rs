@@ -1,14 +1,18 @@
 //! `punctual load`: one load alone, with its rate each second; and the list of all loads.
 
+mod shown;
+
 use super::arguments::{Format, LoadCommandArguments};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, output};
 use crate::campaign::Stop;
-use crate::host::{ActivityLog, HostFs};
-use crate::load::{self, About, CATALOGUE, Place, Running, Watch};
+use crate::host::{self, ActivityLog, HostFs};
+use crate::load::{self, About, CATALOGUE, LoadError, Place, Running, Watch};
 use crate::report;
+use analysis::LoadRate;
 use model::{CpuSet, LoadRecord, MachineSecond, Policy, Span};
 use rt::sys::{clock, sched};
 use serde_json::json;
+use shown::Shown;
 use std::time::{Duration, Instant};
 
 /// Between two readings.
@@ -19,57 +23,73 @@ const AFTERWARDS: Span = Span(10_000_000_000);
 /// It takes no lock of the machine: one starts it beside a measurement of another tool, or of ours, on purpose.
 pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     let Some(load) = &arguments.load else { return list(arguments.format) };
+    check(arguments)?;
     let place = Place {
         cpus: &cpus(arguments)?,
         policy: arguments.policy,
         at_most: Span(arguments.duration.unwrap_or(Span::MAX).ns().saturating_add(AFTERWARDS.ns())),
     };
-    if arguments.policy.is_realtime() && arguments.duration.is_none() {
-        return Err("a real-time load can take a CPU from everything else; say how long it may, like --for 10s".into());
-    }
-    if load.parts().is_empty() {
-        return Err("none is no load; punctual load --list says which there are".into());
-    }
+    let online = host::snapshot(&HostFs::here()).cpus_online.map(|cpus| cpus.len());
     let stop = Stop::on_signals()?;
     // Whoever started us may run nicely or in real time; the load shall not.
     sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
     let running = load::start(load, &place)?;
-    let is_text = arguments.format == Format::Text;
-    let mut work = Work::begin(&running);
-    if is_text {
-        for part in &running {
-            output::write(format!("{}\n", started(&part.record(), place.cpus)).as_bytes())?;
-        }
-    }
+    let mut work = Work::begin(&running, arguments.format == Format::Json);
+    let mut shown = Shown::begin(arguments.format, online, arguments.duration);
+    shown.started(&work.records(), place.cpus)?;
     let began = Instant::now();
-    let ends = arguments.duration.map(|duration| Duration::from_nanos(duration.ns()));
-    while !stop.is_asked() && ends.is_none_or(|ends| began.elapsed() < ends) {
-        let left = ends.map_or(TICK, |ends| ends.saturating_sub(began.elapsed()));
-        stop.wait_at_most(TICK.min(left));
-        work.read(&running)?;
-        if is_text {
-            output::write(work.line(&running).as_bytes())?;
+    let ends = arguments.duration.map(|duration| began + Duration::from_nanos(duration.ns()));
+    let mut tick = began;
+    let outcome = loop {
+        tick = (tick + TICK).min(ends.unwrap_or(tick + TICK));
+        stop.wait_until(tick);
+        if let Err(err) = work.read(&running) {
+            break Err(err);
         }
-        if let Some((part, failure)) =
-            running.iter().zip(&work.watches).find_map(|(part, w)| Some((part, w.failure()?)))
-        {
-            return Err(part.error(failure.reason.clone()).into());
+        if !shown.second(&work)? || stop.is_asked() || ends.is_some_and(|ends| tick >= ends) {
+            break Ok(());
         }
-    }
+    };
     let stopping = Instant::now();
     drop(running);
     let stopped = stopping.elapsed();
-    let (records, machine) = work.finish();
-    if is_text {
-        records.iter().try_for_each(|record| output::write(format!("{}\n", sum(record)).as_bytes()))?;
-        note(format_args!("stopped in {} ms", stopped.as_millis()));
-    } else {
-        let stopping_ns = u64::try_from(stopped.as_nanos())?;
-        let mut text = Vec::new();
-        output::json(&mut text, &json!({ "loads": records, "machine": machine, "stopping_ns": stopping_ns }))?;
-        output::write(&text)?;
+    shown.finish();
+    outcome?;
+    if arguments.format == Format::Text {
+        shown::sum(&work, stopped)?;
+        return Ok(0);
     }
+    let summary: Vec<LoadRate> = work.records().iter().map(rate).collect();
+    let document = json!({
+        "cpus": place.cpus,
+        "policy": place.policy,
+        "summary": summary,
+        "stopping_ns": u64::try_from(stopped.as_nanos())?,
+        "loads": work.records(),
+        "machine": work.machine,
+    });
+    let mut text = Vec::new();
+    output::json(&mut text, &document)?;
+    output::write(&text)?;
     Ok(0)
+}
+
+/// What cannot be, whatever the machine is.
+fn check(arguments: &LoadCommandArguments) -> Result<(), String> {
+    let LoadCommandArguments { load, duration, policy, yes, .. } = arguments;
+    if load.as_ref().is_some_and(|load| load.parts().is_empty()) {
+        return Err("none is no load; punctual load --list says which there are".to_owned());
+    }
+    if *duration == Some(Span(0)) {
+        return Err("--for: a load of no time does nothing; write how long, like 10s".to_owned());
+    }
+    if let Policy::Deadline(_) = policy {
+        return Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"));
+    }
+    if policy.is_realtime() && duration.is_none() {
+        return Err("a real-time load can take a CPU from everything else; say how long it may, like --for 10s".into());
+    }
+    consent::permit_floods_of(load.iter(), *yes)
 }
 
 fn cpus(arguments: &LoadCommandArguments) -> Result<CpuSet, String> {
@@ -92,10 +112,12 @@ struct Work {
     watches: Vec<Watch>,
     activity: ActivityLog,
     machine: Vec<MachineSecond>,
+    /// Whether every second of the machine is wanted, and not only the last: a load may run for weeks.
+    keeps_machine: bool,
 }
 
 impl Work {
-    fn begin(running: &[Running]) -> Work {
+    fn begin(running: &[Running], keeps_machine: bool) -> Work {
         let now = clock::monotonic().0;
         Work {
             began: now,
@@ -103,51 +125,53 @@ impl Work {
             watches: running.iter().map(|part| Watch::begin(part, None)).collect(),
             activity: ActivityLog::begin(HostFs::here(), &CpuSet::default(), Vec::new()),
             machine: Vec::new(),
+            keeps_machine,
         }
     }
 
-    fn read(&mut self, running: &[Running]) -> Result<(), load::LoadError> {
+    /// Reads again.
+    ///
+    /// # Errors
+    /// When a part has failed.
+    fn read(&mut self, running: &[Running]) -> Result<(), LoadError> {
         let now = clock::monotonic().0;
-        let (at, elapsed) = (Span(now.saturating_sub(self.began)), Span(now.saturating_sub(self.last)));
+        let (at, elapsed) = (self.elapsed_at(now), Span(now.saturating_sub(self.last)));
         self.last = now;
+        if !self.keeps_machine {
+            self.machine.clear();
+        }
         self.machine.push(self.activity.read(at, elapsed));
-        self.watches.iter_mut().zip(running).try_for_each(|(watch, part)| watch.read(part, at, elapsed))
+        for (watch, part) in self.watches.iter_mut().zip(running) {
+            watch.read(part, at, elapsed)?;
+            watch.failure().map_or(Ok(()), |failure| Err(part.error(failure.reason.clone())))?;
+        }
+        Ok(())
     }
 
-    /// What happened since the line before.
-    fn line(&self, running: &[Running]) -> String {
-        let part = |(watch, part): (&Watch, &Running)| {
-            let seconds = watch.last().copied().into_iter().collect();
-            report::load_rate(&LoadRecord { seconds, ..part.record() })
-        };
-        let parts: Vec<String> = self.watches.iter().zip(running).map(part).collect();
-        let machine = self.machine.last().map(report::machine_share).unwrap_or_default();
-        let seconds = Duration::from_nanos(self.last - self.began).as_secs_f64();
-        format!("{seconds:7.1} s  {}{machine}\n", parts.join("  "))
+    /// From the beginning to the last reading.
+    fn elapsed(&self) -> Span {
+        self.elapsed_at(self.last)
     }
 
-    fn finish(self) -> (Vec<LoadRecord>, Vec<MachineSecond>) {
-        (self.watches.into_iter().map(Watch::finish).collect(), self.machine)
+    fn elapsed_at(&self, now: u64) -> Span {
+        Span(now.saturating_sub(self.began))
+    }
+
+    /// What was read of each part.
+    fn records(&self) -> Vec<LoadRecord> {
+        self.watches.iter().map(Watch::record).collect()
     }
 }
 
-/// The first line of a part.
-fn started(record: &LoadRecord, cpus: &CpuSet) -> String {
-    let processes = analysis::wording::things(record.workers, "process");
-    let starting = record.starting.map(|starting| analysis::wording::duration(starting.ns() as f64));
-    let program = record.program.as_ref().map(|program| {
-        let version = program.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
-        format!("{}{version}, ", program.path)
-    });
-    let program = program.unwrap_or_default();
-    format!("{}: {program}{processes} on CPU {cpus}, working after {}", record.load, starting.unwrap_or_default())
-}
-
-/// The last line of a part.
-fn sum(record: &LoadRecord) -> String {
-    let lowest =
-        record.lowest_share().map(|share| format!(", at least {:.0} % of its rate at the start", share * 100.0));
-    format!("{}: {}{}", record.load, report::load_rate(record), lowest.unwrap_or_default())
+/// What a part did in all of its time.
+fn rate(record: &LoadRecord) -> LoadRate {
+    LoadRate {
+        load: record.load.clone(),
+        operation: record.operation.clone(),
+        per_second: record.per_second(),
+        cpus_used: record.cpus_used(),
+        lowest_share: record.lowest_share(),
+    }
 }
 
 fn list(format: Format) -> Outcome {
@@ -158,13 +182,15 @@ fn list(format: Format) -> Outcome {
         return Ok(0);
     }
     let style = output::style(true);
+    let mut text = String::new();
     for About { load, does, disturbs, costs } in CATALOGUE {
-        let mut text = format!("{load}\n");
+        text += &format!("{load}\n");
         for (label, words) in [("does", does), ("disturbs", disturbs), ("costs", costs)] {
             text += &report::labelled(label, words, style);
         }
-        output::write(text.as_bytes())?;
     }
-    output::write(b"\nSeveral at once: messaging+disk. Plans name their own in [loads]; see docs/loads.md.\n")?;
+    text += "\nLatencies: Linux 6.1 in a deterministic virtual machine; no preemption / full preemption / PREEMPT_RT.\n";
+    text += "Several at once: messaging+disk. Plans name their own in [loads]; see docs/loads.md.\n";
+    output::write(text.as_bytes())?;
     Ok(0)
 }

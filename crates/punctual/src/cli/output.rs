@@ -47,10 +47,14 @@ pub(super) fn show(header: &Header, entries: &[Entry], shown: Shown<'_>) -> Resu
 
 /// Writes a result to stdout.
 pub(super) fn write(text: &[u8]) -> Result<(), Box<dyn Error>> {
+    write_while_read(text).map(|_| ())
+}
+
+/// Writes a part of a result to stdout. Whether anybody reads it: not after `punctual load cpu | head`.
+pub(super) fn write_while_read(text: &[u8]) -> Result<bool, Box<dyn Error>> {
     match io::stdout().write_all(text) {
-        // `punctual show | head`: the reader has seen enough.
-        Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written.map_err(|err| format!("cannot write to stdout: {err}"))?),
+        Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => Ok(written.map(|()| true).map_err(|err| format!("cannot write to stdout: {err}"))?),
     }
 }
 

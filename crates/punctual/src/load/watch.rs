@@ -30,8 +30,6 @@ struct Worker {
     worked_at: u64,
 }
 
-/// Work is expected of a load in every stretch at least this long; a shorter one may fall into a pause.
-const EXPECT_WORK_IN: Span = Span(900_000_000);
 /// A worker is stalled when the others have done this many operations each, on average, since it did one. With the
 /// default load on two CPUs that takes 13 s; the fair scheduler was seen to keep a whole group waiting for 4 s.
 const STALLED_AFTER: u64 = 50_000;
@@ -61,7 +59,7 @@ impl Watch {
         let used_us = cpu_us.zip(self.cpu_us).map(|(now, before)| now.saturating_sub(before));
         self.cpu_us = cpu_us;
         self.record.seconds.push(LoadSecond { elapsed, operations: Some(operations), cpu_us: used_us });
-        if let Some(reason) = load.failure().or_else(|| self.stall(operations, elapsed)) {
+        if let Some(reason) = load.failure().or_else(|| self.stall()) {
             if self.must_hold.is_some() {
                 return Err(load.error(format!("{reason}; it must hold, so nothing of this cell is recorded")));
             }
@@ -72,15 +70,16 @@ impl Watch {
     }
 
     /// Workers that do nothing while time passes, or while the others work on.
-    fn stall(&self, operations: u64, elapsed: Span) -> Option<String> {
+    fn stall(&self) -> Option<String> {
         let n_all = self.workers.each.len();
-        let idle = if operations == 0 && elapsed >= EXPECT_WORK_IN { n_all } else { self.workers.n_stalled() };
+        let idle = if self.record.has_stalled() { n_all } else { self.workers.n_stalled() };
         (self.counts_its_work && idle > 0).then(|| format!("{idle} of {n_all} workers stalled"))
     }
 
     fn check_share(&self, load: &Running) -> Result<(), LoadError> {
         let Some((must_hold, share)) = self.must_hold.zip(self.record.lowest_share()) else { return Ok(()) };
-        let percent = share * 100.0;
+        // Downwards: 49.9 % is not the half that it must hold.
+        let percent = (share * 100.0).floor();
         if percent >= f64::from(must_hold.get()) {
             return Ok(());
         }
@@ -91,24 +90,20 @@ impl Watch {
         )))
     }
 
-    /// The last reading.
-    pub(crate) fn last(&self) -> Option<&LoadSecond> {
-        self.record.seconds.last()
-    }
-
     /// Why it is less than it was.
     pub(crate) fn failure(&self) -> Option<&LoadFailure> {
         self.record.failure.as_ref()
     }
 
-    /// What was read.
-    pub(crate) fn finish(mut self) -> LoadRecord {
-        let has_run = self.record.seconds.iter().any(|second| second.operations != Some(0));
+    /// What was read so far.
+    pub(crate) fn record(&self) -> LoadRecord {
+        let mut record = self.record.clone();
+        let has_run = record.seconds.iter().any(|second| second.operations != Some(0));
         if !self.counts_its_work && !has_run {
             // One long run says nothing of its rate.
-            self.record.seconds.iter_mut().for_each(|second| second.operations = None);
+            record.seconds.iter_mut().for_each(|second| second.operations = None);
         }
-        self.record
+        record
     }
 }
 

@@ -7,6 +7,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 use model::{LoadRecord, MachineSecond};
 use std::io;
 
+/// Columns are not cut to fewer characters.
+const NARROWEST: usize = 14;
+
 const HEAD: [&str; 5] = ["while measuring", "the load did", "CPUs used", "idle", "steal"];
 
 /// Writes one row for each part of each cell's load; nothing when no cell has one.
@@ -15,24 +18,49 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     if loaded.is_empty() {
         return Ok(());
     }
+    let mut rows: Vec<_> = summary.cells.iter().filter(|cell| cell.blocks > 0).flat_map(rows).collect();
+    let mut table = drawn(&rows);
+    // The name of a cell gives way first: the table of latencies has it, too.
+    for column in [0, 1] {
+        let excess = widest(&table).saturating_sub(lines.width);
+        if excess > 0 {
+            let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let most = width.saturating_sub(excess).max(NARROWEST);
+            rows.iter_mut().for_each(|row| row[column] = shortened(&row[column], most));
+            table = drawn(&rows);
+        }
+    }
+    writeln!(out)?;
+    let (head, rows) = table.split_first().map_or((String::new(), &table[..]), |(head, rows)| (head.clone(), rows));
+    lines.heading(out, &head)?;
+    rows.iter().try_for_each(|row| writeln!(out, "{row}"))
+}
+
+fn drawn(rows: &[[String; 5]]) -> Vec<String> {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(HEAD);
-    for cell in summary.cells.iter().filter(|cell| cell.blocks > 0) {
-        rows(cell).into_iter().for_each(|row| {
-            table.add_row(row);
-        });
+    for row in rows {
+        table.add_row(row);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_cell_alignment(if index < 2 { CellAlignment::Left } else { CellAlignment::Right });
         column.set_padding((if index == 0 { 1 } else { 2 }, 0));
     }
-    writeln!(out)?;
-    let drawn: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    let (head, rows) = drawn.split_first().map_or((String::new(), &drawn[..]), |(head, rows)| (head.clone(), rows));
-    lines.heading(out, &head)?;
-    rows.iter().try_for_each(|row| writeln!(out, "{row}"))
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn widest(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// The beginning of a text that is longer than `most`.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
 }
 
 /// The first row has the name of the cell and what the machine did; further parts of its load come below.
@@ -69,12 +97,14 @@ pub(crate) fn load_rate(record: &LoadRecord) -> String {
     format!("{}{used}", rate(record.per_second(), &record.operation))
 }
 
-/// What the machine did in one stretch, behind what a load did: `  idle 0.1 CPUs  steal 0.0`.
-pub(crate) fn machine_share(row: &MachineSecond) -> String {
-    let cpus = |ms: Option<u64>| ms.map(|ms| ms as f64 * 1e6 / (row.elapsed.ns() as f64).max(1.0));
-    let words = [("idle", cpus(row.idle_ms)), ("steal", cpus(row.steal_ms))];
-    let word = |(name, cpus): (&str, Option<f64>)| cpus.map(|cpus| format!("  {name} {cpus:.2} CPUs"));
-    words.into_iter().filter_map(word).collect()
+/// How busy the machine was in one stretch: `machine idle 12 %, steal 0 %`. Nothing without the number of CPUs `online`
+/// that these times are summed over.
+pub(crate) fn machine_share(row: &MachineSecond, online: Option<usize>) -> String {
+    let all_ms = row.elapsed.ns() as f64 / 1e6 * online.unwrap_or(0) as f64;
+    let share = |ms: Option<u64>| ms.filter(|_| all_ms > 0.0).map(|ms| (ms as f64 / all_ms).min(1.0) * 100.0);
+    let words = [("machine idle", share(row.idle_ms)), ("steal", share(row.steal_ms))];
+    let known = words.into_iter().filter_map(|(name, percent)| Some(format!("{name} {:.0} %", percent?)));
+    known.collect::<Vec<_>>().join(", ")
 }
 
 /// The nearest number with three digits that matter.
@@ -101,6 +131,25 @@ mod tests {
             per_second,
             cpus_used: None,
             lowest_share: None,
+        }
+    }
+
+    #[test]
+    fn the_machine_is_said_to_be_idle_by_shares_of_all_its_cpus() {
+        let row = |idle_ms, steal_ms| MachineSecond {
+            elapsed: model::Span(2_000_000_000),
+            idle_ms,
+            steal_ms,
+            ..MachineSecond::default()
+        };
+        for (row, online, text) in [
+            (row(Some(1_000), Some(0)), Some(2), "machine idle 25 %, steal 0 %"),
+            (row(Some(4_010), Some(40)), Some(2), "machine idle 100 %, steal 1 %"),
+            (row(Some(1_000), None), Some(2), "machine idle 25 %"),
+            (row(Some(1_000), Some(0)), None, ""),
+            (MachineSecond::default(), Some(2), ""),
+        ] {
+            assert_eq!(machine_share(&row, online), text);
         }
     }
 

@@ -1,8 +1,9 @@
 //! `punctual load`: one load alone.
 
-use crate::program::{comes_true, command, machine, punctual, run, running};
+use crate::program::{PROGRAM, comes_true, command, is_installed, machine, punctual, run, running};
 use rt::sys::process;
-use std::process::Stdio;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
@@ -14,11 +15,16 @@ fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
     let operations =
         loads[0]["seconds"].as_array().unwrap().iter().map(|second| second["operations"].as_u64().unwrap());
     assert!(operations.sum::<u64>() > 0 && said.json()["stopping_ns"].as_u64() > Some(0));
+    let summary = &said.json()["summary"];
+    assert!(summary[0]["per_second"].as_f64() > Some(0.0) && summary[1]["load"] == "light", "{said:?}");
     assert!(comes_true(|| running().is_empty()));
     let said = punctual("load pipe --for 1s");
     let lines: Vec<_> = said.stdout.lines().collect();
     assert!(lines[0].starts_with("pipe: ") && lines[0].contains(" processes on CPU "), "{said:?}");
+    // One whole second and the sum.
+    assert_eq!(lines.len(), 3, "{said:?}");
     assert!(lines.iter().skip(1).all(|line| line.contains(" round trips/s")), "{said:?}");
+    assert!(lines[1].contains(" %"), "what the machine did: {said:?}");
     assert!(said.stderr.starts_with("stopped in "), "{said:?}");
 }
 
@@ -34,11 +40,50 @@ fn a_load_without_an_end_goes_on_until_it_is_told() {
 }
 
 #[test]
+fn on_a_terminal_it_is_one_block_that_is_gone_at_the_end() {
+    if !is_installed("script", "bsdutils") {
+        return;
+    }
+    let _machine = machine();
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("{PROGRAM} load pipe+light --for 2s"), "/dev/null"]);
+    let said = run(script.stdin(Stdio::null()).env("TERM", "xterm"));
+    let frames: Vec<_> = said.stdout.split("\x1b[J").collect();
+    // What was started, one for each second, and the erasure.
+    assert_eq!(frames.len(), 4, "{said:?}");
+    for frame in &frames[1..3] {
+        assert!(frame.contains(" s of 2s") && frame.contains("  pipe   ") && frame.contains("  light  "), "{said:?}");
+        assert!(frame.lines().all(|line| line.len() < 80), "{said:?}");
+    }
+    let last: Vec<_> = frames[3].lines().collect();
+    assert!(last[0].starts_with("pipe: ") && last[1].starts_with("light: "), "{said:?}");
+}
+
+#[test]
+fn it_ends_when_nobody_reads_it_any_more() {
+    let _machine = machine();
+    let mut child = command("load pipe").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    drop(stdout);
+    assert!(child.wait().unwrap().success());
+    assert!(comes_true(|| running().is_empty()));
+}
+
+#[test]
 fn what_cannot_run_is_one_line() {
     let _machine = machine();
     punctual("load none").expect_error("none is no load; punctual load --list says which there are");
     punctual("load cpu --policy fifo:1")
         .expect_error("a real-time load can take a CPU from everything else; say how long it may, like --for 10s");
+    punctual("load cpu --for 0s").expect_error("--for: a load of no time does nothing; write how long, like 10s");
+    punctual("load cpu --policy deadline:1ms/10ms/10ms --for 1s").expect_error(
+        "a load has many processes, which cannot have deadline:1ms/10ms/10ms; name another policy for it",
+    );
+    // An address for documentation, RFC 5737.
+    punctual("load ping:192.0.2.1 --for 1s").expect_error(
+        "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+    );
     let absent = punctual("load cpu --for 1s --cpus 4095");
     assert!(absent.stderr.starts_with("punctual: CPU 4095 cannot be used here"), "{absent:?}");
     let failing = run(command("load --for 5s").arg("cmd:echo it is broken >&2; exit 7"));

@@ -17,6 +17,7 @@ mod load_alone;
 mod loads;
 mod measured_thread;
 mod placement;
+mod plans;
 mod prepare;
 mod program;
 mod programs;

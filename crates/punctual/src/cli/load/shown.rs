@@ -1,0 +1,130 @@
+//! What is seen of a load that runs alone: on a terminal a block that is redrawn in place, elsewhere a line each second.
+
+use super::super::arguments::Format;
+use super::super::redrawn::Redrawn;
+use super::super::{note, output};
+use super::Work;
+use crate::report;
+use analysis::wording::{duration, things};
+use model::{CpuSet, LoadRecord, Span};
+use std::error::Error;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+/// How it is shown.
+pub(super) struct Shown {
+    way: Way,
+    /// CPUs that the machine's idle time is summed over.
+    online: Option<usize>,
+    /// How long it is to run.
+    ends: Option<Span>,
+}
+
+enum Way {
+    /// Nothing until its end.
+    Not,
+    /// A line each second, on stdout.
+    Lines,
+    /// A block on the terminal.
+    Block(Redrawn),
+}
+
+impl Shown {
+    pub(super) fn begin(format: Format, online: Option<usize>, ends: Option<Span>) -> Shown {
+        let terminal = Redrawn::on_terminal().filter(|_| io::stdout().is_terminal());
+        let way = match (format, terminal) {
+            (Format::Json, _) => Way::Not,
+            (Format::Text, Some(redrawn)) => Way::Block(redrawn),
+            (Format::Text, None) => Way::Lines,
+        };
+        Shown { way, online, ends }
+    }
+
+    /// Says what was started.
+    pub(super) fn started(&self, records: &[LoadRecord], cpus: &CpuSet) -> Result<(), Box<dyn Error>> {
+        if matches!(self.way, Way::Not) {
+            return Ok(());
+        }
+        let lines: String = records.iter().map(|record| started(record, cpus) + "\n").collect();
+        output::write(lines.as_bytes())
+    }
+
+    /// Shows the last reading. Whether anybody still reads it.
+    pub(super) fn second(&mut self, work: &Work) -> Result<bool, Box<dyn Error>> {
+        let machine = work.machine.last().map(|row| report::machine_share(row, self.online)).unwrap_or_default();
+        match &mut self.way {
+            Way::Not => Ok(true),
+            Way::Lines => output::write_while_read(line(work, &machine).as_bytes()),
+            Way::Block(redrawn) => {
+                let size = Redrawn::size();
+                // The last column stays free, because not all terminals wrap alike there.
+                let fitting = |line: String| line.chars().take(size.columns.saturating_sub(1)).collect();
+                let lines: Vec<String> = block(work, &machine, self.ends).into_iter().map(fitting).collect();
+                let rows = lines.len().min(size.rows.saturating_sub(1));
+                redrawn.draw(lines.get(..rows).unwrap_or_default(), size.columns);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) fn finish(&mut self) {
+        if let Way::Block(redrawn) = &mut self.way {
+            redrawn.erase();
+        }
+    }
+}
+
+/// The first line of a part.
+fn started(record: &LoadRecord, cpus: &CpuSet) -> String {
+    let processes = things(record.workers, "process");
+    let starting = record.starting.map(|starting| duration(starting.ns() as f64));
+    let program = record.program.as_ref().map(|program| {
+        let version = program.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
+        format!("{}{version}, ", program.path)
+    });
+    let program = program.unwrap_or_default();
+    format!("{}: {program}{processes} on CPU {cpus}, working after {}", record.load, starting.unwrap_or_default())
+}
+
+/// The record with its last reading only.
+fn last(record: &LoadRecord) -> LoadRecord {
+    LoadRecord { seconds: record.seconds.last().copied().into_iter().collect(), ..record.clone() }
+}
+
+/// What happened since the line before.
+fn line(work: &Work, machine: &str) -> String {
+    let records = work.records();
+    let name = |record: &LoadRecord| if records.len() > 1 { format!("{}: ", record.load) } else { String::new() };
+    let parts: Vec<String> =
+        records.iter().map(|record| format!("{}{}", name(record), report::load_rate(&last(record)))).collect();
+    format!("{:7.1} s  {}  {machine}\n", work.elapsed().as_secs_f64(), parts.join("  "))
+}
+
+/// The same as a block of lines, with what was the lowest so far.
+fn block(work: &Work, machine: &str, ends: Option<Span>) -> Vec<String> {
+    let until = ends.map_or_else(|| ", Ctrl-C ends it".to_owned(), |ends| format!(" of {ends}"));
+    let mut lines = vec![format!("{:7.1} s{until}   {machine}", work.elapsed().as_secs_f64())];
+    let records = work.records();
+    let widest = records.iter().map(|record| record.load.chars().count()).max().unwrap_or(0);
+    for record in &records {
+        let rate = report::load_rate(&last(record));
+        lines.push(format!("  {:widest$}  {rate}{}", record.load, lowest(record)));
+    }
+    lines
+}
+
+fn lowest(record: &LoadRecord) -> String {
+    let share = |share: f64| format!(", at least {:.0} % of its rate at the start", (share * 100.0).floor());
+    record.lowest_share().map(share).unwrap_or_default()
+}
+
+/// Says what was done in all of the time, and how long it took to stop.
+pub(super) fn sum(work: &Work, stopped: Duration) -> Result<(), Box<dyn Error>> {
+    for record in work.records() {
+        let (rate, lowest) = (report::load_rate(&record), lowest(&record));
+        output::write(format!("{}: {rate}{lowest}\n", record.load).as_bytes())?;
+    }
+    note(format_args!("stopped in {} ms", stopped.as_millis()));
+    Ok(())
+}

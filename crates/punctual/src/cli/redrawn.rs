@@ -1,0 +1,81 @@
+//! Lines on stderr that are drawn again in the place of those before.
+
+use rt::sys::terminal::{self, Size};
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+
+/// Where the terminal does not say how large it is.
+const USUAL: Size = Size { columns: 80, rows: 24 };
+
+/// What the last frame left on the terminal.
+#[derive(Debug, Default)]
+pub(super) struct Redrawn {
+    /// How wide each line of the last frame is; the cursor stands below them.
+    drawn: Vec<usize>,
+}
+
+impl Redrawn {
+    /// Nothing is drawn yet; `None` when stderr is no terminal, or one that cannot move its cursor.
+    pub(super) fn on_terminal() -> Option<Redrawn> {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        (io::stderr().is_terminal() && !is_dumb).then(Redrawn::default)
+    }
+
+    /// How large the terminal is now.
+    pub(super) fn size() -> Size {
+        terminal::size(&io::stderr()).unwrap_or(USUAL)
+    }
+
+    /// Puts `lines` in the place of those drawn before, on a terminal that has `columns` now.
+    pub(super) fn draw(&mut self, lines: &[String], columns: usize) {
+        // One write, so that nothing is seen half drawn. Nobody looking is no reason to stop.
+        let _ = io::stderr().write_all(frame(&self.drawn, lines, columns).as_bytes());
+        self.drawn = lines.iter().map(|line| line.chars().count()).collect();
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) fn erase(&mut self) {
+        if !self.drawn.is_empty() {
+            self.draw(&[], Redrawn::size().columns);
+        }
+    }
+}
+
+/// The text that puts `lines` in the place of those drawn before, on a terminal that has `columns` now.
+///
+/// A terminal made narrower since has wrapped the old lines, and they take more rows.
+fn frame(drawn: &[usize], lines: &[String], columns: usize) -> String {
+    let rows: usize = drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
+    let mut text = String::new();
+    if rows > 0 {
+        // CUU, then ED from the cursor on (ECMA-48, 8.3.22 and 8.3.39).
+        let _ = write!(text, "\x1b[{rows}A");
+    }
+    text.push_str("\r\x1b[J");
+    for line in lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_replaces_the_one_before_even_when_the_terminal_was_made_narrower() {
+        let lines = ["one".to_owned(), "two".to_owned()];
+        for (drawn, columns, expected) in [
+            (&[][..], 80, "\r\x1b[Jone\ntwo\n"),
+            (&[79, 0], 80, "\x1b[2A\r\x1b[Jone\ntwo\n"),
+            (&[79, 0], 40, "\x1b[3A\r\x1b[Jone\ntwo\n"),
+            (&[80], 40, "\x1b[2A\r\x1b[Jone\ntwo\n"),
+            (&[81], 40, "\x1b[3A\r\x1b[Jone\ntwo\n"),
+            (&[1], 0, "\x1b[1A\r\x1b[Jone\ntwo\n"),
+        ] {
+            assert_eq!(frame(drawn, &lines, columns), expected, "{drawn:?} {columns}");
+        }
+        assert_eq!(frame(&[1, 1], &[], 80), "\x1b[2A\r\x1b[J", "an empty one leaves nothing");
+    }
+}
