@@ -18,6 +18,7 @@ mod progress;
 mod record;
 mod run;
 mod schedule;
+mod study;
 mod units;
 mod word;
 
@@ -38,5 +39,6 @@ pub use record::{
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
+pub use study::Study;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;

@@ -2,8 +2,9 @@
 
 mod parse;
 mod requirement;
+mod write;
 
-use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span};
+use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
@@ -18,6 +19,9 @@ pub use requirement::Requirement;
 pub struct Plan {
     /// What the campaign is called.
     pub title: String,
+    /// The published study that it repeats; `None`: a question of its own.
+    #[serde(default)]
+    pub study: Option<Study>,
     /// Blocks: passes over all cells.
     pub repetitions: u32,
     /// Measured time of one cell in one block.
@@ -130,6 +134,7 @@ impl Default for Plan {
     fn default() -> Self {
         Plan {
             title: "How late can this machine be?".to_owned(),
+            study: None,
             repetitions: 6,
             duration: Span(2_000_000_000),
             cycles: None,
