@@ -5,6 +5,7 @@
 //! their neighbours. A question that the data cannot answer is refused, with the numbers that say why.
 #![forbid(unsafe_code)]
 
+mod curves;
 mod due_time;
 mod finding;
 pub mod frontier;
@@ -21,6 +22,7 @@ mod verdict;
 mod woodruff;
 pub mod wording;
 
+pub use curves::{Curves, NewMaximum, Rung, Strip, curves};
 pub use due_time::{DueTimes, by_due_time};
 pub use finding::{Finding, Limiter};
 pub use name::of_cells as cell_names;

@@ -4,7 +4,9 @@ mod parse;
 mod requirement;
 mod write;
 
-use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study};
+use crate::{
+    CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study,
+};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;

@@ -63,6 +63,9 @@ mod tests {
         }
         assert!(Study::KNOWN.is_sorted(), "as people look them up");
         let unknown = "toshiba-2010".parse::<Study>().unwrap_err().to_string();
-        assert!(unknown.starts_with("unknown study `toshiba-2010` (did you mean `toshiba-periodic-2010`?"), "{unknown}");
+        assert!(
+            unknown.starts_with("unknown study `toshiba-2010` (did you mean `toshiba-periodic-2010`?"),
+            "{unknown}"
+        );
     }
 }

@@ -10,6 +10,7 @@ mod measure;
 mod output;
 mod progress;
 mod recover;
+mod report;
 mod run;
 mod show;
 mod sleep;
@@ -45,6 +46,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Show(arguments) => show::show(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),

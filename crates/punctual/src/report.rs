@@ -3,9 +3,11 @@
 mod answer;
 mod frontier;
 mod host;
+mod html;
 mod intensity;
 mod json;
 mod lines;
+mod published;
 mod standout;
 mod table;
 
@@ -15,6 +17,7 @@ use model::{Header, Method, RuntimeRecord};
 use std::io;
 
 pub(crate) use frontier::Searched;
+pub(crate) use html::{Shown, html};
 pub(crate) use json::json;
 
 /// What the terminal can show, and how much is wanted.

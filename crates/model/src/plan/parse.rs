@@ -25,8 +25,9 @@ pub struct PlanError {
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
-    "title", "study", "repetitions", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack", "align",
-    "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes", "require",
+    "title", "study", "repetitions", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack",
+    "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes",
+    "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 

@@ -65,7 +65,8 @@ impl Plan {
 /// Settings as they are typed, one a line; a list of CPUs has commas of its own.
 fn prepare(out: &mut String, prepare: &Prepare) {
     let typed = prepare.to_string();
-    let starts = |part: &str| Prepare::KNOWN.iter().any(|key| part.strip_prefix(key).is_some_and(|r| r.starts_with('=')));
+    let starts =
+        |part: &str| Prepare::KNOWN.iter().any(|key| part.strip_prefix(key).is_some_and(|r| r.starts_with('=')));
     let mut settings: Vec<String> = Vec::new();
     for part in typed.split(',') {
         match settings.last_mut() {

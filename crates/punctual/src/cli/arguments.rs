@@ -31,6 +31,8 @@ pub(super) enum Command {
     Frontier(FrontierArguments),
     /// Show the summary of a run
     Show(ShowArguments),
+    /// Make a page for a browser: table, pictures, findings, machine, plan, in one file
+    Report(ReportArguments),
     /// Put back what a killed measurement has left changed
     Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
@@ -175,6 +177,16 @@ pub(super) struct ShowArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Directories of runs; several are shown beside each other
+    #[arg(required = true, value_name = "RUN")]
+    pub(super) runs: Vec<PathBuf>,
+    /// File to write [default: report.html in the run's directory; of several runs, here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -20,7 +20,7 @@ pub(super) fn machine(out: &mut dyn io::Write, header: &Header, lines: &Lines) -
 }
 
 /// What is known of the machine; what is not is left out.
-fn facts(host: &Host) -> Vec<String> {
+pub(super) fn facts(host: &Host) -> Vec<String> {
     let cpus = match (host.cpus_online.as_ref().map(model::CpuSet::len), &host.cpu_model) {
         (Some(n), Some(model)) => Some(format!("{n} x {model}")),
         (Some(n), None) => Some(things(u64::try_from(n).unwrap_or(0), "CPU")),
@@ -45,7 +45,7 @@ fn ground(host: &Host) -> String {
 }
 
 /// How much was measured, and whatever is the same for all cells.
-fn measured(header: &Header, summary: &RunSummary) -> String {
+pub(super) fn measured(header: &Header, summary: &RunSummary) -> String {
     let span = |span: model::Span| duration(span.ns() as f64);
     let n_cells = u64::try_from(header.cells.len()).unwrap_or(0);
     let blocks = things(u64::from(header.plan.repetitions), "block");

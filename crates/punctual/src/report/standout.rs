@@ -27,34 +27,41 @@ pub(super) fn write(
     lines: &Lines,
     all_findings: bool,
 ) -> io::Result<()> {
-    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
-    let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
-    let floor = summary.findings.iter().find(|finding| is_floor(finding));
-    if remarks.is_empty() && floor.is_none() {
+    let (sentences, more) = sentences(summary, if all_findings { usize::MAX } else { SHOWN });
+    if sentences.is_empty() {
         return Ok(());
     }
     lines.heading(out, "What stands out")?;
-    let shown = most_important(&remarks, if all_findings { usize::MAX } else { SHOWN });
-    for remark in &shown {
-        lines.paragraph(out, "  ", &sentence(remark, summary))?;
+    for sentence in &sentences {
+        lines.paragraph(out, "  ", sentence)?;
     }
-    // What a run cannot have seen is said in every report.
-    if let Some(floor) = floor {
-        lines.paragraph(out, "  ", &format!("{floor}."))?;
-    }
-    match remarks.len() - shown.len() {
-        0 => {}
-        more => lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --all"))?,
+    if more > 0 {
+        lines.paragraph(out, "  ", &format!("{more} more: punctual show RUN --all"))?;
     }
     writeln!(out)
+}
+
+/// What stands out, one sentence each, `most` of them and what the run cannot have seen; and how many more there are.
+pub(super) fn sentences(summary: &RunSummary, most: usize) -> (Vec<String>, usize) {
+    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
+    let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
+    let floor = summary.findings.iter().find(|finding| is_floor(finding));
+    let shown = most_important(&remarks, most);
+    let mut sentences: Vec<_> = shown.iter().map(|remark| sentence(remark, summary)).collect();
+    // It is said in every report.
+    sentences.extend(floor.map(|floor| format!("{floor}.")));
+    (sentences, remarks.len() - shown.len())
 }
 
 /// Findings of the run, then those of cells; cells with an equal finding share one remark.
 fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     let mut remarks: Vec<_> = summary.findings.iter().map(|finding| Remark { finding, cells: Vec::new() }).collect();
+    // By their sentences, because findings hold floats: to compare each with each would take minutes for 10 000 cells.
+    let mut of_cells = HashMap::new();
     for cell in &summary.cells {
         for finding in &cell.findings {
-            match remarks.iter_mut().find(|remark| !remark.cells.is_empty() && remark.finding == finding) {
+            let index = *of_cells.entry(finding.to_string()).or_insert(remarks.len());
+            match remarks.get_mut(index) {
                 Some(remark) => remark.cells.push(cell),
                 None => remarks.push(Remark { finding, cells: vec![cell] }),
             }

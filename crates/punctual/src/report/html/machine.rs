@@ -1,0 +1,146 @@
+//! The machine: what it is, what changed on it, what it did meanwhile, and what was set for the cells.
+
+use super::Shown;
+use super::markup::{Markup, Text};
+use crate::report::intensity;
+use model::Host;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Runs with more cells have no table of what went on: it would say the same as the parts.
+const ROWS: usize = 200;
+
+pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
+    for (index, run) in runs.iter().enumerate() {
+        meanwhile(page, run, &heading(runs, index));
+    }
+    page.raw("<section id=machine class=later>\n<h2>The machine</h2>\n<div class=scroll tabindex=0 role=region aria-label=\"Facts about the machine\"><table class=host><thead><tr><th scope=col>fact");
+    for (index, run) in runs.iter().enumerate() {
+        let head = super::letter(runs, index)
+            .map_or_else(|| "at the start".to_owned(), |letter| format!("{letter} {}", run.name));
+        page.add(format_args!("<th scope=col>{}", Text(head)));
+    }
+    page.raw("<th scope=col>changed</thead><tbody>\n");
+    let starts: Vec<_> = runs.iter().map(|run| facts(&run.header.host)).collect();
+    let later: Vec<_> = runs.iter().map(changes).collect();
+    let names: BTreeSet<&String> =
+        starts.iter().flat_map(BTreeMap::keys).chain(later.iter().flat_map(BTreeMap::keys)).collect();
+    for name in names {
+        let values: Vec<_> = starts.iter().map(|facts| facts.get(name).map_or("unknown", String::as_str)).collect();
+        let became: Vec<_> =
+            later.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
+        let differs = values.windows(2).any(|pair| pair.first() != pair.last());
+        let class = if became.is_empty() && !differs { "" } else { " class=changed" };
+        page.add(format_args!("<tr{class}><th scope=row>{}", Text(name.replace('_', " "))));
+        values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
+        match (became.is_empty(), differs) {
+            (true, false) => page.raw("<td>"),
+            (true, true) => page.raw("<td><b>differs between the runs</b>"),
+            (false, _) => page.add(format_args!("<td><b>became</b> {}", Text(became.join(", then ")))),
+        }
+        page.raw("\n");
+    }
+    page.raw("</tbody></table></div>\n");
+    for (index, run) in runs.iter().enumerate() {
+        prepared(page, run, &heading(runs, index));
+    }
+    page.raw("</section>\n");
+}
+
+fn heading(runs: &[Shown<'_>], index: usize) -> String {
+    super::letter(runs, index).map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default()
+}
+
+/// What the loads did, and how busy the machine was.
+fn meanwhile(page: &mut Markup, run: &Shown<'_>, letter: &str) {
+    let measured: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0).collect();
+    if measured.is_empty() || measured.len() > ROWS {
+        return;
+    }
+    page.add(format_args!("<section class=later>\n<h2>Meanwhile{letter}</h2>\n"));
+    page.raw(
+        "<div class=scroll tabindex=0 role=region aria-label=\"What the loads did\"><table class=host><thead><tr>",
+    );
+    intensity::HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{}", Text(head))));
+    page.raw("</thead><tbody>\n");
+    for row in measured.into_iter().flat_map(intensity::rows) {
+        let [name, rest @ ..] = row;
+        page.add(format_args!("<tr><th scope=row>{}", Text(name)));
+        rest.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
+        page.raw("\n");
+    }
+    page.raw("</tbody></table></div></section>\n");
+}
+
+/// Settings that were changed for the cells, each once.
+fn prepared(page: &mut Markup, run: &Shown<'_>, letter: &str) {
+    let mut settings: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
+    for setting in run.entries.iter().flat_map(|entry| &entry.record.prepared) {
+        settings.entry(&setting.what).or_default().insert((&setting.before, &setting.during));
+    }
+    if settings.is_empty() {
+        return;
+    }
+    page.add(format_args!("<h3>Set for each cell, and put back{letter}</h3>\n<table class=host><tbody>\n"));
+    for (what, values) in settings {
+        let values: Vec<_> = values.iter().map(|(before, during)| format!("{before} -> {during}")).collect();
+        page.add(format_args!("<tr><th scope=row>{}<td>{}\n", Text(what), Text(values.join("; "))));
+    }
+    page.raw("</tbody></table>\n");
+}
+
+/// Every fact as text by its name in JSON; what is unknown is left out.
+fn facts(host: &Host) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    flatten("", &serde_json::to_value(host).unwrap_or_default(), &mut facts);
+    facts
+}
+
+fn flatten(name: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                let name = if name.is_empty() { field.clone() } else { format!("{name} {field}") };
+                flatten(&name, value, facts);
+            }
+        }
+        Value::Array(values) => {
+            let values: Vec<_> = values.iter().map(plain).collect();
+            facts.insert(name.to_owned(), if values.is_empty() { "none".to_owned() } else { values.join(", ") });
+        }
+        value => {
+            facts.insert(name.to_owned(), plain(value));
+        }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| if text.is_empty() { "none".to_owned() } else { text.to_owned() })
+}
+
+/// What facts became later, each other value once, in the order of time.
+fn changes(run: &Shown<'_>) -> BTreeMap<String, Vec<String>> {
+    let start = facts(&run.header.host);
+    let mut seen = vec![&run.header.host];
+    let mut changes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for host in run.entries.iter().flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
+        // Thousands of records have the same machine.
+        if seen.contains(&host) {
+            continue;
+        }
+        seen.push(host);
+        let now = facts(host);
+        for name in start.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
+            let unknown = "unknown".to_owned();
+            let (before, after) = (start.get(name).unwrap_or(&unknown), now.get(name).unwrap_or(&unknown));
+            let known = changes.get(name).is_some_and(|values| values.contains(after));
+            if before != after && !known {
+                changes.entry(name.clone()).or_default().push(after.clone());
+            }
+        }
+    }
+    changes
+}
