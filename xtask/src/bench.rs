@@ -8,6 +8,7 @@ mod first_sample;
 mod jitterdebugger;
 mod measure;
 mod process;
+mod report;
 mod samples;
 
 use analysis::median_interval;
@@ -67,7 +68,7 @@ const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
-  --only measures the contests whose name holds WORD, like jitterdebugger, or samples";
+  --only measures the contests whose name holds WORD, like jitterdebugger, or samples, report";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -97,13 +98,16 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         for &(period_us, times) in contest.periods {
             let task = Task { cpu, other_cpu, cycles: cycles * times, period_us };
             println!("\n{}: {} cycles of {period_us} us", contest.name, task.cycles);
-            report(contest, &program, task, pairs)?;
+            compare(contest, &program, task, pairs)?;
         }
     }
     let shortest = PERIODS.iter().map(|(period_us, times)| (*period_us, cycles * times)).min().unwrap_or((50, cycles));
     let task = Task { cpu, other_cpu, cycles: shortest.1, period_us: shortest.0 };
     if "missed".contains(only) || only == "cyclictest" {
         missed(&program, task, pairs)?;
+    }
+    if "report".contains(only) {
+        report::report(&program, pairs)?;
     }
     if "samples".contains(only) {
         for (period_us, times) in PERIODS {
@@ -114,7 +118,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// Runs the pairs of one contest at one period and prints their table.
-fn report(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<(), String> {
+fn compare(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let mut both = Vec::new();
     for pair in 0..pairs {
         let (ours, theirs) = if pair % 2 == 0 {

@@ -25,7 +25,7 @@ use markup::{Markup, Text};
 use model::{Entry, Header};
 
 /// Findings listed for a run; those of a cell are in its part.
-const FINDINGS: usize = 30;
+const FINDINGS: usize = 12;
 
 /// A run to be shown.
 #[derive(Debug, Clone, Copy)]
@@ -53,9 +53,9 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     page.raw("<main>\n");
     runs.iter().enumerate().for_each(|(index, run)| question(&mut page, run, letter(runs, index)));
     matrix::write(&mut page, &members);
-    published_rows(&mut page, runs);
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
     findings(&mut page, runs);
+    published_rows(&mut page, runs);
     if let Some(axes) = &axes {
         part::write(&mut page, &members, axes, &by_cpu);
     }

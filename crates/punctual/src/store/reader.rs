@@ -4,6 +4,8 @@ use super::StoreError;
 use model::{Entry, Header, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
 use std::collections::HashSet;
 use std::fmt;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 /// A run as far as it has come.
@@ -48,9 +50,10 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut damage = Vec::new();
     let mut seen = HashSet::new();
-    for (index, line) in lines {
-        match entry(line, &header) {
-            Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
+    let lines: Vec<_> = lines.collect();
+    for ((index, _), entry) in lines.iter().zip(entries_of(&lines, &header)) {
+        match entry {
+            Ok(Some(ref entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
                 let reason = "the measurement was there already".to_owned();
                 damage.push(Damage { path: path.clone(), line: index + 1, reason });
             }
@@ -59,6 +62,18 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
         }
     }
     Ok(Run { header, entries, damage })
+}
+
+/// What each line holds, in their order. A line takes a millisecond and a run may have thousands, so every CPU reads some.
+fn entries_of(lines: &[(usize, &[u8])], header: &Header) -> Vec<Result<Option<Entry>, String>> {
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let some = |lines: &[(usize, &[u8])]| lines.iter().map(|(_, line)| entry(line, header)).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        let shares = lines.chunks(lines.len().div_ceil(cpus).max(1));
+        let readers: Vec<_> = shares.map(|share| scope.spawn(move || some(share))).collect();
+        let read = readers.into_iter().flat_map(|reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        read.collect()
+    })
 }
 
 fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {

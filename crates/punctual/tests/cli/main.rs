@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_macros, reason = "a panic in a test is its failure")]
 
 mod bad_input;
+mod browser;
 mod campaign;
 mod cyclictest;
 mod frontier;
@@ -17,3 +18,4 @@ mod sleep;
 mod stalls;
 mod unprivileged;
 mod vm;
+mod webdriver;

@@ -5,6 +5,9 @@ use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, count_label, nines_label, shar
 use analysis::Curves;
 use model::{Requirement, Span};
 
+/// How many times the largest latency a limit may be to have its place on the axis.
+const FAR: u64 = 20;
+
 /// Every kind of picture with axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
@@ -52,9 +55,11 @@ impl Axes {
         let histograms = curves.clone().map(|curves| &curves.histogram).filter(|histogram| histogram.n > 0);
         let lowest =
             histograms.clone().flat_map(|h| h.buckets().map(|bucket| bucket.lower_ns).find(|ns| *ns > 0)).min();
-        let limits = [require.max, require.p99, require.p999].into_iter().flatten().map(Span::ns);
         let open = curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.latency_ns.unsigned_abs());
-        let highest = open.chain(limits).max()?;
+        let seen = open.max()?;
+        // A limit far beyond what was seen would leave no room for the lines.
+        let limits = [require.max, require.p99, require.p999].into_iter().flatten().map(Span::ns);
+        let highest = limits.filter(|ns| *ns / FAR < seen).chain([seen]).max()?;
         let most = histograms.clone().map(|h| h.n).max()?;
         let rarest = curves.clone().flat_map(|curves| &curves.rungs).map(|rung| rung.exceedance).reduce(f64::min);
         let times = || curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.after.ns());
@@ -155,6 +160,9 @@ impl Axes {
     fn limits(&self, page: &mut Markup, kind: Kind, require: &Requirement) {
         for (name, limit) in [("max", require.max), ("p99", require.p99), ("p99.9", require.p999)] {
             let Some(limit) = limit else { continue };
+            if limit.ns() as f64 > 10_f64.powf(self.latency.to) * 1.001 {
+                continue;
+            }
             // The largest so far has only one limit.
             if kind == Kind::Staircase && name != "max" {
                 continue;

@@ -9,7 +9,7 @@ use analysis::wording::{count, duration};
 use model::Study;
 use std::collections::BTreeSet;
 
-const HEAD: [&str; 9] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed", "on"];
+const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
 
 /// What is compared: cells with the same period and a load of the same kind.
 #[derive(PartialEq)]
@@ -29,9 +29,6 @@ pub(super) fn write(page: &mut Markup, study: Study, run: &Shown<'_>, letter: Op
         Text(&about.note)
     ));
     conditions(page, &about, &rows, run);
-    page.raw("<div class=scroll tabindex=0 role=region aria-label=\"Published rows and ours\"><table class=beside><thead><tr>");
-    HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{head}")));
-    page.raw("</thead>\n");
     let mut topics: Vec<Topic> = Vec::new();
     for row in &rows {
         let topic = Topic { load: row.load.clone(), our_load: row.our_load.clone(), period_us: row.period_us.clone() };
@@ -39,14 +36,32 @@ pub(super) fn write(page: &mut Markup, study: Study, run: &Shown<'_>, letter: Op
             topics.push(topic);
         }
     }
-    // What both have comes first.
-    topics.sort_by_key(|topic| !run.summary.cells.iter().any(|cell| is_of(cell, topic)));
-    for topic in &topics {
-        let ours: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0 && is_of(cell, topic)).collect();
-        group(page, topic, &rows, &ours, &about, run);
+    let measured = |topic: &Topic| run.summary.cells.iter().any(|cell| cell.blocks > 0 && is_of(cell, topic));
+    let (both, theirs): (Vec<_>, Vec<_>) = topics.into_iter().partition(measured);
+    table(page, &both, &rows, run);
+    if !theirs.is_empty() {
+        page.add(format_args!("<details><summary>{} more published, without a cell here</summary>\n", theirs.len()));
+        table(page, &theirs, &rows, run);
+        page.raw("</details>\n");
     }
-    page.raw("</table></div>\n<p class=quiet>Other machines, kernels, loads and lengths of measurement: the rows show what was \
-              seen where, not which is better.</p>\n</section>\n");
+    page.raw(
+        "<p class=quiet>Other machines, kernels, loads and lengths of measurement: the rows show what was seen where, not \
+         which is better.</p>\n</section>\n",
+    );
+}
+
+fn table(page: &mut Markup, topics: &[Topic], rows: &[Row], run: &Shown<'_>) {
+    if topics.is_empty() {
+        return;
+    }
+    page.raw("<div class=scroll tabindex=0 role=region aria-label=\"Published rows\"><table class=beside><thead><tr>");
+    HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{head}")));
+    page.raw("</thead>\n");
+    for topic in topics {
+        let ours: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0 && is_of(cell, topic)).collect();
+        group(page, topic, rows, &ours, run);
+    }
+    page.raw("</table></div>\n");
 }
 
 fn is_of(cell: &CellSummary, topic: &Topic) -> bool {
@@ -75,7 +90,7 @@ fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Shown<'_>) {
     page.raw("</tbody></table>\n");
 }
 
-fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], about: &About, run: &Shown<'_>) {
+fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], run: &Shown<'_>) {
     let period = topic.period_us.as_ref().and_then(|us| us.parse::<f64>().ok()).map(|us| duration(us * 1e3));
     let period = period.map(|period| format!("{period}, ")).unwrap_or_default();
     let stand_in = match &topic.our_load {
@@ -97,9 +112,9 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
         let preemption = row.preemption.as_ref().filter(|model| !row.kernel.contains(model.as_str()));
         let preemption = preemption.map(|model| format!(" ({model})")).unwrap_or_default();
         let thread = row.thread.as_ref().map(|thread| format!(", thread {thread}")).unwrap_or_default();
-        let machine = row.machine.clone().or_else(|| about.machine.clone()).unwrap_or_else(dash);
+        let machine = row.machine.as_ref().map(|machine| format!("{machine}: ")).unwrap_or_default();
         let values = [
-            format!("{}{preemption}", row.kernel),
+            format!("{machine}{}{preemption}{thread}", row.kernel),
             row.policy.clone().unwrap_or_else(dash),
             plain(&row.samples),
             us(&row.min_us),
@@ -107,7 +122,6 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
             us(&row.max_us),
             us(&row.stddev_us),
             plain(&row.overruns),
-            format!("{machine}{thread}"),
         ];
         page.raw("<tr>");
         values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
@@ -117,7 +131,7 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
         let release = run.header.host.kernel_release.clone().unwrap_or_else(dash);
         let missed = if cell.cell.method.is_relative() { dash() } else { count(cell.missed) };
         let values = [
-            release,
+            format!("here: {release}"),
             cell.cell.policy.to_string(),
             count(cell.samples),
             cell.min_ns.map_or_else(dash, ns),
@@ -125,7 +139,6 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
             cell.max.map_or_else(dash, |max| format!("{}{}", if max.at_least { "> " } else { "" }, ns(max.latency_ns))),
             cell.stddev_ns.map_or_else(dash, duration),
             missed,
-            "here".to_owned(),
         ];
         page.raw("<tr class=ours>");
         values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));

@@ -5,6 +5,7 @@ use super::cells::Member;
 use super::markup::{Markup, Text};
 use super::pictures;
 use analysis::wording::duration;
+use model::Kernel;
 use std::collections::{BTreeSet, HashSet};
 
 /// Lines in one picture. There are as many colours that people with any kind of colour vision tell apart, each with dashes
@@ -49,7 +50,9 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     let drawn: Vec<_> = members.iter().filter(|member| member.curves.is_some()).collect();
     let of = |member: &Member<'_>| {
         let cell = &member.summary.cell;
-        format!("{}, {}, kernel {}", duration(cell.period.ns() as f64), cell.method, cell.kernel)
+        let kernel = Some(&cell.kernel).filter(|kernel| **kernel != Kernel::Running);
+        let kernel = kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
+        format!("every {} by {}{kernel}", duration(cell.period.ns() as f64), cell.method)
     };
     let mut groups = Vec::new();
     for (title, members) in by(&drawn, of) {

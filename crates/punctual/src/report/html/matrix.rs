@@ -13,17 +13,8 @@ const ROWS: usize = 100;
 /// Steps of the colour scale.
 const HEATS: f64 = 8.0;
 
-const HEAD: [(&str, &str); 9] = [
-    ("", "cell"),
-    ("", "wake-ups"),
-    ("", "missed"),
-    ("wide", "min"),
-    ("wide", "mean"),
-    ("", "p50"),
-    ("", "p99"),
-    ("", "p99.9"),
-    ("", "max"),
-];
+/// What matters most stands first: on a phone the rest is reached by scrolling.
+const HEAD: [&str; 9] = ["cell", "p50", "p99", "p99.9", "max", "missed", "wake-ups", "min", "mean"];
 
 /// Colours by latency: the same scale for the whole page.
 #[derive(Debug, Clone, Copy)]
@@ -68,17 +59,14 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
             page.add(format_args!(", rows from {}", index * ROWS + 1));
         }
         page.raw("\"><table class=matrix><thead><tr>");
-        for (class, head) in HEAD {
-            let class = if class.is_empty() { String::new() } else { format!(" class={class}") };
-            page.add(format_args!("<th scope=col{class}>{head}"));
-        }
+        HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{head}")));
         page.raw("</thead><tbody>\n");
         rows.iter().for_each(|member| row(page, member, heat));
         page.raw("</tbody></table></div>\n");
     }
     page.raw(
-        "<p class=quiet>Below a quantile stands its 95 % interval. The darker the orange, the later, on a logarithmic scale; \
-         a quantile is left out where fewer than 10 independent samples lie above it.",
+        "<p class=quiet>Below a quantile stands its 95 % interval. The stronger the orange, the later, on a logarithmic scale. \
+         A quantile is left out where fewer than 10 independent samples lie above it; how much longer to measure stands below.",
     );
     if members.iter().filter(|member| member.summary.blocks > 0).any(|member| member.curves.is_none()) {
         page.add(format_args!(
@@ -95,12 +83,6 @@ fn row(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
         Some(_) => page.add(format_args!("<tr><th scope=row><a href=#c{}>{}</a>", member.id, Text(member.name()))),
         None => page.add(format_args!("<tr><th scope=row>{}", Text(member.name()))),
     }
-    page.add(format_args!("<td>{}", count(cell.samples)));
-    // Relative waits have no due times that could be missed.
-    let missed = if cell.cell.method.is_relative() { "-".to_owned() } else { count(cell.missed) };
-    page.add(format_args!("<td{}>{missed}", if cell.missed > 0 { " class=bad" } else { "" }));
-    page.add(format_args!("<td class=wide>{}", cell.min_ns.map_or_else(dash, ns)));
-    page.add(format_args!("<td class=wide>{}", cell.mean_ns.map_or_else(dash, duration)));
     for level in Level::ALL {
         quantile(page, cell.quantiles.at(level), heat.filter(|_| level == Level::P999));
     }
@@ -113,6 +95,12 @@ fn row(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
             page.add(format_args!("<small>CPU {}, block {}</small>", max.cpu, max.block + 1));
         }
     }
+    // Relative waits have no due times that could be missed.
+    let missed = if cell.cell.method.is_relative() { "-".to_owned() } else { count(cell.missed) };
+    page.add(format_args!("<td{}>{missed}", if cell.missed > 0 { " class=bad" } else { "" }));
+    page.add(format_args!("<td>{}", count(cell.samples)));
+    page.add(format_args!("<td>{}", cell.min_ns.map_or_else(dash, ns)));
+    page.add(format_args!("<td>{}", cell.mean_ns.map_or_else(dash, duration)));
     page.raw("\n");
 }
 
@@ -127,7 +115,7 @@ fn quantile(page: &mut Markup, quantile: &Quantile, heat: Option<Heat>) {
         }
         Quantile::Refused(Refusal::NoSamples) => page.raw("<td>-"),
         Quantile::Refused(Refusal::FewExceedances { times_as_long, .. }) => {
-            page.add(format_args!("<td>-<small>needs {} x the time</small>", number(*times_as_long)));
+            page.add(format_args!("<td>-<small>{} x as long</small>", number(*times_as_long)));
         }
     }
 }
@@ -137,8 +125,8 @@ pub(super) fn between(lower_ns: i64, upper_ns: i64) -> String {
     let (lower, upper) = (ns(lower_ns), ns(upper_ns));
     let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_owned());
     match lower.rsplit_once(' ') {
-        Some((number, unit_below)) if unit(&upper).as_deref() == Some(unit_below) => format!("{number} to {upper}"),
-        _ => format!("{lower} to {upper}"),
+        Some((number, unit_below)) if unit(&upper).as_deref() == Some(unit_below) => format!("{number}\u{2013}{upper}"),
+        _ => format!("{lower}\u{2013}{upper}"),
     }
 }
 
@@ -156,8 +144,8 @@ mod tests {
 
     #[test]
     fn intervals_name_their_unit_once() {
-        assert_eq!(between(41_000, 45_300), "41 to 45.3 us");
-        assert_eq!(between(910_000, 1_200_000), "910 us to 1.2 ms");
+        assert_eq!(between(41_000, 45_300), "41\u{2013}45.3 us");
+        assert_eq!(between(910_000, 1_200_000), "910 us\u{2013}1.2 ms");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use analysis::wording::duration;
 
 /// From where to where a picture's plane reaches, in quarters of a pixel at its natural size; y grows downwards.
 pub(super) const LEFT: f64 = 208.0;
-pub(super) const RIGHT: f64 = 1736.0;
+pub(super) const RIGHT: f64 = 1660.0;
 pub(super) const TOP: f64 = 36.0;
 pub(super) const BOTTOM: f64 = 912.0;
 

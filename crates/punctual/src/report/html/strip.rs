@@ -14,7 +14,7 @@ const BOXES: usize = 480;
 const ROWS: usize = 8;
 
 /// Width of a strip and height of a row, in the units of its picture.
-const WIDTH: usize = 1528;
+const WIDTH: usize = 1452;
 const LEFT: usize = 208;
 const ROW: usize = 64;
 
