@@ -168,3 +168,6 @@ fn foot(page: &mut Markup) {
     page.raw(include_str!("html/script.js"));
     page.raw("</script>\n</html>\n");
 }
+
+#[cfg(test)]
+mod tests;

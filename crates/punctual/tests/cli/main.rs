@@ -13,6 +13,7 @@ mod loads;
 mod measured_thread;
 mod prepare;
 mod program;
+mod report;
 mod samples;
 mod sleep;
 mod stalls;

@@ -3,6 +3,7 @@
 use super::Shown;
 use super::markup::{Markup, Text};
 use crate::report::intensity;
+use analysis::wording::count;
 use model::Host;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,37 +15,65 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
     for (index, run) in runs.iter().enumerate() {
         meanwhile(page, run, &heading(runs, index));
     }
-    page.raw("<section id=machine class=later>\n<h2>The machine</h2>\n<div class=scroll tabindex=0 role=region aria-label=\"Facts about the machine\"><table class=host><thead><tr><th scope=col>fact");
+    page.raw("<section id=machine class=later>\n<h2>The machine</h2>\n");
+    facts_of_all(page, runs);
+    for (index, run) in runs.iter().enumerate() {
+        prepared(page, run, &heading(runs, index));
+    }
+    page.raw("</section>\n");
+}
+
+/// One row for each fact; those that changed, or differ between the runs, come first.
+fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
+    let starts: Vec<_> = runs.iter().map(|run| facts(&run.header.host)).collect();
+    let later: Vec<_> = runs.iter().map(changes).collect();
+    let names: BTreeSet<&String> =
+        starts.iter().flat_map(BTreeMap::keys).chain(later.iter().flat_map(BTreeMap::keys)).collect();
+    let mut rows: Vec<Fact<'_>> = names
+        .into_iter()
+        .map(|name| {
+            let values: Vec<_> = starts.iter().map(|facts| facts.get(name).map_or("unknown", String::as_str)).collect();
+            let became = later.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
+            let differs = values.windows(2).any(|pair| pair.first() != pair.last());
+            Fact { name, values, became, differs }
+        })
+        .collect();
+    rows.sort_by_key(|fact| fact.became.is_empty() && !fact.differs);
+    let is_marked = rows.first().is_some_and(|fact| fact.differs || !fact.became.is_empty());
+    if rows.iter().all(|fact| fact.became.is_empty()) {
+        page.raw("<p>Nothing of this changed while it was measured.</p>\n");
+    }
+    page.raw("<div class=scroll tabindex=0 role=region aria-label=\"Facts about the machine\"><table class=host><thead><tr><th scope=col>fact");
     for (index, run) in runs.iter().enumerate() {
         let head = super::letter(runs, index)
             .map_or_else(|| "at the start".to_owned(), |letter| format!("{letter} {}", run.name));
         page.add(format_args!("<th scope=col>{}", Text(head)));
     }
-    page.raw("<th scope=col>changed</thead><tbody>\n");
-    let starts: Vec<_> = runs.iter().map(|run| facts(&run.header.host)).collect();
-    let later: Vec<_> = runs.iter().map(changes).collect();
-    let names: BTreeSet<&String> =
-        starts.iter().flat_map(BTreeMap::keys).chain(later.iter().flat_map(BTreeMap::keys)).collect();
-    for name in names {
-        let values: Vec<_> = starts.iter().map(|facts| facts.get(name).map_or("unknown", String::as_str)).collect();
-        let became: Vec<_> =
-            later.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
-        let differs = values.windows(2).any(|pair| pair.first() != pair.last());
-        let class = if became.is_empty() && !differs { "" } else { " class=changed" };
-        page.add(format_args!("<tr{class}><th scope=row>{}", Text(name.replace('_', " "))));
-        values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
-        match (became.is_empty(), differs) {
-            (true, false) => page.raw("<td>"),
+    page.raw(if is_marked { "<th scope=col>changed</thead><tbody>\n" } else { "</thead><tbody>\n" });
+    for fact in rows {
+        let class = if fact.became.is_empty() && !fact.differs { "" } else { " class=changed" };
+        page.add(format_args!("<tr{class}><th scope=row>{}", Text(fact.name.replace('_', " "))));
+        fact.values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
+        match (fact.became.is_empty(), fact.differs) {
+            (true, false) if is_marked => page.raw("<td>"),
+            (true, false) => {}
             (true, true) => page.raw("<td><b>differs between the runs</b>"),
-            (false, _) => page.add(format_args!("<td><b>became</b> {}", Text(became.join(", then ")))),
+            (false, _) => page.add(format_args!("<td><b>became</b> {}", Text(fact.became.join(", then ")))),
         }
         page.raw("\n");
     }
     page.raw("</tbody></table></div>\n");
-    for (index, run) in runs.iter().enumerate() {
-        prepared(page, run, &heading(runs, index));
-    }
-    page.raw("</section>\n");
+}
+
+/// A fact about the machines of all runs.
+struct Fact<'a> {
+    name: &'a str,
+    /// At the start of each run.
+    values: Vec<&'a str>,
+    /// What it was later.
+    became: Vec<&'a str>,
+    /// Whether the runs began with different values.
+    differs: bool,
 }
 
 fn heading(runs: &[Shown<'_>], index: usize) -> String {

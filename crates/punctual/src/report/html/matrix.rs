@@ -97,7 +97,10 @@ fn row(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
     }
     // Relative waits have no due times that could be missed.
     let missed = if cell.cell.method.is_relative() { "-".to_owned() } else { count(cell.missed) };
-    page.add(format_args!("<td{}>{missed}", if cell.missed > 0 { " class=bad" } else { "" }));
+    page.add(format_args!(
+        "<td{}>{missed}",
+        if cell.missed > 0 && !cell.cell.method.is_relative() { " class=bad" } else { "" }
+    ));
     page.add(format_args!("<td>{}", count(cell.samples)));
     page.add(format_args!("<td>{}", cell.min_ns.map_or_else(dash, ns)));
     page.add(format_args!("<td>{}", cell.mean_ns.map_or_else(dash, duration)));
