@@ -9,6 +9,7 @@ mod jitterdebugger;
 mod loads;
 mod measure;
 mod process;
+mod report;
 mod samples;
 mod statistics;
 
@@ -69,7 +70,7 @@ const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
-  --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics";
+  --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -102,7 +103,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         for &(period_us, times) in contest.periods {
             let task = Task { cpu, other_cpu, cycles: cycles * times, period_us };
             println!("\n{}: {} cycles of {period_us} us", contest.name, task.cycles);
-            report(contest, &program, task, pairs)?;
+            compare(contest, &program, task, pairs)?;
         }
     }
     let shortest = PERIODS.iter().map(|(period_us, times)| (*period_us, cycles * times)).min().unwrap_or((50, cycles));
@@ -112,6 +113,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if "loads".contains(only) {
         loads::report(&program, &cpus, pairs)?;
+    }
+    if "report".contains(only) {
+        report::report(&program, pairs)?;
     }
     if "samples".contains(only) {
         for (period_us, times) in PERIODS {
@@ -125,7 +129,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// Runs the pairs of one contest at one period and prints their table.
-fn report(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<(), String> {
+fn compare(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let mut both = Vec::new();
     for pair in 0..pairs {
         let (ours, theirs) = if pair % 2 == 0 {

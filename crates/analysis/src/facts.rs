@@ -94,10 +94,21 @@ const FACTS: &[Fact] = &[
 ];
 
 /// A fact that differs between two hosts, and its texts.
-pub(crate) type Difference = (&'static str, Option<String>, Option<String>);
+pub type Difference = (&'static str, Option<String>, Option<String>);
+
+/// The names of all facts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FACTS.iter().map(|fact| fact.name)
+}
+
+/// The texts of all facts of `host`, in the order of [`names`]; `None`: unknown.
+pub fn all(host: &Host) -> impl Iterator<Item = Option<String>> {
+    FACTS.iter().map(|fact| (fact.text)(host))
+}
 
 /// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell.
-pub(crate) fn changes(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
+#[must_use]
+pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
     let made = made_by(prepare);
     differing(FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name)), earlier, later)
 }

@@ -7,6 +7,7 @@
 
 mod baseline;
 pub mod comparison;
+mod curves;
 pub mod doctor;
 mod document;
 mod due_time;
@@ -35,6 +36,7 @@ mod woodruff;
 pub mod wording;
 
 pub use baseline::{RunRef, check_against};
+pub use curves::{Curves, NewMaximum, Rung, Strip, curves};
 pub use document::{RunDocument, document};
 pub use due_time::{DueTimes, by_due_time};
 pub use finding::{Finding, Limiter};

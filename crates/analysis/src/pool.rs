@@ -19,14 +19,18 @@ pub(crate) struct Pool<'a> {
 impl<'a> Pool<'a> {
     /// The entries of each cell of the run, in the order of the plan.
     pub(crate) fn of_run(header: &'a Header, entries: &'a [Entry]) -> Vec<Pool<'a>> {
-        let of_cell = |index: usize| {
-            let mut of_cell: Vec<_> = entries.iter().filter(|entry| entry.planned.cell_index == index).collect();
-            of_cell.sort_by_key(|entry| entry.planned);
-            of_cell
-        };
         let confidence = enough::confidence(header);
-        let pool = |(index, cell)| Pool { cell, entries: of_cell(index), confidence };
-        header.cells.iter().enumerate().map(pool).collect()
+        let mut pools: Vec<_> =
+            header.cells.iter().map(|cell| Pool { cell, entries: Vec::new(), confidence }).collect();
+        for entry in entries {
+            if let Some(pool) = pools.get_mut(entry.planned.cell_index) {
+                pool.entries.push(entry);
+            }
+        }
+        for pool in &mut pools {
+            pool.entries.sort_by_key(|entry| entry.planned);
+        }
+        pools
     }
 
     /// Every measured thread of every block, with the entry it belongs to.

@@ -113,8 +113,13 @@ pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quant
 /// The same, with an interval of another confidence than [`CONFIDENCE`].
 #[must_use]
 pub fn estimate_at(pooled: &Histogram, slices: &[Histogram], level: Level, confidence: f64) -> Quantile {
-    let exceedance = 1.0 - level.p();
-    let Some(bucket) = bucket_at(pooled, rank(pooled.n, level.p())) else {
+    estimate_of(pooled, slices, level.p(), confidence)
+}
+
+/// The same, of any `p` from 0 to below 1.
+pub(crate) fn estimate_of(pooled: &Histogram, slices: &[Histogram], p: f64, confidence: f64) -> Quantile {
+    let exceedance = 1.0 - p;
+    let Some(bucket) = bucket_at(pooled, rank(pooled.n, p)) else {
         return Quantile::Refused(Refusal::NoSamples);
     };
     let spread = Spread::of(&counts(pooled, slices, bucket, exceedance), confidence);
@@ -127,15 +132,15 @@ pub fn estimate_at(pooled: &Histogram, slices: &[Histogram], level: Level, confi
     }
     Quantile::Known {
         value_ns: upper_edge(pooled, bucket),
-        interval_ns: spread.and_then(|spread| interval(pooled, level, spread.relative, confidence)),
+        interval_ns: spread.and_then(|spread| interval(pooled, p, spread.relative, confidence)),
         n_eff: spread.map(|_| whole(n_eff)),
     }
 }
 
 /// The interval for a relative uncertainty of the exceedance probability, never narrower than for independent samples.
-fn interval(pooled: &Histogram, level: Level, relative: f64, confidence: f64) -> Option<(i64, i64)> {
-    let exceedance = 1.0 - level.p();
-    let (first, last) = order_ranks(pooled.n, level.p(), confidence)?;
+fn interval(pooled: &Histogram, p: f64, relative: f64, confidence: f64) -> Option<(i64, i64)> {
+    let exceedance = 1.0 - p;
+    let (first, last) = order_ranks(pooled.n, p, confidence)?;
     let lower = rank(pooled.n, 1.0 - exceedance * relative.exp()).min(first);
     let upper = rank(pooled.n, 1.0 - exceedance * (-relative).exp()).max(last);
     Some((lower_edge(pooled, bucket_at(pooled, lower)?), upper_edge(pooled, bucket_at(pooled, upper)?)))

@@ -22,6 +22,7 @@ mod record;
 mod run;
 mod schedule;
 mod selector;
+mod study;
 mod units;
 mod word;
 
@@ -49,5 +50,6 @@ pub use record::{
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;
+pub use study::Study;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;

@@ -3,8 +3,11 @@
 mod parse;
 mod requirement;
 mod until;
+mod write;
 
-use crate::{CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span};
+use crate::{
+    CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study,
+};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
@@ -20,6 +23,9 @@ pub use until::Until;
 pub struct Plan {
     /// What the campaign is called.
     pub title: String,
+    /// The published study that it repeats; `None`: a question of its own.
+    #[serde(default)]
+    pub study: Option<Study>,
     /// Blocks: passes over all cells.
     pub repetitions: u32,
     /// Whether every cell is measured twice in each block, so that what comparing it with itself gives is known (A/A).
@@ -138,6 +144,7 @@ impl Default for Plan {
     fn default() -> Self {
         Plan {
             title: "How late can this machine be?".to_owned(),
+            study: None,
             repetitions: 6,
             aa: false,
             until: None,

@@ -16,8 +16,9 @@ mod load;
 mod measure;
 mod output;
 mod progress;
-mod redrawn;
 mod recover;
+mod redrawn;
+mod report;
 mod run;
 mod show;
 mod sleep;
@@ -60,6 +61,7 @@ pub(crate) fn main() -> ExitCode {
         Command::List(arguments) => list::list(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),

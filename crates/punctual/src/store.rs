@@ -14,7 +14,7 @@ pub(crate) use imported::{ImportedRun, keep as keep_imported, read as read_impor
 pub(crate) use list::below;
 pub(crate) use reader::{Run, read};
 pub(crate) use samples::{SampleWriter, discard as discard_samples};
-pub(crate) use writer::{Writer, append, create};
+pub(crate) use writer::{Writer, append, create, write_page};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,11 @@ pub(crate) fn file_of(named: &Path) -> PathBuf {
 /// The directory of a run's samples; it need not be there. The run was named by its directory, or by its file.
 pub(crate) fn samples_dir(named: &Path) -> PathBuf {
     file_of(named).with_file_name("samples")
+}
+
+/// Where the page of a run is kept; it need not be there. The run was named by its directory, or by its file.
+pub(crate) fn report_path(named: &Path) -> PathBuf {
+    file_of(named).with_file_name("report.html")
 }
 
 /// Why a run cannot be read or written.

@@ -125,7 +125,7 @@ fn coverage(correlation: f64) -> (f64, f64) {
         let all = pooled(&slices);
         let holds = |(lower, upper): (i64, i64)| u32::from(lower as f64 <= truth && truth <= upper as f64);
         held.0 += estimate(&all, &slices, Level::P99).interval_ns().map_or(0, holds);
-        held.1 += interval(&all, Level::P99, 0.0, CONFIDENCE).map_or(0, holds);
+        held.1 += interval(&all, Level::P99.p(), 0.0, CONFIDENCE).map_or(0, holds);
         assert!(quantile(&all, 0.99).is_some());
     }
     (f64::from(held.0) / f64::from(RUNS), f64::from(held.1) / f64::from(RUNS))

@@ -25,9 +25,9 @@ pub struct PlanError {
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
-    "title", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus", "timer_slack",
-    "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads", "prepare", "axes",
-    "require",
+    "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
+    "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
+    "prepare", "axes", "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -61,6 +61,7 @@ fn plan(text: &str) -> Located<Plan> {
         let at = value.span().start;
         match key.get_ref().as_ref() {
             "title" => plan.title = string(value)?.to_owned(),
+            "study" => plan.study = Some(parsed(value)?),
             "repetitions" => plan.repetitions = integer(value, Plan::REPETITIONS)?,
             "aa" => plan.aa = boolean(value)?,
             "duration" => (plan.duration, duration_at) = (parsed(value)?, at),

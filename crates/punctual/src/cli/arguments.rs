@@ -49,6 +49,8 @@ pub(super) enum Command {
     Doctor(DoctorArguments),
     /// Run one load alone and show its rate; --list says which there are
     Load(LoadCommandArguments),
+    /// Make a page for a browser: table, pictures, findings, machine, plan, in one file
+    Report(ReportArguments),
     /// Put back what a killed measurement has left changed
     Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
@@ -218,6 +220,16 @@ pub(super) struct LoadCommandArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Directories of runs; several are shown beside each other
+    #[arg(required = true, value_name = "RUN")]
+    pub(super) runs: Vec<PathBuf>,
+    /// File to write [default: report.html in the run's directory; of several runs, here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

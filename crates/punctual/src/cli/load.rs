@@ -189,7 +189,8 @@ fn list(format: Format) -> Outcome {
             text += &report::labelled(label, words, style);
         }
     }
-    text += "\nLatencies: Linux 6.1 in a deterministic virtual machine; no preemption / full preemption / PREEMPT_RT.\n";
+    text +=
+        "\nLatencies: Linux 6.1 in a deterministic virtual machine; no preemption / full preemption / PREEMPT_RT.\n";
     text += "Several at once: messaging+disk. Plans name their own in [loads]; see docs/loads.md.\n";
     output::write(text.as_bytes())?;
     Ok(0)

@@ -6,7 +6,7 @@ use super::progress::Lines;
 use super::recover::take_machine;
 use super::start::{header, holder, plan, stamp};
 use super::until::{End, bounded};
-use super::{Outcome, note, output};
+use super::{Outcome, note, output, report};
 use crate::campaign::{self, CampaignError, Child, Stop};
 use crate::host::MachineLock;
 use crate::store::{self, Writer};
@@ -53,6 +53,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         note(dir.join("run.jsonl").display());
         output::name_samples(&header, &dir);
     }
+    report::beside_run(&dir, &header, &entries);
     Ok(status)
 }
 

@@ -89,7 +89,7 @@ impl Parsed {
         if whole.is_empty() || CHATTER.iter().any(|start| whole.starts_with(start)) {
             return Ok(());
         }
-        let has_blank = || whole.contains(|c: char| c == ' ' || c == '\t');
+        let has_blank = || whole.contains([' ', '\t']);
         match whole.split(':').map(str::trim).collect::<Vec<_>>()[..] {
             [thread, cycle, value] => self.value(thread, cycle, value, line),
             [_] if has_blank() && whole.starts_with(|c: char| c.is_ascii_digit()) => self.row(whole, line),

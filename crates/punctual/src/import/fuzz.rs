@@ -3,6 +3,8 @@
 //! A parser may refuse or accept whatever it is given; it may not panic, and what it accepts has to be consistent and to
 //! survive being stored.
 
+#![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+
 use super::*;
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use std::io;
 /// Columns are not cut to fewer characters.
 const NARROWEST: usize = 14;
 
-const HEAD: [&str; 5] = ["while measuring", "the load did", "CPUs used", "idle", "steal"];
+pub(super) const HEAD: [&str; 5] = ["while measuring", "the load did", "CPUs used", "idle", "steal"];
 
 /// Writes one row for each part of each cell's load; nothing when no cell has one.
 pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
@@ -64,7 +64,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// The first row has the name of the cell and what the machine did; further parts of its load come below.
-fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
+pub(super) fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
     let percent = |share: Option<f64>| share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0));
     let (idle, steal) = (percent(cell.machine.idle), percent(cell.machine.steal));
     let of = |part: &LoadRate| {

@@ -29,7 +29,7 @@ pub(super) fn write(
     lines: &Lines,
     all_findings: bool,
 ) -> io::Result<()> {
-    let sentences = sentences(summary, all_findings);
+    let sentences = as_text(summary, all_findings);
     if sentences.is_empty() {
         return Ok(());
     }
@@ -38,21 +38,27 @@ pub(super) fn write(
     writeln!(out)
 }
 
-/// The findings as sentences, the most important only unless `all_findings`, and how many more there are.
-pub(super) fn sentences(summary: &RunSummary, all_findings: bool) -> Vec<String> {
+/// The findings as sentences, the most important only unless `all_findings`; the last says how to see the others.
+pub(super) fn as_text(summary: &RunSummary, all_findings: bool) -> Vec<String> {
+    let (mut sentences, more) = sentences(summary, if all_findings { usize::MAX } else { SHOWN });
+    if more > 0 {
+        sentences.push(format!("{more} more: punctual show RUN --all"));
+    }
+    sentences
+}
+
+/// What stands out, one sentence each: the `most` important findings and what the run cannot have seen; and how many
+/// more findings there are.
+pub(super) fn sentences(summary: &RunSummary, most: usize) -> (Vec<String>, usize) {
     let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
     let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
-    let shown = most_important(&remarks, if all_findings { usize::MAX } else { SHOWN });
+    let shown = most_important(&remarks, most);
     let mut sentences: Vec<_> = shown.iter().map(|remark| sentence(remark, summary)).collect();
     // What a run cannot have seen is said in every report.
     let floor = summary.findings.iter().find(|finding| is_floor(finding));
     sentences.extend(floor.map(|floor| format!("{floor}.")));
     sentences.extend(steadiness(&summary.cells));
-    match remarks.len() - shown.len() {
-        0 => {}
-        more => sentences.push(format!("{more} more: punctual show RUN --all")),
-    }
-    sentences
+    (sentences, remarks.len() - shown.len())
 }
 
 /// What the gate says, in every report: whether latency was the same from beginning to end. `None` without cells.
@@ -80,9 +86,12 @@ fn steadiness(cells: &[CellSummary]) -> Option<String> {
 /// Findings of the run, then those of cells; cells with an equal finding share one remark.
 fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     let mut remarks: Vec<_> = summary.findings.iter().map(|finding| Remark { finding, cells: Vec::new() }).collect();
+    // By their sentences, because findings hold floats: to compare each with each would take minutes for 10 000 cells.
+    let mut of_cells = HashMap::new();
     for cell in &summary.cells {
         for finding in &cell.findings {
-            match remarks.iter_mut().find(|remark| !remark.cells.is_empty() && remark.finding == finding) {
+            let index = *of_cells.entry(finding.to_string()).or_insert(remarks.len());
+            match remarks.get_mut(index) {
                 Some(remark) => remark.cells.push(cell),
                 None => remarks.push(Remark { finding, cells: vec![cell] }),
             }

@@ -57,6 +57,25 @@ fn write_header(path: &Path, header: &Header) -> io::Result<File> {
     Ok(file)
 }
 
+/// Writes a page under its name once it is whole: whoever looks at the file meanwhile sees the one before.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), StoreError> {
+    // A pipe or a device is written to as it is.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return fs::write(path, page).map_err(StoreError::io("write", path));
+    }
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    let unfinished = PathBuf::from(unfinished);
+    let written = fs::write(&unfinished, page).and_then(|()| fs::rename(&unfinished, path));
+    written.map_err(|source| {
+        let _ = fs::remove_file(&unfinished);
+        StoreError::Io { action: "write", path: path.to_owned(), source }
+    })
+}
+
 /// A value as one line of JSON.
 fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_macros, reason = "a panic in a test is its failure")]
 
 mod bad_input;
+mod browser;
 mod campaign;
 mod compare;
 mod consent;
@@ -21,9 +22,11 @@ mod plans;
 mod prepare;
 mod program;
 mod programs;
+mod report;
 mod samples;
 mod schema;
 mod sleep;
 mod stalls;
 mod unprivileged;
 mod vm;
+mod webdriver;

@@ -1,6 +1,6 @@
 //! Plans as people type them, right and wrong.
 
-use crate::{LoadCpus, Percent, Plan, PlanError, Policy, Span};
+use crate::{LoadCpus, Percent, Plan, PlanError, Policy, Span, Study};
 use proptest::prelude::*;
 
 fn mistake(text: &str) -> String {
@@ -17,6 +17,7 @@ fn every_key_is_read() {
     let plan = Plan::parse(
         r#"
         title = "Stock against PREEMPT_RT"
+        study = "debian10-stock-vs-rt-2020"
         repetitions = 12
         duration = "10s"
         warm_up = "1s"
@@ -38,6 +39,7 @@ fn every_key_is_read() {
     )
     .unwrap();
     assert_eq!((plan.repetitions, plan.duration, plan.seed), (12, Span(10_000_000_000), Some(42)));
+    assert_eq!(plan.study.map(Study::name), Some("debian10-stock-vs-rt-2020"));
     assert_eq!(plan.axes.load, ["messaging:groups=4".parse().unwrap()]);
     assert_eq!(plan.axes.policy[0], Policy::OTHER);
     assert_eq!(plan.axes.points().len(), 4);
@@ -86,7 +88,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),

@@ -83,7 +83,7 @@ impl<'a> Page<'a> {
             answer: answer::how_late(summary),
             table: table::everything(summary),
             legend: "Microseconds where no unit stands; [95 %]: interval; when: into the run.",
-            sentences: standout::sentences(summary, all_findings),
+            sentences: standout::as_text(summary, all_findings),
             about: format!("{}; {}", facts.join(" · "), host::measured(header, summary)),
         }
     }

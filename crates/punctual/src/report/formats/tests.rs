@@ -63,8 +63,9 @@ fn junit_keeps_the_rules_of_its_schema() {
 /// What `junit-10.xsd` of Jenkins asks: which elements lie in which, their attributes, and that the counts are right.
 #[track_caller]
 fn junit_rules(text: &str) {
-    const MAY: [(&str, &[&str], &[&str], &[&str]); 8] = [
-        // Element, what may be in it, attributes it must have, attributes it may have.
+    /// Element, what may be in it, attributes it must have, attributes it may have.
+    type Rule = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+    const MAY: [Rule; 8] = [
         ("testsuites", &["testsuite"], &[], &["name", "tests", "failures", "errors", "time"]),
         (
             "testsuite",

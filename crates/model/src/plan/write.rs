@@ -1,0 +1,171 @@
+//! Writing a plan as TOML, so that a run can be made again from its record alone.
+
+use super::Plan;
+use crate::{LoadCpus, Prepare};
+use std::fmt::{Display, Write};
+
+impl Plan {
+    /// The plan as text that [`Plan::parse`] reads back as the same plan. Every value is written, also those that the
+    /// defaults of this version would give.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        text(&mut out, "title", Some(&self.title));
+        text(&mut out, "study", self.study);
+        number(&mut out, "repetitions", Some(u64::from(self.repetitions)));
+        match self.cycles {
+            Some(cycles) => number(&mut out, "cycles", Some(cycles)),
+            None => {
+                text(&mut out, "duration", Some(self.duration));
+                number(&mut out, "min_cycles", self.min_cycles);
+            }
+        }
+        text(&mut out, "warm_up", Some(self.warm_up));
+        number(&mut out, "seed", self.seed);
+        text(&mut out, "cpus", self.cpus.as_ref());
+        text(&mut out, "timer_slack", self.timer_slack);
+        text(&mut out, "align", self.align);
+        text(&mut out, "distance", self.distance);
+        let dma = self.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
+        text(&mut out, "cpu_dma_latency", Some(dma));
+        text(&mut out, "load_cpus", Some(&self.load_cpus).filter(|cpus| **cpus != LoadCpus::All));
+        text(&mut out, "load_policy", self.load_policy);
+        number(&mut out, "load_must_hold", self.load_must_hold.map(|share| u64::from(share.get())));
+
+        out.push_str("\n[axes]\n");
+        list(&mut out, "kernel", &self.axes.kernel);
+        list(&mut out, "load", &self.axes.load);
+        list(&mut out, "policy", &self.axes.policy);
+        list(&mut out, "period", &self.axes.period);
+        // A language stands in for a method.
+        if self.axes.runtime.is_empty() {
+            list(&mut out, "method", &self.axes.method);
+        } else {
+            list(&mut out, "runtime", &self.axes.runtime);
+        }
+
+        if !self.prepare.is_empty() {
+            out.push_str("\n[prepare]\n");
+            prepare(&mut out, &self.prepare);
+        }
+        if !self.require.is_empty() {
+            out.push_str("\n[require]\n");
+            text(&mut out, "max", self.require.max);
+            text(&mut out, "p99", self.require.p99);
+            text(&mut out, "p999", self.require.p999);
+            if let Some(rate) = self.require.misses_per_hour {
+                // A whole number is none of TOML's floats; both are read.
+                let _ = writeln!(out, "misses_per_hour = {rate:?}");
+            }
+        }
+        out
+    }
+}
+
+/// Settings as they are typed, one a line; a list of CPUs has commas of its own.
+fn prepare(out: &mut String, prepare: &Prepare) {
+    let typed = prepare.to_string();
+    let starts =
+        |part: &str| Prepare::KNOWN.iter().any(|key| part.strip_prefix(key).is_some_and(|r| r.starts_with('=')));
+    let mut settings: Vec<String> = Vec::new();
+    for part in typed.split(',') {
+        match settings.last_mut() {
+            Some(last) if !starts(part) => *last = format!("{last},{part}"),
+            _ => settings.push(part.to_owned()),
+        }
+    }
+    for (key, value) in settings.iter().filter_map(|setting| setting.split_once('=')) {
+        text(out, key, Some(value));
+    }
+}
+
+fn text(out: &mut String, key: &str, value: Option<impl Display>) {
+    if let Some(value) = value {
+        // Writing to a String never fails.
+        let _ = writeln!(out, "{key} = {}", quoted(&value.to_string()));
+    }
+}
+
+fn number(out: &mut String, key: &str, value: Option<u64>) {
+    if let Some(value) = value {
+        let _ = writeln!(out, "{key} = {value}");
+    }
+}
+
+fn list(out: &mut String, key: &str, values: &[impl Display]) {
+    let values: Vec<_> = values.iter().map(|value| quoted(&value.to_string())).collect();
+    let _ = writeln!(out, "{key} = [{}]", values.join(", "));
+}
+
+/// A basic string of TOML 1.0.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_plan_is_read_back_as_it_was() {
+        let full = r#"
+            title = "a \"b\" \\ <c>\n"
+            study = "toshiba-periodic-2010"
+            repetitions = 7
+            duration = "1500ms"
+            min_cycles = 3
+            warm_up = "0s"
+            seed = 18446744073709551615
+            cpus = "0-1,3"
+            timer_slack = "1us"
+            align = "10us"
+            distance = "20us"
+            cpu_dma_latency = "leave"
+            load_cpus = "others"
+            load_policy = "batch"
+            load_must_hold = 40
+            prepare = { governor = "performance", irq_cpus = "0,2-3", timer_migration = false, cgroup = "/a=b,c" }
+            [axes]
+            load = ["build", "high", "cmd:say \"x\" + y"]
+            policy = ["other:nice=-20", "deadline:200us/1ms/1ms"]
+            period = ["1ms", "250us"]
+            method = ["timerfd:boottime"]
+            [loads]
+            build = "cmd:make -j4"
+            [require]
+            max = "1ms"
+            p999 = "200us"
+            misses_per_hour = 0.5
+        "#;
+        let with_cycles = "cycles = 5000\ncpu_dma_latency = \"3us\"\n[require]\nmisses_per_hour = 2\n";
+        for text in [full, with_cycles, "", "[axes]\nruntime = [\"c\", \"python3\"]\n"] {
+            let plan = Plan::parse(text).unwrap();
+            let written = plan.to_toml();
+            assert_eq!(Plan::parse(&written).as_ref(), Ok(&plan), "{written}");
+        }
+        let default = Plan::default();
+        assert_eq!(Plan::parse(&default.to_toml()), Ok(default));
+    }
+
+    proptest! {
+        #[test]
+        fn any_title_is_read_back(title: String) {
+            let plan = Plan { title, ..Plan::default() };
+            prop_assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Cells beside each other: those that differ in load and policy, drawn over each other.
+
+use super::axes::{Axes, Kind};
+use super::cells::Member;
+use super::markup::{Markup, Text};
+use super::pictures;
+use analysis::wording::duration;
+use model::Kernel;
+use std::collections::{BTreeSet, HashSet};
+
+/// Lines in one picture. There are as many colours that people with any kind of colour vision tell apart, each with dashes
+/// of its own.
+pub(super) const LINES: usize = 8;
+
+/// CPUs that have a histogram each; of more, all are counted together.
+const CPUS: usize = 4;
+
+/// Cells that are drawn over each other, and what they have in common.
+struct Group<'a, 'b> {
+    title: String,
+    members: Vec<&'b Member<'a>>,
+}
+
+/// Draws all groups; returns the numbers of the cells whose CPUs were drawn one by one, by the name `h{cell}.{cpu}`.
+pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> HashSet<usize> {
+    let groups = groups(members);
+    let mut by_cpu = HashSet::new();
+    page.raw("<section id=pictures>\n<h2>Beside each other</h2>\n");
+    for group in &groups {
+        page.raw("<section class=\"set later\">\n");
+        if groups.len() > 1 {
+            page.add(format_args!("<h3>{}</h3>\n", Text(&group.title)));
+        }
+        keys(page, group.members.iter().map(|member| (member.name(), Some(member.id))));
+        page.raw("<div class=grid>\n");
+        if histograms(page, group, axes) {
+            by_cpu.extend(group.members.iter().map(|member| member.id));
+        }
+        nines(page, group, axes);
+        staircases(page, group, axes);
+        exceedances(page, group, axes);
+        page.raw("</div></section>\n");
+    }
+    page.raw("</section>\n");
+    by_cpu
+}
+
+/// Cells with the same period, method and kernel; more of them than fit are divided by load, then by number.
+fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
+    let drawn: Vec<_> = members.iter().filter(|member| member.curves.is_some()).collect();
+    let of = |member: &Member<'_>| {
+        let cell = &member.summary.cell;
+        let kernel = Some(&cell.kernel).filter(|kernel| **kernel != Kernel::Running);
+        let kernel = kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
+        format!("every {} by {}{kernel}", duration(cell.period.ns() as f64), cell.method)
+    };
+    let mut groups = Vec::new();
+    for (title, members) in by(&drawn, of) {
+        if members.len() <= LINES {
+            groups.push(Group { title, members });
+            continue;
+        }
+        for (load, members) in by(&members, |member| member.summary.cell.load.label()) {
+            for some in members.chunks(LINES) {
+                groups.push(Group { title: format!("load {load}, {title}"), members: some.to_vec() });
+            }
+        }
+    }
+    groups
+}
+
+/// Divides a list by what each is, in the order of first appearance.
+fn by<'a, 'b>(members: &[&'b Member<'a>], of: impl Fn(&Member<'a>) -> String) -> Vec<(String, Vec<&'b Member<'a>>)> {
+    let mut divided: Vec<(String, Vec<&'b Member<'a>>)> = Vec::new();
+    for member in members {
+        let key = of(member);
+        match divided.iter_mut().find(|(name, _)| *name == key) {
+            Some((_, of_key)) => of_key.push(member),
+            None => divided.push((key, vec![member])),
+        }
+    }
+    divided
+}
+
+/// The names of the lines, in their order; one of a cell leads to its part.
+pub(super) fn keys(page: &mut Markup, names: impl Iterator<Item = (String, Option<usize>)>) {
+    page.raw("<ul class=key>");
+    for (index, (name, id)) in names.enumerate() {
+        page.add(format_args!(
+            "<li><svg viewBox=\"0 0 128 40\" aria-hidden=true><path class=s{index} d=M0,20h128 /></svg>"
+        ));
+        match id {
+            Some(id) => page.add(format_args!("<a href=#c{id}>{}</a>", Text(name))),
+            None => page.add(format_args!("{}", Text(name))),
+        }
+    }
+    page.raw("</ul>\n");
+}
+
+/// Begins a picture; `words` is what a screen reader says of it.
+pub(super) fn begin(page: &mut Markup, kind: Kind, words: &str) {
+    let letter = kind.letter();
+    page.add(format_args!(
+        "<figure><svg class=plot data-kind={letter} viewBox=\"0 0 1760 1048\" role=img tabindex=0 aria-label=\"{}\">\
+         <use href=#a{letter} />",
+        Text(words)
+    ));
+}
+
+/// Ends a picture with what it shows.
+pub(super) fn end(page: &mut Markup, title: &str, words: &str) {
+    page.add(format_args!("</svg><figcaption><b>{}</b> {}</figcaption></figure>\n", Text(title), Text(words)));
+}
+
+fn names(group: &Group<'_, '_>) -> String {
+    group.members.iter().map(|member| member.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// One picture for each CPU, or, where there are many, one for all; returns which.
+fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
+    let cpus: BTreeSet<u32> =
+        group.members.iter().filter_map(|m| m.curves.as_ref()).flat_map(|c| c.by_cpu.keys().copied()).collect();
+    let caption = "Wake-ups in steps of an eighth of an octave.";
+    if cpus.len() > CPUS {
+        begin(page, Kind::Histogram, &format!("Histogram of latencies on all CPUs: {}", names(group)));
+        for (line, member) in group.members.iter().enumerate() {
+            let Some(curves) = &member.curves else { continue };
+            page.add(format_args!("<path class=s{line} d={} />", pictures::histogram(&curves.histogram, axes)));
+        }
+        end(page, &format!("{} CPUs together", cpus.len()), caption);
+        return false;
+    }
+    for cpu in cpus {
+        begin(page, Kind::Histogram, &format!("Histogram of latencies on CPU {cpu}: {}", names(group)));
+        for (line, member) in group.members.iter().enumerate() {
+            let histogram = member.curves.as_ref().and_then(|curves| curves.by_cpu.get(&cpu)).filter(|h| h.n > 0);
+            let Some(histogram) = histogram else { continue };
+            let steps = pictures::histogram(histogram, axes);
+            page.add(format_args!("<g class=s{line}><path id=h{}.{cpu} d={steps} /></g>", member.id));
+        }
+        end(page, &format!("CPU {cpu}"), caption);
+    }
+    true
+}
+
+fn nines(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    begin(page, Kind::Nines, &format!("Latency by nines: {}", names(group)));
+    let mut has_band = false;
+    for (line, member) in group.members.iter().enumerate() {
+        let Some(curves) = &member.curves else { continue };
+        let (data, band) = pictures::nines(curves, axes);
+        if !band.is_empty() {
+            has_band = true;
+            page.add(format_args!("<path class=\"band s{line}\" d={band} />"));
+        }
+        if !data.is_empty() {
+            page.add(format_args!("<path class=s{line} d={data} />"));
+        }
+        if let Some((x, y)) = pictures::cut_off(curves, axes) {
+            page.add(format_args!("<path class=\"end s{line}\" d=M{x:.0},{y:.0}h0 />"));
+        }
+    }
+    let band = if has_band { " The bands are 95 % intervals." } else { "" };
+    end(page, "By nines.", &format!("A line ends where fewer than 10 independent samples lie above.{band}"));
+}
+
+fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    begin(page, Kind::Staircase, &format!("Largest latency so far: {}", names(group)));
+    for (line, member) in group.members.iter().enumerate() {
+        let Some(curves) = &member.curves else { continue };
+        let data = pictures::staircase(curves, axes);
+        if !data.is_empty() {
+            page.add(format_args!("<path class=s{line} d={data} />"));
+        }
+    }
+    end(
+        page,
+        "Maximum so far.",
+        "Still climbing at the right: measure longer. After twice the time a new one has a chance of one half.",
+    );
+}
+
+fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    begin(page, Kind::Ccdf, &format!("Share of wake-ups later than a latency: {}", names(group)));
+    for (line, member) in group.members.iter().enumerate() {
+        let data = member.curves.as_ref().map(|curves| pictures::exceedances(&curves.histogram, axes));
+        if let Some(data) = data.filter(|data| !data.is_empty()) {
+            page.add(format_args!("<path class=s{line} d={data} />"));
+        }
+    }
+    end(page, "How often later.", "Straight: a heavy tail. A cliff: bounded. A shelf: a second cause.");
+}

@@ -1,0 +1,135 @@
+//! The machine: what it is, what changed on it, what it did meanwhile, and what was set for the cells.
+
+use super::Shown;
+use super::markup::{Markup, Text};
+use crate::report::intensity;
+use analysis::facts;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Runs with more cells have no table of what went on: it would say the same as the parts.
+const ROWS: usize = 200;
+
+pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
+    for (index, run) in runs.iter().enumerate() {
+        meanwhile(page, run, &heading(runs, index));
+    }
+    page.raw("<section id=machine class=later>\n<h2>The machine</h2>\n");
+    facts_of_all(page, runs);
+    for (index, run) in runs.iter().enumerate() {
+        prepared(page, run, &heading(runs, index));
+    }
+    page.raw("</section>\n");
+}
+
+/// One row for each fact; those that changed, or differ between the runs, come first.
+fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
+    let later: Vec<_> = runs.iter().map(changes).collect();
+    let columns: Vec<Vec<_>> = runs.iter().map(|run| facts::all(&run.header.host).collect()).collect();
+    let mut rows: Vec<Fact<'_>> = facts::names()
+        .enumerate()
+        .map(|(index, name)| {
+            let values: Vec<_> = columns.iter().map(|column| column.get(index).and_then(Option::as_deref)).collect();
+            let became = later.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
+            let differs = values.windows(2).any(|pair| pair.first() != pair.last());
+            Fact { name, values, became, differs }
+        })
+        .filter(|fact| !fact.became.is_empty() || fact.values.iter().any(Option::is_some))
+        .collect();
+    rows.sort_by_key(|fact| fact.became.is_empty() && !fact.differs);
+    let is_marked = rows.first().is_some_and(|fact| fact.differs || !fact.became.is_empty());
+    if rows.iter().all(|fact| fact.became.is_empty()) {
+        page.raw("<p>Nothing of this changed while it was measured.</p>\n");
+    }
+    page.raw("<div class=scroll tabindex=0 role=region aria-label=\"Facts about the machine\"><table class=host><thead><tr><th scope=col>fact");
+    for (index, run) in runs.iter().enumerate() {
+        let head = super::letter(runs, index)
+            .map_or_else(|| "at the start".to_owned(), |letter| format!("{letter} {}", run.name));
+        page.add(format_args!("<th scope=col>{}", Text(head)));
+    }
+    page.raw(if is_marked { "<th scope=col>changed</thead><tbody>\n" } else { "</thead><tbody>\n" });
+    for fact in rows {
+        let class = if fact.became.is_empty() && !fact.differs { "" } else { " class=changed" };
+        page.add(format_args!("<tr{class}><th scope=row>{}", Text(fact.name)));
+        fact.values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value.unwrap_or("unknown")))));
+        match (fact.became.is_empty(), fact.differs) {
+            (true, false) if is_marked => page.raw("<td>"),
+            (true, false) => {}
+            (true, true) => page.raw("<td><b>differs between the runs</b>"),
+            (false, _) => page.add(format_args!("<td><b>became</b> {}", Text(fact.became.join(", then ")))),
+        }
+        page.raw("\n");
+    }
+    page.raw("</tbody></table></div>\n");
+}
+
+/// A fact about the machines of all runs.
+struct Fact<'a> {
+    name: &'static str,
+    /// At the start of each run; `None`: unknown.
+    values: Vec<Option<&'a str>>,
+    /// What it was later.
+    became: Vec<&'a str>,
+    /// Whether the runs began with different values.
+    differs: bool,
+}
+
+fn heading(runs: &[Shown<'_>], index: usize) -> String {
+    super::letter(runs, index).map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default()
+}
+
+/// What the loads did, and how busy the machine was.
+fn meanwhile(page: &mut Markup, run: &Shown<'_>, letter: &str) {
+    let measured: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0).collect();
+    if measured.is_empty() || measured.len() > ROWS {
+        return;
+    }
+    page.add(format_args!("<section class=later>\n<h2>Meanwhile{letter}</h2>\n"));
+    page.raw(
+        "<div class=scroll tabindex=0 role=region aria-label=\"What the loads did\"><table class=host><thead><tr>",
+    );
+    intensity::HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{}", Text(head))));
+    page.raw("</thead><tbody>\n");
+    for row in measured.into_iter().flat_map(intensity::rows) {
+        let [name, rest @ ..] = row;
+        page.add(format_args!("<tr><th scope=row>{}", Text(name)));
+        rest.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
+        page.raw("\n");
+    }
+    page.raw("</tbody></table></div></section>\n");
+}
+
+/// Settings that were changed for the cells, each once.
+fn prepared(page: &mut Markup, run: &Shown<'_>, letter: &str) {
+    let mut settings: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
+    for setting in run.entries.iter().flat_map(|entry| &entry.record.prepared) {
+        settings.entry(&setting.what).or_default().insert((&setting.before, &setting.during));
+    }
+    if settings.is_empty() {
+        return;
+    }
+    page.add(format_args!("<h3>Set for each cell, and put back{letter}</h3>\n<table class=host><tbody>\n"));
+    for (what, values) in settings {
+        let values: Vec<_> = values.iter().map(|(before, during)| format!("{before} -> {during}")).collect();
+        page.add(format_args!("<tr><th scope=row>{}<td>{}\n", Text(what), Text(values.join("; "))));
+    }
+    page.raw("</tbody></table>\n");
+}
+
+/// What facts became later, each other value once, in the order of time.
+fn changes(run: &Shown<'_>) -> BTreeMap<&'static str, Vec<String>> {
+    let start = &run.header.host;
+    let mut last = start;
+    let mut changes: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for host in run.entries.iter().flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
+        // Thousands of records have the same machine.
+        if host == last {
+            continue;
+        }
+        last = host;
+        for (name, _, now) in facts::changes(start, host, &run.header.plan.prepare) {
+            let values = changes.entry(name).or_default();
+            values.extend(now.filter(|now| !values.contains(now)));
+        }
+    }
+    changes
+}

@@ -1,0 +1,161 @@
+//! The matrix as a table: one row for each cell, coloured by latency, sorted by the script when asked.
+
+use super::cells::Member;
+use super::markup::{Markup, Text};
+use super::scale::Log;
+use analysis::wording::{count, duration, number};
+use analysis::{CellSummary, Level, Quantile, Refusal};
+
+/// Rows of one table. A browser lays out a table as a whole: with thousands of rows in one it would stand still, so there
+/// are several, and those out of sight are left for later.
+const ROWS: usize = 100;
+
+/// Steps of the colour scale.
+const HEATS: f64 = 8.0;
+
+/// What matters most stands first: on a phone the rest is reached by scrolling.
+const HEAD: [&str; 9] = ["cell", "p50", "p99", "p99.9", "max", "missed", "wake-ups", "min", "mean"];
+
+/// Colours by latency: the same scale for the whole page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heat(Log);
+
+impl Heat {
+    /// The scale from the smallest to the largest of these latencies, ns; `None` without any.
+    pub(super) fn over(latencies_ns: impl Iterator<Item = i64> + Clone) -> Option<Heat> {
+        let positive = latencies_ns.filter(|ns| *ns > 0);
+        Some(Heat(Log::around(positive.clone().min()? as f64, positive.max()? as f64)))
+    }
+
+    /// The step of a latency, 0 to 7.
+    pub(super) fn of(self, latency_ns: i64) -> i64 {
+        super::path::whole((self.0.share(latency_ns as f64) * HEATS).floor().min(HEATS - 1.0))
+    }
+}
+
+/// What a cell is coloured by: high quantiles and maxima.
+pub(super) fn heat(members: &[Member<'_>]) -> Option<Heat> {
+    Heat::over(members.iter().flat_map(|member| high(member.summary)))
+}
+
+fn high(cell: &CellSummary) -> impl Iterator<Item = i64> + Clone + use<> {
+    let max = cell.max.map(|max| max.latency_ns);
+    [cell.quantiles.at(Level::P999).value_ns().or(cell.quantiles.at(Level::P99).value_ns()).or(max), max]
+        .into_iter()
+        .flatten()
+}
+
+pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
+    page.raw("<section id=cells>\n<h2>Cells</h2>\n");
+    if members.is_empty() {
+        page.raw("<p>There is no cell in this run.</p></section>\n");
+        return;
+    }
+    let heat = heat(members);
+    for (index, rows) in members.chunks(ROWS).enumerate() {
+        let class = if members.len() > ROWS { "scroll later" } else { "scroll" };
+        page.add(format_args!("<div class=\"{class}\" tabindex=0 role=region aria-label=\"Table of cells"));
+        if members.len() > ROWS {
+            page.add(format_args!(", rows from {}", index * ROWS + 1));
+        }
+        page.raw("\"><table class=matrix><thead><tr>");
+        HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{head}")));
+        page.raw("</thead><tbody>\n");
+        rows.iter().for_each(|member| row(page, member, heat));
+        page.raw("</tbody></table></div>\n");
+    }
+    page.raw(
+        "<p class=quiet>Below a quantile stands its 95 % interval. The stronger the orange, the later, on a logarithmic scale. \
+         A quantile is left out where fewer than 10 independent samples lie above it; how much longer to measure stands below.",
+    );
+    if members.iter().filter(|member| member.summary.blocks > 0).any(|member| member.curves.is_none()) {
+        page.add(format_args!(
+            " Pictures are drawn of {} cells: those with the largest p99.9 and the largest maxima.",
+            super::cells::PICTURED
+        ));
+    }
+    page.raw("</p>\n</section>\n");
+}
+
+fn row(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
+    let cell = member.summary;
+    match &member.curves {
+        Some(_) => page.add(format_args!("<tr><th scope=row><a href=#c{}>{}</a>", member.id, Text(member.name()))),
+        None => page.add(format_args!("<tr><th scope=row>{}", Text(member.name()))),
+    }
+    for level in Level::ALL {
+        quantile(page, cell.quantiles.at(level), heat.filter(|_| level == Level::P999));
+    }
+    match cell.max {
+        None => page.raw("<td>-"),
+        Some(max) => {
+            let class = heat.map(|heat| format!(" class=t{}", heat.of(max.latency_ns))).unwrap_or_default();
+            let more_than = if max.at_least { "&gt; " } else { "" };
+            page.add(format_args!("<td{class}>{more_than}{}", ns(max.latency_ns)));
+            page.add(format_args!("<small>CPU {}, block {}</small>", max.cpu, max.block + 1));
+        }
+    }
+    // Relative waits have no due times that could be missed.
+    let missed = if cell.cell.method.is_relative() { "-".to_owned() } else { count(cell.missed) };
+    page.add(format_args!(
+        "<td{}>{missed}",
+        if cell.missed > 0 && !cell.cell.method.is_relative() { " class=bad" } else { "" }
+    ));
+    page.add(format_args!("<td>{}", count(cell.samples)));
+    page.add(format_args!("<td>{}", cell.min_ns.map_or_else(dash, ns)));
+    page.add(format_args!("<td>{}", cell.mean_ns.map_or_else(dash, duration)));
+    page.raw("\n");
+}
+
+fn quantile(page: &mut Markup, quantile: &Quantile, heat: Option<Heat>) {
+    match quantile {
+        Quantile::Known { value_ns, interval_ns, .. } => {
+            let class = heat.map(|heat| format!(" class=t{}", heat.of(*value_ns))).unwrap_or_default();
+            page.add(format_args!("<td{class}>{}", ns(*value_ns)));
+            if let Some((lower, upper)) = interval_ns {
+                page.add(format_args!("<small>{}</small>", between(*lower, *upper)));
+            }
+        }
+        Quantile::Refused(Refusal::NoSamples | Refusal::NoDistribution) => page.raw("<td>-"),
+        Quantile::Refused(Refusal::Beyond { at_least_ns }) => page.add(format_args!("<td>&gt; {}", ns(*at_least_ns))),
+        Quantile::Refused(Refusal::FewExceedances { times_as_long, .. }) => {
+            page.add(format_args!("<td>-<small>{} x as long</small>", number(*times_as_long)));
+        }
+    }
+}
+
+/// An interval, its unit once where both ends have the same.
+pub(super) fn between(lower_ns: i64, upper_ns: i64) -> String {
+    let (lower, upper) = (ns(lower_ns), ns(upper_ns));
+    let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_owned());
+    match lower.rsplit_once(' ') {
+        Some((number, unit_below)) if unit(&upper).as_deref() == Some(unit_below) => format!("{number}\u{2013}{upper}"),
+        _ => format!("{lower}\u{2013}{upper}"),
+    }
+}
+
+pub(super) fn ns(ns: i64) -> String {
+    duration(ns as f64)
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_name_their_unit_once() {
+        assert_eq!(between(41_000, 45_300), "41\u{2013}45.3 us");
+        assert_eq!(between(910_000, 1_200_000), "910 us\u{2013}1.2 ms");
+    }
+
+    #[test]
+    fn the_latest_is_the_darkest() {
+        let heat = Heat::over([3_000, -7, 40_000_000].into_iter()).unwrap();
+        assert_eq!([-7, 0, 3_000, 40_000_000, i64::MAX].map(|ns| heat.of(ns)), [0, 0, 0, 7, 7]);
+        assert!(Heat::over([-7, 0].into_iter()).is_none());
+    }
+}

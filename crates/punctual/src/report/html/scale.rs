@@ -1,0 +1,168 @@
+//! Logarithmic axes: the range that holds the values, ticks at 1 to 9 of every decade, labels where there is room.
+
+use analysis::wording::duration;
+
+/// From where to where a picture's plane reaches, in quarters of a pixel at its natural size; y grows downwards.
+pub(super) const LEFT: f64 = 208.0;
+pub(super) const RIGHT: f64 = 1660.0;
+pub(super) const TOP: f64 = 36.0;
+pub(super) const BOTTOM: f64 = 912.0;
+
+/// A logarithmic axis between two values above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Log {
+    /// log10 of the value at its beginning.
+    pub(super) from: f64,
+    /// log10 of the value at its end; larger than `from`.
+    pub(super) to: f64,
+}
+
+impl Log {
+    /// The axis whose ends are 1, 2 or 5 times a power of ten and hold both values; never shorter than half a decade.
+    pub(super) fn around(low: f64, high: f64) -> Log {
+        let low = low.max(f64::MIN_POSITIVE);
+        let (from, to) = (nice_below(low).log10(), nice_above(high.max(low * 3.0)).log10());
+        Log { from, to }
+    }
+
+    /// Where a value is, 0 to 1; one outside is at the nearer end.
+    pub(super) fn share(self, value: f64) -> f64 {
+        if value <= 0.0 {
+            return 0.0;
+        }
+        ((value.log10() - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
+    }
+
+    pub(super) fn x(self, value: f64) -> f64 {
+        LEFT + self.share(value) * (RIGHT - LEFT)
+    }
+
+    pub(super) fn y(self, value: f64) -> f64 {
+        BOTTOM - self.share(value) * (BOTTOM - TOP)
+    }
+
+    /// Every 1 to 9 of every decade within the axis: its value, and whether it is a power of ten.
+    pub(super) fn ticks(self) -> Vec<(f64, bool)> {
+        let mut ticks = Vec::new();
+        let mut power = self.from.floor();
+        while power <= self.to {
+            for digit in 1..=9 {
+                let value = f64::from(digit) * 10_f64.powf(power);
+                if value.log10() >= self.from - 1e-9 && value.log10() <= self.to + 1e-9 {
+                    ticks.push((value, digit == 1));
+                }
+            }
+            power += 1.0;
+        }
+        ticks
+    }
+
+    /// The ticks that get a label: powers of ten, every second or third of them on a long axis; on a short one 2 and 5
+    /// as well.
+    pub(super) fn labelled(self) -> Vec<f64> {
+        let decades = self.to - self.from;
+        let every = if decades > 14.0 {
+            3
+        } else if decades > 7.0 {
+            2
+        } else {
+            1
+        };
+        let is_labelled = |value: f64, is_power: bool| {
+            let power = value.log10().round();
+            let digit = (value / 10_f64.powf(value.log10().floor() + 1e-9)).round();
+            is_power && power.rem_euclid(f64::from(every)) == 0.0 || decades < 1.6 && [2.0, 5.0].contains(&digit)
+        };
+        self.ticks().into_iter().filter(|(value, power)| is_labelled(*value, *power)).map(|(value, _)| value).collect()
+    }
+}
+
+fn nice_below(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    [5.0, 2.0, 1.0].into_iter().map(|digit| digit * power).find(|nice| *nice <= value * (1.0 + 1e-9)).unwrap_or(power)
+}
+
+fn nice_above(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let nice = [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power).find(|nice| *nice >= value * (1.0 - 1e-9));
+    nice.unwrap_or(power * 10.0)
+}
+
+/// A length of time on an axis; ns.
+pub(super) fn time_label(ns: f64) -> String {
+    duration(ns)
+}
+
+/// A count on an axis, short: 1, 10, 100, 1000, 10⁴.
+pub(super) fn count_label(n: f64) -> String {
+    if n < 9_999.0 { format!("{n:.0}") } else { format!("10{}", raised(&format!("{:.0}", n.log10()))) }
+}
+
+/// A share of the wake-ups on an axis, given as one in `n`: all, 1/10, 1/100, 1/1000, 10⁻⁴.
+pub(super) fn share_label(n: f64) -> String {
+    match n {
+        n if n < 1.5 => "all".to_owned(),
+        n if n < 9_999.0 => format!("1/{n:.0}"),
+        n => format!("10{}", raised(&format!("-{:.0}", n.log10()))),
+    }
+}
+
+/// A whole number as an exponent.
+fn raised(number: &str) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let digit = |c: char| c.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
+    number.chars().map(|c| digit(c).and_then(|digit| DIGITS.get(digit).copied()).unwrap_or('⁻')).collect()
+}
+
+/// A quantile on an axis of exceedances: 0.001 is 99.9 %.
+pub(super) fn nines_label(exceedance: f64) -> String {
+    if exceedance >= 0.999 {
+        return "0 %".to_owned();
+    }
+    // 0.1 and 0.01 need no decimals, every further nine needs one.
+    let decimals = (0..9).find(|decimals| 10_f64.powi(-decimals - 2) <= exceedance * 1.01).unwrap_or(9);
+    let width = usize::try_from(decimals).unwrap_or(0);
+    format!("{:.width$} %", 100.0 * (1.0 - exceedance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_hold_their_values_and_end_where_people_expect() {
+        for (low, high, from, to) in [
+            (3_100.0, 44e6, 2_000.0, 50e6),
+            (1_000.0, 1_000.0, 1_000.0, 5_000.0),
+            (5.0, 10.0, 5.0, 20.0),
+            (0.5, 64_000.0, 0.5, 100_000.0),
+            (999.9, 1_000.1, 500.0, 5_000.0),
+        ] {
+            let axis = Log::around(low, high);
+            let about = |power: f64, value: f64| (power - f64::log10(value)).abs() < 1e-6;
+            assert!(about(axis.from, from) && about(axis.to, to), "{low} {high}: {axis:?}");
+        }
+        assert!((Log::around(1.0, 100.0).share(10.0) - 0.5).abs() < 1e-9);
+        assert_eq!((Log::around(1.0, 100.0).share(-3.0), Log::around(1.0, 100.0).share(1e9)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn ticks_are_logarithmic() {
+        let axis = Log::around(1_000.0, 100_000.0);
+        let ticks = axis.ticks();
+        assert_eq!((ticks.len(), ticks.iter().filter(|(_, power)| *power).count()), (19, 3));
+        assert_eq!(axis.labelled().into_iter().map(time_label).collect::<Vec<_>>(), ["1 us", "10 us", "100 us"]);
+        let short = Log::around(2_000.0, 9_000.0);
+        assert_eq!(short.labelled().into_iter().map(time_label).collect::<Vec<_>>(), ["2 us", "5 us", "10 us"]);
+        let long = Log::around(1.0, 1e9);
+        assert_eq!(long.labelled().len(), 5, "{:?}", long.labelled());
+    }
+
+    #[test]
+    fn labels_say_what_experts_say() {
+        assert_eq!([1.0, 0.1, 0.01, 0.001, 0.0001].map(nines_label), ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
+        assert_eq!(nines_label(1e-5), "99.999 %");
+        assert_eq!([1.0, 10.0, 1e4, 1e12].map(share_label), ["all", "1/10", "10⁻⁴", "10⁻¹²"]);
+        assert_eq!([1.0, 1e3, 1e4, 1e7].map(count_label), ["1", "1000", "10⁴", "10⁷"]);
+    }
+}

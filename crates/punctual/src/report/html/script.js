@@ -1,0 +1,231 @@
+// Sorts the table, and reads values back from the lines under the pointer. The page is complete without it.
+(() => {
+'use strict';
+const $ = (selector, from = document) => [...from.querySelectorAll(selector)];
+const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9, d: 86400e9, years: 31557600e9 };
+
+// ---- sorting: all tables of cells are one, in pieces
+const tables = $('table.matrix');
+const value = (row, column) => {
+  const cell = row.cells[column];
+  if (!column) return cell.textContent;
+  const [, number, unit] = /(-?[\d .]*\d(?:e-?\d+)?) ?([a-z]*)/.exec(cell.firstChild ? cell.firstChild.textContent : '') || [];
+  return number === undefined ? -Infinity : Number(number.replaceAll(' ', '')) * (UNITS[unit] || 1);
+};
+let sorting = 0;
+const sort = (column, descending) => {
+  const turn = ++sorting;
+  const keyed = $('table.matrix > tbody > tr').map((row) => [value(row, column), row]);
+  const order = column ? (a, b) => a[0] - b[0] || 0 : (a, b) => a[0].localeCompare(b[0], 'en', { numeric: true });
+  keyed.sort((a, b) => (descending ? order(b, a) : order(a, b)));
+  const sizes = tables.map((table) => table.tBodies[0].rows.length);
+  for (const table of tables) {
+    [...table.tHead.rows[0].cells].forEach((head, index) => {
+      if (index === column) head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+      else head.removeAttribute('aria-sort');
+    });
+  }
+  // A few tables at a time: thousands of rows would hold up everything else.
+  let table = 0, row = 0;
+  const some = () => {
+    if (turn !== sorting) return;
+    for (const end = Math.min(table + 4, tables.length); table < end; row += sizes[table++]) {
+      tables[table].tBodies[0].append(...keyed.slice(row, row + sizes[table]).map((pair) => pair[1]));
+    }
+    if (table < tables.length) setTimeout(some);
+  };
+  some();
+};
+for (const table of tables) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener('click', () => {
+      const now = head.getAttribute('aria-sort');
+      sort(column, now ? now === 'ascending' : column > 0);
+    });
+  });
+}
+
+// ---- values under the pointer
+const tip = document.getElementById('tip');
+const defs = document.querySelector('svg.defs');
+const axes = defs ? JSON.parse(defs.dataset.axes) : {};
+const [left, right, top, bottom] = defs ? JSON.parse(defs.dataset.plane) : [0, 1, 0, 1];
+const digits = (number, n) => Number(number.toPrecision(n)).toLocaleString('en').replaceAll(',', ' ');
+const time = (ns) => {
+  const [unit, size] = Object.entries(UNITS).filter(([, size]) => ns >= size).pop() || ['ns', 1];
+  return digits(ns / size, 3) + ' ' + unit;
+};
+const count = (n) => (n < 0.75 ? '0' : n < 30 ? String(Math.round(n)) : '\u2248 ' + digits(n, 2));
+const one = (share) => (share >= 0.995 ? 'all' : '1 in ' + digits(1 / share, 2));
+const percent = (inverse) => {
+  const nines = Math.max(0, Math.ceil(Math.log10(inverse) - 1));
+  return ((1 - 1 / inverse) * 100).toFixed(nines) + ' %';
+};
+// What a place along the bottom means, and what one up the side does.
+const KINDS = {
+  h: [(x) => 'about ' + time(x), count],
+  n: [(x) => percent(x) + ' no later than', (y) => time(y)],
+  s: [(x) => 'after ' + time(x), (y) => time(y)],
+  c: [(x) => 'later than ' + time(x), (y) => one(1 / y)],
+};
+const points = (data) => {
+  const found = [];
+  let x = 0, y = 0;
+  for (const [, command, rest] of data.matchAll(/([Mlhv])([^Mlhvz]*)/g)) {
+    const n = (rest.match(/-?[\d.]+/g) || []).map(Number);
+    if (command === 'M') [x, y] = n;
+    else if (command === 'h') x += n[0];
+    else if (command === 'v') y += n[0];
+    else { x += n[0]; y += n[1]; }
+    found.push([x, y]);
+  }
+  return found;
+};
+const at = (line, x) => {
+  for (let i = 1; i < line.length; i++) {
+    const [x0, y0] = line[i - 1], [x1, y1] = line[i];
+    if (x0 < x1 && x >= x0 && x <= x1) return y0 + (y1 - y0) * (x - x0) / (x1 - x0);
+  }
+};
+const source = (element) => {
+  if (element.localName === 'use') element = document.getElementById(element.getAttribute('href').slice(1));
+  else if (element.localName === 'g') element = element.firstElementChild;
+  return element ? element.getAttribute('d') : '';
+};
+const read = new WeakMap();
+const lines = (plot) => {
+  if (!read.has(plot)) {
+    const found = $('[class*=s]', plot).flatMap((element) => {
+      const name = /(?:^| )s(\d)$/.exec(element.getAttribute('class'));
+      if (!name || element.classList.contains('end')) return [];
+      const line = points(source(element));
+      const band = element.classList.contains('band');
+      return [{ index: Number(name[1]), band, line: band ? line.slice(0, line.length / 2) : line, below: band ? line.slice(line.length / 2).reverse() : [] }];
+    });
+    read.set(plot, found);
+  }
+  return read.get(plot);
+};
+const names = (plot) => $('.key > li', plot.closest('.set')).map((item) => item.textContent);
+const element = (name, text, parent) => {
+  const made = document.createElement(name);
+  made.textContent = text;
+  parent.append(made);
+  return made;
+};
+const SVG = 'http://www.w3.org/2000/svg';
+const swatch = (index, parent) => {
+  const svg = document.createElementNS(SVG, 'svg'), path = document.createElementNS(SVG, 'path');
+  svg.setAttribute('viewBox', '0 0 112 36');
+  path.setAttribute('class', 's' + index);
+  path.setAttribute('d', 'M0,18h112');
+  svg.append(path);
+  parent.append(svg);
+};
+const fill = (head, rows) => {
+  const box = document.createElement('div');
+  element('b', head, box);
+  const table = document.createElement('table');
+  for (const [index, name, text] of rows) {
+    const row = element('tr', '', table);
+    const mark = element('td', '', row);
+    if (index !== undefined) swatch(index, mark);
+    element('td', name, row);
+    element('td', text, row);
+  }
+  box.append(table);
+  tip.replaceChildren(box);
+};
+const cursor = (svg, x, from, to) => {
+  let line = svg.querySelector('.cursor');
+  if (!line) {
+    line = document.createElementNS(SVG, 'path');
+    line.setAttribute('class', 'cursor');
+    svg.append(line);
+  }
+  line.setAttribute('d', `M${x},${from}V${to}`);
+};
+const place = (svg, clientX, clientY) => {
+  tip.hidden = false;
+  const size = tip.getBoundingClientRect();
+  const beside = clientX + 16 + size.width < innerWidth ? clientX + 16 : Math.max(4, clientX - 16 - size.width);
+  tip.style.left = Math.min(beside, Math.max(4, innerWidth - size.width - 4)) + 'px';
+  tip.style.top = Math.max(4, Math.min(clientY + 16, innerHeight - size.height - 8)) + 'px';
+};
+const client = (svg, x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
+const inside = (svg, event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+
+const showPlot = (svg, x, where) => {
+  x = Math.min(right, Math.max(left, x));
+  const kind = svg.dataset.kind, [x0, x1, y0, y1] = axes[kind], [head, say] = KINDS[kind];
+  const side = (y) => 10 ** (y0 + (kind === 'c' ? y - top : bottom - y) / (bottom - top) * (y1 - y0));
+  const all = lines(svg), named = names(svg);
+  const rows = all.filter((line) => !line.band).flatMap(({ index, line }) => {
+    const y = at(line, x);
+    if (y === undefined) return [];
+    const band = all.find((other) => other.band && other.index === index);
+    const high = band && at(band.line, x), low = band && at(band.below, x);
+    const range = high === undefined || low === undefined ? '' : `  [${say(side(low))} to ${say(side(high))}]`;
+    return [[index, named[index] || '', say(side(y)) + range]];
+  });
+  fill(head(10 ** (x0 + (x - left) / (right - left) * (x1 - x0))), rows);
+  cursor(svg, x, top, bottom);
+  svg.cursorAt = x;
+  place(svg, where ? where.clientX : client(svg, x, top).x, where ? where.clientY : client(svg, x, top).y);
+};
+const showStrip = (svg, x, y, where) => {
+  const columns = Number(svg.dataset.columns), seconds = Number(svg.dataset.seconds);
+  const column = Math.min(columns - 1, Math.max(0, Math.floor((x - left) / (right - left) * columns)));
+  const rows = $('text[data-us]', svg).map((text) => {
+    const us = parseInt(text.dataset.us.split(',')[column], 36);
+    return [undefined, text.textContent, Number.isNaN(us) ? 'no wake-up' : time(us * 100)];
+  });
+  const first = column * seconds;
+  fill(seconds > 1 ? `largest in seconds ${first} to ${first + seconds}` : `largest in second ${first + 1}`, rows);
+  const middle = left + (column + .5) / columns * (right - left);
+  cursor(svg, middle, 0, rows.length * 64);
+  svg.cursorAt = middle;
+  place(svg, where ? where.clientX : client(svg, middle, 0).x, where ? where.clientY : client(svg, middle, 0).y);
+};
+const show = (svg, x, y, where) => (svg.classList.contains('heat') ? showStrip(svg, x, y, where) : showPlot(svg, x, where));
+const hide = () => {
+  tip.hidden = true;
+  $('.cursor').forEach((line) => line.remove());
+};
+for (const name of ['pointermove', 'pointerdown']) {
+  document.addEventListener(name, (event) => {
+    const svg = event.target.closest && event.target.closest('svg.plot, svg.heat');
+    if (!svg) return tip.hidden || hide();
+    $('.cursor').forEach((line) => svg.contains(line) || line.remove());
+    const { x, y } = inside(svg, event);
+    show(svg, x, y, event);
+  }, { passive: true });
+}
+document.addEventListener('keydown', (event) => {
+  const svg = event.target;
+  if (event.key === 'Escape') return hide();
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step || !svg.matches('svg.plot, svg.heat')) return;
+  event.preventDefault();
+  const by = svg.classList.contains('heat') ? (right - left) / svg.dataset.columns : (right - left) / 60;
+  show(svg, (svg.cursorAt === undefined ? (left + right) / 2 : svg.cursorAt) + step * by, 0);
+});
+document.addEventListener('focusout', hide);
+addEventListener('scroll', () => tip.hidden || hide(), { passive: true });
+
+// ---- a name brings out its line
+const only = (event) => {
+  const item = event.target.closest && event.target.closest('.key > li');
+  if (!item) return;
+  const index = [...item.parentNode.children].indexOf(item), out = event.type.endsWith('out');
+  for (const line of $('.plot [class*=s]', item.closest('.set'))) {
+    const name = /(?:^| )s(\d)/.exec(line.getAttribute('class'));
+    if (name) line.classList.toggle('dim', !out && Number(name[1]) !== index);
+  }
+};
+for (const name of ['pointerover', 'pointerout', 'focusin', 'focusout']) document.addEventListener(name, only);
+})();

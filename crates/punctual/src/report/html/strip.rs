@@ -1,0 +1,157 @@
+//! The heat strip: the largest latency of every second, one row for each CPU, the blocks from left to right.
+
+use super::markup::Markup;
+use super::matrix::Heat;
+use analysis::Strip;
+use std::cmp::Reverse;
+use std::fmt::Write;
+
+/// Boxes of one strip; more seconds share one, more CPUs are left out. What is read from a strip are patterns, and 500 boxes
+/// show them.
+const BOXES: usize = 480;
+
+/// Rows of one strip: the CPUs with the largest maxima.
+const ROWS: usize = 8;
+
+/// Width of a strip and height of a row, in the units of its picture.
+const WIDTH: usize = 1452;
+const LEFT: usize = 208;
+const ROW: usize = 64;
+
+/// A strip ready to draw.
+struct Drawn {
+    /// CPU and the largest latency of each box, ns.
+    rows: Vec<(u32, Vec<Option<i64>>)>,
+    /// Seconds in a box.
+    seconds: usize,
+    columns: usize,
+    /// CPUs that are not drawn.
+    left_out: usize,
+}
+
+fn fitted(strip: &Strip) -> Option<Drawn> {
+    let max = |row: &[Option<i64>]| row.iter().flatten().max().copied();
+    let mut cpus: Vec<_> = strip.by_cpu.iter().filter(|(_, row)| max(row).is_some()).collect();
+    cpus.sort_by_key(|(_, row)| Reverse(max(row)));
+    let left_out = cpus.len().saturating_sub(ROWS);
+    cpus.truncate(ROWS);
+    cpus.sort_by_key(|(cpu, _)| **cpu);
+    let seconds = (strip.seconds * cpus.len()).div_ceil(BOXES).max(1);
+    let rows: Vec<_> =
+        cpus.into_iter().map(|(cpu, row)| (*cpu, row.chunks(seconds).map(max).collect::<Vec<_>>())).collect();
+    let columns = rows.first().map(|(_, row)| row.len())?;
+    Some(Drawn { rows, seconds, columns, left_out })
+}
+
+/// Draws the strip of a cell; nothing where the record has no seconds.
+pub(super) fn write(page: &mut Markup, strip: &Strip, heat: Heat) {
+    let Some(drawn) = fitted(strip) else { return };
+    let Drawn { rows, seconds, columns, left_out } = &drawn;
+    let height = rows.len() * ROW;
+    page.add(format_args!(
+        "<figure class=strip><svg class=heat viewBox=\"0 0 1760 {}\" role=img tabindex=0 data-seconds={seconds} data-columns={columns} \
+         aria-label=\"Largest latency of every second on each CPU\"><g transform=\"translate({LEFT})\">\
+         <svg width={WIDTH} height={height} viewBox=\"0 0 {columns} {height}\" preserveAspectRatio=none>",
+        height + 60
+    ));
+    for step in 0..8 {
+        let data = boxes(rows, heat, step);
+        if !data.is_empty() {
+            page.add(format_args!("<path class=t{step} d=\"{data}\"/>"));
+        }
+    }
+    page.raw("</svg>");
+    // Between two blocks the machine did something else: a line.
+    let mut between = String::new();
+    for (_, second) in strip.blocks.iter().skip(1) {
+        let _ = write!(between, "M{},0v{height}", second / seconds * WIDTH / columns);
+    }
+    if !between.is_empty() && strip.blocks.len() <= 100 {
+        page.add(format_args!("<path class=block d={between} />"));
+    }
+    page.raw("</g><g class=ty>");
+    for (index, (cpu, row)) in rows.iter().enumerate() {
+        let values: Vec<_> = row.iter().map(|ns| ns.map(tenths).unwrap_or_default()).collect();
+        page.add(format_args!(
+            "<text x=192 y={} data-us={}>CPU {cpu}</text>",
+            index * ROW + 48,
+            quoted(&values.join(","))
+        ));
+    }
+    page.add(format_args!("</g><g class=tx><text class=first x={LEFT} y={}>0 s</text>", height + 52));
+    page.add(format_args!("<text class=last x={} y={}>{} s</text>", LEFT + WIDTH, height + 52, strip.seconds));
+    page.raw("</g></svg><figcaption><b>Second by second.</b> The largest latency of ");
+    match seconds {
+        1 => page.raw("every second"),
+        n => page.add(format_args!("every {n} seconds")),
+    }
+    page.raw("; lines part the blocks.");
+    if *left_out > 0 {
+        page.add(format_args!(" {left_out} CPUs with smaller maxima are left out."));
+    }
+    page.raw("</figcaption></figure>\n");
+}
+
+/// All boxes of one colour as one path: neighbours are one line as wide as a row is high.
+fn boxes(rows: &[(u32, Vec<Option<i64>>)], heat: Heat, step: i64) -> String {
+    let mut data = String::new();
+    for (index, (_, row)) in rows.iter().enumerate() {
+        let is_step = |ns: &Option<i64>| ns.is_some_and(|ns| heat.of(ns) == step);
+        let mut column = 0;
+        for run in row.chunk_by(|a, b| is_step(a) == is_step(b)) {
+            if run.first().is_some_and(is_step) {
+                let _ = write!(data, "M{column} {}h{}v{}h-{}z", index * ROW + 4, run.len(), ROW - 8, run.len());
+            }
+            column += run.len();
+        }
+    }
+    data
+}
+
+/// A latency in tenths of a microsecond to base 36: what the script shows. Negative ones are 0.
+fn tenths(ns: i64) -> String {
+    let mut left = u64::try_from(ns).unwrap_or(0) / 100;
+    let mut digits = Vec::new();
+    loop {
+        digits.push(u32::try_from(left % 36).ok().and_then(|digit| char::from_digit(digit, 36)).unwrap_or('0'));
+        left /= 36;
+        if left == 0 {
+            return digits.iter().rev().collect();
+        }
+    }
+}
+
+/// An attribute's value; an empty one needs its quotes.
+fn quoted(value: &str) -> String {
+    format!("\"{value}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_short() {
+        for (ns, text) in
+            [(-5, "0"), (0, "0"), (99, "0"), (100, "1"), (3_600, "10"), (41_300, "bh"), (1_000_000_000, "5yc1s")]
+        {
+            assert_eq!(tenths(ns), text, "{ns}");
+        }
+        assert_eq!(u64::from_str_radix("5yc1s", 36), Ok(10_000_000));
+    }
+
+    #[test]
+    fn long_strips_are_folded_and_never_lose_a_maximum() {
+        let mut strip = Strip { seconds: 10_000, blocks: vec![(0, 0)], ..Strip::default() };
+        for cpu in 0..20 {
+            let mut row = vec![Some(5_000); 10_000];
+            row[777] = Some(1_000_000 + i64::from(cpu));
+            strip.by_cpu.insert(cpu, row);
+        }
+        let drawn = fitted(&strip).unwrap();
+        assert_eq!((drawn.rows.len(), drawn.left_out, drawn.rows[0].0), (8, 12, 12));
+        assert!(drawn.columns * drawn.rows.len() <= BOXES);
+        assert_eq!(drawn.rows[7].1.iter().flatten().max(), Some(&1_000_019));
+        assert!(fitted(&Strip::default()).is_none());
+    }
+}

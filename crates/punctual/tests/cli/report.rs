@@ -1,0 +1,49 @@
+//! `punctual report`, and the page that `run` leaves beside its records.
+
+use crate::program::{Scratch, machine, punctual};
+use std::fs;
+
+#[test]
+fn a_run_leaves_its_page_and_report_makes_it_again() {
+    let scratch = Scratch::new("report");
+    let (run, plan) = (scratch.path("run"), scratch.path("plan.toml"));
+    fs::write(&plan, "title = \"A & B\"\nrepetitions = 2\nduration = \"50ms\"\nwarm_up = \"0s\"\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n").unwrap();
+    let _machine = machine();
+    let said = punctual(&format!("run {} --wait --out {}", plan.display(), run.display()));
+    let page = run.join("report.html");
+    assert!(said.stderr.ends_with(&format!("report: {}\n", page.display())), "{said:?}");
+    let first = fs::read_to_string(&page).unwrap();
+    assert!(first.contains("<h1>A &amp; B</h1>") && first.contains("none/other"));
+
+    // The same records make the same page, wherever it goes.
+    fs::remove_file(&page).unwrap();
+    let said = punctual(&format!("report {}", run.display()));
+    assert_eq!((said.stdout, said.status), (format!("{}\n", page.display()), 0));
+    assert_eq!(fs::read_to_string(&page).unwrap(), first);
+    let other = scratch.path("other.html");
+    let said = punctual(&format!("report {} -o {}", run.join("run.jsonl").display(), other.display()));
+    assert_eq!((said.status, fs::read_to_string(&other).unwrap()), (0, first));
+    assert_eq!(fs::read_dir(&run).unwrap().count(), 2, "nothing half written stays");
+
+    let said = punctual(&format!("report {0} {0} -o {1}", run.display(), other.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    assert!(fs::read_to_string(&other).unwrap().contains("B none/other"));
+
+    // Its records alone are enough to ask the same again.
+    let text = fs::read_to_string(&page).unwrap();
+    let written = text.split("<pre tabindex=0><code>").nth(2).unwrap().split("</code>").next().unwrap();
+    let plan = model::Plan::parse(&written.replace("&quot;", "\"").replace("&amp;", "&")).unwrap();
+    assert_eq!((plan.title.as_str(), plan.repetitions), ("A & B", 2));
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_one_line() {
+    let scratch = Scratch::new("report-errors");
+    let absent = scratch.path("absent");
+    punctual(&format!("report {}", absent.display())).expect_error(&format!(
+        "{} is no run: it has no run.jsonl; name a directory that `punctual run` made",
+        absent.display()
+    ));
+    let said = punctual("report");
+    assert!(said.status == 1 && said.stderr.contains("<RUN>"), "{said:?}");
+}
