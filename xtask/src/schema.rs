@@ -1,5 +1,4 @@
-//! The JSON schemas of what users and other programs read: a record, a cell, a run, imported measurements, a search for the
-//! frontier.
+//! The JSON schemas of what users and other programs read.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,7 @@
-//! What other tools have measured, in our numbers: quantiles where the file has a distribution, no intervals where it does not
-//! tell how the latency went in time, and a refusal for everything that it leaves out.
+//! What other tools have measured, in our numbers.
+//!
+//! Quantiles where the file has a distribution, no intervals where it does not tell how the latency went in time, and a
+//! refusal for everything that it leaves out.
 
 mod document;
 mod finding;

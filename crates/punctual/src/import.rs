@@ -1,5 +1,6 @@
-//! Reading what other tools have measured. Each parser turns text into [`Imported`]; nothing that a file does not say is
-//! made up, and whatever is wrong with it is one line: file, line, reason.
+//! Reading what other tools have measured.
+//!
+//! Each parser turns text into [`Imported`]; nothing that a file does not say is made up, and whatever is wrong with it is one line: file, line, reason.
 
 mod column;
 mod cyclictest;

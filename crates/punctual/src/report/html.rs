@@ -56,9 +56,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
     findings(&mut page, runs);
     published_rows(&mut page, runs);
-    if let Some(axes) = &axes {
-        part::write(&mut page, &members, axes, &by_cpu);
-    }
+    part::write(&mut page, &members, axes.as_ref(), &by_cpu);
     machine::write(&mut page, runs);
     asked::write(&mut page, runs);
     page.raw("</main>\n");

@@ -51,11 +51,14 @@ fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
         let class = if fact.became.is_empty() && !fact.differs { "" } else { " class=changed" };
         page.add(format_args!("<tr{class}><th scope=row>{}", Text(fact.name)));
         fact.values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value.unwrap_or("unknown")))));
-        match (fact.became.is_empty(), fact.differs) {
-            (true, false) if is_marked => page.raw("<td>"),
-            (true, false) => {}
-            (true, true) => page.raw("<td><b>differs between the runs</b>"),
-            (false, _) => page.add(format_args!("<td><b>became</b> {}", Text(fact.became.join(", then ")))),
+        if is_marked {
+            page.raw("<td>");
+        }
+        if fact.differs {
+            page.raw("<b>differs between the runs</b> ");
+        }
+        if !fact.became.is_empty() {
+            page.add(format_args!("<b>became</b> {}", Text(fact.became.join(", then "))));
         }
         page.raw("\n");
     }

@@ -11,8 +11,8 @@ use analysis::{CellSummary, Curves};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// Writes a part for each cell that has pictures. The histograms of the cells in `drawn` are there already, by name.
-pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes, drawn: &HashSet<usize>) {
+/// Writes a part for each cell that was measured, with pictures where there is a sample. The histograms of the cells in `drawn` are there already, by name.
+pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: Option<&Axes>, drawn: &HashSet<usize>) {
     let heat = heat(members);
     page.raw("<section id=parts>\n<h2>One by one</h2>\n");
     for member in members {
@@ -23,37 +23,24 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes, draw
     page.raw("</section>\n");
 }
 
-fn part(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes, heat: Option<Heat>, is_drawn: bool) {
+fn part(
+    page: &mut Markup,
+    member: &Member<'_>,
+    curves: &Curves,
+    axes: Option<&Axes>,
+    heat: Option<Heat>,
+    is_drawn: bool,
+) {
     let cell = member.summary;
     page.add(format_args!("<section class=\"set part later\" id=c{}>\n<h3>{}</h3>\n", member.id, Text(member.name())));
     page.raw("<ul class=facts>");
     facts(cell).iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     page.raw("</ul>\n");
-    let mut cpus: Vec<_> = curves.by_cpu.iter().filter(|(_, histogram)| histogram.n > 0).collect();
-    let left_out = cpus.len().saturating_sub(LINES);
-    cpus.sort_by_key(|(_, histogram)| Reverse(histogram.max_ns));
-    cpus.truncate(LINES);
-    cpus.sort_by_key(|(cpu, _)| **cpu);
-    if cpus.is_empty() {
-        page.raw("<p>No wake-up was recorded.</p>\n");
-    } else {
-        keys(page, cpus.iter().map(|(cpu, _)| (format!("CPU {cpu}"), None)));
-        page.raw("<div class=grid>\n");
-        begin(page, Kind::Histogram, &format!("Histogram of the latencies of {}, a line for each CPU", member.name()));
-        for (line, (cpu, histogram)) in cpus.iter().enumerate() {
-            if is_drawn {
-                page.add(format_args!("<use class=s{line} href=#h{}.{cpu} />", member.id));
-            } else {
-                page.add(format_args!("<path class=s{line} d={} />", pictures::histogram(histogram, axes)));
-            }
+    match axes {
+        Some(axes) if curves.by_cpu.values().any(|histogram| histogram.n > 0) => {
+            drawings(page, member, curves, axes, heat, is_drawn);
         }
-        let others =
-            if left_out > 0 { format!(" {left_out} CPUs with smaller maxima are left out.") } else { String::new() };
-        end(page, "CPU by CPU.", &format!("Wake-ups in steps of an eighth of an octave.{others}"));
-        if let Some(heat) = heat {
-            strip::write(page, &curves.strip, heat);
-        }
-        page.raw("</div>\n");
+        _ => page.raw("<p>No wake-up was recorded.</p>\n"),
     }
     if !cell.findings.is_empty() {
         page.raw("<ul class=findings>\n");
@@ -61,6 +48,32 @@ fn part(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes, he
         page.raw("</ul>\n");
     }
     page.raw("</section>\n");
+}
+
+/// The histograms of its CPUs, and its seconds.
+fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes, heat: Option<Heat>, is_drawn: bool) {
+    let mut cpus: Vec<_> = curves.by_cpu.iter().filter(|(_, histogram)| histogram.n > 0).collect();
+    let left_out = cpus.len().saturating_sub(LINES);
+    cpus.sort_by_key(|(_, histogram)| Reverse(histogram.max_ns));
+    cpus.truncate(LINES);
+    cpus.sort_by_key(|(cpu, _)| **cpu);
+    keys(page, cpus.iter().map(|(cpu, _)| (format!("CPU {cpu}"), None)));
+    page.raw("<div class=grid>\n");
+    begin(page, Kind::Histogram, &format!("Histogram of the latencies of {}, a line for each CPU", member.name()));
+    for (line, (cpu, histogram)) in cpus.iter().enumerate() {
+        if is_drawn {
+            page.add(format_args!("<use class=s{line} href=#h{}.{cpu} />", member.id));
+        } else {
+            page.add(format_args!("<path class=s{line} d={} />", pictures::histogram(histogram, axes)));
+        }
+    }
+    let others =
+        if left_out > 0 { format!(" {left_out} CPUs with smaller maxima are left out.") } else { String::new() };
+    end(page, "CPU by CPU.", &format!("Wake-ups in steps of an eighth of an octave.{others}"));
+    if let Some(heat) = heat {
+        strip::write(page, &curves.strip, heat);
+    }
+    page.raw("</div>\n");
 }
 
 /// The numbers that the table has no room for.
