@@ -198,6 +198,30 @@ fn several_runs_stand_beside_each_other() {
 }
 
 #[test]
+fn cells_are_compared_block_by_block() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other").cell("none", "fifo:80");
+    for block in 0..8 {
+        for (cell, later) in [(0, 9), (1, 1)] {
+            run.measure(block, cell, move |cpu, cycle| {
+                later * (4_000 + i64::from(cpu + block) * 50 + i64::try_from(cycle % 97).unwrap() * 40)
+            });
+        }
+    }
+    let page = page(&run);
+    for part in [
+        "id=compared",
+        "none/fifo:80 <small>against</small> none/other",
+        "<b>DIFFERENT</b><small>p99 of none/fifo:80 is",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(page.matches("<circle").count(), 8);
+    assert_eq!(page.matches("<title>block 8: 0.1").count(), 1);
+    assert!(!self::page(&super::tests::run()).contains("id=compared"), "two blocks have no answer");
+}
+
+#[test]
 fn many_cpus_are_counted_together() {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80");
