@@ -107,25 +107,26 @@ fn a_page_has_every_part() {
 #[test]
 fn foreign_text_is_shown_and_never_obeyed() {
     let evil = "</title></style><script>alert(1)</script><img src=x onerror=alert(1)>\" onload=\"x";
-    let mut run = run();
-    run.header.plan.title = evil.to_owned();
-    run.header.tool = evil.to_owned();
-    run.header.host.hostname = Some(evil.to_owned());
-    run.header.host.command_line = Some(evil.to_owned());
-    run.header.cells.iter_mut().for_each(|cell| cell.load = format!("cmd:{evil}").parse().unwrap());
-    for entry in &mut run.entries {
-        entry.record.host_after.hypervisor = Some(evil.to_owned());
-        entry.record.prepared =
-            vec![PreparedSetting { what: evil.into(), before: evil.into(), during: evil.into(), at_end: None }];
-        entry.record.runtime = Some(RuntimeRecord { version: evil.into(), program: evil.into() });
-    }
-    let summary = summarise(&run.header, &run.entries);
-    let shown = Shown { name: evil, header: &run.header, entries: &run.entries, summary: &summary };
-    for page in [html(&[shown]), html(&[shown, shown])] {
-        assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
-        assert_eq!(page.matches("</title>").count(), 1);
-        assert!(!page.contains("\" onload=\""));
-        assert!(page.contains("&lt;script&gt;alert(1)"));
+    for mut run in [run(), of_eight_blocks()] {
+        run.header.plan.title = evil.to_owned();
+        run.header.tool = evil.to_owned();
+        run.header.host.hostname = Some(evil.to_owned());
+        run.header.host.command_line = Some(evil.to_owned());
+        run.header.cells.iter_mut().for_each(|cell| cell.load = format!("cmd:{evil}").parse().unwrap());
+        for entry in &mut run.entries {
+            entry.record.host_after.hypervisor = Some(evil.to_owned());
+            entry.record.prepared =
+                vec![PreparedSetting { what: evil.into(), before: evil.into(), during: evil.into(), at_end: None }];
+            entry.record.runtime = Some(RuntimeRecord { version: evil.into(), program: evil.into() });
+        }
+        let summary = summarise(&run.header, &run.entries);
+        let shown = Shown { name: evil, header: &run.header, entries: &run.entries, summary: &summary };
+        for page in [html(&[shown]), html(&[shown, shown])] {
+            assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
+            assert_eq!(page.matches("</title>").count(), 1 + page.matches("<circle").count(), "its own, and of dots");
+            assert!(!page.contains("\" onload=\""));
+            assert!(page.contains("&lt;script&gt;alert(1)"));
+        }
     }
 }
 
@@ -197,8 +198,8 @@ fn several_runs_stand_beside_each_other() {
     assert_eq!(page.matches("<h3>every").count(), 0, "cells of both in one picture");
 }
 
-#[test]
-fn cells_are_compared_block_by_block() {
+/// Two cells in eight blocks, so that they can be compared.
+fn of_eight_blocks() -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "other").cell("none", "fifo:80");
     for block in 0..8 {
@@ -208,7 +209,12 @@ fn cells_are_compared_block_by_block() {
             });
         }
     }
-    let page = page(&run);
+    run
+}
+
+#[test]
+fn cells_are_compared_block_by_block() {
+    let page = page(&of_eight_blocks());
     for part in [
         "id=compared",
         "none/fifo:80 <small>against</small> none/other",
