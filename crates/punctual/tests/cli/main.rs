@@ -11,6 +11,7 @@ mod doctor;
 mod faults;
 mod formats;
 mod frontier;
+mod import;
 mod launch;
 mod leftovers;
 mod live;
