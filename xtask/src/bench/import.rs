@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Bytes of a record.
-const RECORD: u64 = 28;
+const RECORD: usize = 28;
 
 /// Records of the large file, 400 MB, and of one a tenth as large.
-const LARGE: u64 = 400_000_000 / RECORD;
+const LARGE: u64 = 400_000_000 / RECORD as u64;
 const SMALL: u64 = LARGE / 10;
 
 /// Promised: bytes a second, how many times as fast as Python, and memory that does not grow with the file.
@@ -55,12 +55,12 @@ pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
             (import(&large)?, theirs)
         };
         let of_small = import(&small)?;
-        rates.push((LARGE * RECORD) as f64 / 1e6 / ours.wall_s);
+        rates.push(megabytes() / ours.wall_s);
         ratios.push(theirs.cpu_s / ours.cpu_s);
         growth.push(ours.rss_kib / of_small.rss_kib);
         rss_mb.push(ours.rss_kib / 1024.0);
     }
-    println!("\nimport of samples.raw, {} MB, {pairs} times", LARGE * RECORD / 1_000_000);
+    println!("\nimport of samples.raw, {:.0} MB, {pairs} times", megabytes());
     println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
     at_least("MB a second, wall-clock time", &rates, MB_PER_SECOND);
     at_least("CPU time of Python's conversion / ours", &ratios, TIMES_AS_FAST);
@@ -72,6 +72,11 @@ pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
     );
     println!("{:<46}{:>10.2}", "  peak RSS, MB", median(rss_mb.into_iter()));
     Ok(())
+}
+
+/// Of the large file.
+fn megabytes() -> f64 {
+    (LARGE * RECORD as u64) as f64 / 1e6
 }
 
 fn at_least(name: &str, values: &[f64], limit: f64) {
@@ -109,7 +114,7 @@ fn write(path: &Path, records: u64) -> std::io::Result<()> {
     for i in 0..records {
         let latency_us = 3 + random.next_bits() % 4 + 2_000 / (random.next_bits() % 65_536 + 1);
         let woke_ns = 3_600 * SECOND_NS + i / 4 * 1_000_000 + latency_us * 1_000 + random.next_bits() % 1_000;
-        let mut record = [0; RECORD as usize];
+        let mut record = [0; RECORD];
         record[..4].copy_from_slice(&u32::try_from(i % 4).unwrap_or(0).to_le_bytes());
         for (word, at) in [(woke_ns / SECOND_NS, 4), (woke_ns % SECOND_NS, 12), (latency_us, 20)] {
             record[at..at + 8].copy_from_slice(&word.to_le_bytes());

@@ -1,5 +1,6 @@
-//! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (tools/tracing/rtla of Linux; 6.1 leaves the last table out and
-//! says with one line that a threshold stopped it, later ones also say on which CPU).
+//! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (tools/tracing/rtla of Linux).
+//!
+//! 6.1 leaves out the table of all CPUs, and says in one line that a threshold stopped it; later ones also say on which CPU.
 
 use super::Flaw;
 use super::column::Column;
