@@ -4,6 +4,7 @@
 mod bad_input;
 mod browser;
 mod campaign;
+mod check;
 mod compare;
 mod consent;
 mod cyclictest;
@@ -11,6 +12,7 @@ mod doctor;
 mod faults;
 mod formats;
 mod frontier;
+mod import;
 mod launch;
 mod leftovers;
 mod live;
