@@ -8,6 +8,7 @@ mod compare;
 mod consent;
 mod cyclictest;
 mod doctor;
+mod effects;
 mod faults;
 mod formats;
 mod frontier;
