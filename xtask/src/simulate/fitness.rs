@@ -78,6 +78,9 @@ fn excesses(maxima: &mut [f64], k: usize) -> Vec<f64> {
     maxima[maxima.len() - k..].iter().map(|x| x - threshold).collect()
 }
 
+/// What stands for a latency, us, that is only known by its bucket.
+type Middle = fn(f64) -> f64;
+
 /// By how much the shape is moved when latencies are only known by the middle of their bucket; 300 excesses with shape 0.1
 /// and scale 10 us over 50 us. (What is fitted in a run are exact maxima; this is why coarse ones would be refused.)
 fn buckets(scale: Scale) -> Vec<Row> {
@@ -86,13 +89,13 @@ fn buckets(scale: Scale) -> Vec<Row> {
     const FINE: Expected = Expected::AtMost(0.01);
     // The specification has one experiment of each: 0.094 exact, 0.087, 0.084, 0.094 and, with buckets of half of the
     // scale, 0.056. These are means of many.
-    let middles: [(&str, fn(f64) -> f64, Expected); 4] = [
+    let middles: [(&str, Middle, Expected); 4] = [
         ("1/128", |x| middle(x, x.log2().floor().exp2() / 128.0), FINE),
         ("1/32", |x| middle(x, x.log2().floor().exp2() / 32.0), FINE),
         ("1 us, a tenth of the scale", |x| middle(x, 1.0), FINE),
         ("5 us, half of the scale", |x| middle(x, 5.0), Expected::Value(0.038, 0.5)),
     ];
-    let mean = |middle: fn(f64) -> f64| {
+    let mean = |middle: Middle| {
         let mut noise = Noise::new(2_508);
         let shape = |_| {
             let excess = |noise: &mut Noise| middle(50.0 + parent.one_in(1.0 / noise.uniform())) - 50.0;
@@ -102,7 +105,7 @@ fn buckets(scale: Scale) -> Vec<Row> {
         (0..runs).map(shape).sum::<f64>() / f64::from(runs)
     };
     let exact = mean(|x| x);
-    let row = |(name, middle, expected): (&str, fn(f64) -> f64, Expected)| Row {
+    let row = |(name, middle, expected): (&str, Middle, Expected)| Row {
         what: format!("buckets of {name}: the shape, 0.1 in truth, is lower by"),
         got: exact - mean(middle),
         runs,
