@@ -138,6 +138,7 @@ fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
         a_first: 6,
         margin: 1.25,
         primary: Measured { metric: Metric::Quantile(Level::P99), a: Some(1.0), b: Some(1.0), ratio },
+        ratios: Vec::new(),
         secondary: Vec::new(),
         noise_floor: None,
         differences: Vec::new(),
