@@ -69,6 +69,8 @@ pub struct Comparison {
     pub margin: f64,
     /// The metric that decides.
     pub primary: Measured,
+    /// Its ratio in each block, in the order of time; none where it is refused.
+    pub ratios: Vec<f64>,
     /// The others, for exploration; their chances are adjusted for each other (Holm).
     pub secondary: Vec<Measured>,
     /// What comparing the first configuration with itself gives: the smallest and largest ratio of its 95 % interval.
@@ -206,6 +208,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         ratio(&differences, question.looked_at_every_block)
     };
     let deviation = differences.as_ref().ok().and_then(|d| deviation(d));
+    let ratios = differences.as_ref().map_or_else(|_| Vec::new(), |d| d.iter().map(|d| d.exp()).collect());
     let primary = measured(metric, &numbers, shown(differences));
     let answer = match (refusal.clone(), primary.ratio) {
         (Some(why), _) => Answer::Refused { why },
@@ -227,6 +230,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         a_first: count(layout.a_first),
         margin,
         primary,
+        ratios,
         secondary,
         noise_floor: again.and_then(|again| noise_floor(a, again, metric)),
         differences: layout::differences(&pairs),

@@ -79,7 +79,8 @@ fn of_cell(pool: &Pool<'_>) -> Curves {
     Curves { histogram, by_cpu, rungs, new_maxima, measured, strip: strip(pool) }
 }
 
-/// Up to the first one that is refused: those above it have fewer samples still.
+/// Those that are not refused. How many independent samples lie above one differs from each to the next, so that one may be
+/// refused below another that is not.
 fn rungs(histogram: &Histogram, slices: &[Histogram]) -> Vec<Rung> {
     let rung = |step: i32| {
         let exceedance = 10_f64.powf(-f64::from(step) / f64::from(RUNGS_A_NINE));
@@ -88,7 +89,7 @@ fn rungs(histogram: &Histogram, slices: &[Histogram]) -> Vec<Rung> {
             Quantile::Refused(_) => None,
         }
     };
-    (1..=MOST_NINES * RUNGS_A_NINE).map_while(rung).collect()
+    (1..=MOST_NINES * RUNGS_A_NINE).filter_map(rung).collect()
 }
 
 fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {

@@ -7,6 +7,7 @@ mod asked;
 mod axes;
 mod beside;
 mod cells;
+mod compared;
 mod groups;
 mod machine;
 mod markup;
@@ -54,6 +55,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     runs.iter().enumerate().for_each(|(index, run)| question(&mut page, run, letter(runs, index)));
     matrix::write(&mut page, &members);
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
+    compared::write(&mut page, runs);
     findings(&mut page, runs);
     published_rows(&mut page, runs);
     part::write(&mut page, &members, axes.as_ref(), &by_cpu);

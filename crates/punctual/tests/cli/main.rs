@@ -9,6 +9,7 @@ mod compare;
 mod consent;
 mod cyclictest;
 mod doctor;
+mod effects;
 mod faults;
 mod formats;
 mod frontier;

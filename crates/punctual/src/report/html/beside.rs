@@ -6,7 +6,7 @@ use super::matrix::ns;
 use crate::report::published::{self, About, Row};
 use analysis::CellSummary;
 use analysis::wording::{count, duration};
-use model::Study;
+use model::{Load, Study};
 use std::collections::BTreeSet;
 
 const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
@@ -66,8 +66,10 @@ fn table(page: &mut Markup, topics: &[Topic], rows: &[Row], run: &Shown<'_>) {
 
 fn is_of(cell: &CellSummary, topic: &Topic) -> bool {
     let period = topic.period_us.as_ref().and_then(|us| us.parse::<u64>().ok()).and_then(|us| us.checked_mul(1_000));
+    // A plan may call a load what it likes.
+    let load = topic.our_load.as_ref().and_then(|load| load.parse::<Load>().ok());
     period.is_none_or(|ns| cell.cell.period.ns() == ns)
-        && topic.our_load.as_ref().is_some_and(|load| *load == cell.cell.load.label())
+        && load.is_some_and(|load| load.parts() == cell.cell.load.parts())
 }
 
 /// What differs, before any number.

@@ -107,25 +107,26 @@ fn a_page_has_every_part() {
 #[test]
 fn foreign_text_is_shown_and_never_obeyed() {
     let evil = "</title></style><script>alert(1)</script><img src=x onerror=alert(1)>\" onload=\"x";
-    let mut run = run();
-    run.header.plan.title = evil.to_owned();
-    run.header.tool = evil.to_owned();
-    run.header.host.hostname = Some(evil.to_owned());
-    run.header.host.command_line = Some(evil.to_owned());
-    run.header.cells.iter_mut().for_each(|cell| cell.load = format!("cmd:{evil}").parse().unwrap());
-    for entry in &mut run.entries {
-        entry.record.host_after.hypervisor = Some(evil.to_owned());
-        entry.record.prepared =
-            vec![PreparedSetting { what: evil.into(), before: evil.into(), during: evil.into(), at_end: None }];
-        entry.record.runtime = Some(RuntimeRecord { version: evil.into(), program: evil.into() });
-    }
-    let summary = summarise(&run.header, &run.entries);
-    let shown = Shown { name: evil, header: &run.header, entries: &run.entries, summary: &summary };
-    for page in [html(&[shown]), html(&[shown, shown])] {
-        assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
-        assert_eq!(page.matches("</title>").count(), 1);
-        assert!(!page.contains("\" onload=\""));
-        assert!(page.contains("&lt;script&gt;alert(1)"));
+    for mut run in [run(), of_eight_blocks()] {
+        run.header.plan.title = evil.to_owned();
+        run.header.tool = evil.to_owned();
+        run.header.host.hostname = Some(evil.to_owned());
+        run.header.host.command_line = Some(evil.to_owned());
+        run.header.cells.iter_mut().for_each(|cell| cell.load = format!("cmd:{evil}").parse().unwrap());
+        for entry in &mut run.entries {
+            entry.record.host_after.hypervisor = Some(evil.to_owned());
+            entry.record.prepared =
+                vec![PreparedSetting { what: evil.into(), before: evil.into(), during: evil.into(), at_end: None }];
+            entry.record.runtime = Some(RuntimeRecord { version: evil.into(), program: evil.into() });
+        }
+        let summary = summarise(&run.header, &run.entries);
+        let shown = Shown { name: evil, header: &run.header, entries: &run.entries, summary: &summary };
+        for page in [html(&[shown]), html(&[shown, shown])] {
+            assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
+            assert_eq!(page.matches("</title>").count(), 1 + page.matches("<circle").count(), "its own, and of dots");
+            assert!(!page.contains("\" onload=\""));
+            assert!(page.contains("&lt;script&gt;alert(1)"));
+        }
     }
 }
 
@@ -195,6 +196,35 @@ fn several_runs_stand_beside_each_other() {
         assert!(page.contains(part), "{part}");
     }
     assert_eq!(page.matches("<h3>every").count(), 0, "cells of both in one picture");
+}
+
+/// Two cells in eight blocks, so that they can be compared.
+fn of_eight_blocks() -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other").cell("none", "fifo:80");
+    for block in 0..8 {
+        for (cell, later) in [(0, 9), (1, 1)] {
+            run.measure(block, cell, move |cpu, cycle| {
+                later * (4_000 + i64::from(cpu + block) * 50 + i64::try_from(cycle % 97).unwrap() * 40)
+            });
+        }
+    }
+    run
+}
+
+#[test]
+fn cells_are_compared_block_by_block() {
+    let page = page(&of_eight_blocks());
+    for part in [
+        "id=compared",
+        "none/fifo:80 <small>against</small> none/other",
+        "<b>DIFFERENT</b><small>p99 of none/fifo:80 is",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(page.matches("<circle").count(), 8);
+    assert_eq!(page.matches("<title>block 8: 0.1").count(), 1);
+    assert!(!self::page(&super::tests::run()).contains("id=compared"), "two blocks have no answer");
 }
 
 #[test]
