@@ -30,7 +30,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
         let old = store::read(dir)?;
         let question = Question { margin: arguments.margin, force: arguments.force, ..Question::default() };
         let (new, older) = ((&run.header, &run.entries[..]), (&old.header, &old.entries[..]));
-        analysis::check_against(&mut summary, new, older, &question);
+        analysis::check_against(&mut summary, new, older, &question)?;
         damage.extend(old.damage);
     }
     write(&run.header, &summary, shown)?;

@@ -4,6 +4,7 @@
 mod bad_input;
 mod browser;
 mod campaign;
+mod comparability;
 mod compare;
 mod consent;
 mod cyclictest;

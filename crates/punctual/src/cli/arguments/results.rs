@@ -33,7 +33,8 @@ pub(in crate::cli) struct CheckArguments {
     /// An older run: no cell may be later than the same one there
     #[arg(long, value_name = "RUN")]
     pub(in crate::cli) baseline: Option<PathBuf>,
-    /// Compare with the baseline although the runs are separate in time: whatever else changed counts, too
+    /// Compare with the baseline although the runs are separate in time, or of different machines: whatever else changed
+    /// counts, too
     #[arg(long, requires = "baseline")]
     pub(in crate::cli) force: bool,
     /// Ratio below which a difference does not matter, above 1 [default: 1.25, of p50 1.10]
