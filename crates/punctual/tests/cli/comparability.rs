@@ -14,7 +14,7 @@ fn measured(scratch: &Scratch, name: &str, options: &str) -> PathBuf {
     dir
 }
 
-/// The same run in `name`, as if it had been made with `key` of another value wherever `object` stands in its file.
+/// The same run in `name`, as if it had been made with another value of `key` wherever that stands in its file.
 fn altered(scratch: &Scratch, from: &Path, name: &str, key: &str, value: &serde_json::Value) -> PathBuf {
     let dir = scratch.path(name);
     std::fs::create_dir_all(&dir).unwrap();
@@ -32,7 +32,9 @@ fn altered(scratch: &Scratch, from: &Path, name: &str, key: &str, value: &serde_
 fn set(json: &mut serde_json::Value, key: &str, value: &serde_json::Value) -> bool {
     match json {
         serde_json::Value::Object(members) => {
-            let here = members.get_mut(key).map(|old| *old = value.clone()).is_some();
+            // The plan has a list of values under the same name.
+            let old = members.get_mut(key).filter(|old| !old.is_array());
+            let here = old.map(|old| *old = value.clone()).is_some();
             members.values_mut().fold(here, |found, member| set(member, key, value) || found)
         }
         serde_json::Value::Array(items) => items.iter_mut().fold(false, |found, item| set(item, key, value) || found),

@@ -134,7 +134,7 @@ fn settings_are_made_for_each_trial_and_put_back() {
         "frontier --wait --cpus 0 --from 100ms --to 100ms --duration 100ms --confirm 1 --format json --prepare";
     let search = |settings: &str| run(command(search).arg(settings).env("PUNCTUAL_ROOT", scratch.dir()));
     let json = search("timer_migration=off").json();
-    assert_eq!(json["cell"]["prepare"]["timer_migration"], false, "{json}");
+    assert_eq!(json["asked"]["prepare"]["timer_migration"], false, "{json}");
     assert_eq!(std::fs::read_to_string(&setting).unwrap(), "1\n");
     // It is a setting that is made, not one that is told only.
     let said = search("transparent_hugepages=never");
