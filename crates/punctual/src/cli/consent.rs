@@ -1,5 +1,4 @@
-//! What is done only when the user knows of it: run programs that a file from elsewhere names, make its settings, flood
-//! other machines.
+//! What is done only when the user knows of it: programs and settings of a file from elsewhere, floods of other machines.
 
 use super::note;
 use model::{Header, Load, LoadPart, Program, Tool};

@@ -35,10 +35,10 @@ fn set(json: &mut serde_json::Value, key: &str, value: &serde_json::Value) -> bo
             // The plan has a list of values under the same name.
             let old = members.get_mut(key).filter(|old| !old.is_array());
             let here = old.map(|old| *old = value.clone()).is_some();
-            members.values_mut().fold(here, |found, member| set(member, key, value) || found)
+            members.values_mut().map(|member| usize::from(set(member, key, value))).sum::<usize>() > 0 || here
         }
         serde_json::Value::Array(items) => {
-            items.iter_mut().filter_map(|item| set(item, key, value).then_some(())).count() > 0
+            items.iter_mut().map(|item| usize::from(set(item, key, value))).sum::<usize>() > 0
         }
         _ => false,
     }
