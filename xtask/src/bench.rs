@@ -5,6 +5,7 @@
 
 mod cyclictest_like;
 mod first_sample;
+mod import;
 mod jitterdebugger;
 mod loads;
 mod measure;
@@ -70,7 +71,8 @@ const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
-  --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report";
+  --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
+  or import (400 MB below TMPDIR)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -92,6 +94,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let program = process::program(root)?;
     if only == "statistics" {
         return statistics::report(&program, pairs);
+    }
+    if only == "import" {
+        return import::report(&program, pairs);
     }
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
@@ -124,6 +129,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only.is_empty() {
         statistics::report(&program, pairs)?;
+        import::report(&program, pairs)?;
     }
     first_sample::report(&program, task)
 }

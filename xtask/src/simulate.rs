@@ -3,6 +3,7 @@
 //! Every table of the specification of the statistics has a simulation here. Each row compares what was counted with
 //! what the specification says, within the chance error of both. Seeds are fixed: a result repeats to the last digit.
 
+mod fitness;
 mod knobs;
 mod misses;
 mod noise;
@@ -96,7 +97,7 @@ impl Scale {
     }
 }
 
-const SIMULATIONS: [Simulation; 8] = [
+const SIMULATIONS: [Simulation; 9] = [
     Simulation {
         name: "quantiles",
         about: "S1: does the interval of a quantile hold the true one?",
@@ -114,6 +115,11 @@ const SIMULATIONS: [Simulation; 8] = [
         name: "tail-gates",
         about: "S6 with gates: how often is there a limit, and does it hold?",
         run: tail::gated,
+    },
+    Simulation {
+        name: "tail-tests",
+        about: "S6: what each test finds by itself, and how fine buckets have to be",
+        run: fitness::run,
     },
     Simulation { name: "pairs", about: "S7: false alarms, power and intervals of paired comparisons", run: pairs::run },
     Simulation {
@@ -198,6 +204,11 @@ mod tests {
     #[test]
     fn gates_as_specified() {
         check("tail-gates", 15);
+    }
+
+    #[test]
+    fn tests_of_tails_as_specified() {
+        check("tail-tests", 10);
     }
 
     #[test]

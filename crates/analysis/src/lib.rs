@@ -10,6 +10,8 @@ pub mod comparison;
 mod curves;
 pub mod doctor;
 mod document;
+#[cfg(test)]
+mod documented;
 mod due_time;
 pub mod enough;
 pub mod factorial;

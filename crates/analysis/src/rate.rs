@@ -124,6 +124,7 @@ fn storm_interval(starts_ns: &[u64], measured: Span) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const HOUR_NS: u64 = 3_600_000_000_000;
 
@@ -135,6 +136,18 @@ mod tests {
         }
         assert_eq!(poisson_interval(0.0, 10.0).0, 0.0);
         assert!((poisson_interval(0.0, 10.0).1 - 0.299_573).abs() < 1e-5);
+        // Of no episode only the one-sided limit is shown; the two-sided one of the reference would be this.
+        assert!((crate::special::inverse_gamma_p(1.0, 0.975) / 10.0 - 0.368_89).abs() < 1e-5);
+    }
+
+    proptest! {
+        #[test]
+        fn limits_are_ordered_and_rise_with_the_number(k in 0u32..5_000, hours in 1e-3..1e6f64) {
+            let k = f64::from(k);
+            let ((lower, upper), (next_lower, next_upper)) = (poisson_interval(k, hours), poisson_interval(k + 1.0, hours));
+            prop_assert!(0.0 <= lower && lower <= k / hours && k / hours < upper);
+            prop_assert!(lower < next_lower && upper < next_upper);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use analysis::tail::{ONE_SIDED_95, SHAPES, TWO_SIDED_95, level, tail_limit};
 const TIMES: f64 = 10.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Truth {
+pub(super) enum Truth {
     Of(Parent),
     /// Lognormal, and with this chance a block has a latency of 150 to 200.
     RareMode(f64),
@@ -21,7 +21,7 @@ enum Truth {
 }
 
 impl Truth {
-    fn maxima(self, n: usize, noise: &mut Noise) -> Vec<f64> {
+    pub(super) fn maxima(self, n: usize, noise: &mut Noise) -> Vec<f64> {
         let of = |parent: Parent, noise: &mut Noise| parent.maximum(noise.uniform());
         match self {
             Truth::Of(parent) => (0..n).map(|_| of(parent, noise)).collect(),
@@ -107,10 +107,25 @@ const WITHOUT_GATES: [[(f64, f64); 2]; 9] = [
     [(0.247, 1.0), (0.0, 1.0)],
 ];
 
+/// Without gates, for 600 and 3600 blocks: the median of the upper limit over the true level, as specified. It was counted
+/// with other noise; where the mode is seldom seen the median lies between two humps and says nothing.
+const MEDIANS: [[f64; 2]; 9] = [
+    [1.39, 1.21],
+    [1.11, 1.08],
+    [2.16, 1.86],
+    [1.47, 1.25],
+    [1.29, 1.16],
+    [1.39, 1.19],
+    [1.31, 1.17],
+    [f64::NAN, 2.3],
+    [106.0, 747.0],
+];
+
 pub(super) fn without_gates(scale: Scale) -> Vec<Row> {
     let mut rows = Vec::new();
-    for ((truth, name), specified) in NAMED.into_iter().zip(WITHOUT_GATES) {
-        for ((n, k, of), specified) in [(600, 60, 300), (3_600, 180, 200)].into_iter().zip(specified) {
+    for (((truth, name), specified), medians) in NAMED.into_iter().zip(WITHOUT_GATES).zip(MEDIANS) {
+        let of_sizes = [(600, 60, 300), (3_600, 180, 200)].into_iter().zip(specified).zip(medians);
+        for (((n, k, of), specified), median) in of_sizes {
             let runs = scale.of(of);
             let mut noise = Noise::new(2_505);
             let blocks = TIMES * n as f64;
@@ -138,7 +153,9 @@ pub(super) fn without_gates(scale: Scale) -> Vec<Row> {
             };
             rows.push(row("the two-sided interval holds", between, specified.0));
             rows.push(row("the upper limit without an end holds", below, specified.1));
-            rows.push(median_row(name, n, &mut ratios));
+            // The median of 200 to 300 lies within 12 % of the true one; of fewer, within as much more.
+            let expected = Expected::Value(median, 0.12 * (f64::from(of) / f64::from(runs)).sqrt());
+            rows.push(median_row(name, n, &mut ratios, if median.is_nan() { Expected::Unknown } else { expected }));
         }
     }
     rows
@@ -182,7 +199,7 @@ pub(super) fn gated(scale: Scale) -> Vec<Row> {
                 let of = RUNS.min(whole(f64::from(RUNS) * reports)).max(1);
                 let expected = if is_failure { Expected::Share(holds, of) } else { Expected::AtLeast(holds.min(0.95)) };
                 rows.push(Row::share(what("it holds"), held, shown, expected));
-                rows.push(median_row(name, n, &mut ratios));
+                rows.push(median_row(name, n, &mut ratios, Expected::Unknown));
             }
         }
     }
@@ -193,9 +210,9 @@ fn whole(value: f64) -> u32 {
     (0..=1_000).find(|n| f64::from(*n) >= value).unwrap_or(1_000)
 }
 
-fn median_row(name: &str, n: usize, ratios: &mut [f64]) -> Row {
+fn median_row(name: &str, n: usize, ratios: &mut [f64], expected: Expected) -> Row {
     ratios.sort_by(f64::total_cmp);
     let got = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     let runs = u32::try_from(ratios.len()).unwrap_or(0);
-    Row { what: format!("{name}, {n} blocks: median of limit over truth"), got, runs, expected: Expected::Unknown }
+    Row { what: format!("{name}, {n} blocks: median of limit over truth"), got, runs, expected }
 }

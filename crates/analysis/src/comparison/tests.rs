@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::RunBuilder;
 use model::SplitMix64;
+use proptest::prelude::*;
 
 /// `blocks` blocks of two cells in a random order; the second's latencies are `ratio` times those of the first, and each
 /// measurement is off by up to `noise`.
@@ -183,4 +184,34 @@ fn missed_due_times_count() {
     }
     let found = compare(&arm(&built, 1, "fifo:80"), &arm(&built, 0, "other"), None, &Question::default());
     assert!(found.answer == Answer::Different && found.primary.b.unwrap() > 80e6, "{:?}", found.primary);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// What a block is called, and where it stands in the file, says nothing of either cell.
+    #[test]
+    fn the_names_of_blocks_do_not_matter(seed in any::<u64>(), ratio in 0.5..2.0f64) {
+        let before = run(9, ratio, 0.2);
+        let mut renamed: Vec<u32> = (0..9).map(|block| block * 3 + 1).collect();
+        SplitMix64::new(seed).shuffle(&mut renamed);
+        let mut after = before.clone();
+        for entry in &mut after.entries {
+            entry.planned.block = renamed[usize::try_from(entry.planned.block).unwrap()];
+        }
+        SplitMix64::new(seed ^ 1).shuffle(&mut after.entries);
+        prop_assert_eq!(asked(&after), asked(&before));
+    }
+
+    /// The one that is called the second is as much later as the first is earlier.
+    #[test]
+    fn exchanging_the_cells_inverts_the_ratio(ratio in 0.5..2.0f64, noise in 0.0..0.4f64) {
+        let run = run(9, ratio, noise);
+        let one = asked(&run).primary.ratio.unwrap();
+        let other = compare(&arm(&run, 1, "fifo:80"), &arm(&run, 0, "other"), None, &Question::default());
+        let other = other.primary.ratio.unwrap();
+        prop_assert!(one.interval.0 <= one.value && one.value <= one.interval.1);
+        let product = [one.value * other.value, one.interval.0 * other.interval.1, one.interval.1 * other.interval.0];
+        prop_assert!(product.iter().all(|product| (product - 1.0).abs() < 1e-9), "{one:?} {other:?}");
+    }
 }

@@ -138,10 +138,13 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// A ratio with three digits that matter, also a small one: 0.0029.
+/// A ratio with three digits that matter, also a small one, without zeros at the end: 0.00289, 0.86.
 fn digits(ratio: f64) -> String {
     let zeros = (0..9u8).find(|zeros| ratio >= 10f64.powi(-i32::from(*zeros))).unwrap_or(0);
-    if zeros == 0 { number(ratio) } else { format!("{ratio:.*}", usize::from(zeros) + 2) }
+    if zeros == 0 {
+        return number(ratio);
+    }
+    format!("{ratio:.*}", usize::from(zeros) + 2).trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -150,7 +153,9 @@ mod tests {
 
     #[test]
     fn small_ratios_keep_their_digits() {
-        for (ratio, text) in [(212.0, "212"), (1.0, "1"), (0.9134, "0.913"), (0.00289, "0.00289"), (0.0, "0")] {
+        for (ratio, text) in
+            [(212.0, "212"), (1.0, "1"), (0.9134, "0.913"), (0.00289, "0.00289"), (0.86, "0.86"), (0.0, "0")]
+        {
             assert_eq!(digits(ratio), text);
         }
     }

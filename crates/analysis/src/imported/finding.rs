@@ -3,7 +3,7 @@
 use super::ImportedCell;
 use crate::quantile::Level;
 use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
-use crate::wording::{count, duration, things};
+use crate::wording::{duration, things};
 use serde::Serialize;
 use std::fmt;
 
@@ -106,10 +106,11 @@ impl fmt::Display for ImportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ImportedFinding::Beyond { samples: Some(samples), at_least_ns } => {
+                let were = if *samples == 1 { "was" } else { "were" };
                 let (samples, limit) = (things(*samples, "sample"), duration(*at_least_ns as f64));
                 write!(
                     f,
-                    "{samples} were beyond the tool's histogram, at {limit} or later: quantiles up there are not known"
+                    "{samples} {were} beyond the tool's histogram, at {limit} or later: quantiles up there are not known"
                 )
             }
             ImportedFinding::Beyond { samples: None, at_least_ns } => {
@@ -122,7 +123,7 @@ impl fmt::Display for ImportedFinding {
             ImportedFinding::Remark { text } => f.write_str(text),
             ImportedFinding::Unknown { facts } => write!(f, "not known: {}", facts.join(", ")),
             ImportedFinding::FewSamples { level, n_eff } => {
-                write!(f, "{level} not shown: worth at most {} independent samples", count(*n_eff))
+                write!(f, "{level} not shown: worth at most {}", things(*n_eff, "independent sample"))
             }
             ImportedFinding::NoCourse => f.write_str(
                 "no intervals, and no telling whether latency stayed the same: the file has no course of time",

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::quantile::quantile;
+use proptest::prelude::*;
 
 fn histogram(latencies: impl IntoIterator<Item = i64>) -> Histogram {
     let mut histogram = Histogram::default();
@@ -137,4 +138,27 @@ fn the_interval_holds_as_often_as_it_says() {
     assert!(slices > 0.91 && independent > 0.91, "independent samples: {slices} {independent}");
     let (slices, independent) = coverage(0.9);
     assert!(slices > 0.90 && independent < 0.80, "correlated samples: {slices} {independent}");
+}
+
+proptest! {
+    #[test]
+    fn limits_are_ordered_and_quantiles_rise(
+        slices in prop::collection::vec(prop::collection::vec(0i64..1_000_000, 1..80), 0..40),
+    ) {
+        let slices: Vec<_> = slices.into_iter().map(histogram).collect();
+        let all = pooled(&slices);
+        let estimates = Level::ALL.map(|level| (level, estimate(&all, &slices, level)));
+        let mut below = 0;
+        for (level, estimate) in estimates {
+            let enough = all.n as f64 * (1.0 - level.p()) >= MIN_EXCEEDANCES - 1e-6;
+            prop_assert!(enough || estimate.value_ns().is_none(), "{level} of {} samples", all.n);
+            let Some(value) = estimate.value_ns() else { continue };
+            prop_assert!(value >= below, "{level}");
+            below = value;
+            let Some((lower, upper)) = estimate.interval_ns() else { continue };
+            prop_assert!(lower <= value && value <= upper, "{level}: {lower} {value} {upper}");
+            let wider = estimate_at(&all, &slices, level, 0.99).interval_ns();
+            prop_assert!(wider.is_none_or(|(low, high)| low <= lower && high >= upper), "{level}");
+        }
+    }
 }

@@ -79,14 +79,17 @@ impl Requirement {
         Ok(())
     }
 
-    /// Sets limits from text like `max=1ms,p999=200us`.
+    /// Sets limits from text like `max=1ms,p999=200us`, or `max<1ms`, `max<=1ms`, which shells want in quotes. However it is
+    /// written, a latency equal to its limit keeps it.
     ///
     /// # Errors
     /// As [`Requirement::set`], and when a part is no `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), RequirementError> {
         let mut seen = HashSet::new();
         for part in text.split(',') {
-            let (key, value) = part.split_once('=').ok_or_else(|| RequirementError::NoValue(part.to_owned()))?;
+            let at = part.find(['<', '=']).ok_or_else(|| RequirementError::NoValue(part.to_owned()))?;
+            let (key, value) = part.split_at(at);
+            let value = ["<=", "<", "="].iter().find_map(|sign| value.strip_prefix(sign)).unwrap_or(value);
             self.set(key.trim(), value.trim())?;
             if !seen.insert(key.trim()) {
                 return Err(RequirementError::Twice(key.trim().to_owned()));
@@ -107,7 +110,11 @@ mod tests {
         require.set_all("max=1ms, p999=200us,misses_per_hour=0.5").unwrap();
         assert_eq!(require.max, Some(Span(1_000_000)));
         assert_eq!((require.p999, require.misses_per_hour), (Some(Span(200_000)), Some(0.5)));
+        let mut signs = Requirement::default();
+        signs.set_all("max<1ms,p999 <= 200us,misses_per_hour<0.5").unwrap();
+        assert_eq!(signs, require);
         for (text, message) in [
+            ("max<max=1ms", "`max=1ms` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
             ("max", "`max` is no requirement; write it like max=1ms or p999=200us"),
             ("max=1ms,max=2ms", "`max` stands twice; give each limit once"),
             ("max=0s", "`max = 0s` can never be kept; a limit is more than 0"),

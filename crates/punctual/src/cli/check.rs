@@ -28,7 +28,8 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
     let mut damage = run.damage;
     if let Some(dir) = &arguments.baseline {
         let old = store::read(dir)?;
-        let question = Question { margin: arguments.margin, force: arguments.force, ..Question::default() };
+        let CheckArguments { metric, margin, force, .. } = *arguments;
+        let question = Question { metric, margin, force, ..Question::default() };
         let (new, older) = ((&run.header, &run.entries[..]), (&old.header, &old.entries[..]));
         analysis::check_against(&mut summary, new, older, &question);
         damage.extend(old.damage);

@@ -1,13 +1,14 @@
 //! `punctual list`: the runs below a directory.
 
 use super::arguments::{Format, ListArguments};
-use super::{Outcome, output};
+use super::{Outcome, note, output};
 use crate::report::{List, Unreadable};
 use crate::store;
 
 pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let mut list = List::default();
-    for found in store::below(&arguments.dir)? {
+    let (found, closed) = store::below(&arguments.dir)?;
+    for found in found {
         let path = found.dir.display().to_string();
         if let Some(imported) = store::read_imported(&found.dir).transpose() {
             match imported {
@@ -35,6 +36,7 @@ pub(super) fn list(arguments: &ListArguments) -> Outcome {
         Format::Json => output::json(&mut text, &serde_json::to_value(&list)?)?,
     }
     output::write(&text)?;
+    closed.iter().for_each(|why| note(format_args!("punctual: {why}")));
     // A list that names what is damaged has done what was asked.
     Ok(0)
 }

@@ -1,9 +1,10 @@
 //! When a run ends before all of its blocks: it is decided, it is enough, or the time is over.
 
 use super::start::expected;
-use analysis::comparison::{Answer, Comparison, Question, compare_cells, first_cells};
-use analysis::wording::{duration, things};
-use model::{Entry, Header, Span, Until};
+use analysis::Level;
+use analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells, first_cells};
+use analysis::wording::{count, duration, things};
+use model::{Cell, Entry, Header, Span, Until};
 use std::time::{Duration, Instant};
 
 /// Blocks below which nothing can be decided: as many, all in one direction, are the least evidence.
@@ -20,6 +21,7 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
                 let cells = things(u64::try_from(cells.len()).unwrap_or(u64::MAX), "cell");
                 return Err(format!("--until decided compares two cells, and this plan has {cells} here"));
             }
+            header.cells.iter().try_for_each(can_be_decided)?;
             MIN_BLOCKS
         }
         _ => 1,
@@ -33,6 +35,24 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
         ));
     }
     Ok(header)
+}
+
+/// Refuses a cell whose measurements would be too short for any number of them to decide.
+fn can_be_decided(cell: &Cell) -> Result<(), String> {
+    let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
+    let have = cell.period.cycles_in(cell.duration).saturating_mul(cpus);
+    // A share of 1 - p lies above the lowest quantile that decides.
+    let need = MIN_OF_EACH * 100;
+    if have >= need {
+        return Ok(());
+    }
+    let each = Span(need.div_ceil(cpus.max(1)).saturating_mul(cell.period.ns()));
+    Err(format!(
+        "--until decided compares {}: a measurement has {}, it takes {}: --duration {each}",
+        Level::P99,
+        things(have, "wake-up"),
+        count(need)
+    ))
 }
 
 /// What ends a run.
@@ -135,6 +155,25 @@ mod tests {
     }
 
     #[test]
+    fn a_run_ends_when_it_is_enough() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        (run.header.plan.until, run.header.plan.repetitions) = (Some(Until::Enough), 40);
+        (run.header.cells[0].duration, run.header.cells[0].period) = (Span(10_000_000_000), "10ms".parse().unwrap());
+        for block in 0..10 {
+            run.measure(block, 0, |cpu, cycle| {
+                let mut random = model::SplitMix64::new(u64::from(block) << 40 | cycle << 1 | u64::from(cpu));
+                5_000 + i64::try_from(random.below(1_000)).unwrap()
+            });
+        }
+        let end = End::new(&run.header, &[], None, None);
+        // It looks after 2, 4 and 8 blocks; 30 s are the least that tell whether latency stayed the same.
+        let over: Vec<usize> = (1..=10).filter(|blocks| end.is_reached(&run.entries[..*blocks])).collect();
+        assert_eq!(over, [4, 8]);
+        assert_eq!(end.said(&run.entries), None, "the report says what is missing");
+    }
+
+    #[test]
     fn only_so_many_blocks_are_measured_now() {
         let run = run(6, 3, Until::Decided);
         let end = End::new(&run.header, &run.entries[..4], None, Some(2));
@@ -152,6 +191,13 @@ mod tests {
         assert_eq!(hour.plan.repetitions, 692);
         let error = bounded(run.header.clone(), Span(10_000_000_000)).unwrap_err();
         assert_eq!(error, "--at-most 10s is too short: about 41.6 s for 8 blocks");
+        let mut short = run.clone();
+        short.header.cells[1].duration = Span(999_000_000);
+        let error = bounded(short.header, Span(3_600_000_000_000)).unwrap_err();
+        assert_eq!(
+            error,
+            "--until decided compares p99: a measurement has 1 998 wake-ups, it takes 2 000: --duration 1s"
+        );
         let mut three = run.clone();
         three.cell("messaging", "other");
         assert!(

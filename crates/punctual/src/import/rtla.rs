@@ -1,4 +1,6 @@
 //! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (tools/tracing/rtla of Linux).
+//!
+//! 6.1 leaves out the table of all CPUs, and says in one line that a threshold stopped it; later ones also say on which CPU.
 
 use super::Flaw;
 use super::column::Column;
@@ -23,7 +25,9 @@ const FEET: [&str; 5] = ["over", "count", "min", "avg", "max"];
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     let mut tool = "";
     let (mut unit_ns, mut measured, mut series, mut remarks) = (None, None, Vec::<Series>::new(), Vec::new());
-    let mut has_index = false;
+    let (mut has_index, mut is_stopped) = (false, false);
+    // One past the last row, also if it is all zeros.
+    let mut end = 0;
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
         if let Some(rest) = text.strip_prefix('#') {
             let rest = rest.trim();
@@ -39,11 +43,10 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
             if let Some(duration) = rest.strip_prefix("Duration:") {
                 measured = days_and_clock(duration);
             }
-            if rest.starts_with("# CPU") {
-                remarks.push("it stopped at a threshold (-i, -T): its end was chosen by its maximum".to_owned());
-            }
+            is_stopped |= rest.starts_with("# CPU");
             continue;
         }
+        is_stopped |= text.contains("hit stop tracing");
         let mut words = text.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
         if first == "Index" {
@@ -55,7 +58,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
             // The same again, summed up.
             break;
         } else if has_index && first.starts_with(|c: char| c.is_ascii_digit()) {
-            row(&mut series, first, words, line)?;
+            end = end.max(row(&mut series, first, words, line)?.saturating_add(1));
         } else if !text.contains(' ') || first.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(Flaw::at(line, "a row before the line `Index ...`; --no-index and --no-header cannot be read"));
         }
@@ -65,13 +68,16 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     if series.is_empty() {
         return Err(Flaw::of_file("it has no column: nothing was measured, or the output was cut off"));
     }
+    if is_stopped {
+        remarks.push("it stopped at a threshold (-i, -T, -s, -S): its end was chosen by its maximum".to_owned());
+    }
     let mut kinds: Vec<&str> = Vec::new();
     for series in &series {
         if !kinds.contains(&series.kind.as_str()) {
             kinds.push(&series.kind);
         }
     }
-    kinds.iter().map(|kind| of_kind(kind, &series, (tool, name, unit_ns, measured), &remarks)).collect()
+    kinds.iter().map(|kind| of_kind(kind, &series, (tool, name, (unit_ns, end), measured), &remarks)).collect()
 }
 
 /// `IRQ-000`.
@@ -83,13 +89,20 @@ fn head(word: &str, line: usize) -> Result<Series, Flaw> {
     Ok(Series { kind: kind.to_owned(), cpu, column: Column::default(), feet: BTreeMap::new() })
 }
 
-fn row<'a>(series: &mut [Series], value: &str, counts: impl Iterator<Item = &'a str>, line: usize) -> Result<(), Flaw> {
+/// The latency of the row.
+fn row<'a>(
+    series: &mut [Series],
+    value: &str,
+    counts: impl Iterator<Item = &'a str>,
+    line: usize,
+) -> Result<u64, Flaw> {
     let value = number(value, line, "latency")?;
     let counts: Vec<u64> = counts.map(|count| number(count, line, "count")).collect::<Result<_, _>>()?;
     if counts.len() != series.len() {
         return Err(Flaw::at(line, format!("{} counts for {} columns", counts.len(), series.len())));
     }
-    series.iter_mut().zip(counts).try_for_each(|(series, n)| series.column.add(value, n, line))
+    series.iter_mut().zip(counts).try_for_each(|(series, n)| series.column.add(value, n, line))?;
+    Ok(value)
 }
 
 fn feet<'a>(
@@ -125,12 +138,13 @@ fn days_and_clock(text: &str) -> Option<Span> {
     Some(Span(of_days.ns().checked_add(clock(time)?.ns())?)).filter(|span| *span <= Span::MAX)
 }
 
-type Common<'a> = (&'a str, &'a str, u64, Option<Span>);
+/// Tool, file, unit in ns with the end of the rows, and how long was measured.
+type Common<'a> = (&'a str, &'a str, (u64, u64), Option<Span>);
 
 fn of_kind(
     kind: &str,
     series: &[Series],
-    (tool, name, unit_ns, measured): Common<'_>,
+    (tool, name, (unit_ns, end), measured): Common<'_>,
     remarks: &[String],
 ) -> Result<Imported, Flaw> {
     let mut remarks = remarks.to_vec();
@@ -148,7 +162,7 @@ fn of_kind(
     }
     let of_kind: Vec<_> = series.iter().filter(|series| series.kind == kind).collect();
     let step = of_kind.iter().fold(0, |step, s| super::column::greatest_common_divisor(step, s.column.step()));
-    let threads = of_kind.iter().map(|series| one(series, unit_ns, &mut remarks)).collect::<Result<_, _>>()?;
+    let threads = of_kind.iter().map(|series| one(series, (unit_ns, end), &mut remarks)).collect::<Result<_, _>>()?;
     Ok(Imported {
         format: model::RECORD_FORMAT,
         tool: crate::TOOL.to_owned(),
@@ -170,7 +184,7 @@ fn of_kind(
     })
 }
 
-fn one(series: &Series, unit_ns: u64, remarks: &mut Vec<String>) -> Result<ImportedThread, Flaw> {
+fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -> Result<ImportedThread, Flaw> {
     let Series { cpu, column, feet, .. } = series;
     let foot = |key| feet.get(key).copied().flatten();
     let scaled = |key| foot(key).map(|value| ns(value, unit_ns).map_err(Flaw::of_file)).transpose();
@@ -184,13 +198,15 @@ fn one(series: &Series, unit_ns: u64, remarks: &mut Vec<String>) -> Result<Impor
         remarks.push(format!("CPU {cpu}: it says {said} samples, and shows {known}"));
     }
     let has_samples = known > 0;
-    let end = i64::try_from(column.end()).ok().and_then(|end| ns(end, unit_ns).ok()).unwrap_or(0);
+    let end_ns = i64::try_from(end).ok().and_then(|end| ns(end, unit_ns).ok()).unwrap_or(0);
+    // Rows of zeros are left out: where no sample is within, the smallest says more than the last row.
+    let least_ns = scaled("min")?.filter(|_| column.n == 0).unwrap_or(0).max(end_ns);
     Ok(ImportedThread {
         number: *cpu,
         cpu: Some(*cpu),
         samples: Some(known),
         histogram: Some(column.histogram(unit_ns)?),
-        beyond: over.filter(|n| *n > 0).map(|n| Beyond { samples: Some(n), at_least_ns: end }),
+        beyond: over.filter(|n| *n > 0).map(|n| Beyond { samples: Some(n), at_least_ns: least_ns }),
         min_ns: scaled("min")?.filter(|_| has_samples),
         max_ns: scaled("max")?.filter(|_| has_samples),
         mean_ns: scaled("avg")?.filter(|_| has_samples).map(|ns| ns as f64),

@@ -5,8 +5,8 @@ use expect_test::expect_file;
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// A file of `tests/import`. Those of cyclictest and jitterdebugger were written by the tools, the others by hand after their
-/// documents and sources.
+/// A file of `tests/import`. Those of cyclictest, jitterdebugger and rtla 6.1 were written by the tools (rtla in an emulated
+/// guest with Debian's PREEMPT_RT kernel), the others by hand after their documents and sources.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name)
 }
@@ -58,6 +58,10 @@ fn every_kind_of_file_is_read() {
         "jitterdebugger-ns.raw",
         "rtla-timerlat.txt",
         "rtla-osnoise.txt",
+        "rtla-6.1-timerlat.txt",
+        "rtla-6.1-ns.txt",
+        "rtla-6.1-stopped.txt",
+        "rtla-6.1-osnoise.txt",
         "rteval-cyclictest.xml",
         "rteval-timerlat.xml",
         "xenomai-latency.txt",
@@ -91,6 +95,41 @@ fn a_histogram_agrees_with_the_lines_below_it() {
             }
             assert_eq!(thread.samples.unwrap(), histogram.n + thread.beyond.unwrap().samples.unwrap(), "{name}");
         }
+    }
+}
+
+/// What rtla itself says below its histogram, found by a reading of its own.
+#[test]
+fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
+    for (name, unit_ns) in [
+        ("rtla-6.1-timerlat.txt", 1_000),
+        ("rtla-6.1-ns.txt", 1),
+        ("rtla-6.1-stopped.txt", 1_000),
+        ("rtla-6.1-osnoise.txt", 1_000),
+    ] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let words = |start: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.starts_with(start)).unwrap();
+            line.split_whitespace().skip(1).collect()
+        };
+        let heads = words("Index");
+        let kinds = [("irq", "IRQ"), ("thread", "Thr"), ("noise", "CPU")];
+        let mut columns = 0;
+        for imported in read(name) {
+            let (_, kind) = kinds.iter().find(|(what, _)| *what == imported.conditions.what).unwrap();
+            for thread in &imported.threads {
+                let column = heads.iter().position(|head| *head == format!("{kind}-{:03}", thread.number)).unwrap();
+                let foot = |start: &str| words(start)[column].parse::<i64>().unwrap();
+                assert_eq!(thread.samples.map(i64::try_from), Some(Ok(foot("count:"))), "{name}");
+                let ends = [thread.min_ns, thread.max_ns].map(|ns| ns.unwrap() / unit_ns);
+                assert_eq!(ends, [foot("min:"), foot("max:")], "{name}");
+                assert!((thread.mean_ns.unwrap() - (foot("avg:") * unit_ns) as f64).abs() < 1e-9, "{name}");
+                let beyond = thread.beyond.map_or(0, |beyond| i64::try_from(beyond.samples.unwrap()).unwrap());
+                assert_eq!(beyond, foot("over:"), "{name}");
+                columns += 1;
+            }
+        }
+        assert_eq!(columns, heads.len(), "{name}");
     }
 }
 

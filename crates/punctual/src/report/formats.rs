@@ -78,7 +78,10 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
 fn decimal(value: f64) -> String {
     let text = format!("{value:.9}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    // A time in s since 1970 has digits for microseconds, not for nanoseconds: nine of them would show what is none.
+    let exact = value.to_string();
+    let shorter = if exact.len() < text.len() { &exact } else { text };
+    if shorter == "-0" { "0".to_owned() } else { shorter.to_owned() }
 }
 
 #[cfg(test)]

@@ -150,6 +150,6 @@ pub(super) fn answer(summary: &ImportedSummary) -> String {
             let (max, time) = (duration(max_ns as f64), time.unwrap_or_default());
             format!("Largest latency{time}: {max} ({}). A maximum is no bound.", cell.name)
         }
-        None => "No sample is known.".to_owned(),
+        None => "The largest latency is not known.".to_owned(),
     }
 }

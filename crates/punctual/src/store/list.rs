@@ -13,24 +13,27 @@ pub(crate) struct Found {
     pub(crate) bytes: u64,
 }
 
-/// Every run in `dir` and below it, in the order of their paths. Links are not followed, and a directory that cannot be
-/// read is passed over: it may be anybody's.
+/// Every run in `dir` and below it, in the order of their paths, and why a directory could not be looked into: it may hold
+/// runs. Links are not followed.
 ///
 /// # Errors
 /// When `dir` itself cannot be read.
-pub(crate) fn below(dir: &Path) -> Result<Vec<Found>, StoreError> {
+pub(crate) fn below(dir: &Path) -> Result<(Vec<Found>, Vec<StoreError>), StoreError> {
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
-    let (mut found, mut left) = (Vec::new(), vec![dir.to_owned()]);
+    let (mut found, mut closed, mut left) = (Vec::new(), Vec::new(), vec![dir.to_owned()]);
     while let Some(dir) = left.pop() {
         if dir.join(FILE).is_file() || super::imported::file_in(&dir).is_some() {
             found.push(Found { bytes: bytes_in(&dir), dir });
             continue;
         }
         let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-        left.extend(fs::read_dir(&dir).into_iter().flatten().flatten().filter(is_directory).map(|entry| entry.path()));
+        match fs::read_dir(&dir) {
+            Ok(entries) => left.extend(entries.flatten().filter(is_directory).map(|entry| entry.path())),
+            Err(err) => closed.push(StoreError::io("read", &dir)(err)),
+        }
     }
     found.sort_by(|a, b| a.dir.cmp(&b.dir));
-    Ok(found)
+    Ok((found, closed))
 }
 
 fn bytes_in(dir: &Path) -> u64 {

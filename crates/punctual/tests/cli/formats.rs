@@ -1,6 +1,6 @@
 //! Every format of a run that was made here; what is in them is tested beside their code, against golden files.
 
-use crate::program::{Scratch, a_cpu, machine, punctual};
+use crate::program::{Scratch, UNPRIVILEGED, a_cpu, is_root, machine, punctual, run, wrapped};
 use crate::schema::assert_conforms;
 use serde_json::json;
 
@@ -73,11 +73,26 @@ fn runs_are_listed_and_damaged_ones_named() {
         runs.iter().map(facts).collect::<Vec<_>>(),
         [json!([good, "pass", 1, 1]), json!([cut, "not_shown", 0, 1])]
     );
-    assert_eq!(runs[0]["bytes"], std::fs::metadata(scratch.path("a/good/run.jsonl")).unwrap().len());
+    let files = std::fs::read_dir(scratch.path("a/good")).unwrap().flatten();
+    assert_eq!(runs[0]["bytes"], files.map(|file| file.metadata().unwrap().len()).sum::<u64>());
     assert_eq!(listed["unreadable"][0]["path"], of("d/broken"));
     let none = scratch.path("c");
     assert_eq!(punctual(&format!("list {}", none.display())).stdout, format!("no runs below {}\n", none.display()));
     let nowhere = scratch.path("nowhere").display().to_string();
     punctual(&format!("list {nowhere}"))
         .expect_error(&format!("cannot read {nowhere}: No such file or directory (os error 2)"));
+}
+
+#[test]
+fn root_a_directory_that_cannot_be_looked_into_is_named() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("list-closed");
+    let closed = scratch.path("runs/closed");
+    std::fs::create_dir_all(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let listed = run(&mut wrapped(&scratch, UNPRIVILEGED, "list runs"));
+    assert_eq!((listed.status, listed.stdout.as_str()), (0, "no runs below runs\n"));
+    assert_eq!(listed.stderr, "punctual: cannot read runs/closed: Permission denied (os error 13)\n");
 }

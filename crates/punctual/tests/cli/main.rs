@@ -4,13 +4,16 @@
 mod bad_input;
 mod browser;
 mod campaign;
+mod check;
 mod compare;
 mod consent;
 mod cyclictest;
 mod doctor;
+mod effects;
 mod faults;
 mod formats;
 mod frontier;
+mod import;
 mod launch;
 mod leftovers;
 mod live;

@@ -33,7 +33,7 @@ pub(in crate::cli) struct CompareArguments {
     pub(in crate::cli) format: Format,
 }
 
-fn metric(text: &str) -> Result<Level, String> {
+pub(super) fn metric(text: &str) -> Result<Level, String> {
     match text {
         "p50" => Ok(Level::P50),
         "p99" => Ok(Level::P99),

@@ -1,7 +1,8 @@
 //! What can be typed for results that are there already: show, check, import, list.
 
-use super::compare::margin;
+use super::compare::{margin, metric};
 use super::{EXIT_STATUS, Format, requirement};
+use analysis::Level;
 use clap::{Args, ValueEnum};
 use model::{Load, Period, Policy, Requirement};
 use std::path::PathBuf;
@@ -33,6 +34,9 @@ pub(in crate::cli) struct CheckArguments {
     /// An older run: no cell may be later than the same one there
     #[arg(long, value_name = "RUN")]
     pub(in crate::cli) baseline: Option<PathBuf>,
+    /// The one metric that the baseline is compared by: p50, p99 or p99.9 [default: as in compare]
+    #[arg(long, requires = "baseline", value_parser = metric)]
+    pub(in crate::cli) metric: Option<Level>,
     /// Compare with the baseline although the runs are separate in time: whatever else changed counts, too
     #[arg(long, requires = "baseline")]
     pub(in crate::cli) force: bool,

@@ -188,6 +188,21 @@ fn hgrm_is_as_the_original_writes_it() {
 }
 
 #[test]
+fn numbers_have_no_more_digits_than_they_need() {
+    for (value, text) in [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (15_039.0 * 1e-9, "0.000015039"),
+        (1_795_261_632_135.0 / 1e3, "1795261632.135"),
+        (1e-12, "0"),
+        (44_000.0, "44000"),
+        (0.1 + 0.2, "0.3"),
+    ] {
+        assert_eq!(decimal(value), text);
+    }
+}
+
+#[test]
 fn prometheus_keeps_its_grammar() {
     let texts = in_all(prometheus);
     check(&texts[1], expect_file!["../../../tests/golden/formats/run-fail.prom"]);

@@ -1,0 +1,182 @@
+//! Every sentence that the statistics print has an example in the documents, with what to do about it.
+
+use crate::comparison::{Answer, Comparison, Measured, Metric, Ratio, Refusal};
+use crate::enough::{Lack, Outlook, Shortfall};
+use crate::testing::cell;
+use crate::{Finding, Gap, Kept, Level, Limiter, Verdict, View, Violation};
+use model::Span;
+
+const STATISTICS: &str = include_str!("../../../docs/statistics.md");
+const COMPARE: &str = include_str!("../../../docs/compare.md");
+
+/// A document as one line of words, without its marks.
+fn words(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !matches!(c, '*' | '`')).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn assert_documented(document: &str, sentences: &[String]) {
+    let document = words(document);
+    let missing: Vec<_> = sentences.iter().filter(|sentence| !document.contains(&words(sentence))).collect();
+    assert!(missing.is_empty(), "without an example: {missing:#?}");
+}
+
+#[test]
+fn findings_have_their_examples() {
+    let findings = [
+        Finding::FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) },
+        Finding::FewSlices { slices: 6, need: 10 },
+        Finding::Dependent { samples: 64_000, n_eff: 4_098 },
+        Finding::Missed {
+            missed: 46,
+            stalls: 3,
+            longest_ns: 22_000_000,
+            at_least: false,
+            p99_by_due_time_ns: Some(1_200_000),
+        },
+        Finding::MaxIsThrottleQuantum {
+            max_ns: 949_000_000,
+            quantum_us: 950_000,
+            limiter: Limiter::Throttling,
+            stops_realtime: false,
+        },
+        Finding::MissStorms { episodes: 14, upper_per_hour: 63.0 },
+        Finding::Coincidence { what: "steal time".to_owned(), in_worst: 9, worst: 10, in_others: 3, others: 50 },
+        Finding::VisibilityFloor { measured_ns: 24_000_000_000, floor_ns: 8_010_000_000 },
+        Finding::LatencyChanged { block: None, second: 37, p99_ns: Some((12_000, 18_000)) },
+        Finding::LatencyChanged { block: Some(2), second: 7, p99_ns: None },
+        Finding::LatencyDrifts { rises: true },
+        Finding::LatencyInWaves,
+        Finding::RegularSpikes { every_ns: 60_000_000_000 },
+        Finding::OwnPopulation { seconds: 36, from_ns: 38_000, to_ns: 150_000 },
+        Finding::TailLimit { times: 10.0, upper_ns: 96_000 },
+    ];
+    assert_documented(STATISTICS, &findings.map(|finding| finding.to_string()));
+}
+
+#[test]
+fn verdicts_have_their_examples() {
+    let cell = || "none/fifo:80".to_owned();
+    let kept = [
+        Kept::Max {
+            cell: cell(),
+            limit_ns: 1_000_000,
+            value_ns: 96_000,
+            measured_ns: 80_000_000_000,
+            upper_per_hour: 135.0,
+        },
+        Kept::Quantile { cell: cell(), level: Level::P99, view: View::Both, limit_ns: 200_000, upper_ns: 48_000 },
+        Kept::MissesPerHour { cell: cell(), limit_per_hour: 200.0, upper_per_hour: 135.0 },
+    ];
+    let violations = [
+        Violation::Max { cell: cell(), limit_ns: 50_000, value_ns: 96_000, at_least: false },
+        Violation::Quantile {
+            cell: cell(),
+            level: Level::P99,
+            view: View::DueTimes,
+            limit_ns: 30_000,
+            value_ns: 44_000,
+            lower_ns: 39_000,
+        },
+        Violation::MissesPerHour { cell: cell(), limit_per_hour: 1.0, episodes: 4, lower_per_hour: 49.0 },
+    ];
+    let rate = |episodes, upper_per_hour, hours_needed| Gap::MissesPerHour {
+        cell: cell(),
+        limit_per_hour: 1.0,
+        episodes,
+        hours: 80.0 / 3600.0,
+        upper_per_hour,
+        hours_needed,
+    };
+    let quantile = |interval_ns| Gap::Quantile {
+        cell: cell(),
+        level: Level::P99,
+        view: View::Both,
+        limit_ns: 45_000,
+        interval_ns,
+    };
+    let gaps = [
+        quantile(Some((39_000, 48_000))),
+        quantile(None),
+        Gap::Unsteady { cell: cell(), level: Level::P99 },
+        rate(0, 135.0, Some(3.0)),
+        rate(1, 251.0, None),
+    ];
+    let mut sentences: Vec<String> = Vec::new();
+    sentences.extend(kept.map(|kept| Verdict::Pass { kept: vec![kept] }.to_string()));
+    sentences.extend(violations.map(|violation| Verdict::Fail { violations: vec![violation] }.to_string()));
+    sentences.extend(gaps.map(|gap| Verdict::NotShown { gaps: vec![gap] }.to_string()));
+    assert_documented(STATISTICS, &sentences);
+}
+
+#[test]
+fn what_is_said_before_and_what_is_missing_have_their_examples() {
+    let mut cell = cell("none", "other");
+    cell.duration = Span(10_000_000_000);
+    let minutes = |minutes: u64| Some(minutes * 60_000_000_000);
+    let lacks = [
+        Lack::Quantile { level: Level::P99, half_width: Some(0.23), time_needed_ns: minutes(12) },
+        Lack::Quantile { level: Level::P999, half_width: None, time_needed_ns: minutes(5) },
+        Lack::Rate { time_needed_ns: minutes(180) },
+        Lack::Rate { time_needed_ns: None },
+        Lack::Steadiness,
+    ];
+    let shortfall = |lack| Shortfall { cell: "messaging/other".to_owned(), lack }.to_string();
+    let mut sentences = vec![Outlook::of(&cell, 1).to_string()];
+    sentences.extend(lacks.map(shortfall));
+    assert_documented(STATISTICS, &sentences);
+}
+
+/// A comparison of 12 blocks, its ratio with this interval.
+fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
+    let ratio = ratio.map(|(value, lower, upper)| Ratio { value, interval: (lower, upper), p: 0.01 });
+    Comparison {
+        a: "none/rr:80".to_owned(),
+        b: "none/fifo:80".to_owned(),
+        blocks: 12,
+        a_first: 6,
+        margin: 1.25,
+        primary: Measured { metric: Metric::Quantile(Level::P99), a: Some(1.0), b: Some(1.0), ratio },
+        ratios: Vec::new(),
+        secondary: Vec::new(),
+        noise_floor: None,
+        differences: Vec::new(),
+        answer,
+    }
+}
+
+#[test]
+fn answers_and_remarks_have_their_examples() {
+    let refused = |why| comparison(Answer::Refused { why }, None).sentence();
+    let undecided = |blocks_needed| Answer::Undecided { blocks_needed };
+    let mut few = comparison(Answer::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } }, None);
+    few.primary.metric = Metric::Quantile(Level::P999);
+    let mut never = comparison(undecided(None), None);
+    never.blocks = 6;
+    let different = comparison(Answer::Different, Some((1.0 / 1.8, 1.0 / 2.2, 1.0 / 1.5)));
+    let mut remarked = Comparison { a: "none/other".to_owned(), ..different };
+    (remarked.noise_floor, remarked.a_first) = (Some((0.86, 1.2)), 12);
+    let governor = |governor: &str| Some(governor.to_owned());
+    remarked.differences = vec![crate::comparison::Difference {
+        fact: "frequency governor",
+        a: governor("performance"),
+        b: governor("powersave"),
+    }];
+    let mut sentences = vec![
+        remarked.sentence(),
+        comparison(Answer::Equivalent, Some((1.0, 0.9, 1.1))).sentence(),
+        comparison(undecided(Some(30)), Some((1.0, 0.86, 1.31))).sentence(),
+        never.sentence(),
+        refused(Refusal::FewBlocks { blocks: 5 }),
+        refused(Refusal::Separate),
+        refused(Refusal::FewBoots { boots: 1 }),
+        few.sentence(),
+        refused(Refusal::NotPositive),
+    ];
+    let small = comparison(Answer::Equivalent, Some((1.1, 1.05, 1.15))).sentence();
+    sentences.extend(small.split_once(" (95 %, 12 blocks). ").map(|(_, small)| small.to_owned()));
+    assert_eq!(sentences.len(), 10, "{small}");
+    sentences.extend(remarked.remarks());
+    assert_documented(COMPARE, &sentences);
+}

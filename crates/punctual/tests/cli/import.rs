@@ -1,0 +1,368 @@
+//! `punctual import` of what the installed tools write, against what they say themselves; and what it refuses.
+
+use crate::program::{Said, Scratch, a_cpu, is_installed, is_root, machine, punctual, run};
+use crate::schema::assert_conforms;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Latencies in the tool's unit, and how often each came.
+type Counts = BTreeMap<u64, u64>;
+
+/// Whether a tool that needs root can run here.
+fn can_run(program: &str, package: &str) -> bool {
+    is_root() && is_installed(program, package)
+}
+
+/// What a tool wrote to stdout.
+#[track_caller]
+fn original(program: &str, words: &str, scratch: &Scratch) -> String {
+    let said = run(Command::new(program).args(words.split_whitespace()).current_dir(scratch.dir()));
+    assert_eq!(said.status, 0, "{program} {words}: {said:?}");
+    said.stdout
+}
+
+fn import(file: &Path, words: &str) -> Said {
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let kept = file.with_file_name(format!("of-{name}"));
+    punctual(&format!("import {} --out {} {words}", file.display(), kept.display()))
+}
+
+/// The only measurement in a file, as JSON.
+#[track_caller]
+fn imported(file: &Path) -> Value {
+    let said = import(file, "--format json");
+    assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
+    let document = said.json();
+    assert_conforms("imported", &document);
+    assert_eq!(document["cells"].as_array().unwrap().len(), 1, "{document}");
+    document["cells"][0].clone()
+}
+
+/// The words behind `start` as numbers, of the line that begins so.
+#[track_caller]
+fn behind(text: &str, start: &str) -> Vec<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(start));
+    let line = line.unwrap_or_else(|| panic!("no line `{start}` in {text}"));
+    line.split_whitespace().map(|word| word.parse().unwrap()).collect()
+}
+
+/// The number behind `key` in a line of `KEY: NUMBER` pairs.
+#[track_caller]
+fn field(line: &str, key: &str) -> u64 {
+    let (_, rest) = line.split_once(key).unwrap_or_else(|| panic!("no {key} in {line}"));
+    rest.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Asserts that quantiles are those of `counts`, which are all samples, or all but `beyond` larger ones.
+#[track_caller]
+fn assert_quantiles(summary: &Value, counts: &Counts, beyond: u64, unit_ns: u64) {
+    let n = counts.values().sum::<u64>() + beyond;
+    for (key, per_thousand) in [("p50", 500), ("p99", 990)] {
+        let rank = (n * per_thousand).div_ceil(1_000).max(1);
+        let mut passed = 0;
+        let exact = counts.iter().find(|(_, count)| {
+            passed += **count;
+            passed >= rank
+        });
+        let (value, refused) = (&summary[format!("{key}_ns")], &summary[format!("{key}_refused")]);
+        match (exact, value.as_u64()) {
+            // Our buckets are 1/128 wide at most, and a quantile is at their upper edge.
+            (Some((exact, _)), Some(ns)) => {
+                let exact_ns = exact * unit_ns;
+                assert!(ns >= exact_ns && ns - exact_ns <= exact_ns / 128, "{key}: {ns} is not {exact_ns}");
+            }
+            (None, None) => assert_eq!(refused["reason"], "beyond", "{key}: {summary}"),
+            // Samples that follow each other are alike: there may be too few of worth.
+            (Some(_), None) => assert_eq!(refused["reason"], "few_exceedances", "{key}: {summary}"),
+            (None, Some(ns)) => panic!("{key}: {ns} of samples that nobody knows"),
+        }
+    }
+}
+
+/// Asserts the numbers that need no distribution.
+#[track_caller]
+fn assert_ends(summary: &Value, samples: u64, min: u64, max: u64, unit_ns: u64) {
+    assert_eq!(
+        [&summary["samples"], &summary["min_ns"], &summary["max_ns"]],
+        [&json!(samples), &json!(min * unit_ns), &json!(max * unit_ns)]
+    );
+}
+
+#[track_caller]
+fn assert_mean(summary: &Value, expected_ns: f64) {
+    let mean_ns = summary["mean_ns"].as_f64().unwrap();
+    assert!((mean_ns - expected_ns).abs() < 1e-6 * expected_ns, "{mean_ns} is not {expected_ns}");
+}
+
+#[test]
+fn root_cyclictest_text_says_the_same_here() {
+    if !can_run("cyclictest", "rt-tests") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("import-cyclictest");
+    for (words, unit_ns) in [("-q", 1_000), ("-q -N", 1), ("", 1_000)] {
+        let text = original("cyclictest", &format!("{words} -p80 -i1000 -t1 -a{} -l500", a_cpu()), &scratch);
+        let cell = imported(&scratch.file(&format!("text{}.txt", words.replace(' ', "")), &text));
+        let last = text.lines().rfind(|line| line.contains("T: 0")).unwrap();
+        let summary = &cell["summary"];
+        assert_ends(summary, field(last, "C:"), field(last, "Min:"), field(last, "Max:"), unit_ns);
+        assert_mean(summary, (field(last, "Avg:") * unit_ns) as f64);
+        let conditions = &cell["conditions"];
+        assert_eq!((&conditions["period_ns"], &cell["resolution_ns"]), (&json!(1_000_000), &json!(unit_ns)));
+        // Only the lines that are overwritten on a terminal name the policy.
+        let known = if words.is_empty() { json!(["fifo:80", 80]) } else { json!([null, 80]) };
+        assert_eq!(json!([conditions["policy"], conditions["priority"]]), known, "{words}");
+        assert_eq!(summary["p50_refused"]["reason"], "no_distribution", "{words}");
+    }
+}
+
+/// The counts of a histogram of cyclictest, all threads together.
+fn rows(text: &str, threads: usize) -> Counts {
+    let mut counts = Counts::new();
+    for line in text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())) {
+        let fields: Vec<u64> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        *counts.entry(fields[0]).or_default() += fields[1..=threads].iter().sum::<u64>();
+    }
+    counts
+}
+
+#[test]
+fn root_cyclictest_histograms_say_the_same_here() {
+    if !can_run("cyclictest", "rt-tests") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("import-histogram");
+    // 20 us is below many latencies of most machines, so that there are overflows.
+    for (words, unit_ns) in [("-h400", 1_000), ("-H400", 1_000), ("-h20", 1_000), ("-N -h400000", 1)] {
+        let text = original("cyclictest", &format!("-q {words} -p80 -i1000 -d0 -t2 -l500"), &scratch);
+        let file = scratch.file(&format!("h{}.txt", words.replace(' ', "")), &text);
+        let said = import(&file, if unit_ns == 1 { "--unit ns --format json" } else { "--format json" });
+        assert_eq!(said.status, 0, "{said:?}");
+        let document = said.json();
+        assert_conforms("imported", &document);
+        let cell = &document["cells"][0];
+        let (min, max) = (behind(&text, "# Min Latencies:"), behind(&text, "# Max Latencies:"));
+        let (overflows, total) = (behind(&text, "# Histogram Overflows:"), behind(&text, "# Total:"));
+        let (beyond, known) = (overflows[..2].iter().sum::<u64>(), total[..2].iter().sum::<u64>());
+        let (min, max) = (min[..2].iter().min().unwrap(), max[..2].iter().max().unwrap());
+        let summary = &cell["summary"];
+        assert_ends(summary, known + beyond, *min, *max, unit_ns);
+        let counts = rows(&text, 2);
+        assert_eq!(counts.values().sum::<u64>(), known, "the tool agrees with itself");
+        assert_quantiles(summary, &counts, beyond, unit_ns);
+        if beyond == 0 {
+            let sum: u64 = counts.iter().map(|(value, n)| value * n * unit_ns).sum();
+            assert_mean(summary, sum as f64 / known as f64);
+        }
+        let kinds: Vec<_> = cell["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]).collect();
+        assert_eq!(kinds.contains(&&json!("beyond")), beyond > 0, "{words}: {beyond} overflows");
+    }
+}
+
+#[test]
+fn root_cyclictest_values_say_the_same_here() {
+    if !can_run("cyclictest", "rt-tests") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("import-values");
+    let text = original("cyclictest", "-v -p80 -i1000 -d0 -t2 -l500", &scratch);
+    let (mut counts, mut cycles) = (Counts::new(), BTreeMap::<u64, Vec<u64>>::new());
+    for line in text.lines() {
+        let fields: Vec<_> = line.split(':').map(|field| field.trim().parse::<u64>()).collect();
+        if let [Ok(thread), Ok(cycle), Ok(value)] = fields[..] {
+            *counts.entry(value).or_default() += 1;
+            cycles.entry(thread).or_default().push(cycle);
+        }
+    }
+    let cell = imported(&scratch.file("v.txt", &text));
+    let n = counts.values().sum();
+    assert_ends(&cell["summary"], n, *counts.keys().next().unwrap(), *counts.keys().next_back().unwrap(), 1_000);
+    assert_mean(&cell["summary"], counts.iter().map(|(value, n)| value * n).sum::<u64>() as f64 * 1e3 / n as f64);
+    assert_quantiles(&cell["summary"], &counts, 0, 1_000);
+    assert_eq!(cell["conditions"]["period_ns"], 1_000_000);
+    // Its main thread may come too late for some values; those after the last that it printed, nobody can know.
+    let has_gap = cycles.values().any(|cycles| cycles.windows(2).any(|pair| pair[1] != pair[0] + 1));
+    let is_told = cell["findings"].to_string().contains("are missing from the output of -v");
+    assert_eq!((is_told, cycles.len()), (has_gap, 2));
+}
+
+/// The histogram of a thread in JSON of cyclictest and jitterdebugger, all threads together.
+fn counts_of(threads: &Value) -> Counts {
+    let mut counts = Counts::new();
+    for thread in threads.as_object().unwrap().values() {
+        for (value, n) in thread["histogram"].as_object().unwrap() {
+            *counts.entry(value.parse().unwrap()).or_default() += n.as_u64().unwrap();
+        }
+    }
+    counts
+}
+
+/// `key` of every thread.
+fn of_threads(threads: &Value, key: &str) -> Vec<u64> {
+    threads.as_object().unwrap().values().map(|thread| thread[key].as_u64().unwrap()).collect()
+}
+
+/// The least and the largest of all threads.
+fn ends_of(threads: &Value) -> (u64, u64) {
+    let (min, max) = (of_threads(threads, "min"), of_threads(threads, "max"));
+    (*min.iter().min().unwrap(), *max.iter().max().unwrap())
+}
+
+#[test]
+fn root_cyclictest_json_says_the_same_here() {
+    if !can_run("cyclictest", "rt-tests") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("import-json");
+    original("cyclictest", "-q -h400 --json=c.json --policy=rr -p70 -i1000 -d0 -t2 -l500", &scratch);
+    let theirs: Value = serde_json::from_slice(&std::fs::read(scratch.path("c.json")).unwrap()).unwrap();
+    let cell = imported(&scratch.path("c.json"));
+    let (threads, counts) = (&theirs["thread"], counts_of(&theirs["thread"]));
+    let (min, max) = ends_of(threads);
+    let samples: u64 = of_threads(threads, "cycles").iter().sum();
+    assert_ends(&cell["summary"], samples, min, max, 1_000);
+    assert_quantiles(&cell["summary"], &counts, samples - counts.values().sum::<u64>(), 1_000);
+    let conditions = &cell["conditions"];
+    assert_eq!((&conditions["policy"], &conditions["period_ns"]), (&json!("rr:70"), &json!(1_000_000)));
+    let (host, sysinfo) = (&cell["host"], &theirs["sysinfo"]);
+    assert_eq!([&host["hostname"], &host["kernel_release"]], [&sysinfo["nodename"], &sysinfo["release"]]);
+    assert_eq!(cell["source"]["version"], theirs["rt_test_version:"]);
+}
+
+#[test]
+fn root_jitterdebugger_says_the_same_here() {
+    if !can_run("jitterdebugger", "jitterdebugger") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("import-jitterdebugger");
+    for (dir, option, unit_ns) in [("us", "", 1_000), ("ns", "-N", 1)] {
+        original("jitterdebugger", &format!("{option} -s -p 80 -i 1000 -l 1000 -o {dir}"), &scratch);
+        let file = scratch.path(dir).join("results.json");
+        let theirs: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let (threads, counts) = (&theirs["cpu"], counts_of(&theirs["cpu"]));
+        let ((min, max), samples) = (ends_of(threads), of_threads(threads, "count").iter().sum::<u64>());
+        let cell = imported(&file);
+        assert_ends(&cell["summary"], samples, min, max, unit_ns);
+        assert_quantiles(&cell["summary"], &counts, samples - counts.values().sum::<u64>(), unit_ns);
+        assert_eq!(
+            (&cell["resolution_ns"], &cell["host"]["hostname"]),
+            (&json!(unit_ns), &theirs["sysinfo"]["nodename"])
+        );
+
+        let file = scratch.path(dir).join("samples.raw");
+        let bytes = std::fs::read(&file).unwrap();
+        let mut counts = Counts::new();
+        for record in bytes.chunks_exact(28) {
+            *counts.entry(u64::from_le_bytes(record[20..].try_into().unwrap())).or_default() += 1;
+        }
+        let cell = imported(&file);
+        let (min, max) = (*counts.keys().next().unwrap(), *counts.keys().next_back().unwrap());
+        assert_ends(&cell["summary"], counts.values().sum(), min, max, unit_ns);
+        assert_quantiles(&cell["summary"], &counts, 0, unit_ns);
+        // Neither is in the file.
+        assert_eq!(json!([cell["conditions"]["period_ns"], cell["resolution_ns"]]), json!([1_000_000, unit_ns]));
+    }
+}
+
+/// A file of `tests/import`.
+fn fixture(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name)
+}
+
+#[test]
+fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
+    let scratch = Scratch::new("imported");
+    let kept = scratch.path("old");
+    let names = ["cyclictest.json", "rtla-timerlat.txt"].map(|name| fixture(name).display().to_string());
+    let words = format!("{} --title years --load none --format csv --out {}", names.join(" "), kept.display());
+    let said = punctual(&format!("import {words}"));
+    assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
+    let show = |words: &str| punctual(&format!("show {} {words}", kept.display()));
+    assert_eq!(show("--format csv").stdout, said.stdout, "what is kept says the same");
+    assert_eq!(said.stdout.lines().count(), 1 + 1 + 3, "a head, cyclictest, three kinds of timerlat");
+    for (format, start) in [
+        ("text", "punctual "),
+        ("json", "{\n"),
+        ("md", "### years\n\nLargest latency in "),
+        ("junit", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"punctual\" tests=\"4\""),
+        ("tap", "TAP version 13\n1..4\nok 1 - cyclictest.json measured # SKIP nothing was required\n"),
+        ("lava", "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=cyclictest.json-min RESULT=pass UNITS=us MEASUREMENT="),
+        ("hgrm --cell cyclictest.json", "# cyclictest.json: latency by wake-up, us\n"),
+        ("prom", "# HELP punctual_run_info "),
+    ] {
+        let said = show(&format!("--format {format}"));
+        assert!(said.stdout.starts_with(start) && said.status == 0 && said.stderr.is_empty(), "{format}: {said:?}");
+    }
+    assert_conforms("imported", &show("--format json").json());
+
+    let listed = punctual(&format!("list {} --format json", scratch.dir().display())).json();
+    let listed = &listed["runs"][0];
+    assert_eq!(
+        json!([listed["title"], listed["measurements"], listed["verdict"], listed["host"]]),
+        json!(["imported: years", 4, "none", null]),
+        "two machines, or one that only one file names"
+    );
+
+    let check = |words: &str| punctual(&format!("check {} {words}", kept.display()));
+    let late = check("--require max=1us");
+    assert!(late.status == 2 && late.stdout.contains("Verdict: FAIL "), "{late:?}");
+    let open = check("--require misses_per_hour=1 --format junit");
+    assert!(open.status == 3 && open.stdout.contains("errors=\"4\""), "{open:?}");
+    check("").expect_error(
+        "nothing to check: the run was measured without limits; name some with --require, like max=1ms,p999=200us, or \
+         an older run with --baseline",
+    );
+    check(&format!("--require max=1s --baseline {}", kept.display()))
+        .expect_error("imported measurements have no blocks to compare; leave --baseline out");
+}
+
+#[test]
+fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
+    let scratch = Scratch::new("import-bad");
+    let h = std::fs::read_to_string(fixture("cyclictest-h-2.7.txt")).unwrap();
+    let raw = std::fs::read(fixture("jitterdebugger-us.raw")).unwrap();
+    let mut broken_raw = raw.clone();
+    // The nanoseconds of the third record become more than a second.
+    broken_raw[2 * 28 + 12..2 * 28 + 20].copy_from_slice(&2_000_000_000_u64.to_le_bytes());
+    let unknown = "no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and \
+                   counts";
+    for (name, bytes, place, reason) in [
+        ("empty.txt", Vec::new(), "", unknown),
+        ("prose.txt", b"hello\n".to_vec(), "", unknown),
+        ("count.txt", h.replace("000034", "00x034").into_bytes(), ":4", "`00x034` is no count"),
+        (
+            "key.json",
+            b"{\"thread\": {\n \"0\": {\"cycles\": -1}}}".to_vec(),
+            ":2",
+            "invalid value: integer `-1`, expected u64",
+        ),
+        ("tag.xml", b"<rteval>\n<a></b></rteval>".to_vec(), ":2", "no XML: expected 'a' tag, not 'b'"),
+        ("binary.txt", b"T: 0\n\xff\n".to_vec(), ":2", "neither text nor samples.raw of jitterdebugger"),
+        (
+            "big-endian.raw",
+            broken_raw,
+            "",
+            "record 3: no time of the monotonic clock; is it samples.raw of a little-endian machine?",
+        ),
+        ("cut.raw", raw[..20].to_vec(), "", "not one whole record of 28 bytes"),
+    ] {
+        let file = scratch.file(name, bytes);
+        import(&file, "").expect_error(&format!("{}{place}: {reason}", file.display()));
+        assert!(!scratch.path(&format!("of-{name}")).exists(), "nothing is left of {name}");
+    }
+    let of = |name: &str| scratch.path(name).display().to_string();
+    import(&scratch.path("nowhere"), "")
+        .expect_error(&format!("cannot read {}: No such file or directory (os error 2)", of("nowhere")));
+    import(scratch.dir(), "")
+        .expect_error(&format!("cannot read {}: Is a directory (os error 21)", scratch.dir().display()));
+    let table = fixture("osadl-table.txt").display().to_string();
+    punctual(&format!("import {table} {table} --out {}", of("twice")))
+        .expect_error(&format!("{table} is named twice; name each file once"));
+}
