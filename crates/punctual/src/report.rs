@@ -15,7 +15,7 @@ mod published;
 mod standout;
 mod table;
 
-use analysis::{RunSummary, Verdict};
+use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
 use model::{Header, Method, RuntimeRecord};
 use std::io;
@@ -66,7 +66,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     lines.verdict(out, &summary.verdict)
 }
 
-/// Writes what became of each limit in each cell, then the verdict.
+/// Writes what became of each limit in each cell, in what a baseline differs, then the verdict.
 ///
 /// # Errors
 /// When `out` does not take it.
@@ -77,6 +77,10 @@ pub(crate) fn cases(out: &mut dyn io::Write, summary: &RunSummary, style: Style)
         let said = case.verdict.to_string();
         let said = said.strip_prefix("Verdict: ").unwrap_or(&said).trim_end();
         lines.paragraph(out, "", &format!("{cell} {}: {said}", case.limit))?;
+    }
+    let differences = summary.findings.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
+    for difference in differences {
+        lines.paragraph(out, "", &difference.to_string())?;
     }
     writeln!(out)?;
     lines.verdict(out, &summary.verdict)

@@ -9,6 +9,7 @@ impl Finding {
         match self {
             Finding::Allocations { .. } | Finding::Lost { .. } | Finding::LoadFailed { .. } => 0,
             Finding::HostChanged { .. }
+            | Finding::BaselineDiffers { .. }
             | Finding::SettingLost { .. }
             | Finding::LoadFell { .. }
             | Finding::LoadDidNothing { .. }

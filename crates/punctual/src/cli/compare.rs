@@ -10,12 +10,6 @@ use std::error::Error;
 use std::path::Path;
 
 pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
-    let question = Question {
-        metric: arguments.metric,
-        margin: arguments.margin,
-        looked_at_every_block: false,
-        force: arguments.force,
-    };
     let first = read(Path::new(&arguments.run))?;
     let second = match arguments.others.first() {
         // A selector has an equals sign; a run whose name has one is found by its file.
@@ -24,6 +18,15 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     };
     let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
     let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
+    // Values that are named for both are what is asked about.
+    let asked = if let [a, b] = &selectors[..] { a.apart_from(b) } else { Vec::new() };
+    let question = Question {
+        metric: arguments.metric,
+        margin: arguments.margin,
+        looked_at_every_block: false,
+        force: arguments.force,
+        asked: &asked,
+    };
     let comparison = match &second {
         Some(second) => {
             let second_path = arguments.others.first().map_or("", String::as_str);
@@ -37,6 +40,9 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
             comparison::compare_cells(&first.header, &first.entries, a, b, &question)
         }
     };
+    if let Some(why) = comparison.why_not() {
+        return Err(why.into());
+    }
     let mut text = Vec::new();
     match arguments.format {
         Format::Text => report::comparison::text(&mut text, &comparison, output::style(false))?,

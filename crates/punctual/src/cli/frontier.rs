@@ -110,6 +110,7 @@ fn plan(arguments: FrontierArguments) -> Plan {
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
+        prepare: arguments.prepare.unwrap_or_default(),
         ..Plan::default()
     })
 }

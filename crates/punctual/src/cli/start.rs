@@ -31,7 +31,8 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
                 file.read_to_end(&mut bytes)?;
                 Origin::of(path, &file)
             });
-            origin = Some(read.map_err(|err| format!("{}: {err}", path.display()))?);
+            let read = read.map_err(|err| format!("{}: {err}", path.display()))?;
+            origin = Some(read.with_settings(arguments.common.prepare.is_some()));
             let text = String::from_utf8(bytes).map_err(|err| {
                 let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
                 let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -1,6 +1,7 @@
 //! Text of cyclictest (rt-tests): `T:` lines, the histogram of `-h` and `-H` in each of its layouts, and the values of `-v`.
 
 use super::column::Column;
+use super::cyclictest_json::one_policy;
 use super::words::{ns, number, period_us};
 use super::{Flaw, Stated, Unit};
 use model::{Beyond, Conditions, Histogram, Host, Imported, ImportedThread, Policy, RtPriority, Slice, Source, Span};
@@ -28,6 +29,8 @@ struct Parsed {
     intervals: BTreeMap<u32, u64>,
     /// The word of `policy: fifo:`.
     policy: Option<String>,
+    /// `# Policies: fifo:80 fifo:80` of `punctual cyclictest`: what the kernel reported.
+    reported: Option<Policy>,
     has_histogram: bool,
     remarks: Vec<String>,
 }
@@ -138,6 +141,8 @@ impl Parsed {
             let values = text.split_once(':').map_or("", |(_, values)| values);
             let values = values.split_ascii_whitespace().map(|word| number(word, line, "number"));
             self.feet.insert(key, values.collect::<Result<_, _>>()?);
+        } else if let Some(policies) = text.strip_prefix("Policies:") {
+            self.reported = one_policy(policies.split_ascii_whitespace().map(Some));
         } else if let Some(value) = text.strip_prefix("Break value:") {
             let value: u64 = number(value, line, "latency")?;
             self.remarks.push(format!("stopped by -b at a latency of {value}: its end was chosen by its maximum"));
@@ -182,12 +187,13 @@ impl Parsed {
         }
         let priorities: Vec<u32> = self.status.values().map(|status| status.priority).collect();
         conditions.priority = priorities.first().copied().filter(|first| priorities.iter().all(|p| p == first));
-        conditions.policy = match (self.policy.as_deref(), conditions.priority.map(RtPriority::new)) {
-            (Some("fifo"), Some(Some(priority))) => Some(Policy::Fifo(priority)),
-            (Some("rr"), Some(Some(priority))) => Some(Policy::RoundRobin(priority)),
-            // Without a priority it is what the program began with, whatever word is printed.
-            _ => None,
-        };
+        conditions.policy =
+            self.reported.or(match (self.policy.as_deref(), conditions.priority.map(RtPriority::new)) {
+                (Some("fifo"), Some(Some(priority))) => Some(Policy::Fifo(priority)),
+                (Some("rr"), Some(Some(priority))) => Some(Policy::RoundRobin(priority)),
+                // Without a priority it is what the program began with, whatever word is printed.
+                _ => None,
+            });
         if !self.feet.contains_key("missed") {
             self.remarks.push(
                 "cyclictest passes over due times that are past, and does not count them: a stall of many periods is \

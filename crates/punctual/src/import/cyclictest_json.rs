@@ -4,16 +4,20 @@ use super::Flaw;
 use super::column::Column;
 use super::words::ns;
 use crate::cyclictest::asked_there;
-use model::{Beyond, Conditions, Host, Imported, ImportedThread, Preemption, Source, Span};
+use model::{Beyond, Conditions, Host, Imported, ImportedThread, Policy, Preemption, Source, Span};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The document; the original has a colon in the names of two keys.
+/// The document; the original has a colon in the names of two keys, and ours has them in both spellings.
 #[derive(Debug, Deserialize)]
 struct Document {
-    #[serde(rename = "cmdline:", alias = "cmdline")]
+    #[serde(rename = "cmdline:")]
+    original_command_line: Option<String>,
+    #[serde(rename = "cmdline")]
     command_line: Option<String>,
-    #[serde(rename = "rt_test_version:", alias = "rt_test_version")]
+    #[serde(rename = "rt_test_version:")]
+    original_version: Option<String>,
+    #[serde(rename = "rt_test_version")]
     version: Option<String>,
     start_time: Option<String>,
     end_time: Option<String>,
@@ -43,6 +47,8 @@ struct Thread {
     avg: Option<f64>,
     cpu: Option<i64>,
     missed: Option<u64>,
+    /// What the kernel reported, in our words.
+    policy: Option<String>,
 }
 
 /// Reads a whole document.
@@ -51,7 +57,8 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     // `-N`; older releases leave the key out, and have microseconds unless it is set.
     let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
     let count = u32::try_from(document.thread.len()).map_err(|_| Flaw::of_file("it has too many threads"))?;
-    let asked = document.command_line.as_deref().and_then(|line| asked_there(line, count));
+    let command_line = document.original_command_line.or(document.command_line);
+    let asked = command_line.as_deref().and_then(|line| asked_there(line, count));
     let mut threads = Vec::new();
     for (key, thread) in &document.thread {
         threads.push(one(key, thread, unit_ns, asked.as_ref().and_then(|asked| asked.rows))?);
@@ -73,18 +80,19 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     if asked.is_none() {
         remarks.push("its command line is not understood: period and policy are not known".to_owned());
     }
+    let reported = one_policy(document.thread.values().map(|thread| thread.policy.as_deref()));
     Ok(Imported {
         format: model::RECORD_FORMAT,
         tool: crate::TOOL.to_owned(),
         source: Source {
             tool: "cyclictest".to_owned(),
-            version: document.version,
+            version: document.original_version.or(document.version),
             file: name.to_owned(),
-            command_line: document.command_line,
+            command_line,
         },
         conditions: Conditions {
             what: "wake-up".to_owned(),
-            policy: asked.as_ref().and_then(|asked| asked.policy),
+            policy: reported.or(asked.as_ref().and_then(|asked| asked.policy)),
             priority: None,
             period: asked.as_ref().and_then(|asked| asked.period),
             load: None,
@@ -97,6 +105,12 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         threads,
         remarks,
     })
+}
+
+/// The policy that all threads had, as `punctual cyclictest` reports it.
+pub(super) fn one_policy<'a>(mut words: impl Iterator<Item = Option<&'a str>>) -> Option<Policy> {
+    let first = words.next()??;
+    words.all(|word| word == Some(first)).then(|| first.parse().ok())?
 }
 
 fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<ImportedThread, Flaw> {

@@ -236,6 +236,29 @@ fn root_cyclictest_json_says_the_same_here() {
 }
 
 #[test]
+fn our_own_cyclictest_is_read_with_what_it_adds() {
+    let _machine = machine();
+    let scratch = Scratch::new("import-ours");
+    let json = scratch.path("ours.json");
+    let words = format!("-q -h400 --policy=other -i1000 -t1 -a{} -l300 --json={}", a_cpu(), json.display());
+    let said = punctual(&format!("cyclictest {words}"));
+    assert_eq!(said.status, 0, "{said:?}");
+    let theirs: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let thread = &theirs["thread"]["0"];
+    let (of_text, of_json) = (imported(&scratch.file("ours.txt", &said.stdout)), imported(&json));
+    for cell in [&of_text, &of_json] {
+        let summary = &cell["summary"];
+        assert_eq!([&summary["samples"], &summary["missed"]], [&thread["cycles"], &thread["missed"]]);
+        assert_eq!(cell["conditions"]["policy"], "other");
+    }
+    assert_eq!(
+        json!([of_json["conditions"]["period_ns"], of_json["host"]["hostname"]]),
+        json!([1_000_000, theirs["sysinfo"]["nodename"]])
+    );
+    assert!(!of_json["findings"].to_string().contains("passes over due times"), "{of_json}");
+}
+
+#[test]
 fn root_jitterdebugger_says_the_same_here() {
     if !can_run("jitterdebugger", "jitterdebugger") {
         return;

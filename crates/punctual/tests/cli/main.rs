@@ -5,6 +5,7 @@ mod bad_input;
 mod browser;
 mod campaign;
 mod check;
+mod comparability;
 mod compare;
 mod consent;
 mod cyclictest;
