@@ -3,7 +3,8 @@
 use super::Stop;
 use crate::child;
 use crate::host::{self, HostFs};
-use model::{Cell, CpuSet, Progress, Record};
+use crate::lab::Lab;
+use model::{Cell, CpuSet, Kernel, Progress, Record};
 use rt::sys::{process, sched};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -55,6 +56,9 @@ impl Executor for Child {
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
+        if let Kernel::Lab(kernel) = &cell.kernel {
+            return Lab::carry_out(cell, kernel, &|| stop.is_asked()).map_err(|err| Failure::Said(err.to_string()));
+        }
         let mut child = child::start(samples)?;
         // The child has its CPUs now. Those who listen to it, and draw what it says, keep off the measured ones.
         let _aside = Aside::keep_off(&cell.cpus)?;

@@ -52,6 +52,7 @@ fn record(cell: &Cell) -> Record {
         clock_steps: Vec::new(),
         runtime: None,
         loads: Vec::new(),
+        lab: None,
         prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default(),
