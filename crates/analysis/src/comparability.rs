@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// Conditions that prevent a comparison unless they are asked about. The method names its clock, too.
-const PREVENTING: &[&str] = &["period", "method"];
+const PREVENTING: &[&str] = &["time", "period", "method"];
 
 /// A condition, or a fact about the machine, that is not the same for both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -127,6 +127,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
     }
     let prepare = if prepare.is_empty() { "nothing".to_owned() } else { prepare.to_string() };
     vec![
+        ("time", if kernel.is_virtual() { "virtual" } else { "real" }.to_owned()),
         ("kernel", kernel.to_string()),
         ("load", load.to_string()),
         ("policy", policy.to_string()),

@@ -247,6 +247,11 @@ pub enum Finding {
         /// The slack, ns.
         slack_ns: u64,
     },
+    /// Measured in a guest whose time is its instructions.
+    VirtualTime {
+        /// How many cells.
+        cells: u64,
+    },
     /// Measured inside a virtual machine.
     VirtualMachine {
         /// The hypervisor.

@@ -67,6 +67,12 @@ impl Flavour {
 }
 
 impl Kernel {
+    /// Whether its times are virtual: instructions that count as a nanosecond each.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        *self != Kernel::Running
+    }
+
     /// Every form as it is typed.
     pub const KNOWN: &[&str] = &["running", "debian:VERSION[-rt|-cloud][ ARGUMENTS]", "/PATH/OF/vmlinuz[ ARGUMENTS]"];
 }

@@ -13,7 +13,7 @@ mod qemu;
 
 pub(crate) use guest::{is_first_process, run as run_guest};
 use kernels::{Ready, ready};
-pub(crate) use qemu::{Lab, why_not};
+pub(crate) use qemu::{carry_out, why_not};
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, thiserror::Error)]

@@ -29,6 +29,15 @@ pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
 pub(crate) use list::{List, Unreadable};
 
+/// What a number without a unit is. Virtual time is never shown as if it were time.
+fn unit(summary: &RunSummary) -> &'static str {
+    match summary.cells.iter().filter(|cell| cell.cell.kernel.is_virtual()).count() {
+        0 => "microseconds where no unit stands",
+        n if n == summary.cells.len() => "virtual time, in 1000 instructions (\"us\") where no unit stands",
+        _ => "microseconds where no unit stands; of lab kernels virtual ones, 1000 instructions",
+    }
+}
+
 /// What the terminal can show, and how much is wanted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {

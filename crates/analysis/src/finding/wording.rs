@@ -194,6 +194,14 @@ impl fmt::Display for Finding {
                 let slack = duration(*slack_ns as f64);
                 write!(f, "up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
             }
+            Finding::VirtualTime { cells } => {
+                let cells = things(*cells, "cell");
+                write!(
+                    f,
+                    "virtual time in {cells}: an instruction counts as a nanosecond and nothing else takes time; "
+                )?;
+                f.write_str("it ranks what kernels do before a thread runs, and is no latency of any hardware")
+            }
             Finding::VirtualMachine { hypervisor } => {
                 write!(f, "a virtual machine ({hypervisor}): its host can stop it at any time; ")?;
                 f.write_str("these numbers are no bound for the hardware")

@@ -17,6 +17,7 @@ impl Executor for Fake {
     fn execute(
         &mut self,
         cell: &Cell,
+        _: u32,
         samples: Option<&Path>,
         stop: &Stop,
         _: &mut dyn FnMut(&Progress),

@@ -89,7 +89,9 @@ fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dy
     }
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
-    doctor::in_brief(&header.host).into_iter().for_each(note);
+    if header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
+        doctor::in_brief(&header.host).into_iter().for_each(note);
+    }
     lock.say(&holder(&header, header.n_measurements()));
     Ok(Campaign { dir, header, done: Vec::new(), writer })
 }

@@ -1,12 +1,14 @@
-//! This program as the first process of a guest: it makes a small system, carries out one cell, writes what comes of it to
-//! the second serial port, and restarts the machine, which ends QEMU.
+//! This program as the first process of a guest.
+//!
+//! It makes a small system, carries out one cell, writes what comes of it to the second serial port, and restarts the
+//! machine, which ends QEMU.
 
-use super::qemu::SETTLE;
 use crate::host;
 use rt::sys::boot;
 use std::fs::File;
 use std::io::{self, Write};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 /// How the line with the record begins, and how one that says why there is none.
 pub(super) const RECORD: &str = "record ";
@@ -14,10 +16,7 @@ pub(super) const FAILED: &str = "failed ";
 
 const RESULT: &str = "/dev/ttyS1";
 const CELL: &str = "/cell.json";
-
-/// File systems, and where they are mounted.
-const MOUNTS: [(&str, &str); 5] =
-    [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp"), ("tmpfs", "/var/tmp")];
+const SETTLE: &str = "/settle_ns";
 
 /// Whether this process was started by a kernel.
 pub(crate) fn is_first_process() -> bool {
@@ -36,12 +35,8 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn carry_out() -> io::Result<String> {
-    for (kind, place) in MOUNTS {
-        boot::mount(kind, place)?;
-    }
-    // Without it there is nothing for `tcp` and `udp`; they will say so.
-    let _ = boot::bring_up_loopback();
-    std::thread::sleep(SETTLE);
+    host::make_system()?;
+    std::thread::sleep(settle()?);
     let cell = Command::new(host::THIS_PROGRAM).arg("cell").stdin(Stdio::from(File::open(CELL)?)).output()?;
     if cell.status.success() {
         return Ok(format!("{RECORD}{}", String::from_utf8_lossy(&cell.stdout).trim_end()));
@@ -50,6 +45,12 @@ fn carry_out() -> io::Result<String> {
     let said = said.trim_end().replace('\n', "; ");
     let said = said.strip_prefix("punctual: ").unwrap_or(&said);
     Ok(format!("{FAILED}says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() }))
+}
+
+/// For how long to leave the kernel alone before the cell.
+fn settle() -> io::Result<Duration> {
+    let ns = std::fs::read_to_string(SETTLE)?.parse().map_err(io::Error::other)?;
+    Ok(Duration::from_nanos(ns))
 }
 
 fn tell(line: &str) -> io::Result<()> {

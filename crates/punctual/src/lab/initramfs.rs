@@ -1,5 +1,6 @@
-//! The archive that a kernel unpacks as its first file system: cpio in the form "newc"
-//! (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! The archive that a kernel unpacks as its first file system.
+//!
+//! cpio in the form "newc" (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
 //! The same files give the same bytes, because a guest in virtual time sees the difference.
 
@@ -71,12 +72,15 @@ mod tests {
         archive.directory("dev");
         archive.program("init", b"12345");
         let bytes = archive.finish();
-        let text = String::from_utf8(bytes.clone()).unwrap();
-        assert!(text.starts_with(
-            "07070100000001000041ED000000000000000000000002000000000000000000000000000000000000000000000000\
-             0000000400000000dev\0"
-        ));
-        assert!(text.contains("init\0\0\x0012345\0\0\0070701"), "{text:?}");
-        assert!(text.contains("TRAILER!!!\0") && bytes.len() % 4 == 0);
+        let text = String::from_utf8(bytes).unwrap();
+        let zeros = |n: usize| "0".repeat(8 * n);
+        let directory = format!("07070100000001000041ED{}00000002{}00000004{}dev", zeros(2), zeros(6), zeros(1));
+        assert!(text.starts_with(&directory), "{text:?}");
+        // Header and name are 114 bytes, then 115; each is filled up to a multiple of 4.
+        let end_of_name = |n: usize| "\u{0}".repeat(n);
+        assert_eq!(text.find("dev"), Some(110));
+        assert!(text.contains(&format!("dev{}07070100000002000081ED", end_of_name(3))), "{text:?}");
+        assert!(text.contains(&format!("init{}12345{}070701", end_of_name(2), end_of_name(3))), "{text:?}");
+        assert!(text.contains(&format!("TRAILER!!!{}", end_of_name(1))) && text.len().is_multiple_of(4));
     }
 }

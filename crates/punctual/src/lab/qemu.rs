@@ -15,7 +15,9 @@ const MEMORY_MIB: u32 = 512;
 
 /// How long a guest is left alone before its cell: kernels do the last of their start in the background. Nothing happens
 /// meanwhile, so that it costs next to nothing.
-pub(super) const SETTLE: Duration = Duration::from_secs(2);
+const SETTLE: Duration = Duration::from_secs(2);
+/// By how much longer in each further block: no multiple of a clock tick (4 ms) or of a usual period.
+const PHASE: Duration = Duration::from_nanos(1_270_007);
 
 /// A guest that gives no record is ended after this, however little of this machine it gets: a second of work in a guest
 /// takes about one here, and more on a busy machine.
@@ -66,39 +68,40 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
     said.is_err().then(|| format!("{QEMU} is not installed; apt-get install qemu-system-x86"))
 }
 
-/// Cells in guests.
-#[derive(Debug)]
-pub(crate) struct Lab;
-
-impl Lab {
-    /// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to.
-    ///
-    /// # Errors
-    /// When there is no such kernel, or the guest gives no record.
-    pub(crate) fn carry_out(cell: &Cell, kernel: &LabKernel, is_asked: &dyn Fn() -> bool) -> Result<Record, LabError> {
-        let image = ready(&kernel.source)?;
-        let dir = Scratch::new()?;
-        let (archive, files) = (initramfs(cell)?, Files::below(&dir.0));
-        fs::write(&files.archive, &archive).map_err(|err| LabError::file(&files.archive, err))?;
-        let command_line = format!("{ARGUMENTS} {}", kernel.arguments).trim_end().to_owned();
-        let guest = start(&image, &files, &command_line)?;
-        let busy = cell.duration.ns().saturating_add(cell.warm_up.ns());
-        let limit = AT_MOST + Duration::from_nanos(busy).saturating_mul(TIMES_AS_LONG);
-        let why = wait(guest, limit, is_asked).map_err(|err| LabError::program(QEMU, err))?;
-        let mut record = files.record(&cell.kernel.to_string(), why)?;
-        record.lab = Some(LabRecord {
-            clock: LabClock::Virtual,
-            kernel: image.name,
-            kernel_hash: image.hash,
-            command_line,
-            initramfs_hash: format!("{:016x}", fnv1a_bytes(&archive)),
-            qemu: version()?,
-            machine: MACHINE.to_owned(),
-            memory_mib: MEMORY_MIB,
-            settled_ns: u64::try_from(SETTLE.as_nanos()).unwrap_or(u64::MAX),
-        });
-        Ok(record)
-    }
+/// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to. In another `block` everything happens at
+/// other moments relative to the kernel's own clock ticks, so that blocks are not copies of each other.
+///
+/// # Errors
+/// When there is no such kernel, or the guest gives no record.
+pub(crate) fn carry_out(
+    cell: &Cell,
+    kernel: &LabKernel,
+    block: u32,
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Record, LabError> {
+    let image = ready(&kernel.source)?;
+    let settle = SETTLE + PHASE.saturating_mul(block);
+    let dir = Scratch::new()?;
+    let (archive, files) = (initramfs(cell, settle)?, Files::below(&dir.0));
+    fs::write(&files.archive, &archive).map_err(|err| LabError::file(&files.archive, err))?;
+    let command_line = format!("{ARGUMENTS} {}", kernel.arguments).trim_end().to_owned();
+    let guest = start(&image, &files, &command_line)?;
+    let busy = cell.duration.ns().saturating_add(cell.warm_up.ns());
+    let limit = AT_MOST + Duration::from_nanos(busy).saturating_mul(TIMES_AS_LONG);
+    let why = wait(guest, limit, is_asked).map_err(|err| LabError::program(QEMU, err))?;
+    let mut record = files.record(&cell.kernel.to_string(), why)?;
+    record.lab = Some(LabRecord {
+        clock: LabClock::Virtual,
+        kernel: image.name,
+        kernel_hash: image.hash,
+        command_line,
+        initramfs_hash: format!("{:016x}", fnv1a_bytes(&archive)),
+        qemu: version()?,
+        machine: MACHINE.to_owned(),
+        memory_mib: MEMORY_MIB,
+        settled_ns: u64::try_from(settle.as_nanos()).unwrap_or(u64::MAX),
+    });
+    Ok(record)
 }
 
 /// The version that QEMU gives itself, the first line of what it says.
@@ -108,14 +111,15 @@ fn version() -> Result<String, LabError> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
-/// The first file system of a guest: this program as its init, and the cell.
-fn initramfs(cell: &Cell) -> Result<Vec<u8>, LabError> {
+/// The first file system of a guest: this program as its init, the cell, and for how long to wait before it.
+fn initramfs(cell: &Cell, settle: Duration) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
     archive.program("init", &program::stripped()?);
     archive.file("cell.json", &serde_json::to_vec(cell).map_err(|err| LabError::program("cell", err))?);
+    archive.file("settle_ns", settle.as_nanos().to_string().as_bytes());
     Ok(archive.finish())
 }
 

@@ -15,6 +15,7 @@ mod faults;
 mod formats;
 mod frontier;
 mod import;
+mod lab;
 mod launch;
 mod leftovers;
 mod live;
