@@ -1,4 +1,6 @@
-//! What is done only when the user knows of it: programs and settings of a file from elsewhere, floods of other machines.
+//! What is done only when the user knows of it.
+//!
+//! Programs and settings of a file from elsewhere, floods of other machines.
 
 use super::note;
 use model::{Header, Load, LoadPart, Program, Tool};
