@@ -6,6 +6,7 @@ use super::scale::Log;
 use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells, first_cells};
 use analysis::wording::number;
 use model::{Cell, Header};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Comparisons on a page; more would be read by nobody.
@@ -75,12 +76,16 @@ fn lettered<'a>(runs: &[Shown<'a>], run: usize, cell: usize) -> Arm<'a> {
 fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let cells: Vec<(usize, &Cell)> =
         first_cells(header).into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
+    let Some((_, model)) = cells.first() else { return Vec::new() };
     let mut pairs = Vec::new();
     for with in [with_policy, with_load] {
+        // Cells that are the same once all have the policy, or the load, of one; the first of each kind. A run may have
+        // thousands of cells, too many to compare each with each.
+        let mut firsts: HashMap<String, usize> = HashMap::new();
         for (b, cell) in &cells {
-            let alike = |(_, other): &&(usize, &Cell)| with(cell, other) == **other;
-            if let Some((a, _)) = cells.iter().find(alike).filter(|(a, _)| a < b) {
-                pairs.push((*a, *b));
+            let a = *firsts.entry(format!("{:?}", with(cell, model))).or_insert(*b);
+            if a != *b {
+                pairs.push((a, *b));
             }
         }
     }
