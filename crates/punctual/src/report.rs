@@ -23,7 +23,7 @@ use std::io;
 pub(crate) use doctor::Examination;
 pub(crate) use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
-pub(crate) use html::{Shown, html};
+pub(crate) use html::{Imports, Ours, Shown, html};
 pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
