@@ -5,6 +5,7 @@
 //! difference in 88 to 100 % of cases.
 
 mod cells;
+mod imported;
 mod layout;
 mod metric;
 mod wording;
@@ -12,6 +13,7 @@ mod wording;
 use crate::Level;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
 pub use cells::{arm, compare_cells, first_cells};
+pub use imported::compare_imported;
 pub use layout::Difference;
 use layout::Layout;
 use metric::Numbers;
@@ -52,6 +54,12 @@ pub struct Question {
     pub looked_at_every_block: bool,
     /// Whether to compare runs that are separate in time or by boots all the same.
     pub force: bool,
+}
+
+impl Question {
+    fn margin_at(&self, level: Level) -> f64 {
+        self.margin.unwrap_or(if level == Level::P50 { 1.10 } else { 1.25 })
+    }
 }
 
 /// Two configurations, compared.
@@ -163,6 +171,11 @@ pub enum Refusal {
     },
     /// The blocks overlap or are not in turn: one configuration was measured before the other.
     Separate,
+    /// Imported measurements have no blocks at all: each is one run of its own.
+    NoBlocks {
+        /// Whether a comparison was wanted all the same.
+        forced: bool,
+    },
     /// The configurations were never measured in the same boot, and in too few of them.
     FewBoots {
         /// Boots of the one that has fewer.
@@ -199,7 +212,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let numbers = numbers(&pairs);
     let level = question.metric.unwrap_or_else(|| metric::default_level(numbers.iter().flat_map(|(a, b)| [a, b])));
     let metric = Metric::Quantile(level);
-    let margin = question.margin.unwrap_or(if level == Level::P50 { 1.10 } else { 1.25 });
+    let margin = question.margin_at(level);
     let differences = differences(metric, &numbers);
     let refusal = layout::refusal(&pairs, &layout, question.force);
     let refusal = refusal.or_else(|| differences.as_ref().err().cloned());

@@ -187,4 +187,4 @@ fn slices(threads: &[ImportedThread]) -> Vec<Histogram> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -94,6 +94,14 @@ impl Refusal {
                  or in alternation (docs/compare.md); --force compares all the same."
                     .to_owned()
             }
+            Refusal::NoBlocks { forced } => {
+                let force =
+                    if *forced { "--force cannot help: there are no blocks whose ratios it could take. " } else { "" };
+                format!(
+                    "cannot separate from drift: imported measurements have no blocks, each is one run. {force}\
+                     Measure both again in one run (docs/compare.md)."
+                )
+            }
             Refusal::FewBoots { boots } => format!(
                 "cannot separate from what a boot changes: no boot has both, and one has only {}; it takes {}. \
                  --force compares all the same.",

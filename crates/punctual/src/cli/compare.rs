@@ -1,10 +1,12 @@
-//! `punctual compare`: two cells of one run, or two runs.
+//! `punctual compare`: two cells of one run, two runs, or two imported measurements.
+
+mod imported;
 
 use super::arguments::{CompareArguments, Format};
 use super::{Outcome, note, output};
 use crate::report;
 use crate::store::{self, Run};
-use analysis::comparison::{self, Arm, Question, first_cells};
+use analysis::comparison::{self, Arm, Comparison, Question, first_cells};
 use model::Selector;
 use std::error::Error;
 use std::path::Path;
@@ -16,26 +18,9 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
         looked_at_every_block: false,
         force: arguments.force,
     };
-    let first = read(Path::new(&arguments.run))?;
-    let second = match arguments.others.first() {
-        // A selector has an equals sign; a run whose name has one is found by its file.
-        Some(word) if Path::new(word).exists() || !word.contains('=') => Some(read(Path::new(word))?),
-        _ => None,
-    };
-    let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
-    let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
-    let comparison = match &second {
-        Some(second) => {
-            let second_path = arguments.others.first().map_or("", String::as_str);
-            let (a, b) = two_runs(&first, second, &selectors)?;
-            let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
-            let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
-            comparison::compare(&a, &b, again.as_ref(), &question)
-        }
-        None => {
-            let (a, b) = two_cells(&first, &selectors)?;
-            comparison::compare_cells(&first.header, &first.entries, a, b, &question)
-        }
+    let comparison = match imported::compare(arguments, &question)? {
+        Some(comparison) => comparison,
+        None => of_runs(arguments, &question)?,
     };
     let mut text = Vec::new();
     match arguments.format {
@@ -44,6 +29,30 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     }
     output::write(&text)?;
     Ok(comparison.answer.exit_status())
+}
+
+fn of_runs(arguments: &CompareArguments, question: &Question) -> Result<Comparison, Box<dyn Error>> {
+    let first = read(Path::new(&arguments.run))?;
+    let second = match arguments.others.first() {
+        // A selector has an equals sign; a run whose name has one is found by its file.
+        Some(word) if Path::new(word).exists() || !word.contains('=') => Some(read(Path::new(word))?),
+        _ => None,
+    };
+    let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
+    let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
+    Ok(match &second {
+        Some(second) => {
+            let second_path = arguments.others.first().map_or("", String::as_str);
+            let (a, b) = two_runs(&first, second, &selectors)?;
+            let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
+            let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
+            comparison::compare(&a, &b, again.as_ref(), question)
+        }
+        None => {
+            let (a, b) = two_cells(&first, &selectors)?;
+            comparison::compare_cells(&first.header, &first.entries, a, b, question)
+        }
+    })
 }
 
 fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {

@@ -61,7 +61,9 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
         let every = every.unwrap_or_else(|| "period not known".to_owned());
         match member.cell {
             Cell::Ours(cell) => format!("{every} by {}{kernel}", cell.cell.method),
-            Cell::Imported(cell) => format!("{every}, imported: {}", cell.imported.conditions.what),
+            // Noise is no latency; the kinds of latency of one tool belong together.
+            Cell::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
+            Cell::Imported(_) => format!("{every}, imported"),
         }
     };
     let mut groups = Vec::new();
@@ -130,8 +132,9 @@ fn names(group: &Group<'_, '_>) -> String {
 
 /// One picture for each CPU, or, where there are many, one for all; returns which.
 fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
-    let cpus: BTreeSet<u32> =
-        group.members.iter().filter_map(|m| m.curves.as_ref()).flat_map(|c| c.by_cpu.keys().copied()).collect();
+    let curves = group.members.iter().filter_map(|member| member.curves.as_ref());
+    let seen = curves.flat_map(|curves| &curves.by_cpu).filter(|(_, histogram)| histogram.n > 0);
+    let cpus: BTreeSet<u32> = seen.map(|(cpu, _)| *cpu).collect();
     let caption = "Wake-ups in steps of an eighth of an octave.";
     // A thread of one file need not have been where that of the same number was in another.
     let by_thread = group.members.iter().any(|member| member.is_by_thread());
@@ -207,6 +210,9 @@ fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
 }
 
 fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    if group.members.iter().filter_map(|member| member.curves.as_ref()).all(|curves| curves.is_cut) {
+        return;
+    }
     begin(page, Kind::Ccdf, &format!("Share of wake-ups later than a latency: {}", names(group)));
     for (line, member) in group.members.iter().enumerate() {
         let data = member.curves.as_ref().map(|curves| pictures::exceedances(curves, axes));

@@ -94,7 +94,7 @@ fn columns(runs: &[Shown<'_>]) -> Vec<Column> {
                 }
                 let column = |(host, names): (&Host, Vec<&str>)| Column {
                     head: format!("{letter}{}", names.join(", ")),
-                    facts: told(host),
+                    facts: facts::told(host),
                 };
                 columns.extend(hosts.into_iter().map(column));
             }
@@ -102,15 +102,6 @@ fn columns(runs: &[Shown<'_>]) -> Vec<Column> {
     }
     columns.retain(|column| column.facts.iter().any(Option::is_some));
     columns
-}
-
-/// The facts that a file tells: what is said of a machine of which nothing is known is none.
-fn told(host: &Host) -> Vec<Option<String>> {
-    let unknown = Host::default();
-    facts::all(host)
-        .zip(facts::all(&unknown))
-        .map(|(fact, unknown)| if fact == unknown { None } else { fact })
-        .collect()
 }
 
 /// A fact about the machines of all runs.
