@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What a page is made of, while it is.
 enum Read {
-    Ours(Run, RunSummary),
+    Ours(Box<Run>, RunSummary),
     Imported(ImportedRun, ImportedSummary),
 }
 
@@ -45,7 +45,7 @@ fn read(path: &Path) -> Result<Read, store::StoreError> {
     let run = store::read(path)?;
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     let summary = analysis::summarise(&run.header, &run.entries);
-    Ok(Read::Ours(run, summary))
+    Ok(Read::Ours(Box::new(run), summary))
 }
 
 /// Writes the page of a run into its directory and says where. A page that cannot be written costs no measurement, so it is
