@@ -5,6 +5,7 @@
 
 mod cyclictest_like;
 mod first_sample;
+mod host;
 mod import;
 mod jitterdebugger;
 mod loads;
@@ -72,7 +73,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or import (400 MB below TMPDIR)";
+  or host, or import (400 MB below TMPDIR)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -118,6 +119,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if "loads".contains(only) {
         loads::report(&program, &cpus, pairs)?;
+    }
+    if "host".contains(only) {
+        host::report(&program, &cpus, pairs)?;
     }
     if "report".contains(only) {
         report::report(&program, pairs)?;

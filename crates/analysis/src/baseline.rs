@@ -1,5 +1,7 @@
 //! A run beside an older one: no cell may be later than it was.
 
+use crate::Finding;
+use crate::comparability::{Difference, Role};
 use crate::comparison::{Answer, Arm, Comparison, Question, compare};
 use crate::paired::holm;
 use crate::summary::RunSummary;
@@ -13,10 +15,30 @@ const LEVEL: f64 = 0.05;
 pub type RunRef<'a> = (&'a Header, &'a [Entry]);
 
 /// Adds to the summary of `new` whether each of its cells is later than the same cell of `old`. The runs are separate in
-/// time, so nothing is shown unless `question` forces it: then a change of the machine in between counts as one.
-pub fn check_against(summary: &mut RunSummary, new: RunRef<'_>, old: RunRef<'_>, question: &Question) {
+/// time, so nothing is shown unless `question` forces it: then a change of the machine in between counts as one, and in what
+/// they differ is a finding.
+///
+/// # Errors
+/// One line, when they cannot be compared and it is not forced.
+pub fn check_against(
+    summary: &mut RunSummary,
+    new: RunRef<'_>,
+    old: RunRef<'_>,
+    question: &Question<'_>,
+) -> Result<(), String> {
     let compared: Vec<Option<Comparison>> =
         (0..new.0.cells.len()).map(|cell| comparison(summary, new, old, cell, question)).collect();
+    if let Some(why) = compared.iter().flatten().find_map(Comparison::why_not) {
+        return Err(format!("this run and the baseline are {why}"));
+    }
+    for difference in compared.iter().flatten().flat_map(|one| one.differences.clone()) {
+        let Difference { fact, a: baseline, b: now, role } = difference;
+        let finding = Finding::BaselineDiffers { fact, baseline, now, prevents: role == Role::Prevents };
+        if !summary.findings.contains(&finding) {
+            summary.findings.push(finding);
+        }
+    }
+    summary.findings.sort_by_key(Finding::importance);
     let chances: Vec<f64> =
         compared.iter().flatten().map(|one| one.primary.ratio.map_or(1.0, |ratio| ratio.p)).collect();
     let mut adjusted = holm(&chances).into_iter();
@@ -30,6 +52,7 @@ pub fn check_against(summary: &mut RunSummary, new: RunRef<'_>, old: RunRef<'_>,
     }
     let verdicts = summary.cases.iter().filter(|case| case.limit == "baseline").map(|case| &case.verdict);
     summary.verdict = Verdict::together(std::iter::once(&summary.verdict).chain(verdicts));
+    Ok(())
 }
 
 fn untold(cell: &str, why: &str) -> Verdict {
@@ -42,7 +65,7 @@ fn comparison(
     (header, entries): RunRef<'_>,
     (old_header, old_entries): RunRef<'_>,
     cell: usize,
-    question: &Question,
+    question: &Question<'_>,
 ) -> Option<Comparison> {
     let asked = header.cells.get(cell)?;
     let other = old_header.cells.iter().position(|other| is_same(asked, other))?;
@@ -104,7 +127,10 @@ mod tests {
     fn verdict(new: &RunBuilder, old: &RunBuilder, force: bool) -> String {
         let mut summary = summarise(&new.header, &new.entries);
         let question = Question { force, ..Question::default() };
-        check_against(&mut summary, (&new.header, &new.entries), (&old.header, &old.entries), &question);
+        let (newer, older) = ((&new.header, &new.entries[..]), (&old.header, &old.entries[..]));
+        if let Err(why) = check_against(&mut summary, newer, older, &question) {
+            return why;
+        }
         if new.header.plan.require.is_empty() {
             assert_eq!(summary.cases.last().unwrap().verdict.exit_status(), summary.verdict.exit_status());
         }
@@ -134,6 +160,30 @@ mod tests {
         old.header.cells[0].policy = "fifo:81".parse().unwrap();
         let said = verdict(&run(1, 1), &old, true);
         assert_eq!(said, "Verdict: NOT SHOWN: none/fifo:80: the baseline has no such cell");
+    }
+
+    #[test]
+    fn another_machine_is_no_baseline_unless_forced_and_what_differs_is_a_finding() {
+        let (new, mut old) = (run(1, 1), run(1, 0));
+        for entry in &mut old.entries {
+            entry.record.host_before.cpu_model = Some("Cortex-A76".to_owned());
+            entry.record.host_before.governors = vec!["powersave".to_owned()];
+        }
+        assert_eq!(
+            verdict(&new, &old, false),
+            "this run and the baseline are not comparable: they differ in CPU model (Cortex-A76 and Cortex-A53), so a \
+             ratio would be of nothing; --force compares all the same"
+        );
+        let mut summary = summarise(&new.header, &new.entries);
+        let question = Question { force: true, ..Question::default() };
+        let (newer, older) = ((&new.header, &new.entries[..]), (&old.header, &old.entries[..]));
+        check_against(&mut summary, newer, older, &question).unwrap();
+        let said: Vec<_> = summary.findings.iter().map(ToString::to_string).collect();
+        let expected = [
+            "CPU model is not the same as in the baseline: Cortex-A76 there, Cortex-A53 here; not comparable, and forced",
+            "frequency governor is not the same as in the baseline: powersave there, performance here",
+        ];
+        assert!(expected.iter().all(|expected| said.contains(&(*expected).to_owned())), "{said:?}");
     }
 
     #[test]

@@ -11,10 +11,10 @@ mod metric;
 mod wording;
 
 use crate::Level;
+use crate::comparability::Difference;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
 pub use cells::{arm, compare_cells, first_cells};
 pub use imported::compare_imported;
-pub use layout::Difference;
 use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
@@ -45,18 +45,20 @@ pub struct Arm<'a> {
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Question {
+pub struct Question<'a> {
     /// The one metric that decides; `None`: p99.9 where enough wake-ups lie above it, else p99.
     pub metric: Option<Level>,
     /// The ratio below which a difference does not matter, above 1; `None`: 1.10 for p50, 1.25 above.
     pub margin: Option<f64>,
     /// Whether the measuring stopped when it was decided, so that it was looked at after every block.
     pub looked_at_every_block: bool,
-    /// Whether to compare runs that are separate in time or by boots all the same.
+    /// Whether to compare all the same what is separate in time or by boots, or measured something else.
     pub force: bool,
+    /// The conditions whose difference is the question, of [`model::Selector::AXES`].
+    pub asked: &'a [&'a str],
 }
 
-impl Question {
+impl Question<'_> {
     fn margin_at(&self, level: Level) -> f64 {
         self.margin.unwrap_or(if level == Level::P50 { 1.10 } else { 1.25 })
     }
@@ -83,7 +85,7 @@ pub struct Comparison {
     pub secondary: Vec<Measured>,
     /// What comparing the first configuration with itself gives: the smallest and largest ratio of its 95 % interval.
     pub noise_floor: Option<(f64, f64)>,
-    /// Facts about the machine that are not the same for both.
+    /// Conditions, and facts about the machine, that are not the same for both.
     pub differences: Vec<Difference>,
     /// The answer.
     pub answer: Answer,
@@ -164,6 +166,8 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
+    /// They differ in what prevents a comparison, [`crate::comparability::Role::Prevents`].
+    Incomparable,
     /// Fewer blocks than [`MIN_BLOCKS`] hold both.
     FewBlocks {
         /// Blocks there are.
@@ -193,12 +197,13 @@ pub enum Refusal {
 }
 
 impl Answer {
-    /// The exit status of the program: 0 equivalent, 2 different, 3 undecided. (1 is an error.)
+    /// The exit status of the program: 0 equivalent, 2 different, 3 undecided, 1 when there is nothing to compare.
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Answer::Equivalent => 0,
             Answer::Different => 2,
+            Answer::Refused { why: Refusal::Incomparable } => 1,
             Answer::Undecided { .. } | Answer::Refused { .. } => 3,
         }
     }
@@ -206,7 +211,7 @@ impl Answer {
 
 /// Compares two configurations; `again` are the same measurements of the first made a second time, if there are any.
 #[must_use]
-pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Question) -> Comparison {
+pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Question<'_>) -> Comparison {
     let pairs = paired_by_block(&a.entries, &b.entries);
     let layout = Layout::of(&pairs);
     let numbers = numbers(&pairs);
@@ -214,7 +219,8 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let metric = Metric::Quantile(level);
     let margin = question.margin_at(level);
     let differences = differences(metric, &numbers);
-    let refusal = layout::refusal(&pairs, &layout, question.force);
+    let unequal = layout::differences(&pairs, [a, b], question.asked);
+    let refusal = layout::refusal(&pairs, &layout, &unequal, question.force);
     let refusal = refusal.or_else(|| differences.as_ref().err().cloned());
     let shown = |differences: Result<Vec<f64>, Refusal>| {
         let differences = differences.ok().filter(|_| refusal.is_none())?;
@@ -246,7 +252,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         ratios,
         secondary,
         noise_floor: again.and_then(|again| noise_floor(a, again, metric)),
-        differences: layout::differences(&pairs),
+        differences: unequal,
         answer,
     }
 }

@@ -158,10 +158,11 @@ fn answers_and_remarks_have_their_examples() {
     let mut remarked = Comparison { a: "none/other".to_owned(), ..different };
     (remarked.noise_floor, remarked.a_first) = (Some((0.86, 1.2)), 12);
     let governor = |governor: &str| Some(governor.to_owned());
-    remarked.differences = vec![crate::comparison::Difference {
+    remarked.differences = vec![crate::comparability::Difference {
         fact: "frequency governor",
         a: governor("performance"),
         b: governor("powersave"),
+        role: crate::comparability::Role::Beside,
     }];
     let mut sentences = vec![
         remarked.sentence(),

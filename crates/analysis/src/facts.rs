@@ -14,18 +14,24 @@ struct Fact {
     /// Whether it is part of the fingerprint: results of machines that differ in it are hard to compare. What only root
     /// can read is not, nor what differs from boot to boot.
     compares: bool,
+    /// Whether machines that differ in it are different ones, so that a latency of one says nothing of the other.
+    identifies: bool,
+}
+
+const fn identifies(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { name, text, holds: true, compares: true, identifies: true }
 }
 
 const fn both(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: true, compares: true }
+    Fact { name, text, holds: true, compares: true, identifies: false }
 }
 
 const fn holds(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: true, compares: false }
+    Fact { name, text, holds: true, compares: false, identifies: false }
 }
 
 const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: false, compares: true }
+    Fact { name, text, holds: false, compares: true, identifies: false }
 }
 
 /// All facts. docs/doctor-checks.md lists those of the fingerprint; a test compares.
@@ -36,23 +42,23 @@ const FACTS: &[Fact] = &[
     holds("command line", |host| host.command_line.clone()),
     compares("boot parameters", boot_parameters),
     both("preemption model", |host| host.preemption.map(|model| model.name().to_owned())),
-    compares("kernel options", |host| pairs(&host.kernel.options)),
+    both("kernel options", |host| pairs(&host.kernel.options)),
     holds("tracer", |host| host.kernel.tracer.clone()),
     both("lock checking", |host| switch(host.kernel.lockdep)),
     both("expedited RCU", |host| both_switches(host.kernel.rcu_normal, host.kernel.rcu_expedited)),
     compares("consoles", |host| words(&host.kernel.consoles)),
     both("console level", |host| number(host.kernel.console_level)),
-    compares("machine", |host| host.platform.machine.clone()),
-    compares("firmware", |host| host.platform.firmware.clone()),
-    compares("hypervisor", |host| Some(host.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned()))),
-    compares("container", |host| Some(host.container.clone().unwrap_or_else(|| "none seen".to_owned()))),
-    compares("architecture", |host| host.architecture.clone()),
-    compares("CPU model", |host| host.cpu_model.clone()),
+    identifies("machine", |host| host.platform.machine.clone()),
+    both("firmware", |host| host.platform.firmware.clone()),
+    identifies("hypervisor", |host| Some(host.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned()))),
+    both("container", |host| Some(host.container.clone().unwrap_or_else(|| "none seen".to_owned()))),
+    identifies("architecture", |host| host.architecture.clone()),
+    identifies("CPU model", |host| host.cpu_model.clone()),
     compares("CPU kinds", |host| groups(&host.processors.kinds, Clone::clone)),
     both("microcode", |host| groups(&host.processors.microcode, Clone::clone)),
     both("CPUs on line", |host| cpus(host.cpus_online.as_ref())),
     both("threads of a core", |host| switch(host.processors.smt_active)),
-    compares("memory nodes", |host| some_of(host.processors.nodes.len())),
+    both("memory nodes", |host| some_of(host.processors.nodes.len())),
     both("mitigations", |host| pairs(&host.processors.vulnerabilities)),
     both("clock source", |host| host.clock_source.clone()),
     both("timer", |host| groups(&host.clocks.timer_devices, Clone::clone)),
@@ -124,6 +130,17 @@ pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Differenc
 /// The facts of a fingerprint in which `a` and `b` differ.
 pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
     differing(FACTS.iter().filter(|fact| fact.compares), a, b)
+}
+
+/// The facts of a fingerprint in which `later` is not `earlier`, but those that `prepare` changes for a cell.
+pub(crate) fn differences_but_made(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
+    let made = made_by(prepare);
+    differing(FACTS.iter().filter(|fact| fact.compares && !made.contains(&fact.name)), earlier, later)
+}
+
+/// Whether machines that differ in the fact of this name are different ones.
+pub(crate) fn tells_machines_apart(name: &str) -> bool {
+    FACTS.iter().any(|fact| fact.identifies && fact.name == name)
 }
 
 /// What is unknown of one of them is no difference.

@@ -45,6 +45,17 @@ pub enum Finding {
         /// What it became.
         after: Option<String>,
     },
+    /// A condition, or a fact about the machine, is not what it was in the run that this one is compared with.
+    BaselineDiffers {
+        /// Which.
+        fact: &'static str,
+        /// What it was there.
+        baseline: Option<String>,
+        /// What it is in this run.
+        now: Option<String>,
+        /// Whether it prevents a comparison, which was forced.
+        prevents: bool,
+    },
     /// A load was not what it says during all of the measured time.
     LoadFailed {
         /// Which part of the load.
@@ -235,6 +246,11 @@ pub enum Finding {
     TimerSlack {
         /// The slack, ns.
         slack_ns: u64,
+    },
+    /// Measured in a guest whose time is its instructions.
+    VirtualTime {
+        /// How many cells.
+        cells: u64,
     },
     /// Measured inside a virtual machine.
     VirtualMachine {

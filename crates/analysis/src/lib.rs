@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod baseline;
+pub mod comparability;
 pub mod comparison;
 mod curves;
 pub mod doctor;

@@ -126,6 +126,7 @@ impl RunBuilder {
             clock_steps: Vec::new(),
             runtime: None,
             loads: Vec::new(),
+            lab: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone(),

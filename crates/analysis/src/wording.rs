@@ -73,6 +73,29 @@ fn grouped(digits: &str) -> String {
     text
 }
 
+/// Two texts that differ, as far as they do: of long lists only the items that the other does not have, and of what is long
+/// all the same the beginning.
+#[must_use]
+pub fn texts_apart(a: &str, b: &str) -> (String, String) {
+    const LONG: usize = 36;
+    let is_long = |text: &str| text.chars().count() > LONG;
+    if !is_long(a) && !is_long(b) {
+        return (a.to_owned(), b.to_owned());
+    }
+    let parted = [", ", "; ", " "].into_iter().find(|parted| a.contains(parted) || b.contains(parted));
+    let own = |text: &str, other: &str| -> String {
+        let Some(parted) = parted else { return text.to_owned() };
+        let others: Vec<&str> = other.split(parted).collect();
+        let own: Vec<&str> = text.split(parted).filter(|item| !others.contains(item)).collect();
+        if own.is_empty() { "without".to_owned() } else { own.join(parted) }
+    };
+    // A list that differs in its order only has no item of its own.
+    let (only_a, only_b) = (own(a, b), own(b, a));
+    let (a, b) = if only_a == only_b { (a.to_owned(), b.to_owned()) } else { (only_a, only_b) };
+    let cut = |text: String| if is_long(&text) { text.chars().take(LONG).chain("...".chars()).collect() } else { text };
+    (cut(a), cut(b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +133,29 @@ mod tests {
         assert_eq!(durations_apart(41_000, 30_000), own("41 us", "30 us"));
         assert_eq!(durations_apart(30_001, 30_000), own("30 001 ns", "30 000 ns"));
         assert_eq!(durations_apart(30_000, 30_000), own("30 us", "30 us"));
+    }
+
+    #[test]
+    fn texts_show_where_they_differ() {
+        let long = "BOOT_IMAGE=/boot/vmlinuz-6.1.0-28-amd64 root=/dev/sda1 ro quiet";
+        for (a, b, shown) in [
+            ("tsc", "hpet", ("tsc", "hpet")),
+            (long, &format!("{long} nosmt"), ("without", "nosmt")),
+            (
+                "l1tf=Not affected, mds=Vulnerable, srbds=Not affected",
+                "l1tf=Not affected, mds=Mitigation: Clear CPU buffers; SMT off, srbds=Not affected",
+                ("mds=Vulnerable", "mds=Mitigation: Clear CPU buffers; S..."),
+            ),
+            ("short", &"x".repeat(40), ("short", &format!("{}...", "x".repeat(36)))),
+            ("one two three four five six seven 8", "two one three four five six seven eight", ("8", "eight")),
+            (
+                "two one three four five six seven eight",
+                "one two three four five six seven eight",
+                ("two one three four five six seven ei...", "one two three four five six seven ei..."),
+            ),
+        ] {
+            assert_eq!(texts_apart(a, b), (shown.0.to_owned(), shown.1.to_owned()));
+        }
     }
 
     #[test]

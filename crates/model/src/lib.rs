@@ -28,14 +28,14 @@ mod word;
 
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
-pub use hash::fnv1a;
+pub use hash::{fnv1a, fnv1a_bytes};
 pub use histogram::{Bucket, Histogram};
 pub use host::{
     Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
     Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
 };
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
-pub use kernel::Kernel;
+pub use kernel::{Flavour, Kernel, KernelSource, LabKernel};
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
@@ -44,8 +44,9 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
-    PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord, Usage, Worst,
+    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabClock, LabRecord, LoadFailure, LoadRecord, LoadSecond,
+    MachineSecond, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord,
+    Usage, Worst,
 };
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};

@@ -1,11 +1,13 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod lab;
 mod load;
 mod machine;
 
 use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
 
+pub use lab::{LabClock, LabRecord};
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 
@@ -49,6 +51,9 @@ pub struct Record {
     #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]
     pub loads: Vec<LoadRecord>,
+    /// The guest that it was measured in; `null` for the kernel that runs on this machine.
+    #[serde(default)]
+    pub lab: Option<LabRecord>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,

@@ -14,10 +14,10 @@ pub struct Selector {
     method: Option<Method>,
 }
 
-/// Every axis as it is typed.
-const KNOWN: &[&str] = &["kernel", "load", "policy", "period", "method"];
-
 impl Selector {
+    /// Every axis as it is typed.
+    pub const AXES: &[&str] = &["kernel", "load", "policy", "period", "method"];
+
     /// Whether the cell has all these values.
     #[must_use]
     pub fn matches(&self, cell: &Cell) -> bool {
@@ -29,6 +29,23 @@ impl Selector {
             && is(self.policy.as_ref(), &cell.policy)
             && is(self.period.as_ref(), &cell.period)
             && is(self.method.as_ref(), &cell.method)
+    }
+
+    /// The axes that both name, with different values.
+    #[must_use]
+    pub fn apart_from(&self, other: &Selector) -> Vec<&'static str> {
+        fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
+            a.zip(b).is_some_and(|(a, b)| a != b)
+        }
+        let Selector { kernel, load, policy, period, method } = self;
+        let differ = [
+            differ(kernel.as_ref(), other.kernel.as_ref()),
+            differ(load.as_ref(), other.load.as_ref()),
+            differ(policy.as_ref(), other.policy.as_ref()),
+            differ(period.as_ref(), other.period.as_ref()),
+            differ(method.as_ref(), other.method.as_ref()),
+        ];
+        Selector::AXES.iter().zip(differ).filter(|(_, differ)| *differ).map(|(axis, _)| *axis).collect()
     }
 }
 
@@ -48,7 +65,7 @@ impl FromStr for Selector {
                 "policy" => set(&mut selector.policy, axis, value)?,
                 "period" => set(&mut selector.period, axis, value)?,
                 "method" => set(&mut selector.method, axis, value)?,
-                other => return Err(UnknownWord::new("axis", other, KNOWN).to_string()),
+                other => return Err(UnknownWord::new("axis", other, Selector::AXES).to_string()),
             }
         }
         Ok(selector)
@@ -71,6 +88,19 @@ mod tests {
         assert!(selects("load=none") && selects("policy=other,period=1ms") && selects("method=clock_nanosleep"));
         assert!(!selects("load=messaging") && !selects("load=none,policy=fifo:80") && !selects("period=2ms"));
         assert!(Selector::default().matches(&cell()));
+    }
+
+    #[test]
+    fn axes_that_both_name_set_them_apart() {
+        for (a, b, axes) in [
+            ("load=none", "load=none", &[][..]),
+            ("load=none", "policy=other", &[]),
+            ("load=none,policy=other", "load=messaging,policy=other", &["load"]),
+            ("period=1ms,method=timerfd,kernel=running", "method=poll,period=2ms", &["period", "method"]),
+        ] {
+            let [a, b]: [Selector; 2] = [a, b].map(|text| text.parse().unwrap());
+            assert_eq!((a.apart_from(&b), b.apart_from(&a)), (axes.to_vec(), axes.to_vec()));
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(crate) fn carry_out(
         observer.starts(planned, entries.len());
         let keeper = writer.as_deref().filter(|_| header.samples);
         let samples = keeper.map(|writer| writer.samples(planned)).transpose()?;
-        let record = executor.execute(cell, samples.as_deref(), stop, &mut |progress| observer.progress(progress));
+        let record = executor.execute(cell, planned.block, samples.as_deref(), stop, &mut |p| observer.progress(p));
         let record = match record {
             Ok(Record { ended: Ended::Interrupted, .. }) => {
                 // The record is not kept, so neither are its samples.

@@ -18,6 +18,7 @@ pub(crate) mod recorded;
 mod smi;
 mod snapshot;
 mod status;
+mod system;
 mod trace_mark;
 
 pub(crate) use activity::ActivityLog;
@@ -33,6 +34,7 @@ pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
+pub(crate) use system::make_system;
 pub(crate) use trace_mark::TraceMark;
 
 use std::path::{Path, PathBuf};

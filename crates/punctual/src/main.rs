@@ -8,6 +8,7 @@ mod cli;
 mod cyclictest;
 mod host;
 mod import;
+mod lab;
 mod load;
 mod report;
 mod runtime;
@@ -24,5 +25,5 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const TOOL: &str = concat!("punctual ", env!("CARGO_PKG_VERSION"));
 
 fn main() -> ExitCode {
-    cli::main()
+    if lab::is_first_process() { lab::run_guest() } else { cli::main() }
 }

@@ -15,7 +15,7 @@ mod published;
 mod standout;
 mod table;
 
-use analysis::{RunSummary, Verdict};
+use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
 use model::{Header, Method, RuntimeRecord};
 use std::io;
@@ -28,6 +28,15 @@ pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
 pub(crate) use list::{List, Unreadable};
+
+/// What a number without a unit is. Virtual time is never shown as if it were time.
+fn unit(summary: &RunSummary) -> &'static str {
+    match summary.cells.iter().filter(|cell| cell.cell.kernel.is_virtual()).count() {
+        0 => "microseconds where no unit stands",
+        n if n == summary.cells.len() => "virtual time, in 1000 instructions (\"us\") where no unit stands",
+        _ => "microseconds where no unit stands; of lab kernels virtual ones, 1000 instructions",
+    }
+}
 
 /// What the terminal can show, and how much is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +75,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     lines.verdict(out, &summary.verdict)
 }
 
-/// Writes what became of each limit in each cell, then the verdict.
+/// Writes what became of each limit in each cell, in what a baseline differs, then the verdict.
 ///
 /// # Errors
 /// When `out` does not take it.
@@ -77,6 +86,10 @@ pub(crate) fn cases(out: &mut dyn io::Write, summary: &RunSummary, style: Style)
         let said = case.verdict.to_string();
         let said = said.strip_prefix("Verdict: ").unwrap_or(&said).trim_end();
         lines.paragraph(out, "", &format!("{cell} {}: {said}", case.limit))?;
+    }
+    let differences = summary.findings.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
+    for difference in differences {
+        lines.paragraph(out, "", &difference.to_string())?;
     }
     writeln!(out)?;
     lines.verdict(out, &summary.verdict)

@@ -150,7 +150,7 @@ fn alternated(
     Ok(both)
 }
 
-fn row(name: &str, values: &[f64], limit: f64) {
+pub(super) fn row(name: &str, values: &[f64], limit: f64) {
     let promise = |lower, upper| {
         if limit.is_finite() { format!("<= {limit} {}", judged(lower, upper, limit)) } else { String::new() }
     };

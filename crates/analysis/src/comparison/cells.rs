@@ -2,7 +2,7 @@
 
 use super::{Arm, Comparison, Question, compare};
 use crate::name;
-use model::{Entry, Header, Until};
+use model::{Entry, Header, Selector, Until};
 
 /// A cell of a run as one of the two that are compared.
 #[must_use]
@@ -13,12 +13,12 @@ pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<
 }
 
 /// Compares two cells of a run; the first with itself, too, if it was measured twice in each block. A run that ended when
-/// it was decided was looked at after every block, whatever the question says.
+/// it was decided was looked at after every block, whatever the question says. In what its cells differ is what a plan asks.
 #[must_use]
-pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, question: &Question) -> Comparison {
+pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, question: &Question<'_>) -> Comparison {
     let again = header.again_of(a).map(|again| arm(header, entries, again));
     let looked_at_every_block = question.looked_at_every_block || header.plan.until == Some(Until::Decided);
-    let question = Question { looked_at_every_block, ..*question };
+    let question = Question { looked_at_every_block, asked: Selector::AXES, ..*question };
     compare(&arm(header, entries, a), &arm(header, entries, b), again.as_ref(), &question)
 }
 

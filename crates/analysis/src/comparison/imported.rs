@@ -1,12 +1,13 @@
 //! Two imported measurements side by side: without blocks there is nothing that could tell a difference from drift.
 
-use super::{Answer, Comparison, Difference, Measured, Metric, Question, Refusal};
+use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
+use crate::comparability::{Difference, Role};
 use crate::imported::ImportedCell;
 use crate::{Level, facts};
 
 /// What is known of both, and the answer that it cannot give. Values are by wake-up: what was missed is not known.
 #[must_use]
-pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question) -> Comparison {
+pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<'_>) -> Comparison {
     let value = |cell: &ImportedCell, metric: Metric| match metric {
         Metric::Quantile(level) => cell.quantiles.at(level).value_ns(),
         Metric::Max => cell.max_ns,
@@ -51,11 +52,11 @@ fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
     };
     let pairs = conditions(a).into_iter().zip(conditions(b));
     let of_conditions = pairs.filter(|((_, a), (_, b))| a.is_some() && b.is_some() && a != b);
-    let of_conditions = of_conditions.map(|((fact, a), (_, b))| Difference { fact, a, b });
+    let of_conditions = of_conditions.map(|((fact, a), (_, b))| Difference { fact, a, b, role: Role::Beside });
     let told = |cell: &ImportedCell| facts::told(&cell.imported.host);
     let of_hosts = facts::names().zip(told(a).into_iter().zip(told(b)));
     let of_hosts = of_hosts.filter(|(_, (a, b))| a.is_some() && b.is_some() && a != b);
-    of_conditions.chain(of_hosts.map(|(fact, (a, b))| Difference { fact, a, b })).collect()
+    of_conditions.chain(of_hosts.map(|(fact, (a, b))| Difference { fact, a, b, role: Role::Beside })).collect()
 }
 
 #[cfg(test)]
@@ -65,7 +66,7 @@ mod tests {
     use crate::summarise_imported;
     use model::{Host, Imported, Requirement};
 
-    fn compared(b: impl Fn(&mut Imported), question: &Question) -> Comparison {
+    fn compared(b: impl Fn(&mut Imported), question: &Question<'_>) -> Comparison {
         let latencies = |times: i64| (0..20_000).map(|i| times * 1_000 * (i % 100 + 1)).collect::<Vec<i64>>();
         let first = imported(vec![thread(&latencies(1))]);
         let mut second = imported(vec![thread(&latencies(50))]);

@@ -1,21 +1,9 @@
 //! In which order two configurations were measured, and on how equal a machine.
 
-use super::{MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
-use crate::facts;
+use super::{Arm, MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
+use crate::comparability::{self, Difference, Role};
 use model::Entry;
-use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// A fact about the machine that is not the same for both.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// Which.
-    pub fact: &'static str,
-    /// What it was for the first.
-    pub a: Option<String>,
-    /// What it was for the second.
-    pub b: Option<String>,
-}
 
 /// How the measurements of both lie in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +29,16 @@ impl Layout {
     }
 }
 
-/// Why the measurements as they were made cannot answer; `force` lets those pass that are separate.
-pub(super) fn refusal(pairs: &[(&Entry, &Entry)], layout: &Layout, force: bool) -> Option<Refusal> {
+/// Why the measurements as they were made cannot answer; `force` lets those pass that are separate, or of something else.
+pub(super) fn refusal(
+    pairs: &[(&Entry, &Entry)],
+    layout: &Layout,
+    differences: &[Difference],
+    force: bool,
+) -> Option<Refusal> {
     let boots = boots(pairs);
     match () {
+        () if !force && differences.iter().any(|one| one.role == Role::Prevents) => Some(Refusal::Incomparable),
         () if pairs.len() < MIN_BLOCKS => Some(Refusal::FewBlocks { blocks: count(pairs.len()) }),
         () if force => None,
         () if !layout.in_turn => Some(Refusal::Separate),
@@ -62,12 +56,20 @@ fn boots(pairs: &[(&Entry, &Entry)]) -> Option<usize> {
     a.is_disjoint(&b).then(|| a.len().min(b.len()))
 }
 
-/// What is not the same in the first block that holds both, of the facts of a fingerprint; where the boot matters, it is
-/// a refusal.
-pub(super) fn differences(pairs: &[(&Entry, &Entry)]) -> Vec<Difference> {
-    let Some((a, b)) = pairs.first() else { return Vec::new() };
-    let differ = facts::differences(&a.record.host_before, &b.record.host_before);
-    differ.into_iter().map(|(fact, a, b)| Difference { fact, a, b }).collect()
+/// What is not the same for both, as it was in the first block in which it was not. Without a block that holds both, their
+/// first measurements are looked at.
+pub(super) fn differences(pairs: &[(&Entry, &Entry)], arms: [&Arm<'_>; 2], asked: &[&str]) -> Vec<Difference> {
+    let [a, b] = arms.map(|arm| arm.entries.first().copied());
+    let instead = a.zip(b).filter(|_| pairs.is_empty());
+    let mut all: Vec<Difference> = Vec::new();
+    for (a, b) in pairs.iter().copied().chain(instead) {
+        let (a, b) = (&a.record, &b.record);
+        let found = comparability::differences((&a.cell, &a.host_before), (&b.cell, &b.host_before), asked);
+        let is_new = |one: &Difference| all.iter().all(|known| known.fact != one.fact);
+        let new: Vec<Difference> = found.into_iter().filter(is_new).collect();
+        all.extend(new);
+    }
+    all
 }
 
 /// Words for what each measurement lacks.

@@ -215,3 +215,58 @@ proptest! {
         prop_assert!(product.iter().all(|product| (product - 1.0).abs() < 1e-9), "{one:?} {other:?}");
     }
 }
+
+#[test]
+fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
+    let mut built = run(12, 0.25, 0.1);
+    for entry in built.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
+        entry.record.cell.period = "2ms".parse().unwrap();
+        entry.record.host_before.cpu_model = Some("Cortex-A76".to_owned());
+    }
+    let refused = asked(&built);
+    assert_eq!(
+        (refused.answer.clone(), refused.answer.exit_status()),
+        (Answer::Refused { why: Refusal::Incomparable }, 1)
+    );
+    assert_eq!(
+        refused.why_not().unwrap(),
+        "not comparable: they differ in period (1ms and 2ms), CPU model (Cortex-A53 and Cortex-A76), so a ratio would be \
+         of nothing; --force compares all the same"
+    );
+    assert!(refused.primary.ratio.is_none() && refused.secondary.iter().all(|metric| metric.ratio.is_none()));
+    // Few blocks are no excuse to show them side by side, nor is it none at all.
+    built.entries.retain(|entry| entry.planned.block % 2 == u32::try_from(entry.planned.cell_index).unwrap());
+    let (a, b) = (arm(&built, 0, "a"), arm(&built, 1, "b"));
+    let apart = compare(&a, &b, None, &Question::default());
+    assert_eq!((apart.blocks, apart.why_not().is_some()), (0, true));
+
+    let forced = compared(&run_apart(), &Question { force: true, ..Question::default() });
+    assert_eq!((forced.answer.clone(), forced.why_not()), (Answer::Different, None));
+    assert_eq!(
+        forced.remarks(),
+        ["Not comparable, and forced: period (1ms and 2ms).", "Not the same for both: deadline (1ms and 2ms)."]
+    );
+    let asked_for = compared(&run_apart(), &Question { asked: &["period", "policy"], ..Question::default() });
+    assert_eq!(asked_for.answer, Answer::Different);
+    assert_eq!(asked_for.remarks()[0], "They differ in policy and period: the ratio is that of all together.");
+}
+
+/// Cells of 1 ms and of 2 ms.
+fn run_apart() -> RunBuilder {
+    let mut built = run(12, 0.25, 0.1);
+    let second = built.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1);
+    second.for_each(|entry| entry.record.cell.period = "2ms".parse().unwrap());
+    built
+}
+
+#[test]
+fn what_a_plan_varies_is_its_question() {
+    let mut built = run_apart();
+    built.header.cells[1].period = "2ms".parse().unwrap();
+    let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
+    assert_eq!((found.answer.clone(), found.why_not()), (Answer::Different, None));
+    // On a machine that was exchanged between blocks, it is not.
+    built.entries[15].record.host_before.hypervisor = Some("KVM".to_owned());
+    let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
+    assert!(found.why_not().unwrap().starts_with("not comparable: they differ in hypervisor ("), "{found:?}");
+}

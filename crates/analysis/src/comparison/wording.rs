@@ -2,6 +2,7 @@
 
 use super::layout::times_as_long;
 use super::{Answer, Comparison, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
+use crate::comparability::{self, Difference, Role};
 use crate::wording::{count, duration, number, things};
 use std::fmt;
 
@@ -27,6 +28,8 @@ impl Comparison {
                     "EQUIVALENT: {metric} of {b} and of {a} differ by less than {within} % (95 %, {blocks}).{small}"
                 )
             }
+            // It is an error, which says so.
+            (Answer::Refused { why: Refusal::Incomparable }, _) => self.why_not().unwrap_or_default(),
             (Answer::Refused { why }, _) => format!("UNDECIDED: {}", why.in_words(metric)),
             (answer, ratio) => {
                 let between = ratio.map_or_else(
@@ -48,6 +51,14 @@ impl Comparison {
         }
     }
 
+    /// Why there is nothing to compare, in one line; `None` when there is, or when it was forced.
+    #[must_use]
+    pub fn why_not(&self) -> Option<String> {
+        let is_refused = self.answer == Answer::Refused { why: Refusal::Incomparable };
+        let why = comparability::why_not(&self.differences).filter(|_| is_refused)?;
+        Some(format!("{why}; --force compares all the same"))
+    }
+
     /// What has to be known beside the answer, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
@@ -65,11 +76,18 @@ impl Comparison {
                 "{a} was always measured {first}: what one leaves behind for the other is part of the ratio."
             ));
         }
-        let unknown = || "unknown".to_owned();
-        remarks.extend(differences.iter().map(|difference| {
-            let [a, b] = [&difference.a, &difference.b].map(|value| value.clone().unwrap_or_else(unknown));
-            format!("Not the same for both: {} ({a} and {b}).", difference.fact)
-        }));
+        let asked: Vec<_> = differences.iter().filter(|one| one.role == Role::Asked).map(|one| one.fact).collect();
+        if asked.len() > 1 {
+            remarks.push(format!("They differ in {}: the ratio is that of all together.", asked.join(" and ")));
+        }
+        // Every name of a cell says its load and policy; that of an imported file need not.
+        let is_imported = matches!(answer, Answer::Refused { why: Refusal::NoBlocks { .. } });
+        let is_in_name = |one: &Difference| !is_imported && ["load", "policy"].contains(&one.fact);
+        let is_told = |one: &&Difference| one.role == Role::Asked || is_in_name(one);
+        let untold = differences.iter().filter(|one| !is_told(one));
+        let (preventing, beside): (Vec<_>, Vec<_>) = untold.partition(|one| one.role == Role::Prevents);
+        remarks.extend(preventing.iter().map(|one| format!("Not comparable, and forced: {one}.")));
+        remarks.extend(beside.iter().map(|one| format!("Not the same for both: {one}.")));
         remarks
     }
 }
@@ -84,6 +102,7 @@ fn times(ratio: &Ratio) -> (String, String, String) {
 impl Refusal {
     fn in_words(&self, metric: Metric) -> String {
         match self {
+            Refusal::Incomparable => String::new(),
             Refusal::FewBlocks { blocks } => format!(
                 "{} with both; fewer than {MIN_BLOCKS} cannot show a difference, however large: \
                  measure more (--repetitions 12).",

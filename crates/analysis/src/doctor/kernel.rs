@@ -49,15 +49,16 @@ fn preemption_model(host: &Host) -> Outcome {
     let Some(model) = host.preemption else {
         return Outcome::unknown("the version names no model, and the kernel's configuration cannot be read");
     };
+    let is_dynamic = host.kernel_version.as_deref().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
+    // `uname -v` says PREEMPT_DYNAMIC, which looks like another model.
+    let name =
+        if is_dynamic { format!("{} (chosen by PREEMPT_DYNAMIC)", model.name()) } else { model.name().to_owned() };
     let found = match model {
         Preemption::Realtime => return Outcome::ok("PREEMPT_RT"),
-        Preemption::None | Preemption::Voluntary => Outcome::will(model.name()),
+        Preemption::None | Preemption::Voluntary => Outcome::will(name),
         Preemption::Dynamic => Outcome::may("chosen at boot (PREEMPT_DYNAMIC), and which one cannot be read"),
-        Preemption::Full | Preemption::Lazy => {
-            Outcome::may(format!("{}: threads wait for spinlocks and softirqs", model.name()))
-        }
+        Preemption::Full | Preemption::Lazy => Outcome::may(format!("{name}: threads wait for spinlocks and softirqs")),
     };
-    let is_dynamic = host.kernel_version.as_deref().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
     if is_dynamic && model != Preemption::Full {
         return found.boot_with("preempt=full").caution("a kernel with PREEMPT_RT is better still");
     }

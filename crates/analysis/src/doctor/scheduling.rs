@@ -115,9 +115,19 @@ fn fair_server(host: &Host) -> Outcome {
         |us| format!("up to {} of each period", text::micros(us)),
     );
     let before = read.iter().map(|on| on.value).max().unwrap_or(50_000).saturating_mul(1000);
-    Outcome::may(format!("normal threads take {share} from real-time ones that never wait"))
-        .write_all("/sys/kernel/debug/sched/fair_server/cpu*/runtime", "0", &before.to_string())
-        .caution(NO_SPINNING)
+    let found = Outcome::may(format!("normal threads take {share} from real-time ones that never wait"));
+    // Not even root may open debugfs then (kernel_lockdown(7)).
+    if let Some(level @ ("integrity" | "confidentiality")) = host.kernel.lockdown.as_deref() {
+        return found
+            .change(
+                format!(
+                    "boot a kernel that is not locked down (here: {level}); then `punctual doctor` names the command"
+                ),
+                "boot the former kernel",
+            )
+            .caution(NO_SPINNING);
+    }
+    found.write_all("/sys/kernel/debug/sched/fair_server/cpu*/runtime", "0", &before.to_string()).caution(NO_SPINNING)
 }
 
 fn rt_group_budget(host: &Host) -> Outcome {

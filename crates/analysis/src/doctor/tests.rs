@@ -151,6 +151,7 @@ const ROWS: &[Row] = &[
     ("fair-server", |h| release(h, "6.12.1"), May),
     ("fair-server", |h| { release(h, "6.12.1"); h.scheduling.fair_server_runtime_us = vec![OnCpus { cpus: cpus("0-1"), value: 0 }] }, Good),
     ("fair-server", |h| { release(h, "6.12.1"); h.scheduling.fair_server_runtime_us = vec![OnCpus { cpus: cpus("0"), value: 0 }, OnCpus { cpus: cpus("1"), value: 50_000 }] }, May),
+    ("fair-server", |h| { release(h, "6.12.1"); h.kernel.lockdown = Some("integrity".into()) }, May),
     ("fair-server", |h| h.kernel_release = None, Unknown),
     ("rt-group-budget", |h| { h.scheduling.cgroup = own("/x"); h.scheduling.cgroup_rt_runtime_us = Some(0) }, Will),
     ("rt-group-budget", |h| { h.scheduling.cgroup = own("/x"); h.scheduling.cgroup_rt_runtime_us = Some(200_000) }, May),
@@ -327,6 +328,14 @@ fn advice_fits_the_machine() {
     assert_eq!(change("preemption-model", &dynamic).unwrap().0, "kernel parameter preempt=full");
     dynamic.preemption = Some(Preemption::Full);
     assert_eq!(change("preemption-model", &dynamic).unwrap().0, "apt install linux-image-rt-arm64, then boot it");
+
+    let mut closed = host();
+    release(&mut closed, "6.18.1");
+    assert!(change("fair-server", &closed).unwrap().0.starts_with("echo 0 | tee /sys/kernel/debug/sched/fair_server/"));
+    closed.kernel.lockdown = own("integrity");
+    let (on, off, _) = change("fair-server", &closed).unwrap();
+    assert!(on.starts_with("boot a kernel that is not locked down (here: integrity)"), "{on}: debugfs is closed");
+    assert_eq!(off, "boot the former kernel");
 
     let mut turbo = host();
     turbo.power.turbo = Some(true);

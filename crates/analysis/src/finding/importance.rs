@@ -7,8 +7,12 @@ impl Finding {
     #[must_use]
     pub fn importance(&self) -> u8 {
         match self {
-            Finding::Allocations { .. } | Finding::Lost { .. } | Finding::LoadFailed { .. } => 0,
+            Finding::Allocations { .. }
+            | Finding::Lost { .. }
+            | Finding::LoadFailed { .. }
+            | Finding::VirtualTime { .. } => 0,
             Finding::HostChanged { .. }
+            | Finding::BaselineDiffers { .. }
             | Finding::SettingLost { .. }
             | Finding::LoadFell { .. }
             | Finding::LoadDidNothing { .. }

@@ -11,8 +11,16 @@ pub(crate) const FAST_CLOCKS: [&str; 6] =
 /// Findings from the machine at the start, and from how it changed until the end.
 pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let host = &header.host;
-    let realtime_cells = header.cells.iter().any(|cell| cell.policy.is_realtime());
+    let here = || header.cells.iter().filter(|cell| !cell.kernel.is_virtual());
+    let realtime_cells = here().any(|cell| cell.policy.is_realtime());
     let mut findings = changes(header, entries);
+    if let Ok(cells @ 1..) = u64::try_from(header.cells.len() - here().count()) {
+        findings.push(Finding::VirtualTime { cells });
+    }
+    if here().next().is_none() {
+        // Whatever this machine is like, guests in virtual time are the same on it.
+        return findings;
+    }
     findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::VirtualMachine { hypervisor }));
     findings.extend(host.container.clone().map(|container| Finding::Container { container }));
     if realtime_cells {

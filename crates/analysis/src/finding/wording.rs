@@ -1,7 +1,7 @@
 //! Findings in plain words: what, how much, and what to do.
 
 use super::{Finding, Limiter};
-use crate::wording::{count, duration, number, things};
+use crate::wording::{count, duration, number, texts_apart, things};
 use std::fmt;
 
 impl fmt::Display for Finding {
@@ -16,9 +16,15 @@ impl fmt::Display for Finding {
                 write!(f, "{} had no room and are in no number here", things(*lost, "sample"))
             }
             Finding::HostChanged { fact, before, after } => {
-                let or_unknown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-                let (before, after) = (shortened(&or_unknown(before)), shortened(&or_unknown(after)));
+                let [before, after] = [before, after].map(|value| value.as_deref().unwrap_or("unknown"));
+                let (before, after) = texts_apart(before, after);
                 write!(f, "{fact} changed during the run: {before} became {after}; blocks before and after differ")
+            }
+            Finding::BaselineDiffers { fact, baseline, now, prevents } => {
+                let [baseline, now] = [baseline, now].map(|value| value.as_deref().unwrap_or("unknown"));
+                let (baseline, now) = texts_apart(baseline, now);
+                let forced = if *prevents { "; not comparable, and forced" } else { "" };
+                write!(f, "{fact} is not the same as in the baseline: {baseline} there, {now} here{forced}")
             }
             Finding::Coincidence { what, in_worst, worst, in_others, others } => write!(
                 f,
@@ -188,6 +194,14 @@ impl fmt::Display for Finding {
                 let slack = duration(*slack_ns as f64);
                 write!(f, "up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
             }
+            Finding::VirtualTime { cells } => {
+                let cells = things(*cells, "cell");
+                write!(
+                    f,
+                    "virtual time in {cells}: an instruction counts as a nanosecond and nothing else takes time; "
+                )?;
+                f.write_str("it ranks what kernels do before a thread runs, and is no latency of any hardware")
+            }
             Finding::VirtualMachine { hypervisor } => {
                 write!(f, "a virtual machine ({hypervisor}): its host can stop it at any time; ")?;
                 f.write_str("these numbers are no bound for the hardware")
@@ -251,13 +265,4 @@ fn some_of(names: &[String]) -> String {
         Some(more @ 1..) => format!("{shown} and {more} more"),
         _ => shown,
     }
-}
-
-/// The beginning of a long fact, such as a command line.
-fn shortened(text: &str) -> String {
-    const LONG: usize = 36;
-    if text.chars().count() <= LONG {
-        return text.to_owned();
-    }
-    text.chars().take(LONG).chain("...".chars()).collect()
 }

@@ -1,7 +1,7 @@
 //! A search as one JSON document: units in the keys, every trial, and the answer in sentences.
 
 use super::{Asked, Frontier, Outcome, Purpose, Search, Step, Trial};
-use model::{Cell, CpuSet, Header, Host, Load, Method, Period, Policy, Span};
+use model::{Cell, CpuSet, Header, Host, Load, Method, Period, Policy, Prepare, Span};
 use serde::Serialize;
 
 /// A search as one document: what `punctual frontier --format json` prints.
@@ -33,6 +33,7 @@ struct AskedDocument<'a> {
     warm_up_ns: Span,
     timer_slack_ns: Option<Span>,
     cpu_dma_latency_us: Option<u32>,
+    prepare: &'a Prepare,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,7 +67,7 @@ impl TrialDocument {
 /// The machine, what was asked, every trial and the answer; `cell` is what every trial was but for its period.
 #[must_use]
 pub fn document<'a>(header: &'a Header, cell: &'a Cell, asked: &Asked, search: &Search) -> FrontierDocument<'a> {
-    let Cell { method, policy, load, cpus, duration, warm_up, timer_slack, cpu_dma_latency_us, .. } = cell;
+    let Cell { method, policy, load, cpus, duration, warm_up, timer_slack, cpu_dma_latency_us, prepare, .. } = cell;
     FrontierDocument {
         tool: &header.tool,
         started_unix_ms: header.started_unix_ms,
@@ -84,6 +85,7 @@ pub fn document<'a>(header: &'a Header, cell: &'a Cell, asked: &Asked, search: &
             warm_up_ns: *warm_up,
             timer_slack_ns: *timer_slack,
             cpu_dma_latency_us: *cpu_dma_latency_us,
+            prepare,
         },
         trials: search.trials().iter().map(TrialDocument::of).collect(),
         frontier: match search.step() {

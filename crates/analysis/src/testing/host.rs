@@ -99,6 +99,7 @@ fn kernel() -> KernelFacts {
         tainted: Some(0),
         tracer: some("nop"),
         lockdep: Some(false),
+        lockdown: some("none"),
         rcu_normal: Some(true),
         rcu_expedited: Some(false),
         consoles: vec!["tty0".to_owned()],

@@ -20,6 +20,9 @@ pub struct KernelFacts {
     pub tracer: Option<String>,
     /// Whether locks are checked at run time (`/proc/lockdep_stats` is there).
     pub lockdep: Option<bool>,
+    /// What even root may not do: `none` (it may all), `integrity` or `confidentiality`, which keep debugfs closed
+    /// (kernel_lockdown(7)).
+    pub lockdown: Option<String>,
     /// Whether RCU is asked to do without expedited grace periods.
     pub rcu_normal: Option<bool>,
     /// Whether RCU is asked to expedite every grace period.

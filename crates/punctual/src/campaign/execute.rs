@@ -3,7 +3,8 @@
 use super::Stop;
 use crate::child;
 use crate::host::{self, HostFs};
-use model::{Cell, CpuSet, Progress, Record};
+use crate::lab;
+use model::{Cell, CpuSet, Kernel, Progress, Record};
 use rt::sys::{process, sched};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Carries out cells. The campaign knows nothing else about how that is done.
 pub(crate) trait Executor {
-    /// Measures `cell`; ends early, with what there is, when asked to stop. `observe` is called now and then. The raw
+    /// Measures `cell` in block `block`; ends early, with what there is, when asked to stop. `observe` is called now and then. The raw
     /// samples go to the new file `samples`, if it is named.
     ///
     /// # Errors
@@ -20,6 +21,7 @@ pub(crate) trait Executor {
     fn execute(
         &mut self,
         cell: &Cell,
+        block: u32,
         samples: Option<&Path>,
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
@@ -51,10 +53,15 @@ impl Executor for Child {
     fn execute(
         &mut self,
         cell: &Cell,
+        block: u32,
         samples: Option<&Path>,
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
+        if let Kernel::Lab(kernel) = &cell.kernel {
+            return lab::carry_out(cell, kernel, block, &|| stop.is_asked())
+                .map_err(|err| Failure::Said(err.to_string()));
+        }
         let mut child = child::start(samples)?;
         // The child has its CPUs now. Those who listen to it, and draw what it says, keep off the measured ones.
         let _aside = Aside::keep_off(&cell.cpus)?;

@@ -1,7 +1,7 @@
 //! What a plan means on this machine, for this user.
 
-use crate::host;
-use model::{Cell, CpuSet, Load, Method, Plan, Policy, Runtime, Skipped, Span};
+use crate::{host, lab};
+use model::{Cell, CpuSet, Kernel, Load, Method, Plan, Policy, Runtime, Skipped, Span};
 use std::collections::HashMap;
 
 /// What the machine and the user's rights allow, as far as cells depend on it.
@@ -40,7 +40,10 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
+    // A guest has one CPU, and all rights.
+    let first: CpuSet = std::iter::once(0).collect();
     for (kernel, load, policy, period, method) in plan.axes.points() {
+        let is_here = kernel == Kernel::Running;
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
         let is_loaded = !load.parts().is_empty();
         let cell = Cell {
@@ -49,7 +52,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             policy,
             period,
             method,
-            cpus: cpus.clone(),
+            cpus: if is_here { cpus.clone() } else { first.clone() },
             duration: plan.duration_of(period),
             // A language's program warms up by itself, before it is let go.
             warm_up: if language.is_some() { Span(0) } else { plan.warm_up },
@@ -57,17 +60,18 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime()),
             align: plan.align,
             distance: plan.distance,
-            lock_memory: machine.lock_memory && language.is_none(),
-            cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency),
-            load_cpus: load_cpus.clone().filter(|_| is_loaded),
+            lock_memory: (machine.lock_memory || !is_here) && language.is_none(),
+            cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency || !is_here),
+            load_cpus: load_cpus.clone().filter(|_| is_loaded && is_here),
             load_policy: plan.load_policy.filter(|_| is_loaded),
             load_must_hold: plan.load_must_hold.filter(|_| is_loaded),
             prepare: plan.prepare.clone(),
         };
         cell.check()?;
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
-        let may_not = (!(machine.may_have)(policy)).then(|| host::how_to_allow(policy));
-        let reason = may_not.or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&cell.load));
+        let may_not = || (!(machine.may_have)(policy)).then(|| host::how_to_allow(policy));
+        let here = || may_not().or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&cell.load));
+        let reason = if is_here { here() } else { lab::why_not(&cell) };
         match reason {
             None => cells.push(cell),
             Some(reason) => skipped.push(Skipped { cell, reason }),

@@ -17,6 +17,7 @@ impl Executor for Fake {
     fn execute(
         &mut self,
         cell: &Cell,
+        _: u32,
         samples: Option<&Path>,
         stop: &Stop,
         _: &mut dyn FnMut(&Progress),
@@ -52,6 +53,7 @@ fn record(cell: &Cell) -> Record {
         clock_steps: Vec::new(),
         runtime: None,
         loads: Vec::new(),
+        lab: None,
         prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default(),

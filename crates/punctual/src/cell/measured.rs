@@ -40,6 +40,7 @@ impl Measured {
             clock_steps: measurement.clock_steps,
             runtime: measurement.runtime,
             loads,
+            lab: None,
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host,

@@ -74,6 +74,9 @@ pub(super) struct RunArguments {
     /// Go on with the run in --out: measure what is missing, nothing twice
     #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples"])]
     pub(super) resume: bool,
+    /// Go on although this machine is no longer what it was when the run began; it is a finding
+    #[arg(long, requires = "resume")]
+    pub(super) force: bool,
     /// Number that decides the order of the cells in each block
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
@@ -189,7 +192,7 @@ pub(super) struct Common {
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(super) wait: bool,
-    /// Run the programs of a plan or run that is not your own file; let ping flood another machine
+    /// Run the programs and make the settings of a plan or run that is not your own file; let ping flood another machine
     #[arg(long)]
     pub(super) yes: bool,
     /// Form of the result on stdout

@@ -31,7 +31,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
         let CheckArguments { metric, margin, force, .. } = *arguments;
         let question = Question { metric, margin, force, ..Question::default() };
         let (new, older) = ((&run.header, &run.entries[..]), (&old.header, &old.entries[..]));
-        analysis::check_against(&mut summary, new, older, &question);
+        analysis::check_against(&mut summary, new, older, &question)?;
         damage.extend(old.damage);
     }
     write(&run.header, &summary, shown)?;

@@ -1,4 +1,6 @@
-//! What a load may do only when the user knows of it: run programs that a file from elsewhere names, flood other machines.
+//! What is done only when the user knows of it.
+//!
+//! Programs and settings of a file from elsewhere, floods of other machines.
 
 use super::note;
 use model::{Header, Load, LoadPart, Program, Tool};
@@ -9,12 +11,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A plan, or a run, as a source of programs to run.
+/// A plan, or a run, as a source of programs to run and settings to make.
 #[derive(Debug)]
 pub(super) struct Origin {
     path: PathBuf,
     /// Why it is not the user's own; `None` when it is.
     foreign: Option<String>,
+    /// Whether the user has typed the settings to make instead of those that it names.
+    settings_are_typed: bool,
 }
 
 impl Origin {
@@ -23,22 +27,34 @@ impl Origin {
         let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
         let file = opened.metadata()?;
         let found = Found { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
-        Ok(Origin { path: path.to_owned(), foreign: found.why_foreign(&users()) })
+        Ok(Origin { path: path.to_owned(), foreign: found.why_foreign(&users()), settings_are_typed: false })
     }
 
-    /// Refuses to run the programs of a file that is not the user's own, unless the user has said `yes`.
+    /// The same, when the settings to make are not its own but `typed`.
+    pub(super) fn with_settings(self, typed: bool) -> Origin {
+        Origin { settings_are_typed: typed, ..self }
+    }
+
+    /// Refuses to run the programs, and to make the settings, of a file that is not the user's own, unless the user has
+    /// said `yes`.
     ///
     /// # Errors
-    /// One line that says what it would run, and what to do.
+    /// One line that says what it would do, and what to do.
     pub(super) fn permit(&self, header: &Header, yes: bool) -> Result<(), String> {
-        match (programs(loads(header)).split_first(), &self.foreign) {
-            (Some((first, others)), Some(why)) if !yes => {
-                let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-                let (path, user) = (self.path.display(), user());
-                Err(format!("{path} would run `{first}`{more} as {user}, and {why}; read it, then add --yes"))
-            }
-            _ => Ok(()),
+        let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
+        let programs = programs(loads(header));
+        let would_run = programs.split_first().map(|(first, others)| {
+            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            format!("run `{first}`{more} as {}", user())
+        });
+        let would_set = settings(header)
+            .filter(|_| !self.settings_are_typed)
+            .map(|settings| format!("set {settings} on this machine"));
+        let would: Vec<_> = would_run.into_iter().chain(would_set).collect();
+        if would.is_empty() {
+            return Ok(());
         }
+        Err(format!("{} would {}, and {why}; read it, then add --yes", self.path.display(), would.join(" and ")))
     }
 }
 
@@ -47,6 +63,19 @@ pub(super) fn announce(from: &Path, header: &Header) {
     for program in programs(loads(header)) {
         note(format_args!("punctual: {} runs as {}: {program}", from.display(), user()));
     }
+}
+
+/// Says what the plan, or the run, `from` is about to set on the machine.
+pub(super) fn announce_settings(from: &Path, header: &Header) {
+    if let Some(settings) = settings(header) {
+        note(format_args!("punctual: {} sets for the length of each cell: {settings}", from.display()));
+    }
+}
+
+/// The settings of the machine that the cells change, as they are typed.
+fn settings(header: &Header) -> Option<String> {
+    let prepare = header.cells.iter().map(|cell| &cell.prepare).find(|prepare| !prepare.is_empty());
+    prepare.map(ToString::to_string)
 }
 
 /// As whom programs run.

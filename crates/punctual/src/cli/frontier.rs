@@ -78,7 +78,7 @@ fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Ou
     if stop.is_asked() {
         return Ok(None);
     }
-    match Child.execute(&Cell { period, ..cell.clone() }, None, stop, &mut |_| ()) {
+    match Child.execute(&Cell { period, ..cell.clone() }, 0, None, stop, &mut |_| ()) {
         Ok(Record { ended: Ended::Interrupted, .. }) => Ok(None),
         Ok(record) => Ok(Some(frontier::Outcome::of(&record))),
         // What a cell says that is told to stop is no failure of its own.
@@ -110,6 +110,7 @@ fn plan(arguments: FrontierArguments) -> Plan {
             method: vec![arguments.method],
             runtime: Vec::new(),
         },
+        prepare: arguments.prepare.unwrap_or_default(),
         ..Plan::default()
     })
 }

@@ -50,7 +50,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     note(Outlook::of(cell, 1));
     let mut live = Live::new(cell);
     let samples = arguments.samples.as_deref();
-    let record = Child.execute(cell, samples, &stop, &mut |progress| live.show(progress));
+    let record = Child.execute(cell, 0, samples, &stop, &mut |progress| live.show(progress));
     live.finish();
     let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record: record? };
     let status = output::show(&header, &[entry], common.format.into())?;

@@ -8,9 +8,9 @@ use super::start::{header, holder, plan, stamp};
 use super::until::{End, bounded};
 use super::{Outcome, note, output, report};
 use crate::campaign::{self, CampaignError, Child, Stop};
-use crate::host::MachineLock;
+use crate::host::{self, HostFs, MachineLock};
 use crate::store::{self, Writer};
-use analysis::doctor;
+use analysis::{comparability, doctor};
 use model::{Entry, Header};
 use std::error::Error;
 use std::fs::File;
@@ -82,10 +82,16 @@ fn decided(arguments: &RunArguments, now: SystemTime) -> Result<Header, Box<dyn 
 fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
     let now = SystemTime::now();
     let header = decided(&arguments, now)?;
-    consent::announce(arguments.plan.as_deref().unwrap_or(Path::new("the plan")), &header);
+    let from = arguments.plan.as_deref().unwrap_or(Path::new("the plan"));
+    consent::announce(from, &header);
+    if arguments.common.prepare.is_none() {
+        consent::announce_settings(from, &header);
+    }
     let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let writer = store::create(&dir, &header)?;
-    doctor::in_brief(&header.host).into_iter().for_each(note);
+    if header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
+        doctor::in_brief(&header.host).into_iter().for_each(note);
+    }
     lock.say(&holder(&header, header.n_measurements()));
     Ok(Campaign { dir, header, done: Vec::new(), writer })
 }
@@ -102,8 +108,26 @@ fn resume(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<d
     }
     consent::permit_floods(&run.header, arguments.common.yes)?;
     consent::announce(&dir, &run.header);
+    consent::announce_settings(&dir, &run.header);
+    same_machine(&run.header, arguments.force)?;
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     let writer = store::append(&dir, run.entries.len())?;
     lock.say(&holder(&run.header, run.header.n_measurements().saturating_sub(run.entries.len())));
     Ok(Campaign { dir, header: run.header, done: run.entries, writer })
+}
+
+/// Refuses to go on with a run on a machine that is not what it was when the run began, unless it is forced: then each
+/// difference is said here, and is a finding of the run. What the plan itself sets is no difference.
+fn same_machine(header: &Header, force: bool) -> Result<(), String> {
+    let now = host::snapshot(&HostFs::here());
+    let differences = comparability::since(header, &now);
+    if !force && !differences.is_empty() {
+        let named = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(format!(
+            "this machine is not what it was when the run began: {named}; put that back and resume, or begin another run; \
+             --force goes on all the same"
+        ));
+    }
+    differences.iter().for_each(|one| note(format_args!("not as when the run began: {one}")));
+    Ok(())
 }

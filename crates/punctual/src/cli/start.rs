@@ -19,6 +19,9 @@ const AROUND_A_CELL: Duration = Duration::from_millis(600);
 /// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
 const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
 
+/// The same for a guest of the lab, from its start to its end, with the work of a short cell. Measured: 4 to 9 s.
+const AROUND_A_GUEST: Duration = Duration::from_secs(6);
+
 /// The plan as typed: the file, or the default, with what the command line says otherwise; and where it comes from, if it
 /// is a file.
 pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
@@ -31,7 +34,8 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
                 file.read_to_end(&mut bytes)?;
                 Origin::of(path, &file)
             });
-            origin = Some(read.map_err(|err| format!("{}: {err}", path.display()))?);
+            let read = read.map_err(|err| format!("{}: {err}", path.display()))?;
+            origin = Some(read.with_settings(arguments.common.prepare.is_some()));
             let text = String::from_utf8(bytes).map_err(|err| {
                 let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
                 let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -99,7 +103,11 @@ pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Heade
 
 /// How long `n` measurements of a run take together, if they are like all of them.
 pub(super) fn expected(header: &Header, n: usize) -> Duration {
-    let around = |cell: &Cell| if matches!(cell.method, Method::Sleep(_)) { AROUND_A_LANGUAGE } else { AROUND_A_CELL };
+    let around = |cell: &Cell| match cell.method {
+        _ if cell.kernel.is_virtual() => AROUND_A_GUEST,
+        Method::Sleep(_) => AROUND_A_LANGUAGE,
+        _ => AROUND_A_CELL,
+    };
     let of_cell =
         |cell: &Cell| u128::from(cell.warm_up.ns().saturating_add(cell.duration.ns())) + around(cell).as_nanos();
     let all_ns: u128 = header.cells.iter().map(of_cell).sum::<u128>() / header.cells.len().max(1) as u128;

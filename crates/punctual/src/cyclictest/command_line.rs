@@ -23,7 +23,7 @@ pub(crate) fn asked_there(command_line: &str, threads: u32) -> Option<AskedThere
     let program = words.next()?;
     // Either by a name of its own, or as a command of this program.
     let is_command = || program.rsplit('/').next() == Some("punctual");
-    if !program.ends_with("cyclictest") && !(is_command() && words.next().as_deref() == Some("cyclictest")) {
+    if !(program.ends_with("cyclictest") || is_command() && words.next().as_deref() == Some("cyclictest")) {
         return None;
     }
     // CPUs of that machine are not known; as many as threads will do for what is asked here, unless it names another (-a7).

@@ -56,6 +56,9 @@ fn asked(command_line: &str) -> Option<Preemption> {
 fn configured(config: Option<&Config>) -> Option<Preemption> {
     let config = config?;
     let options = [
+        // Linux 5.16 alone has names of their own for the default of PREEMPT_DYNAMIC (kernel/Kconfig.preempt).
+        ("PREEMPT_NONE_BEHAVIOUR", Preemption::None),
+        ("PREEMPT_VOLUNTARY_BEHAVIOUR", Preemption::Voluntary),
         ("PREEMPT_RT", Preemption::Realtime),
         ("PREEMPT_LAZY", Preemption::Lazy),
         ("PREEMPT", Preemption::Full),
@@ -83,6 +86,25 @@ mod tests {
             assert_eq!(read(&fs, None, Some(version), Some(command_line)), expected, "{version}");
         }
         assert_eq!(chosen("none voluntary (full)"), Some(Preemption::Full));
+        assert_eq!(chosen("(none) voluntary full lazy"), Some(Preemption::None));
         assert_eq!(chosen("none voluntary full"), None);
+    }
+    #[test]
+    fn a_dynamic_kernel_that_was_asked_nothing_has_the_default_of_its_configuration() {
+        // preempt_dynamic_init, kernel/sched/core.c, Linux 5.17 to 6.18.
+        let fs = HostFs { root: "/does-not-exist".into() };
+        for (config, command_line, expected) in [
+            ("CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPTION=y", "quiet", Preemption::None),
+            ("CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPTION=y", "preempt=full", Preemption::Full),
+            ("CONFIG_PREEMPT_VOLUNTARY=y", "", Preemption::Voluntary),
+            ("CONFIG_PREEMPT_LAZY=y", "", Preemption::Lazy),
+            ("CONFIG_PREEMPT=y", "", Preemption::Full),
+            ("CONFIG_PREEMPT=y\nCONFIG_PREEMPT_VOLUNTARY_BEHAVIOUR=y", "", Preemption::Voluntary),
+            ("CONFIG_HZ=250", "", Preemption::Dynamic),
+        ] {
+            let config = Config::of(&format!("CONFIG_PREEMPT_DYNAMIC=y\n{config}"));
+            let read = read(&fs, Some(&config), Some("#1 SMP PREEMPT_DYNAMIC @0"), Some(command_line));
+            assert_eq!(read, Some(expected), "{config:?} {command_line}");
+        }
     }
 }

@@ -15,7 +15,13 @@ pub(super) fn how_late(summary: &RunSummary) -> String {
     let (Some(measured), false) = (times.iter().min(), parts.is_empty()) else {
         return "Nothing was measured.".to_owned();
     };
-    let time = if times.len() == 1 { "" } else { " of each cell" };
+    let is_virtual = summary.cells.iter().all(|cell| cell.cell.kernel.is_virtual());
+    let time = match (is_virtual, times.len()) {
+        (true, 1) => " of virtual time",
+        (true, _) => " of virtual time of each cell",
+        (false, 1) => "",
+        (false, _) => " of each cell",
+    };
     let (wake_ups, each) = if parts.len() == 1 { ("wake-up", "it") } else { ("wake-ups", "each") };
     // m more seconds exceed the maximum of n with probability m/(n+m) when nothing changes, whatever the distribution.
     format!(

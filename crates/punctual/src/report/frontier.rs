@@ -42,10 +42,11 @@ impl Searched<'_> {
 
     /// What is searched: `Smallest period kept by clock_nanosleep, none/fifo:80, on CPU 0-1, ...`.
     fn subject(&self) -> String {
-        let Cell { method, cpus, duration: of_trial, .. } = self.cell;
+        let Cell { method, cpus, duration: of_trial, prepare, .. } = self.cell;
+        let with = if prepare.is_empty() { String::new() } else { format!(", with {prepare}") };
         let text = |span: Span| duration(span.ns() as f64);
         format!(
-            "Smallest period without a missed cycle: {method}, {}, CPU {cpus}; from {} to {}, trials of {}",
+            "Smallest period without a missed cycle: {method}, {}, CPU {cpus}; from {} to {}, trials of {}{with}",
             self.cell.label(),
             text(self.asked.from.span()),
             text(self.asked.to.span()),

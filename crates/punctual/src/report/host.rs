@@ -77,6 +77,11 @@ pub(super) fn measured(header: &Header, summary: &RunSummary) -> String {
     }
     let total = summary.cells.iter().map(|cell| cell.measured.ns()).sum();
     parts.push(format!("{} measured", span(model::Span(total))));
+    let n_virtual = header.cells.iter().filter(|cell| cell.kernel.is_virtual()).count();
+    if n_virtual > 0 {
+        let all = if n_virtual == header.cells.len() { "all" } else { "in part" };
+        parts.push(format!("{all} in virtual time (an instruction is a nanosecond)"));
+    }
     parts.join(", ")
 }
 

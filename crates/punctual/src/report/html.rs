@@ -10,6 +10,7 @@ mod cells;
 mod compared;
 mod groups;
 mod imported;
+mod joined;
 mod machine;
 mod markup;
 mod matrix;
@@ -42,6 +43,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     }
     page.raw("<main>\n");
     runs.iter().enumerate().for_each(|(index, run)| question(&mut page, run, letter(runs, index)));
+    joined::write(&mut page, runs);
     matrix::write(&mut page, &members);
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
     compared::write(&mut page, runs);

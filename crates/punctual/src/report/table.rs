@@ -67,7 +67,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
         table = fitted(&columns, &cells, lines.width);
     }
     let has = |head: &str| columns.iter().any(|column| column.head == head);
-    let mut unit = "microseconds where no unit stands".to_owned();
+    let mut unit = super::unit(summary).to_owned();
     unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
     unit.push_str(if has("n_eff") { "; n_eff: independent ones" } else { "" });
     unit.push_str(if has("when") { "; when: into the run" } else { "" });

@@ -63,6 +63,53 @@ fn a_plan_that_others_may_have_written_runs_no_program_unless_the_user_says_yes(
 }
 
 #[test]
+fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_yes() {
+    let _machine = machine();
+    let scratch = Scratch::new("consent-settings");
+    let setting = scratch.path("proc/sys/kernel/timer_migration");
+    std::fs::create_dir_all(setting.parent().unwrap()).unwrap();
+    std::fs::write(&setting, "1\n").unwrap();
+    let with_settings = |text: &str| text.replace("[loads]", "[prepare]\ntimer_migration = false\n[loads]");
+    let plan = own(scratch.file("plan.toml", with_settings(PLAN).replace("cmd:sleep 60", "light")));
+    let both = own(scratch.file("both.toml", with_settings(PLAN)));
+    let measure = |plan: &Path, out: &str, options: &str| {
+        let mut command = run_command(&scratch, out, &format!("--cpus 0 {options}"));
+        run(command.arg(plan).env("PUNCTUAL_ROOT", scratch.dir()))
+    };
+    let told = format!("punctual: {} sets for the length of each cell: timer_migration=off\n", plan.display());
+    let said = measure(&plan, "own", "");
+    assert!(said.status == 0 && said.stderr.contains(&told), "{said:?}");
+
+    for plan in [&plan, &both] {
+        std::fs::set_permissions(plan, Permissions::from_mode(0o646)).unwrap();
+    }
+    let why = "and others may write it (chmod go-w); read it, then add --yes";
+    let would = "set timer_migration=off on this machine";
+    measure(&plan, "open", "").expect_error(&format!("{} would {would}, {why}", plan.display()));
+    let refused = measure(&both, "open", "");
+    assert!(
+        refused.stderr.contains(" would run `cmd:sleep 60` as ")
+            && refused.stderr.contains(&format!(" and {would}, {why}"))
+    );
+    assert!(!scratch.path("open").exists());
+    let said = measure(&plan, "yes", "--yes");
+    assert!(said.status == 0 && said.stderr.contains(&told), "{said:?}");
+    // Settings that are typed are the user's own.
+    let said = measure(&plan, "typed", "--prepare timer_migration=on");
+    assert!(said.status == 0 && !said.stderr.contains(" sets for "), "{said:?}");
+    assert_eq!(std::fs::read_to_string(&setting).unwrap(), "1\n");
+
+    // A run that goes on makes the settings of its file.
+    if is_root() {
+        chown(scratch.path("yes/run.jsonl"), Some(65534), None).unwrap();
+        let mut resume = run_command(&scratch, "yes", "--resume");
+        let refused = run(resume.env("PUNCTUAL_ROOT", scratch.dir()));
+        assert_eq!(refused.status, 1, "{refused:?}");
+        assert!(refused.stderr.contains(&format!(" would {would}, and belongs to user 65534; read it")), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
     let _machine = machine();
     let scratch = Scratch::new("consent-pipe");

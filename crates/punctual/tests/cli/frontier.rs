@@ -1,6 +1,6 @@
 //! Searches for the smallest period kept, on this machine: their form, never how fast it is.
 
-use crate::program::{Said, a_cpu, comes_true, command, machine, punctual, run, running};
+use crate::program::{Said, Scratch, a_cpu, comes_true, command, machine, punctual, run, running};
 use rt::sys::process;
 use serde_json::Value;
 use std::process::Stdio;
@@ -121,4 +121,22 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
     ] {
         punctual(&format!("frontier {arguments}")).expect_error(line);
     }
+}
+
+#[test]
+fn settings_are_made_for_each_trial_and_put_back() {
+    let _machine = machine();
+    let scratch = Scratch::new("frontier-prepare");
+    let setting = scratch.path("proc/sys/kernel/timer_migration");
+    std::fs::create_dir_all(setting.parent().unwrap()).unwrap();
+    std::fs::write(&setting, "1\n").unwrap();
+    let search =
+        "frontier --wait --cpus 0 --from 100ms --to 100ms --duration 100ms --confirm 1 --format json --prepare";
+    let search = |settings: &str| run(command(search).arg(settings).env("PUNCTUAL_ROOT", scratch.dir()));
+    let json = search("timer_migration=off").json();
+    assert_eq!(json["asked"]["prepare"]["timer_migration"], false, "{json}");
+    assert_eq!(std::fs::read_to_string(&setting).unwrap(), "1\n");
+    // It is a setting that is made, not one that is told only.
+    let said = search("transparent_hugepages=never");
+    assert!(said.status == 1 && said.stderr.contains("transparent_hugepages cannot be set: there is no "), "{said:?}");
 }

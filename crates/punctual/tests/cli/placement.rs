@@ -58,6 +58,34 @@ fn end(mut child: Child) {
 /// One load of each kind: what messages, computes, works in the kernel, on files, makes others, is a program.
 const KINDS: &str = "messaging:groups=1+cpu:50+pipe+timers+exec+files+cmd:sleep 60 & while :; do :; done";
 
+/// The thread that empties the logs and reads what the machine does, each second, and every other one of a cell's that
+/// does not measure.
+#[test]
+fn what_does_not_measure_keeps_off_the_measured_cpus() {
+    let all = sched::affinity(0).unwrap();
+    let measured: CpuSet = [a_cpu()].into_iter().collect();
+    let others = all.minus(&measured);
+    if others.is_empty() {
+        eprintln!("skipped: needs two CPUs");
+        return;
+    }
+    let _machine = machine();
+    for cpus in [&measured, &all] {
+        let mut child = start_cell(command("cell --progress"), &cell("other", "none", &cpus.to_string(), "10s"));
+        wait_for_progress(&mut child);
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+        let threads: Vec<u32> = tasks.map(|task| task.file_name().to_str().unwrap().parse().unwrap()).collect();
+        let aside = if cpus == &measured { &others } else { &all };
+        let places: Vec<CpuSet> = threads.iter().map(|thread| sched::affinity(*thread).unwrap()).collect();
+        let on_one = |cpu: u32| places.iter().filter(|place| **place == [cpu].into_iter().collect()).count();
+        assert!(cpus.iter().all(|cpu| on_one(cpu) >= 1), "one measures on each of {cpus}: {places:?}");
+        // The first thread is the one that reads.
+        assert_eq!(sched::affinity(child.id()).unwrap(), *aside, "measured: {cpus}");
+        assert_eq!(places.iter().filter(|place| *place != aside).count(), cpus.len(), "{places:?}");
+        end(child);
+    }
+}
+
 #[test]
 fn root_every_process_of_a_load_has_the_cpus_and_the_policy_that_were_asked() {
     if !is_root() {

@@ -142,7 +142,7 @@ fn vm_a_cpu_that_goes_off_line_while_it_is_measured_shows_in_the_record() {
 }
 
 /// A kernel to boot, if there is all it takes; otherwise the test says that it is skipped.
-fn kernel() -> Option<PathBuf> {
+pub(crate) fn kernel() -> Option<PathBuf> {
     let skip = |what: &str| eprintln!("skipped: needs {what}");
     for (program, package) in
         [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("cpio", "cpio")]

@@ -3,6 +3,7 @@
 //! Each function does one call and returns what the kernel said. Policy, retries and meaning live with the callers.
 
 pub mod alloc;
+pub mod boot;
 pub mod clock;
 pub mod futex;
 pub mod itimer;

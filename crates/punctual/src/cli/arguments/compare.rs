@@ -26,7 +26,8 @@ pub(in crate::cli) struct CompareArguments {
     /// The ratio below which a difference does not matter, like 1.25 or 25% [default: 1.10 for p50, else 1.25]
     #[arg(long, value_name = "RATIO", value_parser = margin)]
     pub(in crate::cli) margin: Option<f64>,
-    /// Compare runs all the same that were measured one after the other, or in different boots
+    /// Compare all the same what was measured one after the other, in different boots, on different machines, or with
+    /// another period or method
     #[arg(long)]
     pub(in crate::cli) force: bool,
     /// Form of the result on stdout

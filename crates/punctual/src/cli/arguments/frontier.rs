@@ -1,9 +1,9 @@
 //! What can be typed for `punctual frontier`.
 
 use super::LoadArguments;
-use super::{DmaLatencyAsked, Format, dma_latency};
+use super::{DmaLatencyAsked, Format, dma_latency, prepare};
 use clap::Args;
-use model::{CpuSet, Method, Period, Policy, Span};
+use model::{CpuSet, Method, Period, Policy, Prepare, Span};
 
 const EXIT_STATUS: &str = "Exit status: 0 found and confirmed, 1 error, 3 not found, not confirmed, or interrupted (what was found is shown).";
 
@@ -47,6 +47,9 @@ pub(in super::super) struct FrontierArguments {
     /// Time to hold in /dev/cpu_dma_latency, which limits idle states, or `leave` [default: 0us]
     #[arg(long, value_name = "TIME", value_parser = dma_latency)]
     pub(in super::super) cpu_dma_latency: Option<DmaLatencyAsked>,
+    /// Settings to change for as long as each trial lasts, like governor=performance,timer_migration=off: as for `measure`
+    #[arg(long, value_name = "SETTINGS", value_parser = prepare)]
+    pub(in super::super) prepare: Option<Prepare>,
     /// Wait until nobody else measures this machine
     #[arg(long)]
     pub(in super::super) wait: bool,

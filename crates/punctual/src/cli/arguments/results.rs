@@ -37,7 +37,8 @@ pub(in crate::cli) struct CheckArguments {
     /// The one metric that the baseline is compared by: p50, p99 or p99.9 [default: as in compare]
     #[arg(long, requires = "baseline", value_parser = metric)]
     pub(in crate::cli) metric: Option<Level>,
-    /// Compare with the baseline although the runs are separate in time: whatever else changed counts, too
+    /// Compare with the baseline although the runs are separate in time, or of different machines: whatever else changed
+    /// counts, too
     #[arg(long, requires = "baseline")]
     pub(in crate::cli) force: bool,
     /// Ratio below which a difference does not matter, above 1 [default: 1.25, of p50 1.10]

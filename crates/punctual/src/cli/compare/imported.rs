@@ -9,7 +9,10 @@ use std::error::Error;
 use std::path::Path;
 
 /// The comparison, where what was named is imported; `None` where it is a run of ours.
-pub(super) fn compare(arguments: &CompareArguments, question: &Question) -> Result<Option<Comparison>, Box<dyn Error>> {
+pub(super) fn compare(
+    arguments: &CompareArguments,
+    question: &Question<'_>,
+) -> Result<Option<Comparison>, Box<dyn Error>> {
     let Some(first) = read(&arguments.run)? else {
         let second = arguments.others.first().filter(|word| !word.contains('=') || Path::new(word).exists());
         return match second.map(|word| read(word)).transpose()?.flatten() {

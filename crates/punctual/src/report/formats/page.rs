@@ -19,7 +19,7 @@ pub(crate) struct Page<'a> {
     /// The table that people read.
     pub(super) table: Table,
     /// How to read the table.
-    pub(super) legend: &'static str,
+    pub(super) legend: String,
     /// What stands out.
     pub(super) sentences: Vec<String>,
     /// Machine and extent in a line.
@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
             cases: &summary.cases,
             answer: answer::how_late(summary),
             table: table::everything(summary),
-            legend: "Microseconds where no unit stands; [95 %]: interval; when: into the run.",
+            legend: format!("In {}; [95 %]: interval; when: into the run.", crate::report::unit(summary)),
             sentences: standout::as_text(summary, all_findings),
             about: format!("{}; {}", facts.join(" · "), host::measured(header, summary)),
         }
@@ -102,7 +102,7 @@ impl<'a> Page<'a> {
             cases: &summary.cases,
             answer: imported::answer(summary),
             table: imported::table(summary),
-            legend: "Microseconds where no unit stands; - is not known.",
+            legend: "In microseconds where no unit stands; - is not known.".to_owned(),
             sentences: imported::sentences(summary),
             about: format!("{}; {}", header.tool, imported::about(summary).join("; ")),
         }

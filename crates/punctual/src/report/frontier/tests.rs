@@ -106,6 +106,7 @@ fn a_program_gets_every_trial_too() {
                   "load": "none",
                   "method": "clock_nanosleep",
                   "policy": "fifo:80",
+                  "prepare": {},
                   "resolution": 0.5,
                   "timer_slack_ns": null,
                   "to_ns": 400000,

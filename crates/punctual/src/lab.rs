@@ -1,0 +1,55 @@
+//! The lab: cells in guests of QEMU, on kernels other than the one that runs here, in virtual time.
+//!
+//! A guest is a kernel and one program, this one, which is its first process ([`guest`]). QEMU counts its instructions, and
+//! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
+//! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
+
+mod guest;
+mod image;
+mod initramfs;
+mod kernels;
+mod program;
+mod qemu;
+
+pub(crate) use guest::{is_first_process, run as run_guest};
+use kernels::{Ready, ready};
+pub(crate) use qemu::{carry_out, why_not};
+
+/// Why a cell could not be carried out in the lab.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LabError {
+    /// A program that is needed failed or is missing.
+    #[error("{program}: {reason}")]
+    Program {
+        /// Which.
+        program: String,
+        /// What it said, and what to do.
+        reason: String,
+    },
+    /// A file cannot be read, written or understood.
+    #[error("{path}: {reason}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The guest gave no record.
+    #[error("the guest on {kernel} {reason}")]
+    Guest {
+        /// The kernel as it was asked for.
+        kernel: String,
+        /// What happened, with the last lines of its console.
+        reason: String,
+    },
+}
+
+impl LabError {
+    fn file(path: &std::path::Path, reason: impl ToString) -> LabError {
+        LabError::File { path: path.display().to_string(), reason: reason.to_string() }
+    }
+
+    fn program(program: &str, reason: impl ToString) -> LabError {
+        LabError::Program { program: program.to_owned(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,170 @@
+//! Runs of other conditions or of another machine: what they differ in is shown, and what cannot be compared is refused.
+
+use crate::program::{Said, Scratch, command, machine, run};
+use std::path::{Path, PathBuf};
+
+const PLAN: &str =
+    "repetitions = 6\nduration = \"50ms\"\nwarm_up = \"10ms\"\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n";
+
+/// A real run of [`PLAN`] in `name`, with `options`.
+fn measured(scratch: &Scratch, name: &str, options: &str) -> PathBuf {
+    let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path(name));
+    let said = run(command(&format!("run --wait {options} --out")).arg(&dir).arg(&plan));
+    assert_eq!(said.status, 0, "{said:?}");
+    dir
+}
+
+/// The same run in `name`, as if it had been made with another value of `key` wherever that stands in its file.
+fn altered(scratch: &Scratch, from: &Path, name: &str, key: &str, value: &serde_json::Value) -> PathBuf {
+    let dir = scratch.path(name);
+    std::fs::create_dir_all(&dir).unwrap();
+    let text = std::fs::read_to_string(from.join("run.jsonl")).unwrap();
+    let lines = text.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(set(&mut line, key, value), "{key} stands in every line");
+        line.to_string() + "\n"
+    });
+    std::fs::write(dir.join("run.jsonl"), lines.collect::<String>()).unwrap();
+    dir
+}
+
+/// Sets every `key` below `json`; whether there is one.
+fn set(json: &mut serde_json::Value, key: &str, value: &serde_json::Value) -> bool {
+    match json {
+        serde_json::Value::Object(members) => {
+            // The plan has a list of values under the same name.
+            let old = members.get_mut(key).filter(|old| !old.is_array());
+            let here = old.map(|old| *old = value.clone()).is_some();
+            members.values_mut().map(|member| usize::from(set(member, key, value))).sum::<usize>() > 0 || here
+        }
+        serde_json::Value::Array(items) => {
+            items.iter_mut().map(|item| usize::from(set(item, key, value))).sum::<usize>() > 0
+        }
+        _ => false,
+    }
+}
+
+fn on(arguments: &str, dirs: &[&Path], more: &str) -> Said {
+    run(command(arguments).args(dirs).args(more.split_whitespace()))
+}
+
+#[track_caller]
+fn expect_refusal(said: &Said, begin: &str) {
+    assert_eq!((said.status, said.stdout.as_str(), said.stderr.lines().count()), (1, "", 1), "{said:?}");
+    assert!(said.stderr.starts_with(&format!("punctual: {begin}")), "{said:?}");
+    assert!(said.stderr.ends_with("; --force compares all the same\n"), "{said:?}");
+}
+
+#[test]
+fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is() {
+    let _machine = machine();
+    let scratch = Scratch::new("comparability");
+    let here = measured(&scratch, "here", "");
+    let slow = altered(&scratch, &here, "slow", "period_ns", &2_000_000.into());
+    let there = altered(&scratch, &here, "there", "cpu_model", &"Elbrus 8C".into());
+    let kernel = altered(&scratch, &here, "kernel", "kernel_release", &"7.0-rc1".into());
+
+    let period = "not comparable: they differ in period (1ms and 2ms), so a ratio would be of nothing";
+    expect_refusal(&on("compare --metric p50", &[&here, &slow], ""), period);
+    expect_refusal(&on("compare --metric p50 --format json", &[&here, &slow], ""), period);
+    let forced = on("compare --metric p50", &[&here, &slow], "--force");
+    assert!(
+        forced.status != 1 && forced.stdout.contains("Not comparable, and forced: period (1ms and 2ms)."),
+        "{forced:?}"
+    );
+    // What is asked about by name is the question.
+    let asked = on("compare --metric p50", &[&here, &slow], "period=1ms period=2ms");
+    assert!(asked.status != 1 && !asked.stdout.contains("period (1ms and 2ms)"), "{asked:?}");
+
+    let machines = "not comparable: they differ in CPU model (";
+    expect_refusal(&on("compare --metric p50", &[&here, &there], ""), machines);
+    expect_refusal(&on("compare --metric p50", &[&here, &there], "period=1ms period=1ms"), machines);
+    let forced = on("compare --metric p50 --format json", &[&here, &there], "--force").json();
+    let role = |json: &serde_json::Value, fact: &str| {
+        let differences = json["differences"].as_array().unwrap();
+        differences.iter().find(|one| one["fact"] == fact).map(|one| one["role"].clone())
+    };
+    assert_eq!(role(&forced, "CPU model"), Some("prevents".into()), "{forced}");
+    let kernels = on("compare --metric p50 --format json", &[&here, &kernel], "");
+    assert_ne!(kernels.status, 1, "{kernels:?}");
+    assert_eq!((role(&kernels.json(), "kernel"), role(&kernels.json(), "CPU model")), (Some("beside".into()), None));
+    assert!(kernels.json()["remarks"].to_string().contains("Not the same for both: kernel ("), "{kernels:?}");
+
+    // The same for a baseline.
+    let check = |old: &Path, more: &str| on("check", &[&here], &format!("--baseline {} {more}", old.display()));
+    expect_refusal(&check(&there, ""), "this run and the baseline are not comparable: they differ in CPU model (");
+    let forced = check(&there, "--force");
+    let said = forced.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        forced.status != 1 && said.contains("CPU model is not the same as in the baseline: Elbrus 8C there,"),
+        "{forced:?}"
+    );
+    let json = check(&kernel, "--format json");
+    assert!(json.status != 1 && json.json()["run"]["findings"].to_string().contains("baseline_differs"), "{json:?}");
+
+    let page = scratch.path("page.html");
+    let said = on("report", &[&here, &slow, &kernel], &format!("-o {}", page.display()));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<strong>Not comparable.</strong> A and B differ in period (1ms and 2ms)."), "{said:?}");
+    assert!(page.contains("<li>A and C differ in kernel ("), "{said:?}");
+}
+
+#[test]
+fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
+    let _machine = machine();
+    let scratch = Scratch::new("resume-elsewhere");
+    let begun = measured(&scratch, "begun", "--blocks 1");
+    let n_lines = |dir: &Path| std::fs::read_to_string(dir.join("run.jsonl")).unwrap().lines().count();
+    let elsewhere = altered(&scratch, &begun, "elsewhere", "cpu_model", &"Elbrus 8C".into());
+    let resume = |dir: &Path, more: &str| on(&format!("run --wait --resume --blocks 1 {more} --out"), &[dir], "");
+
+    let refused = resume(&elsewhere, "");
+    assert_eq!((refused.status, refused.stderr.lines().count(), n_lines(&elsewhere)), (1, 1, 2), "{refused:?}");
+    let begin = "punctual: this machine is not what it was when the run began: CPU model (Elbrus 8C and ";
+    assert!(
+        refused.stderr.starts_with(begin) && refused.stderr.ends_with("; --force goes on all the same\n"),
+        "{refused:?}"
+    );
+
+    let forced = resume(&elsewhere, "--force");
+    assert_eq!((forced.status, n_lines(&elsewhere)), (0, 3), "{forced:?}");
+    assert!(forced.stderr.contains("not as when the run began: CPU model (Elbrus 8C and "), "{forced:?}");
+    let findings = on("show --format json", &[&elsewhere], "").json()["run"]["findings"].clone();
+    let is_found = |finding: &serde_json::Value| finding["kind"] == "host_changed" && finding["fact"] == "CPU model";
+    assert!(findings.as_array().unwrap().iter().any(is_found), "{findings}");
+
+    // The same machine goes on by itself; --force alone means nothing.
+    let same = resume(&begun, "");
+    assert_eq!((same.status, n_lines(&begun)), (0, 3), "{same:?}");
+    assert!(!same.stderr.contains("not as when"), "{same:?}");
+    let alone = run(&mut command("run --force"));
+    assert!(alone.status == 1 && alone.stderr.contains("--resume"), "{alone:?}");
+}
+
+#[test]
+fn what_the_plan_sets_itself_does_not_keep_a_run_from_going_on() {
+    let _machine = machine();
+    let scratch = Scratch::new("resume-prepared");
+    let file = scratch.path("proc/sys/kernel/timer_migration");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "1\n").unwrap();
+    let plan = |prepare: &str| scratch.file("plan.toml", format!("{prepare}{PLAN}").replace("= 6", "= 3"));
+    let run_here = |name: &str, more: &str, plan: Option<PathBuf>| {
+        let mut command = command(&format!("run --wait --blocks 1 --cpus 0 {more} --out"));
+        command.arg(scratch.path(name)).args(plan).env("PUNCTUAL_ROOT", scratch.dir());
+        run(&mut command)
+    };
+    let resume = |name: &str| {
+        let mut command = command("run --wait --resume --blocks 1 --out");
+        run(command.arg(scratch.path(name)).env("PUNCTUAL_ROOT", scratch.dir()))
+    };
+    let begun =
+        [run_here("bare", "", Some(plan(""))), run_here("set", "--prepare timer_migration=off", Some(plan("")))];
+    assert!(begun.iter().all(|said| said.status == 0), "{begun:?}");
+    std::fs::write(&file, "0\n").unwrap();
+    let refused = resume("bare");
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(refused.stderr.contains("when the run began: timer migration (on and off); put that back"), "{refused:?}");
+    let goes_on = resume("set");
+    assert_eq!(goes_on.status, 0, "{goes_on:?}");
+}
