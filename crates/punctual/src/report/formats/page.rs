@@ -88,6 +88,16 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// What became of each limit in each cell.
+    pub(in crate::report) fn cases(&self) -> &'a [Case] {
+        self.cases
+    }
+
+    /// The same of all together.
+    pub(in crate::report) fn verdict(&self) -> &'a Verdict {
+        self.verdict
+    }
+
     /// Imported measurements.
     pub(crate) fn of_imported(header: &'a ImportHeader, summary: &'a ImportedSummary) -> Page<'a> {
         let first = summary.cells.first().map(|cell| &cell.imported.host);
