@@ -5,6 +5,7 @@
 //! difference in 88 to 100 % of cases.
 
 mod cells;
+mod imported;
 mod layout;
 mod metric;
 mod wording;
@@ -13,6 +14,7 @@ use crate::Level;
 use crate::comparability::Difference;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
 pub use cells::{arm, compare_cells, first_cells};
+pub use imported::compare_imported;
 use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
@@ -54,6 +56,12 @@ pub struct Question<'a> {
     pub force: bool,
     /// The conditions whose difference is the question, of [`model::Selector::AXES`].
     pub asked: &'a [&'a str],
+}
+
+impl Question<'_> {
+    fn margin_at(&self, level: Level) -> f64 {
+        self.margin.unwrap_or(if level == Level::P50 { 1.10 } else { 1.25 })
+    }
 }
 
 /// Two configurations, compared.
@@ -167,6 +175,11 @@ pub enum Refusal {
     },
     /// The blocks overlap or are not in turn: one configuration was measured before the other.
     Separate,
+    /// Imported measurements have no blocks at all: each is one run of its own.
+    NoBlocks {
+        /// Whether a comparison was wanted all the same.
+        forced: bool,
+    },
     /// The configurations were never measured in the same boot, and in too few of them.
     FewBoots {
         /// Boots of the one that has fewer.
@@ -204,7 +217,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let numbers = numbers(&pairs);
     let level = question.metric.unwrap_or_else(|| metric::default_level(numbers.iter().flat_map(|(a, b)| [a, b])));
     let metric = Metric::Quantile(level);
-    let margin = question.margin.unwrap_or(if level == Level::P50 { 1.10 } else { 1.25 });
+    let margin = question.margin_at(level);
     let differences = differences(metric, &numbers);
     let unequal = layout::differences(&pairs, [a, b], question.asked);
     let refusal = layout::refusal(&pairs, &layout, &unequal, question.force);

@@ -14,15 +14,19 @@ const MOST_NINES: i32 = 16;
 /// The curves of one cell, over all its blocks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curves {
-    /// All latencies.
+    /// All latencies that are known.
     pub histogram: Histogram,
-    /// The latencies of each CPU, by its number.
+    /// Samples of which only is known that they are later than all of these.
+    pub beyond: u64,
+    /// Whether an unknown number of late samples is missing, so that nobody knows the share of any.
+    pub is_cut: bool,
+    /// The latencies of each CPU, by its number; of imported threads without a CPU, by the thread's.
     pub by_cpu: BTreeMap<u32, Histogram>,
     /// Quantiles, ascending, up to the highest that enough independent samples exceed.
     pub rungs: Vec<Rung>,
     /// Each latency that was larger than all before it, in the order of time.
     pub new_maxima: Vec<NewMaximum>,
-    /// Time measured; blocks add up.
+    /// Time measured; blocks add up. 0 where an imported file does not say it.
     pub measured: Span,
     /// The largest latency of every second.
     pub strip: Strip,
@@ -74,17 +78,18 @@ fn of_cell(pool: &Pool<'_>) -> Curves {
         by_cpu.entry(thread.cpu).or_default().merge(&thread.histogram);
     }
     let histogram = crate::pool::merged(by_cpu.values());
-    let rungs = rungs(&histogram, &pool.slices());
+    let slices = pool.slices();
+    let rungs = rungs(|p| estimate_of(&histogram, &slices, p, CONFIDENCE));
     let (measured, new_maxima) = (pool.measured(), new_maxima(pool));
-    Curves { histogram, by_cpu, rungs, new_maxima, measured, strip: strip(pool) }
+    Curves { histogram, by_cpu, rungs, new_maxima, measured, strip: strip(pool), ..Curves::default() }
 }
 
 /// Those that are not refused. How many independent samples lie above one differs from each to the next, so that one may be
 /// refused below another that is not.
-fn rungs(histogram: &Histogram, slices: &[Histogram]) -> Vec<Rung> {
+pub(crate) fn rungs(quantile: impl Fn(f64) -> Quantile) -> Vec<Rung> {
     let rung = |step: i32| {
         let exceedance = 10_f64.powf(-f64::from(step) / f64::from(RUNGS_A_NINE));
-        match estimate_of(histogram, slices, 1.0 - exceedance, CONFIDENCE) {
+        match quantile(1.0 - exceedance) {
             Quantile::Known { value_ns, interval_ns, .. } => Some(Rung { exceedance, value_ns, interval_ns }),
             Quantile::Refused(_) => None,
         }

@@ -112,6 +112,14 @@ pub fn all(host: &Host) -> impl Iterator<Item = Option<String>> {
     FACTS.iter().map(|fact| (fact.text)(host))
 }
 
+/// The same of a host that only somebody else's file describes: what would be said of an unknown machine, too, such as
+/// that no hypervisor was seen, is not known.
+#[must_use]
+pub fn told(host: &Host) -> Vec<Option<String>> {
+    let unknown = Host::default();
+    all(host).zip(all(&unknown)).map(|(fact, unknown)| if fact == unknown { None } else { fact }).collect()
+}
+
 /// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell.
 #[must_use]
 pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {

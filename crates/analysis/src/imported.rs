@@ -3,6 +3,7 @@
 //! Quantiles where the file has a distribution, no intervals where it does not tell how the latency went in time, and a
 //! refusal for everything that it leaves out.
 
+mod curves;
 mod document;
 mod finding;
 mod judge;
@@ -10,7 +11,8 @@ mod judge;
 use crate::quantile::{Level, rank};
 use crate::summary::{Quantiles, standard_deviation};
 use crate::verdict::{Case, Verdict};
-use crate::woodruff::{Quantile, Refusal, estimate};
+use crate::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
+pub use curves::imported_curves;
 pub use document::{ImportedDocument, document as imported_document};
 pub use finding::ImportedFinding;
 use model::{Histogram, Imported, ImportedThread, Requirement};
@@ -126,27 +128,47 @@ pub fn imported_histogram(imported: &Imported) -> Option<Histogram> {
     histograms.map(|histograms| crate::pool::merged(histograms.into_iter()))
 }
 
-/// Quantiles of the known samples, with those beyond the histogram above them all: they have a rank, and no value.
+/// The quantiles; refused where the file has no distribution.
 fn quantiles(threads: &[ImportedThread], known: Option<&Histogram>) -> Quantiles {
     let Some(known) = known else {
         let refused = Quantile::Refused(Refusal::NoDistribution);
         return Quantiles { p50: refused, p99: refused, p999: refused };
     };
-    let beyond: Vec<_> = threads.iter().filter_map(|thread| Some((thread.max_ns, thread.beyond?))).collect();
-    let mut all = known.clone();
-    for (max_ns, beyond) in &beyond {
-        let largest = max_ns.map_or(beyond.at_least_ns, |max_ns| max_ns.max(beyond.at_least_ns));
-        all.record_n(largest, beyond.samples.unwrap_or(0));
-    }
-    let limit = beyond.iter().filter(|(_, beyond)| beyond.samples != Some(0)).map(|(_, b)| b.at_least_ns).min();
-    let slices = slices(threads);
-    let at = |level: Level| match (estimate(&all, &slices, level), limit) {
-        (Quantile::Known { .. }, Some(at_least_ns)) if rank(all.n, level.p()) > known.n => {
-            Quantile::Refused(Refusal::Beyond { at_least_ns })
-        }
-        (quantile, _) => quantile,
-    };
+    let all = Distribution::of(threads, known);
+    let at = |level: Level| all.at(level.p());
     Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
+}
+
+/// The known samples, with those beyond the histogram above them all: they have a rank, and no value.
+struct Distribution<'a> {
+    known: &'a Histogram,
+    all: Histogram,
+    /// What is beyond is at least this, ns; `None` where nothing is.
+    limit_ns: Option<i64>,
+    slices: Vec<Histogram>,
+}
+
+impl<'a> Distribution<'a> {
+    fn of(threads: &[ImportedThread], known: &'a Histogram) -> Distribution<'a> {
+        let beyond: Vec<_> = threads.iter().filter_map(|thread| Some((thread.max_ns, thread.beyond?))).collect();
+        let mut all = known.clone();
+        for (max_ns, beyond) in &beyond {
+            let largest = max_ns.map_or(beyond.at_least_ns, |max_ns| max_ns.max(beyond.at_least_ns));
+            all.record_n(largest, beyond.samples.unwrap_or(0));
+        }
+        let limit_ns = beyond.iter().filter(|(_, beyond)| beyond.samples != Some(0)).map(|(_, b)| b.at_least_ns).min();
+        Distribution { known, all, limit_ns, slices: slices(threads) }
+    }
+
+    /// The quantile of any `p` from 0 to below 1.
+    fn at(&self, p: f64) -> Quantile {
+        match (estimate_of(&self.all, &self.slices, p, CONFIDENCE), self.limit_ns) {
+            (Quantile::Known { .. }, Some(at_least_ns)) if rank(self.all.n, p) > self.known.n => {
+                Quantile::Refused(Refusal::Beyond { at_least_ns })
+            }
+            (quantile, _) => quantile,
+        }
+    }
 }
 
 /// The stretches of all threads, put together in the order of time: those that begin nearest to each other.
@@ -165,4 +187,4 @@ fn slices(threads: &[ImportedThread]) -> Vec<Histogram> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -44,8 +44,8 @@ pub use document::{RunDocument, document};
 pub use due_time::{DueTimes, by_due_time};
 pub use finding::{Finding, Limiter};
 pub use imported::{
-    ImportedCell, ImportedDocument, ImportedFinding, ImportedSummary, imported_document, imported_histogram,
-    summarise_imported,
+    ImportedCell, ImportedDocument, ImportedFinding, ImportedSummary, imported_curves, imported_document,
+    imported_histogram, summarise_imported,
 };
 pub use name::of_cells as cell_names;
 pub use order_interval::{median_interval, order_ranks};

@@ -23,7 +23,7 @@ use std::io;
 pub(crate) use doctor::Examination;
 pub(crate) use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
-pub(crate) use html::{Shown, html};
+pub(crate) use html::{Imports, Ours, Shown, html};
 pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
@@ -75,24 +75,24 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     lines.verdict(out, &summary.verdict)
 }
 
-/// Writes what became of each limit in each cell, in what a baseline differs, then the verdict.
+/// Writes what became of each limit in each cell, in what a baseline differs (of all that is `beside`), then the verdict.
 ///
 /// # Errors
 /// When `out` does not take it.
-pub(crate) fn cases(out: &mut dyn io::Write, summary: &RunSummary, style: Style) -> io::Result<()> {
+pub(crate) fn cases(out: &mut dyn io::Write, page: &Page<'_>, beside: &[Finding], style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
-    for case in &summary.cases {
+    for case in page.cases() {
         let cell = case.cell.as_deref().unwrap_or("run");
         let said = case.verdict.to_string();
         let said = said.strip_prefix("Verdict: ").unwrap_or(&said).trim_end();
         lines.paragraph(out, "", &format!("{cell} {}: {said}", case.limit))?;
     }
-    let differences = summary.findings.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
+    let differences = beside.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
     for difference in differences {
         lines.paragraph(out, "", &difference.to_string())?;
     }
     writeln!(out)?;
-    lines.verdict(out, &summary.verdict)
+    lines.verdict(out, page.verdict())
 }
 
 /// The run as one JSON document.

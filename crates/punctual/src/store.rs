@@ -32,9 +32,10 @@ pub(crate) fn samples_dir(named: &Path) -> PathBuf {
     file_of(named).with_file_name("samples")
 }
 
-/// Where the page of a run is kept; it need not be there. The run was named by its directory, or by its file.
+/// Where the page of a run, or of imported measurements, is kept; it need not be there. The run was named by its directory, or by its file.
 pub(crate) fn report_path(named: &Path) -> PathBuf {
-    file_of(named).with_file_name("report.html")
+    let file = imported::file_in(named).unwrap_or_else(|| file_of(named));
+    file.with_file_name("report.html")
 }
 
 /// Why a run cannot be read or written.

@@ -80,8 +80,10 @@ impl Comparison {
         if asked.len() > 1 {
             remarks.push(format!("They differ in {}: the ratio is that of all together.", asked.join(" and ")));
         }
-        // Every name of a cell says its load and policy.
-        let is_told = |one: &&Difference| one.role == Role::Asked || ["load", "policy"].contains(&one.fact);
+        // Every name of a cell says its load and policy; that of an imported file need not.
+        let is_imported = matches!(answer, Answer::Refused { why: Refusal::NoBlocks { .. } });
+        let is_in_name = |one: &Difference| !is_imported && ["load", "policy"].contains(&one.fact);
+        let is_told = |one: &&Difference| one.role == Role::Asked || is_in_name(one);
         let untold = differences.iter().filter(|one| !is_told(one));
         let (preventing, beside): (Vec<_>, Vec<_>) = untold.partition(|one| one.role == Role::Prevents);
         remarks.extend(preventing.iter().map(|one| format!("Not comparable, and forced: {one}.")));
@@ -110,6 +112,14 @@ impl Refusal {
                 "cannot separate from drift: one was measured before the other. Measure both in one run, \
                  or in alternation (docs/compare.md); --force compares all the same."
                     .to_owned()
+            }
+            Refusal::NoBlocks { forced } => {
+                let force =
+                    if *forced { "--force cannot help: there are no blocks whose ratios it could take. " } else { "" };
+                format!(
+                    "cannot separate from drift: imported measurements have no blocks, each is one run. {force}\
+                     Measure both again in one run (docs/compare.md)."
+                )
             }
             Refusal::FewBoots { boots } => format!(
                 "cannot separate from what a boot changes: no boot has both, and one has only {}; it takes {}. \

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing;
 use model::{Beyond, Conditions, Slice, Source, Span};
 
-fn thread(latencies_ns: &[i64]) -> ImportedThread {
+pub(crate) fn thread(latencies_ns: &[i64]) -> ImportedThread {
     let histogram = Histogram::of(latencies_ns);
     ImportedThread {
         samples: Some(histogram.n),
@@ -15,7 +15,7 @@ fn thread(latencies_ns: &[i64]) -> ImportedThread {
     }
 }
 
-fn imported(threads: Vec<ImportedThread>) -> Imported {
+pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
     let source =
         Source { tool: "cyclictest".to_owned(), version: None, file: "a/h.txt".to_owned(), command_line: None };
     let what = "wake-up".to_owned();

@@ -3,12 +3,14 @@
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, Shown};
 use super::{ERROR, Outcome, import, note};
-use crate::report;
-use crate::store;
+use crate::report::{self, Page};
+use crate::store::{self, ImportedRun};
 use analysis::RunSummary;
 use analysis::comparison::Question;
-use model::{Header, Requirement};
+use model::{Header, ImportHeader, Requirement};
 use std::error::Error;
+
+const NO_DISTRIBUTION: &str = "a verdict is no distribution; ask for another --format";
 
 pub(super) fn check(arguments: &CheckArguments) -> Outcome {
     let shown = Shown { format: arguments.format, all_findings: false, cell: None };
@@ -18,7 +20,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
         }
         let require = arguments.require.unwrap_or(imported.header.require);
         asks_something(&require, false)?;
-        return import::show(&imported, Some(&require), shown);
+        return of_imported(&imported, require, shown);
     }
     let mut run = store::read(&arguments.run)?;
     run.header.plan.require = arguments.require.unwrap_or(run.header.plan.require);
@@ -38,6 +40,22 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
     damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     let is_whole = damage.is_empty() || run.entries.len() >= run.header.n_measurements();
     Ok(if is_whole { summary.verdict.exit_status() } else { ERROR })
+}
+
+/// What other tools have measured, against limits.
+fn of_imported(run: &ImportedRun, require: Requirement, shown: Shown<'_>) -> Outcome {
+    match shown.format {
+        RunFormat::Hgrm => return Err(NO_DISTRIBUTION.into()),
+        RunFormat::Text => {}
+        _ => return import::show(run, Some(&require), shown),
+    }
+    let header = ImportHeader { require, ..run.header.clone() };
+    let summary = analysis::summarise_imported(&run.measurements, &require);
+    let mut text = Vec::new();
+    report::cases(&mut text, &Page::of_imported(&header, &summary), &[], output::style(false))?;
+    output::write(&text)?;
+    run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
+    Ok(if run.damage.is_empty() { summary.verdict.exit_status() } else { ERROR })
 }
 
 /// A check that checks nothing would always pass.
@@ -67,10 +85,11 @@ fn write(header: &Header, summary: &RunSummary, shown: Shown<'_>) -> Result<(), 
     let text = match shown.format {
         RunFormat::Text => {
             let mut text = Vec::new();
-            report::cases(&mut text, summary, output::style(false))?;
+            let page = Page::of_run(header, summary, false);
+            report::cases(&mut text, &page, &summary.findings, output::style(false))?;
             text
         }
-        RunFormat::Hgrm => return Err("a verdict is no distribution; ask for another --format".into()),
+        RunFormat::Hgrm => return Err(NO_DISTRIBUTION.into()),
         _ => output::summary(header, summary, shown)?,
     };
     output::write(&text)

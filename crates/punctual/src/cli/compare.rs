@@ -1,44 +1,22 @@
-//! `punctual compare`: two cells of one run, or two runs.
+//! `punctual compare`: two cells of one run, two runs, or two imported measurements.
+
+mod imported;
 
 use super::arguments::{CompareArguments, Format};
 use super::{Outcome, note, output};
 use crate::report;
 use crate::store::{self, Run};
-use analysis::comparison::{self, Arm, Question, first_cells};
+use analysis::comparison::{self, Arm, Comparison, Question, first_cells};
 use model::Selector;
 use std::error::Error;
 use std::path::Path;
 
 pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
-    let first = read(Path::new(&arguments.run))?;
-    let second = match arguments.others.first() {
-        // A selector has an equals sign; a run whose name has one is found by its file.
-        Some(word) if Path::new(word).exists() || !word.contains('=') => Some(read(Path::new(word))?),
-        _ => None,
-    };
-    let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
-    let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
-    // Values that are named for both are what is asked about.
-    let asked = if let [a, b] = &selectors[..] { a.apart_from(b) } else { Vec::new() };
-    let question = Question {
-        metric: arguments.metric,
-        margin: arguments.margin,
-        looked_at_every_block: false,
-        force: arguments.force,
-        asked: &asked,
-    };
-    let comparison = match &second {
-        Some(second) => {
-            let second_path = arguments.others.first().map_or("", String::as_str);
-            let (a, b) = two_runs(&first, second, &selectors)?;
-            let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
-            let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
-            comparison::compare(&a, &b, again.as_ref(), &question)
-        }
-        None => {
-            let (a, b) = two_cells(&first, &selectors)?;
-            comparison::compare_cells(&first.header, &first.entries, a, b, &question)
-        }
+    let question =
+        Question { metric: arguments.metric, margin: arguments.margin, force: arguments.force, ..Question::default() };
+    let comparison = match imported::compare(arguments, &question)? {
+        Some(comparison) => comparison,
+        None => of_runs(arguments, question)?,
     };
     if let Some(why) = comparison.why_not() {
         return Err(why.into());
@@ -50,6 +28,33 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     }
     output::write(&text)?;
     Ok(comparison.answer.exit_status())
+}
+
+fn of_runs(arguments: &CompareArguments, question: Question<'_>) -> Result<Comparison, Box<dyn Error>> {
+    let first = read(Path::new(&arguments.run))?;
+    let second = match arguments.others.first() {
+        // A selector has an equals sign; a run whose name has one is found by its file.
+        Some(word) if Path::new(word).exists() || !word.contains('=') => Some(read(Path::new(word))?),
+        _ => None,
+    };
+    let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
+    let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
+    // Values that are named for both are what is asked about.
+    let asked = if let [a, b] = &selectors[..] { a.apart_from(b) } else { Vec::new() };
+    let question = Question { asked: &asked, ..question };
+    Ok(match &second {
+        Some(second) => {
+            let second_path = arguments.others.first().map_or("", String::as_str);
+            let (a, b) = two_runs(&first, second, &selectors)?;
+            let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
+            let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
+            comparison::compare(&a, &b, again.as_ref(), &question)
+        }
+        None => {
+            let (a, b) = two_cells(&first, &selectors)?;
+            comparison::compare_cells(&first.header, &first.entries, a, b, &question)
+        }
+    })
 }
 
 fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {

@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::lines::Lines;
-use analysis::comparison::{Comparison, Measured};
+use analysis::comparison::{Answer, Comparison, Measured, Refusal};
 use analysis::wording::{number, things};
 use serde::Serialize;
 use std::io;
@@ -13,9 +13,16 @@ use std::io;
 /// When `out` does not take it.
 pub(crate) fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
-    let Comparison { a, b, blocks, margin, primary, secondary, .. } = comparison;
-    let blocks = things(*blocks, "block");
-    let head = format!("{} decides (by due time, margin {}, {blocks})", primary.metric, number(*margin));
+    let Comparison { a, b, blocks, margin, primary, secondary, answer, .. } = comparison;
+    let head = match answer {
+        Answer::Refused { why: Refusal::NoBlocks { .. } } => {
+            format!("{} side by side (by wake-up, imported: no blocks)", primary.metric)
+        }
+        _ => {
+            let blocks = things(*blocks, "block");
+            format!("{} decides (by due time, margin {}, {blocks})", primary.metric, number(*margin))
+        }
+    };
     lines.heading(out, &head)?;
     let width = a.chars().count().max(b.chars().count());
     let ratio = primary.ratio.map_or_else(String::new, |ratio| format!("   ratio {ratio}"));

@@ -10,7 +10,6 @@ mod prometheus;
 mod tap;
 
 use analysis::{Case, Verdict};
-use page::Row;
 
 pub(crate) use csv::csv;
 pub(crate) use hgrm::hgrm;
@@ -18,6 +17,7 @@ pub(crate) use junit::junit;
 pub(crate) use lava::lava;
 pub(crate) use markdown::markdown;
 pub(crate) use page::Page;
+pub(in crate::report) use page::Row;
 pub(crate) use prometheus::prometheus;
 pub(crate) use tap::tap;
 

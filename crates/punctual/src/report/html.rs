@@ -1,4 +1,4 @@
-//! A run as one page that can be mailed: table, pictures, findings, machine, plan, all in one file.
+//! Runs and imported measurements as one page that can be mailed: table, pictures, findings, machine, plan, all in one file.
 //!
 //! Pictures are SVG written here. The page works without its script, which only sorts the table and shows values under
 //! the pointer; nothing is ever loaded. Whatever comes from outside, such as a plan's title, goes through [`Text`].
@@ -9,6 +9,7 @@ mod beside;
 mod cells;
 mod compared;
 mod groups;
+mod imported;
 mod joined;
 mod machine;
 mod markup;
@@ -17,40 +18,28 @@ mod part;
 mod path;
 mod pictures;
 mod scale;
+mod shown;
 mod strip;
 
-use super::{answer, host, standout};
-use analysis::{RunSummary, Verdict};
+use super::host;
+use analysis::Verdict;
 use axes::Axes;
 use cells::members;
 use markup::{Markup, Text};
-use model::{Entry, Header};
+pub(crate) use shown::{Imports, Ours, Shown};
 
 /// Findings listed for a run; those of a cell are in its part.
 const FINDINGS: usize = 12;
-
-/// A run to be shown.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
-    /// What it is called: its directory.
-    pub(crate) name: &'a str,
-    /// What was asked, on which machine.
-    pub(crate) header: &'a Header,
-    /// What was measured.
-    pub(crate) entries: &'a [Entry],
-    /// What that says.
-    pub(crate) summary: &'a RunSummary,
-}
 
 /// The page for one run, or for several beside each other; empty for none.
 pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let members = members(runs);
-    let axes = Axes::around(members.iter().filter_map(|member| member.curves.as_ref()), &first.header.plan.require);
+    let axes = Axes::around(members.iter().filter_map(|member| member.curves.as_ref()), first.require());
     let mut page = Markup::default();
     head(&mut page, runs);
     if let Some(axes) = &axes {
-        axes.define(&mut page, &first.header.plan.require);
+        axes.define(&mut page, first.require());
     }
     page.raw("<main>\n");
     runs.iter().enumerate().for_each(|(index, run)| question(&mut page, run, letter(runs, index)));
@@ -61,6 +50,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     findings(&mut page, runs);
     published_rows(&mut page, runs);
     part::write(&mut page, &members, axes.as_ref(), &by_cpu);
+    imported::write(&mut page, runs);
     machine::write(&mut page, runs);
     asked::write(&mut page, runs);
     page.raw("</main>\n");
@@ -75,7 +65,7 @@ fn letter(runs: &[Shown<'_>], index: usize) -> Option<char> {
 }
 
 fn head(page: &mut Markup, runs: &[Shown<'_>]) {
-    let titles: Vec<_> = runs.iter().map(|run| title(run.header)).collect();
+    let titles: Vec<_> = runs.iter().map(Shown::title).collect();
     page.add(format_args!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<title>{}</title>\n\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\n\
@@ -88,30 +78,21 @@ fn head(page: &mut Markup, runs: &[Shown<'_>]) {
     page.raw("</style>\n<a class=skip href=#cells>To the table</a>\n");
 }
 
-/// The plan's title; a plan need not have one.
-fn title(header: &Header) -> String {
-    if !header.plan.title.is_empty() {
-        return header.plan.title.clone();
-    }
-    let host = header.host.hostname.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    format!("How late can{host} be?")
-}
-
 /// The question, and the answer in a sentence.
 fn question(page: &mut Markup, run: &Shown<'_>, letter: Option<char>) {
     page.raw("<header>\n");
     match letter {
-        None => page.add(format_args!("<h1>{}</h1>\n", Text(title(run.header)))),
+        None => page.add(format_args!("<h1>{}</h1>\n", Text(run.title()))),
         Some(letter) => {
             page.add(format_args!(
                 "<h1><b class=run>{letter}</b> {} <small>{}</small></h1>\n",
-                Text(title(run.header)),
-                Text(run.name)
+                Text(run.title()),
+                Text(run.name())
             ));
         }
     }
-    let verdict = run.summary.verdict.to_string();
-    let (word, class) = match run.summary.verdict {
+    let verdict = run.verdict().to_string();
+    let (word, class) = match run.verdict() {
         Verdict::NoneAsked => ("", ""),
         Verdict::Pass { .. } => ("PASS", "pass"),
         Verdict::Fail { .. } => ("FAIL", "fail"),
@@ -121,14 +102,10 @@ fn question(page: &mut Markup, run: &Shown<'_>, letter: Option<char>) {
         let reason = verdict.split_once(word).map_or("", |(_, reason)| reason).trim_start_matches([':', ' ']);
         page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Text(reason)));
     }
-    page.add(format_args!("<p class=answer>{}</p>\n", Text(answer::how_late(run.summary))));
-    let started = humantime::format_rfc3339_seconds(unix(run.header.started_unix_ms)).to_string();
-    let mut facts = host::named(&run.header.host);
-    facts.push(format!("{} UTC", started.trim_end_matches('Z').replace('T', " ")));
-    facts.push(run.header.tool.clone());
+    page.add(format_args!("<p class=answer>{}</p>\n", Text(run.answer())));
     page.raw("<ul class=facts>");
-    facts.iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
-    page.add(format_args!("</ul>\n<p class=quiet>{}.</p>\n</header>\n", Text(host::measured(run.header, run.summary))));
+    run.facts().iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
+    page.add(format_args!("</ul>\n<p class=quiet>{}.</p>\n</header>\n", Text(run.extent())));
 }
 
 fn unix(ms: u64) -> std::time::SystemTime {
@@ -136,7 +113,7 @@ fn unix(ms: u64) -> std::time::SystemTime {
 }
 
 fn published_rows(page: &mut Markup, runs: &[Shown<'_>]) {
-    for (index, run) in runs.iter().enumerate() {
+    for (index, run) in shown::ours(runs) {
         if let Some(study) = run.header.plan.study {
             beside::write(page, study, run, letter(runs, index));
         }
@@ -145,7 +122,7 @@ fn published_rows(page: &mut Markup, runs: &[Shown<'_>]) {
 
 fn findings(page: &mut Markup, runs: &[Shown<'_>]) {
     for (index, run) in runs.iter().enumerate() {
-        let (sentences, more) = standout::sentences(run.summary, FINDINGS);
+        let (sentences, more) = run.findings(FINDINGS);
         if sentences.is_empty() {
             continue;
         }
@@ -162,7 +139,7 @@ fn findings(page: &mut Markup, runs: &[Shown<'_>]) {
 
 fn foot(page: &mut Markup) {
     page.add(format_args!(
-        "<footer><p>Made by {} from records; every number is computed from them again whenever the page is made. \
+        "<footer><p>Made by {} from what was recorded; every number is computed from it again whenever the page is made. \
          A maximum is no bound: measured as long again, it is exceeded with a chance of one half.</p></footer>\n\
          <div id=tip role=status hidden></div>\n<script>\n",
         Text(crate::TOOL)

@@ -5,7 +5,7 @@ use super::table::latency;
 use super::{Style, host};
 use analysis::wording::{count, duration};
 use analysis::{ImportedCell, ImportedFinding, ImportedSummary, Level, Quantile, Refusal, Verdict};
-use model::{ImportHeader, Imported};
+use model::{Conditions, ImportHeader, Imported};
 use std::io;
 
 /// Findings shown unless all are asked for.
@@ -85,12 +85,10 @@ pub(super) fn table(summary: &ImportedSummary) -> (Vec<(&'static str, bool)>, Ve
     let ns = |ns: Option<i64>| ns.map_or_else(dash, |ns| latency(ns as f64));
     let row = |cell: &ImportedCell| {
         let Imported { conditions, source, .. } = &cell.imported;
-        let priority = conditions.priority.map(|priority| format!("?:{priority}"));
-        let policy = conditions.policy.map(|policy| policy.to_string()).or(priority);
         vec![
             cell.name.clone(),
             source.tool.clone(),
-            policy.unwrap_or_else(dash),
+            policy(conditions).unwrap_or_else(dash),
             conditions.period.map_or_else(dash, |period| duration(period.ns() as f64)),
             conditions.load.as_ref().map_or_else(dash, model::Load::label),
             cell.samples.map_or_else(dash, count),
@@ -104,6 +102,12 @@ pub(super) fn table(summary: &ImportedSummary) -> (Vec<(&'static str, bool)>, Ve
         ]
     };
     (heads, summary.cells.iter().map(row).collect())
+}
+
+/// How the threads were scheduled; `?:80` where only the priority is known.
+pub(super) fn policy(conditions: &Conditions) -> Option<String> {
+    let priority = conditions.priority.map(|priority| format!("?:{priority}"));
+    conditions.policy.map(|policy| policy.to_string()).or(priority)
 }
 
 /// A quantile; one beyond the tool's histogram is known to be at least so large.

@@ -54,6 +54,61 @@ fn cells_of_a_run_are_compared_and_separate_runs_are_not() {
 }
 
 #[test]
+fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
+    let scratch = Scratch::new("compare-imported");
+    let fixture = |name: &str| format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR"));
+    let import = |dir: &str, files: &[&str]| {
+        let dir = scratch.path(dir);
+        let said = run(command("import --out").arg(&dir).args(files.iter().map(|name| fixture(name))));
+        assert_eq!(said.status, 0, "{said:?}");
+        dir.display().to_string()
+    };
+    let a = import("a", &["cyclictest-v.txt"]);
+    let b = import("b", &["jitterdebugger.json", "jitterdebugger-us.raw"]);
+    let compare = |words: &[&str]| run(command("compare").args(words));
+
+    let text = compare(&[&a, &b, "cyclictest-v.txt", "jitterdebugger-us.raw", "--metric", "p50"]);
+    assert_eq!((text.status, text.stderr.as_str()), (3, ""), "{text:?}");
+    assert!(text.stdout.starts_with("p50 side by side (by wake-up, imported: no blocks)\n"), "{}", text.stdout);
+    assert!(text.stdout.contains("UNDECIDED: cannot separate from drift"), "{}", text.stdout);
+    assert!(text.stdout.contains("Not the same for both: tool (cyclictest and jitterdebugger)."), "{}", text.stdout);
+    let json = compare(&[&b, "--metric", "p50", "--format", "json"]);
+    let (json, status) = (json.json(), json.status);
+    assert_eq!((status, &json["answer"]["why"]["reason"], &json["blocks"]), (3, &"no_blocks".into(), &0.into()));
+    assert_eq!((&json["a"], &json["b"]), (&"jitterdebugger.json".into(), &"jitterdebugger-us.raw".into()));
+    // The numbers are those that `show` has.
+    let show = run(command("show --format json").arg(&b)).json();
+    for (cell, side) in [(0, "a_ns"), (1, "b_ns")] {
+        assert!(json["primary"][side].as_f64().unwrap() > 0.0);
+        assert_eq!(json["primary"][side].as_f64(), show["cells"][cell]["summary"]["p50_ns"].as_f64());
+    }
+    assert_eq!((&json["primary"]["ratio"], &json["ratios"]), (&serde_json::Value::Null, &serde_json::json!([])));
+
+    let forced = compare(&[&b, "--force"]);
+    assert!(forced.status == 3 && forced.stdout.contains("--force cannot help"), "{forced:?}");
+
+    let all = "jitterdebugger.json, jitterdebugger-us.raw";
+    compare(&[&a]).expect_error("name two measurements; the import has cyclictest-v.txt");
+    compare(&[&a, &b]).expect_error(&format!("{b} has {all}; name one"));
+    compare(&[&b, "jitterdebugger.json", "other.txt"])
+        .expect_error(&format!("no measurement is called other.txt; there are {all}"));
+    compare(&[&b, "jitterdebugger.json", "jitterdebugger.json"])
+        .expect_error("both are jitterdebugger.json; name two that differ");
+    compare(&[&b, "elsewhere"])
+        .expect_error(&format!("elsewhere is neither an import nor one of its measurements: {all}"));
+    let ours = scratch.path("ours");
+    std::fs::create_dir_all(&ours).unwrap();
+    std::fs::write(ours.join("run.jsonl"), serde_json::to_string(&RunBuilder::new().header).unwrap() + "\n").unwrap();
+    let ours = ours.display().to_string();
+    for words in [[&a, &ours], [&ours, &a]] {
+        compare(&words.map(String::as_str)).expect_error(
+            "one is a run and one is imported: there are no blocks that hold both; see them side by side with `punctual \
+             report`",
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_said_in_one_line() {
     let scratch = Scratch::new("compare-bad");
     let dir = scratch.path("run");

@@ -336,6 +336,9 @@ fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
     let check = |words: &str| punctual(&format!("check {} {words}", kept.display()));
     let late = check("--require max=1us");
     assert!(late.status == 2 && late.stdout.contains("Verdict: FAIL "), "{late:?}");
+    let case = "cyclictest.json max=1us: FAIL ";
+    assert!(late.stdout.starts_with(case) && late.stdout.matches(" max=1us: ").count() == 4, "{late:?}");
+    check("--require max=1us --format hgrm").expect_error("a verdict is no distribution; ask for another --format");
     let open = check("--require misses_per_hour=1 --format junit");
     assert!(open.status == 3 && open.stdout.contains("errors=\"4\""), "{open:?}");
     check("").expect_error(

@@ -47,3 +47,36 @@ fn what_cannot_be_read_or_written_is_one_line() {
     let said = punctual("report");
     assert!(said.status == 1 && said.stderr.contains("<RUN>"), "{said:?}");
 }
+
+#[test]
+fn old_data_get_a_page_of_their_own_and_beside_each_other() {
+    let scratch = Scratch::new("report-imported");
+    let fixture = |name: &str| format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR"));
+    let old = scratch.path("old");
+    let files = ["cyclictest.json", "jitterdebugger-us.raw", "cyclictest-q.txt"].map(fixture).join(" ");
+    let said = punctual(&format!("import {files} --title A&B --out {}", old.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let said = punctual(&format!("report {}", old.display()));
+    let page = old.join("report.html");
+    assert_eq!((said.status, said.stdout), (0, format!("{}\n", page.display())), "{}", said.stderr);
+    let first = fs::read_to_string(&page).unwrap();
+    for part in [
+        "<h1>A&amp;B</h1>",
+        "\u{2265} 30 us<small>beyond the histogram</small>",
+        "-<small>no distribution</small>",
+        "Maximum so far.",
+        "1 083 samples were beyond the tool&#39;s histogram",
+        "cyclictest -q -m -p80 -S -i 1000 -l 3000 -h 30 --json=h.json",
+    ] {
+        assert!(first.contains(part), "{part}");
+    }
+    // Named by its file it makes the same page.
+    fs::remove_file(&page).unwrap();
+    punctual(&format!("report {}", old.join("imported.jsonl").display()));
+    assert_eq!(fs::read_to_string(&page).unwrap(), first);
+    let both = scratch.path("both.html");
+    let said = punctual(&format!("report {0} {0} -o {1}", old.display(), both.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let both = fs::read_to_string(&both).unwrap();
+    assert!(both.contains("<a href=#c4>B cyclictest.json</a>"));
+}

@@ -8,14 +8,15 @@ const AFTER: &str = "\
 Exit status: 0 equivalent, 1 error, 2 different, 3 undecided.
 
 Two cells of one run are compared within its blocks; two runs only if they were measured in alternation:
-docs/compare.md says how. What is not shown to differ is not called the same.";
+docs/compare.md says how. Imported measurements are shown side by side only. What is not shown to differ is not called the same.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(in crate::cli) struct CompareArguments {
-    /// Directory of a run
+    /// Directory of a run, or of imported measurements
     pub(in crate::cli) run: String,
-    /// Two cells of it, each like load=messaging,policy=fifo:80; or a second run, and the cell to compare
+    /// Two cells of it, each like load=messaging,policy=fifo:80; or a second run, and the cell to compare. Of imported ones the
+    /// names that `show` gives them
     #[arg(value_name = "CELL|RUN", num_args = 0..=3)]
     pub(in crate::cli) others: Vec<String>,
     /// The one metric that decides: p50, p99 or p99.9 [default: p99.9 where 20 wake-ups of each measurement lie above

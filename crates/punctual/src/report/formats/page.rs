@@ -29,38 +29,38 @@ pub(crate) struct Page<'a> {
 /// Heads, with whether the column holds text, and rows.
 pub(super) type Table = (Vec<(&'static str, bool)>, Vec<Vec<String>>);
 
-/// One cell.
+/// One cell, whoever measured it.
 #[derive(Debug)]
-pub(super) struct Row<'a> {
-    pub(super) name: &'a str,
-    pub(super) host: &'a Host,
-    pub(super) started_unix_ms: Option<u64>,
-    pub(super) kernel: Option<String>,
-    pub(super) load: Option<&'a Load>,
-    pub(super) policy: Option<String>,
-    pub(super) period: Option<Period>,
-    pub(super) method: Option<String>,
-    pub(super) cpus: Option<String>,
-    pub(super) cell_id: Option<String>,
-    pub(super) blocks: Option<u32>,
-    pub(super) measured: Option<Span>,
-    pub(super) samples: Option<u64>,
+pub(in crate::report) struct Row<'a> {
+    pub(in crate::report) name: &'a str,
+    pub(in crate::report) host: &'a Host,
+    pub(in crate::report) started_unix_ms: Option<u64>,
+    pub(in crate::report) kernel: Option<String>,
+    pub(in crate::report) load: Option<&'a Load>,
+    pub(in crate::report) policy: Option<String>,
+    pub(in crate::report) period: Option<Period>,
+    pub(in crate::report) method: Option<String>,
+    pub(in crate::report) cpus: Option<String>,
+    pub(in crate::report) cell_id: Option<String>,
+    pub(in crate::report) blocks: Option<u32>,
+    pub(in crate::report) measured: Option<Span>,
+    pub(in crate::report) samples: Option<u64>,
     /// `None` also for relative waits, which have no due times that could be missed.
-    pub(super) missed: Option<u64>,
-    pub(super) early: Option<u64>,
-    pub(super) lost: Option<u64>,
-    pub(super) censored: Option<u64>,
-    pub(super) min_ns: Option<i64>,
-    pub(super) mean_ns: Option<f64>,
-    pub(super) stddev_ns: Option<f64>,
-    pub(super) quantiles: &'a Quantiles,
-    pub(super) max_ns: Option<i64>,
-    pub(super) max_is_lower_bound: Option<bool>,
-    pub(super) max_block: Option<u32>,
-    pub(super) max_cpu: Option<u32>,
-    pub(super) n_eff: Option<u64>,
-    pub(super) miss_episodes: Option<u64>,
-    pub(super) misses_upper_per_hour: Option<f64>,
+    pub(in crate::report) missed: Option<u64>,
+    pub(in crate::report) early: Option<u64>,
+    pub(in crate::report) lost: Option<u64>,
+    pub(in crate::report) censored: Option<u64>,
+    pub(in crate::report) min_ns: Option<i64>,
+    pub(in crate::report) mean_ns: Option<f64>,
+    pub(in crate::report) stddev_ns: Option<f64>,
+    pub(in crate::report) quantiles: &'a Quantiles,
+    pub(in crate::report) max_ns: Option<i64>,
+    pub(in crate::report) max_is_lower_bound: Option<bool>,
+    pub(in crate::report) max_block: Option<u32>,
+    pub(in crate::report) max_cpu: Option<u32>,
+    pub(in crate::report) n_eff: Option<u64>,
+    pub(in crate::report) miss_episodes: Option<u64>,
+    pub(in crate::report) misses_upper_per_hour: Option<f64>,
 }
 
 /// A host of which nothing is known.
@@ -88,6 +88,16 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// What became of each limit in each cell.
+    pub(in crate::report) fn cases(&self) -> &'a [Case] {
+        self.cases
+    }
+
+    /// The same of all together.
+    pub(in crate::report) fn verdict(&self) -> &'a Verdict {
+        self.verdict
+    }
+
     /// Imported measurements.
     pub(crate) fn of_imported(header: &'a ImportHeader, summary: &'a ImportedSummary) -> Page<'a> {
         let first = summary.cells.first().map(|cell| &cell.imported.host);
@@ -110,7 +120,7 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
+    pub(in crate::report) fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
         let asked = &summary.cell;
         Row {
             name: &summary.name,
@@ -144,7 +154,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn of_imported(summary: &'a ImportedCell) -> Row<'a> {
+    pub(in crate::report) fn of_imported(summary: &'a ImportedCell) -> Row<'a> {
         let measured = &summary.imported;
         let conditions = &measured.conditions;
         let cpus: Option<Vec<u32>> = measured.threads.iter().map(|thread| thread.cpu).collect();

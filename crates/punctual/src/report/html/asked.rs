@@ -1,10 +1,10 @@
 //! What was asked, and how to ask it again.
 
-use super::Shown;
 use super::markup::{Markup, Text};
+use super::{Shown, shown};
 
 pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
-    for (index, run) in runs.iter().enumerate() {
+    for (index, run) in shown::ours(runs) {
         let letter = super::letter(runs, index);
         let heading = letter.map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default();
         let file = letter

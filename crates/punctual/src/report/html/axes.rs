@@ -59,14 +59,18 @@ impl Axes {
         let lowest =
             histograms.clone().flat_map(|h| h.buckets().map(|bucket| bucket.lower_ns).find(|ns| *ns > 0)).min();
         let open = curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.latency_ns.unsigned_abs());
-        let seen = open.max()?;
+        // Imported histograms have no course of time.
+        let untimed = histograms.clone().filter_map(|h| h.max_ns).map(i64::unsigned_abs);
+        let seen = open.chain(untimed).max()?;
         // A limit far beyond what was seen would leave no room for the lines.
         let limits = [require.max, require.p99, require.p999].into_iter().flatten().map(Span::ns);
         let highest = limits.filter(|ns| *ns / FAR < seen).chain([seen]).max()?;
-        let most = histograms.clone().map(|h| h.n).max()?;
+        let most =
+            curves.clone().filter(|c| c.histogram.n > 0).map(|c| c.histogram.n.saturating_add(c.beyond)).max()?;
         let rarest = curves.clone().flat_map(|curves| &curves.rungs).map(|rung| rung.exceedance).reduce(f64::min);
         let times = || curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.after.ns());
-        let longest = curves.clone().map(|curves| curves.measured.ns()).max()?;
+        let longest =
+            curves.clone().map(|curves| curves.measured.ns()).filter(|ns| *ns > 0).max().unwrap_or(Span::SECOND.ns());
         Some(Axes {
             latency: Log::around(lowest.unwrap_or(1) as f64, highest as f64),
             count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, most as f64) },

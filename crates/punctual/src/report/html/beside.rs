@@ -1,6 +1,6 @@
 //! The published rows of the study that a run repeats, next to the run's own: facts side by side, no ranking.
 
-use super::Shown;
+use super::Ours;
 use super::markup::{Markup, Text};
 use super::matrix::ns;
 use crate::report::published::{self, About, Row};
@@ -19,7 +19,7 @@ struct Topic {
     period_us: Option<String>,
 }
 
-pub(super) fn write(page: &mut Markup, study: Study, run: &Shown<'_>, letter: Option<char>) {
+pub(super) fn write(page: &mut Markup, study: Study, run: &Ours<'_>, letter: Option<char>) {
     let (about, rows) = (published::about(study), published::rows(study));
     let letter = letter.map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default();
     page.add(format_args!(
@@ -50,7 +50,7 @@ pub(super) fn write(page: &mut Markup, study: Study, run: &Shown<'_>, letter: Op
     );
 }
 
-fn table(page: &mut Markup, topics: &[Topic], rows: &[Row], run: &Shown<'_>) {
+fn table(page: &mut Markup, topics: &[Topic], rows: &[Row], run: &Ours<'_>) {
     if topics.is_empty() {
         return;
     }
@@ -73,7 +73,7 @@ fn is_of(cell: &CellSummary, topic: &Topic) -> bool {
 }
 
 /// What differs, before any number.
-fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Shown<'_>) {
+fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Ours<'_>) {
     let host = &run.header.host;
     let started = humantime::format_rfc3339_seconds(super::unix(run.header.started_unix_ms)).to_string();
     let kernels: BTreeSet<_> = rows.iter().map(|row| row.kernel.as_str()).collect();
@@ -92,7 +92,7 @@ fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Shown<'_>) {
     page.raw("</tbody></table>\n");
 }
 
-fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], run: &Shown<'_>) {
+fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], run: &Ours<'_>) {
     let period = topic.period_us.as_ref().and_then(|us| us.parse::<f64>().ok()).map(|us| duration(us * 1e3));
     let period = period.map(|period| format!("{period}, ")).unwrap_or_default();
     let stand_in = match &topic.our_load {

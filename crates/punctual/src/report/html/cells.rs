@@ -1,7 +1,8 @@
-//! The cells of all runs in one list, and which of them have pictures.
+//! The cells of all runs in one list, ours and imported ones alike, and which of them have pictures.
 
-use super::Shown;
-use analysis::{CellSummary, Curves, Level, curves};
+use super::{Shown, shown};
+use crate::report::formats::Row;
+use analysis::{CellSummary, Curves, ImportedCell, Level, curves, imported_curves};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -14,39 +15,82 @@ pub(super) const PICTURED: usize = 200;
 pub(super) struct Member<'a> {
     /// Its number in the page, from 1.
     pub(super) id: usize,
-    pub(super) run: &'a Shown<'a>,
+    /// Index of its run.
+    run: usize,
     /// Index among the cells of its run.
-    pub(super) index: usize,
+    index: usize,
     /// Which run, where there are several.
-    pub(super) letter: Option<char>,
-    pub(super) summary: &'a CellSummary,
+    letter: Option<char>,
+    /// Its numbers.
+    pub(super) row: Row<'a>,
+    /// What else is known of it.
+    pub(super) cell: Cell<'a>,
     /// What pictures are drawn from; `None` for one that has none.
     pub(super) curves: Option<Curves>,
+}
+
+/// Who measured it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cell<'a> {
+    Ours(&'a CellSummary),
+    Imported(&'a ImportedCell),
 }
 
 impl Member<'_> {
     /// What the page calls it.
     pub(super) fn name(&self) -> String {
-        self.letter.map_or_else(|| self.summary.name.clone(), |letter| format!("{letter} {}", self.summary.name))
+        self.letter.map_or_else(|| self.row.name.to_owned(), |letter| format!("{letter} {}", self.row.name))
+    }
+
+    /// Whether there is anything to draw.
+    pub(super) fn is_measured(&self) -> bool {
+        match self.cell {
+            Cell::Ours(cell) => cell.blocks > 0,
+            Cell::Imported(_) => true,
+        }
+    }
+
+    /// What the number of one of its histograms is of.
+    pub(super) fn of_number(&self) -> &'static str {
+        if self.is_by_thread() { "thread" } else { "CPU" }
+    }
+
+    /// Whether its numbers of CPUs are only those of threads, which may have been anywhere.
+    pub(super) fn is_by_thread(&self) -> bool {
+        self.row.cpus.is_none()
     }
 }
 
 /// All cells, with the curves of those that have pictures.
 pub(super) fn members<'a>(runs: &'a [Shown<'a>]) -> Vec<Member<'a>> {
     let mut members: Vec<Member<'a>> = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        let letter = super::letter(runs, index);
-        for (cell, summary) in run.summary.cells.iter().enumerate() {
-            members.push(Member { id: members.len() + 1, run, index: cell, letter, summary, curves: None });
+    for (run, shown) in runs.iter().enumerate() {
+        let letter = super::letter(runs, run);
+        let cells: Vec<(Row<'a>, Cell<'a>)> = match shown {
+            Shown::Ours(run) => {
+                run.summary.cells.iter().map(|cell| (Row::of_cell(run.header, cell), Cell::Ours(cell))).collect()
+            }
+            Shown::Imported(run) => {
+                run.summary.cells.iter().map(|cell| (Row::of_imported(cell), Cell::Imported(cell))).collect()
+            }
+        };
+        for (index, (row, cell)) in cells.into_iter().enumerate() {
+            members.push(Member { id: members.len() + 1, run, index, letter, row, cell, curves: None });
         }
     }
     let pictured = pictured(&members);
-    for run in runs {
-        let own = |member: &Member<'_>| std::ptr::eq(member.run, run);
+    for (run, ours) in shown::ours(runs) {
+        let own = |member: &Member<'_>| member.run == run;
         let ids: Vec<_> = members.iter().filter(|member| own(member)).map(|member| member.id).collect();
-        let mut drawn = curves(run.header, run.entries, |index| ids.get(index).is_some_and(|id| pictured.contains(id)));
+        let wanted = |index: usize| ids.get(index).is_some_and(|id| pictured.contains(id));
+        let mut drawn = curves(ours.header, ours.entries, wanted);
         for member in members.iter_mut().filter(|member| own(member)) {
             member.curves = drawn.remove(&member.index);
+        }
+    }
+    for member in members.iter_mut().filter(|member| pictured.contains(&member.id)) {
+        if let Cell::Imported(cell) = member.cell {
+            member.curves = Some(imported_curves(&cell.imported));
         }
     }
     members
@@ -54,13 +98,13 @@ pub(super) fn members<'a>(runs: &'a [Shown<'a>]) -> Vec<Member<'a>> {
 
 /// The numbers of the cells with pictures.
 fn pictured(members: &[Member<'_>]) -> HashSet<usize> {
-    let mut measured: Vec<_> = members.iter().filter(|member| member.summary.blocks > 0).collect();
+    let mut measured: Vec<_> = members.iter().filter(|member| member.is_measured()).collect();
     if measured.len() <= PICTURED {
         return measured.iter().map(|member| member.id).collect();
     }
-    measured.sort_by_key(|member| Reverse(member.summary.quantiles.at(Level::P999).value_ns()));
+    measured.sort_by_key(|member| Reverse(member.row.quantiles.at(Level::P999).value_ns()));
     let mut chosen: HashSet<usize> = measured.iter().take(PICTURED / 2).map(|member| member.id).collect();
-    measured.sort_by_key(|member| Reverse(member.summary.max.map(|max| max.latency_ns)));
+    measured.sort_by_key(|member| Reverse(member.row.max_ns));
     let room = PICTURED - chosen.len();
     let others: Vec<_> = measured.iter().map(|member| member.id).filter(|id| !chosen.contains(id)).take(room).collect();
     chosen.extend(others);

@@ -1,8 +1,8 @@
 //! Cells compared block by block: a dot for the ratio in each block, the interval of all, and the answer.
 
-use super::Shown;
 use super::markup::{Markup, Text};
 use super::scale::Log;
+use super::{Ours, Shown, shown};
 use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells, first_cells};
 use analysis::wording::number;
 use model::{Cell, Header};
@@ -45,7 +45,8 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
 /// Cells of one run that differ in policy, or in load, only; or the same cells of several runs.
 fn comparisons(runs: &[Shown<'_>]) -> Vec<Comparison> {
     let question = Question::default();
-    let [first, others @ ..] = runs else { return Vec::new() };
+    let ours: Vec<_> = shown::ours(runs).collect();
+    let [(of_first, first), others @ ..] = &ours[..] else { return Vec::new() };
     if others.is_empty() {
         let pairs = pairs_of(first.header).into_iter().take(MOST);
         return pairs.map(|(a, b)| compare_cells(first.header, first.entries, a, b, &question)).collect();
@@ -53,20 +54,24 @@ fn comparisons(runs: &[Shown<'_>]) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for a in first_cells(first.header) {
         let cell = first.header.cells.get(a);
-        for (index, other) in others.iter().enumerate() {
+        for (of_other, other) in others {
             let same = first_cells(other.header).into_iter().find(|b| other.header.cells.get(*b) == cell);
             let Some(b) = same.filter(|_| comparisons.len() < MOST) else { continue };
-            comparisons.push(compare(&lettered(runs, 0, a), &lettered(runs, index + 1, b), None, &question));
+            comparisons.push(compare(
+                &lettered(runs, (*of_first, first), a),
+                &lettered(runs, (*of_other, other), b),
+                None,
+                &question,
+            ));
         }
     }
     comparisons
 }
 
 /// A cell of one of several runs, with the letter of its run.
-fn lettered<'a>(runs: &[Shown<'a>], run: usize, cell: usize) -> Arm<'a> {
-    let Some(shown) = runs.get(run) else { return Arm { name: String::new(), entries: Vec::new() } };
-    let mut arm = arm(shown.header, shown.entries, cell);
-    if let Some(letter) = super::letter(runs, run) {
+fn lettered<'a>(runs: &[Shown<'_>], (index, run): (usize, &Ours<'a>), cell: usize) -> Arm<'a> {
+    let mut arm = arm(run.header, run.entries, cell);
+    if let Some(letter) = super::letter(runs, index) {
         arm.name = format!("{letter} {}", arm.name);
     }
     arm

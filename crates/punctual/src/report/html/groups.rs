@@ -1,11 +1,12 @@
 //! Cells beside each other: those that differ in load and policy, drawn over each other.
 
 use super::axes::{Axes, Kind};
-use super::cells::Member;
+use super::cells::{Cell, Member};
 use super::markup::{Markup, Text};
 use super::pictures;
+use analysis::Curves;
 use analysis::wording::duration;
-use model::Kernel;
+use model::{Kernel, Load};
 use std::collections::{BTreeSet, HashSet};
 
 /// Lines in one picture. There are as many colours that people with any kind of colour vision tell apart, each with dashes
@@ -25,6 +26,9 @@ struct Group<'a, 'b> {
 pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> HashSet<usize> {
     let groups = groups(members);
     let mut by_cpu = HashSet::new();
+    if groups.is_empty() {
+        return by_cpu;
+    }
     page.raw("<section id=pictures>\n<h2>Beside each other</h2>\n");
     for group in &groups {
         page.raw("<section class=\"set later\">\n");
@@ -47,12 +51,20 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
 
 /// Cells with the same period, method and kernel; more of them than fit are divided by load, then by number.
 fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
-    let drawn: Vec<_> = members.iter().filter(|member| member.curves.is_some()).collect();
+    let has_lines = |curves: &Curves| curves.histogram.n > 0 || !curves.new_maxima.is_empty();
+    let drawn: Vec<_> = members.iter().filter(|member| member.curves.as_ref().is_some_and(has_lines)).collect();
     let of = |member: &Member<'_>| {
-        let cell = &member.summary.cell;
-        let kernel = Some(&cell.kernel).filter(|kernel| **kernel != Kernel::Running);
+        let row = &member.row;
+        let kernel = row.kernel.as_ref().filter(|kernel| **kernel != Kernel::Running.to_string());
         let kernel = kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
-        format!("every {} by {}{kernel}", duration(cell.period.ns() as f64), cell.method)
+        let every = row.period.map(|period| format!("every {}", duration(period.ns() as f64)));
+        let every = every.unwrap_or_else(|| "period not known".to_owned());
+        match member.cell {
+            Cell::Ours(cell) => format!("{every} by {}{kernel}", cell.cell.method),
+            // Noise is no latency; the kinds of latency of one tool belong together.
+            Cell::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
+            Cell::Imported(_) => format!("{every}, imported"),
+        }
     };
     let mut groups = Vec::new();
     for (title, members) in by(&drawn, of) {
@@ -60,7 +72,9 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
             groups.push(Group { title, members });
             continue;
         }
-        for (load, members) in by(&members, |member| member.summary.cell.load.label()) {
+        for (load, members) in
+            by(&members, |member| member.row.load.map_or_else(|| "not known".to_owned(), Load::label))
+        {
             for some in members.chunks(LINES) {
                 groups.push(Group { title: format!("load {load}, {title}"), members: some.to_vec() });
             }
@@ -118,16 +132,22 @@ fn names(group: &Group<'_, '_>) -> String {
 
 /// One picture for each CPU, or, where there are many, one for all; returns which.
 fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
-    let cpus: BTreeSet<u32> =
-        group.members.iter().filter_map(|m| m.curves.as_ref()).flat_map(|c| c.by_cpu.keys().copied()).collect();
+    let curves = group.members.iter().filter_map(|member| member.curves.as_ref());
+    let seen = curves.flat_map(|curves| &curves.by_cpu).filter(|(_, histogram)| histogram.n > 0);
+    let cpus: BTreeSet<u32> = seen.map(|(cpu, _)| *cpu).collect();
     let caption = "Wake-ups in steps of an eighth of an octave.";
-    if cpus.len() > CPUS {
-        begin(page, Kind::Histogram, &format!("Histogram of latencies on all CPUs: {}", names(group)));
+    // A thread of one file need not have been where that of the same number was in another.
+    let by_thread = group.members.iter().any(|member| member.is_by_thread());
+    if cpus.len() > CPUS || by_thread {
+        let on = if by_thread { "of all threads" } else { "on all CPUs" };
+        begin(page, Kind::Histogram, &format!("Histogram of latencies {on}: {}", names(group)));
         for (line, member) in group.members.iter().enumerate() {
             let Some(curves) = &member.curves else { continue };
             page.add(format_args!("<path class=s{line} d={} />", pictures::histogram(&curves.histogram, axes)));
         }
-        end(page, &format!("{} CPUs together", cpus.len()), caption);
+        let title =
+            if by_thread { "All threads together.".to_owned() } else { format!("{} CPUs together", cpus.len()) };
+        end(page, &title, caption);
         return false;
     }
     for cpu in cpus {
@@ -144,6 +164,9 @@ fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
 }
 
 fn nines(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    if group.members.iter().filter_map(|member| member.curves.as_ref()).all(|curves| curves.rungs.is_empty()) {
+        return;
+    }
     begin(page, Kind::Nines, &format!("Latency by nines: {}", names(group)));
     let mut has_band = false;
     for (line, member) in group.members.iter().enumerate() {
@@ -161,10 +184,16 @@ fn nines(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
         }
     }
     let band = if has_band { " The bands are 95 % intervals." } else { "" };
-    end(page, "By nines.", &format!("A line ends where fewer than 10 independent samples lie above.{band}"));
+    let is_beyond = |member: &Member<'_>| member.curves.as_ref().is_some_and(|curves| curves.beyond > 0);
+    let beyond =
+        if group.members.iter().any(|member| is_beyond(member)) { ", or where the tool's histogram does" } else { "" };
+    end(page, "By nines.", &format!("A line ends where fewer than 10 independent samples lie above{beyond}.{band}"));
 }
 
 fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    if group.members.iter().filter_map(|member| member.curves.as_ref()).all(|curves| curves.new_maxima.is_empty()) {
+        return;
+    }
     begin(page, Kind::Staircase, &format!("Largest latency so far: {}", names(group)));
     for (line, member) in group.members.iter().enumerate() {
         let Some(curves) = &member.curves else { continue };
@@ -181,9 +210,12 @@ fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
 }
 
 fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    if group.members.iter().filter_map(|member| member.curves.as_ref()).all(|curves| curves.is_cut) {
+        return;
+    }
     begin(page, Kind::Ccdf, &format!("Share of wake-ups later than a latency: {}", names(group)));
     for (line, member) in group.members.iter().enumerate() {
-        let data = member.curves.as_ref().map(|curves| pictures::exceedances(&curves.histogram, axes));
+        let data = member.curves.as_ref().map(|curves| pictures::exceedances(curves, axes));
         if let Some(data) = data.filter(|data| !data.is_empty()) {
             page.add(format_args!("<path class=s{line} d={data} />"));
         }

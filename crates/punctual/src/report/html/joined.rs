@@ -1,7 +1,7 @@
 //! Several runs on one page: in what they differ beside their latencies, and whether these can be compared at all.
 
-use super::Shown;
 use super::markup::{Markup, Text};
+use super::{Ours, Shown, shown};
 use analysis::comparability::{self, Role};
 
 /// Differences listed for a pair of runs; all facts are in the table of the machine.
@@ -9,9 +9,9 @@ const LISTED: usize = 8;
 
 /// Says of each further run in what it differs from the first; nothing where there is one run, or all are alike.
 pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
-    let Some((first, others)) = runs.split_first() else { return };
-    let sentences: Vec<(bool, String)> =
-        (1..).zip(others).flat_map(|(index, run)| pair(first, run, runs, index)).collect();
+    let ours: Vec<_> = shown::ours(runs).collect();
+    let Some((first, others)) = ours.split_first() else { return };
+    let sentences: Vec<(bool, String)> = others.iter().flat_map(|run| pair(*first, *run, runs)).collect();
     if sentences.is_empty() {
         return;
     }
@@ -24,8 +24,8 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
 }
 
 /// What prevents a comparison of two runs, then what does not; each whether it is the former.
-fn pair(first: &Shown<'_>, run: &Shown<'_>, runs: &[Shown<'_>], index: usize) -> Vec<(bool, String)> {
-    let letters = [0, index].map(|index| super::letter(runs, index).unwrap_or('?'));
+fn pair((a, first): (usize, &Ours<'_>), (b, run): (usize, &Ours<'_>), runs: &[Shown<'_>]) -> Vec<(bool, String)> {
+    let letters = [a, b].map(|index| super::letter(runs, index).unwrap_or('?'));
     let differences = comparability::of_runs(first.header, run.header);
     let of_role = |role| differences.iter().filter(move |one| one.role == role).map(ToString::to_string);
     let sentence = |all: Vec<String>| {
@@ -48,11 +48,8 @@ mod tests {
 
     fn page(runs: &[RunBuilder]) -> String {
         let summaries: Vec<RunSummary> = runs.iter().map(|run| summarise(&run.header, &run.entries)).collect();
-        let shown = runs.iter().zip(&summaries).map(|(run, summary)| Shown {
-            name: "runs/<x>",
-            header: &run.header,
-            entries: &run.entries,
-            summary,
+        let shown = runs.iter().zip(&summaries).map(|(run, summary)| {
+            Shown::Ours(Ours { name: "runs/<x>", header: &run.header, entries: &run.entries, summary })
         });
         let mut page = Markup::default();
         write(&mut page, &shown.collect::<Vec<_>>());

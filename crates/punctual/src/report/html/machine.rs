@@ -1,21 +1,22 @@
 //! The machine: what it is, what changed on it, what it did meanwhile, and what was set for the cells.
 
-use super::Shown;
 use super::markup::{Markup, Text};
+use super::{Ours, Shown, shown};
 use crate::report::intensity;
 use analysis::facts;
+use model::Host;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs with more cells have no table of what went on: it would say the same as the parts.
 const ROWS: usize = 200;
 
 pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
-    for (index, run) in runs.iter().enumerate() {
+    for (index, run) in shown::ours(runs) {
         meanwhile(page, run, &heading(runs, index));
     }
     page.raw("<section id=machine class=later>\n<h2>The machine</h2>\n");
     facts_of_all(page, runs);
-    for (index, run) in runs.iter().enumerate() {
+    for (index, run) in shown::ours(runs) {
         prepared(page, run, &heading(runs, index));
     }
     page.raw("</section>\n");
@@ -23,29 +24,31 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
 
 /// One row for each fact; those that changed, or differ between the runs, come first.
 fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
-    let later: Vec<_> = runs.iter().map(changes).collect();
-    let columns: Vec<Vec<_>> = runs.iter().map(|run| facts::all(&run.header.host).collect()).collect();
+    let later: Vec<_> = shown::ours(runs).map(|(_, run)| changes(run)).collect();
+    let columns = columns(runs);
+    if columns.is_empty() {
+        page.raw("<p>The files say nothing about it.</p>\n");
+        return;
+    }
     let mut rows: Vec<Fact<'_>> = facts::names()
         .enumerate()
         .map(|(index, name)| {
-            let values: Vec<_> = columns.iter().map(|column| column.get(index).and_then(Option::as_deref)).collect();
+            let values: Vec<_> =
+                columns.iter().map(|column| column.facts.get(index).and_then(Option::as_deref)).collect();
             let became = later.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
-            let differs = values.windows(2).any(|pair| pair.first() != pair.last());
+            // What one of them does not say is no difference.
+            let differs = values.iter().flatten().collect::<BTreeSet<_>>().len() > 1;
             Fact { name, values, became, differs }
         })
         .filter(|fact| !fact.became.is_empty() || fact.values.iter().any(Option::is_some))
         .collect();
     rows.sort_by_key(|fact| fact.became.is_empty() && !fact.differs);
     let is_marked = rows.first().is_some_and(|fact| fact.differs || !fact.became.is_empty());
-    if rows.iter().all(|fact| fact.became.is_empty()) {
+    if !later.is_empty() && rows.iter().all(|fact| fact.became.is_empty()) {
         page.raw("<p>Nothing of this changed while it was measured.</p>\n");
     }
     page.raw("<div class=scroll tabindex=0 role=region aria-label=\"Facts about the machine\"><table class=host><thead><tr><th scope=col>fact");
-    for (index, run) in runs.iter().enumerate() {
-        let head = super::letter(runs, index)
-            .map_or_else(|| "at the start".to_owned(), |letter| format!("{letter} {}", run.name));
-        page.add(format_args!("<th scope=col>{}", Text(head)));
-    }
+    columns.iter().for_each(|column| page.add(format_args!("<th scope=col>{}", Text(&column.head))));
     page.raw(if is_marked { "<th scope=col>changed</thead><tbody>\n" } else { "</thead><tbody>\n" });
     for fact in rows {
         let class = if fact.became.is_empty() && !fact.differs { "" } else { " class=changed" };
@@ -65,6 +68,42 @@ fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
     page.raw("</tbody></table></div>\n");
 }
 
+/// What is known of one machine.
+struct Column {
+    head: String,
+    facts: Vec<Option<String>>,
+}
+
+/// A column for each run, and for each machine that imported files describe.
+fn columns(runs: &[Shown<'_>]) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let letter = super::letter(runs, index).map(|letter| format!("{letter} ")).unwrap_or_default();
+        match run {
+            Shown::Ours(run) => {
+                let head = if letter.is_empty() { "at the start".to_owned() } else { format!("{letter}{}", run.name) };
+                columns.push(Column { head, facts: facts::all(&run.header.host).collect() });
+            }
+            Shown::Imported(run) => {
+                let mut hosts: Vec<(&Host, Vec<&str>)> = Vec::new();
+                for cell in &run.summary.cells {
+                    match hosts.iter_mut().find(|(host, _)| **host == cell.imported.host) {
+                        Some((_, names)) => names.push(&cell.name),
+                        None => hosts.push((&cell.imported.host, vec![&cell.name])),
+                    }
+                }
+                let column = |(host, names): (&Host, Vec<&str>)| Column {
+                    head: format!("{letter}{}", names.join(", ")),
+                    facts: facts::told(host),
+                };
+                columns.extend(hosts.into_iter().map(column));
+            }
+        }
+    }
+    columns.retain(|column| column.facts.iter().any(Option::is_some));
+    columns
+}
+
 /// A fact about the machines of all runs.
 struct Fact<'a> {
     name: &'static str,
@@ -81,7 +120,7 @@ fn heading(runs: &[Shown<'_>], index: usize) -> String {
 }
 
 /// What the loads did, and how busy the machine was.
-fn meanwhile(page: &mut Markup, run: &Shown<'_>, letter: &str) {
+fn meanwhile(page: &mut Markup, run: &Ours<'_>, letter: &str) {
     let measured: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0).collect();
     if measured.is_empty() || measured.len() > ROWS {
         return;
@@ -102,7 +141,7 @@ fn meanwhile(page: &mut Markup, run: &Shown<'_>, letter: &str) {
 }
 
 /// Settings that were changed for the cells, each once.
-fn prepared(page: &mut Markup, run: &Shown<'_>, letter: &str) {
+fn prepared(page: &mut Markup, run: &Ours<'_>, letter: &str) {
     let mut settings: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
     for setting in run.entries.iter().flat_map(|entry| &entry.record.prepared) {
         settings.entry(&setting.what).or_default().insert((&setting.before, &setting.during));
@@ -119,7 +158,7 @@ fn prepared(page: &mut Markup, run: &Shown<'_>, letter: &str) {
 }
 
 /// What facts became later, each other value once, in the order of time.
-fn changes(run: &Shown<'_>) -> BTreeMap<&'static str, Vec<String>> {
+fn changes(run: &Ours<'_>) -> BTreeMap<&'static str, Vec<String>> {
     let start = &run.header.host;
     let mut last = start;
     let mut changes: BTreeMap<_, Vec<String>> = BTreeMap::new();

@@ -1,10 +1,11 @@
 //! The matrix as a table: one row for each cell, coloured by latency, sorted by the script when asked.
 
-use super::cells::Member;
+use super::cells::{Cell, Member};
 use super::markup::{Markup, Text};
 use super::scale::Log;
+use crate::report::formats::Row;
 use analysis::wording::{count, duration, number};
-use analysis::{CellSummary, Level, Quantile, Refusal};
+use analysis::{Level, Quantile, Refusal};
 
 /// Rows of one table. A browser lays out a table as a whole: with thousands of rows in one it would stand still, so there
 /// are several, and those out of sight are left for later.
@@ -35,12 +36,12 @@ impl Heat {
 
 /// What a cell is coloured by: high quantiles and maxima.
 pub(super) fn heat(members: &[Member<'_>]) -> Option<Heat> {
-    Heat::over(members.iter().flat_map(|member| high(member.summary)))
+    Heat::over(members.iter().flat_map(|member| high(&member.row)))
 }
 
-fn high(cell: &CellSummary) -> impl Iterator<Item = i64> + Clone + use<> {
-    let max = cell.max.map(|max| max.latency_ns);
-    [cell.quantiles.at(Level::P999).value_ns().or(cell.quantiles.at(Level::P99).value_ns()).or(max), max]
+fn high(row: &Row<'_>) -> impl Iterator<Item = i64> + Clone + use<> {
+    let max = row.max_ns;
+    [row.quantiles.at(Level::P999).value_ns().or(row.quantiles.at(Level::P99).value_ns()).or(max), max]
         .into_iter()
         .flatten()
 }
@@ -59,7 +60,10 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
             page.add(format_args!(", rows from {}", index * ROWS + 1));
         }
         page.raw("\"><table class=matrix><thead><tr>");
-        HEAD.iter().for_each(|head| page.add(format_args!("<th scope=col>{head}")));
+        let of_others = members.iter().any(|member| matches!(member.cell, Cell::Imported(_)));
+        // What other tools have measured need not be wake-ups.
+        let word = |head: &&'static str| if of_others && *head == "wake-ups" { "samples" } else { *head };
+        HEAD.iter().map(word).for_each(|head| page.add(format_args!("<th scope=col>{head}")));
         page.raw("</thead><tbody>\n");
         rows.iter().for_each(|member| row(page, member, heat));
         page.raw("</tbody></table></div>\n");
@@ -68,7 +72,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
         "<p class=quiet>Below a quantile stands its 95 % interval. The stronger the orange, the later, on a logarithmic scale. \
          A quantile is left out where fewer than 10 independent samples lie above it; how much longer to measure stands below.",
     );
-    if members.iter().filter(|member| member.summary.blocks > 0).any(|member| member.curves.is_none()) {
+    if members.iter().filter(|member| member.is_measured()).any(|member| member.curves.is_none()) {
         page.add(format_args!(
             " Pictures are drawn of {} cells: those with the largest p99.9 and the largest maxima.",
             super::cells::PICTURED
@@ -78,32 +82,30 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
 }
 
 fn row(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
-    let cell = member.summary;
+    let row = &member.row;
     match &member.curves {
         Some(_) => page.add(format_args!("<tr><th scope=row><a href=#c{}>{}</a>", member.id, Text(member.name()))),
         None => page.add(format_args!("<tr><th scope=row>{}", Text(member.name()))),
     }
     for level in Level::ALL {
-        quantile(page, cell.quantiles.at(level), heat.filter(|_| level == Level::P999));
+        quantile(page, row.quantiles.at(level), heat.filter(|_| level == Level::P999));
     }
-    match cell.max {
+    match row.max_ns {
         None => page.raw("<td>-"),
-        Some(max) => {
-            let class = heat.map(|heat| format!(" class=t{}", heat.of(max.latency_ns))).unwrap_or_default();
-            let more_than = if max.at_least { "&gt; " } else { "" };
-            page.add(format_args!("<td{class}>{more_than}{}", ns(max.latency_ns)));
-            page.add(format_args!("<small>CPU {}, block {}</small>", max.cpu, max.block + 1));
+        Some(max_ns) => {
+            let class = heat.map(|heat| format!(" class=t{}", heat.of(max_ns))).unwrap_or_default();
+            let more_than = if row.max_is_lower_bound == Some(true) { "&gt; " } else { "" };
+            page.add(format_args!("<td{class}>{more_than}{}", ns(max_ns)));
+            let on = row.max_cpu.map(|cpu| format!("{} {cpu}", member.of_number()));
+            let block = row.max_block.map(|block| format!("block {}", block + 1));
+            page.add(format_args!("<small>{}</small>", Vec::from_iter(on.into_iter().chain(block)).join(", ")));
         }
     }
-    // Relative waits have no due times that could be missed.
-    let missed = if cell.cell.method.is_relative() { "-".to_owned() } else { count(cell.missed) };
-    page.add(format_args!(
-        "<td{}>{missed}",
-        if cell.missed > 0 && !cell.cell.method.is_relative() { " class=bad" } else { "" }
-    ));
-    page.add(format_args!("<td>{}", count(cell.samples)));
-    page.add(format_args!("<td>{}", cell.min_ns.map_or_else(dash, ns)));
-    page.add(format_args!("<td>{}", cell.mean_ns.map_or_else(dash, duration)));
+    let class = if row.missed > Some(0) { " class=bad" } else { "" };
+    page.add(format_args!("<td{class}>{}", row.missed.map_or_else(dash, count)));
+    page.add(format_args!("<td>{}", row.samples.map_or_else(dash, count)));
+    page.add(format_args!("<td>{}", row.min_ns.map_or_else(dash, ns)));
+    page.add(format_args!("<td>{}", row.mean_ns.map_or_else(dash, duration)));
     page.raw("\n");
 }
 
@@ -116,8 +118,11 @@ fn quantile(page: &mut Markup, quantile: &Quantile, heat: Option<Heat>) {
                 page.add(format_args!("<small>{}</small>", between(*lower, *upper)));
             }
         }
-        Quantile::Refused(Refusal::NoSamples | Refusal::NoDistribution) => page.raw("<td>-"),
-        Quantile::Refused(Refusal::Beyond { at_least_ns }) => page.add(format_args!("<td>&gt; {}", ns(*at_least_ns))),
+        Quantile::Refused(Refusal::NoSamples) => page.raw("<td>-"),
+        Quantile::Refused(Refusal::NoDistribution) => page.raw("<td>-<small>no distribution</small>"),
+        Quantile::Refused(Refusal::Beyond { at_least_ns }) => {
+            page.add(format_args!("<td>\u{2265} {}<small>beyond the histogram</small>", ns(*at_least_ns)));
+        }
         Quantile::Refused(Refusal::FewExceedances { times_as_long, .. }) => {
             page.add(format_args!("<td>-<small>{} x as long</small>", number(*times_as_long)));
         }

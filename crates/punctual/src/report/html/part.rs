@@ -1,13 +1,13 @@
 //! The part of one cell: its CPUs beside each other, its seconds, its numbers, what stands out.
 
 use super::axes::{Axes, Kind};
-use super::cells::Member;
+use super::cells::{Cell, Member};
 use super::groups::{LINES, begin, end, keys};
 use super::markup::{Markup, Text};
 use super::matrix::{Heat, heat, ns};
 use super::{pictures, strip};
 use analysis::wording::{count, duration, number};
-use analysis::{CellSummary, Curves};
+use analysis::{CellSummary, Curves, ImportedCell};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -31,20 +31,26 @@ fn part(
     heat: Option<Heat>,
     is_drawn: bool,
 ) {
-    let cell = member.summary;
     page.add(format_args!("<section class=\"set part later\" id=c{}>\n<h3>{}</h3>\n", member.id, Text(member.name())));
     page.raw("<ul class=facts>");
-    facts(cell).iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
+    let (facts, findings): (_, Vec<String>) = match member.cell {
+        Cell::Ours(cell) => (facts(cell), cell.findings.iter().map(ToString::to_string).collect()),
+        Cell::Imported(cell) => (facts_of_imported(cell), cell.findings.iter().map(ToString::to_string).collect()),
+    };
+    facts.iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     page.raw("</ul>\n");
     match axes {
         Some(axes) if curves.by_cpu.values().any(|histogram| histogram.n > 0) => {
             drawings(page, member, curves, axes, heat, is_drawn);
         }
-        _ => page.raw("<p>No wake-up was recorded.</p>\n"),
+        _ => page.raw(match member.cell {
+            Cell::Ours(_) => "<p>No wake-up was recorded.</p>\n",
+            Cell::Imported(_) => "<p>The file has no distribution that could be drawn.</p>\n",
+        }),
     }
-    if !cell.findings.is_empty() {
+    if !findings.is_empty() {
         page.raw("<ul class=findings>\n");
-        cell.findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Text(finding))));
+        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Text(finding))));
         page.raw("</ul>\n");
     }
     page.raw("</section>\n");
@@ -57,9 +63,11 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
     cpus.sort_by_key(|(_, histogram)| Reverse(histogram.max_ns));
     cpus.truncate(LINES);
     cpus.sort_by_key(|(cpu, _)| **cpu);
-    keys(page, cpus.iter().map(|(cpu, _)| (format!("CPU {cpu}"), None)));
+    let of = member.of_number();
+    keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
     page.raw("<div class=grid>\n");
-    begin(page, Kind::Histogram, &format!("Histogram of the latencies of {}, a line for each CPU", member.name()));
+    let words = format!("Histogram of the latencies of {}, a line for each {of}", member.name());
+    begin(page, Kind::Histogram, &words);
     for (line, (cpu, histogram)) in cpus.iter().enumerate() {
         if is_drawn {
             page.add(format_args!("<use class=s{line} href=#h{}.{cpu} />", member.id));
@@ -68,8 +76,9 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
         }
     }
     let others =
-        if left_out > 0 { format!(" {left_out} CPUs with smaller maxima are left out.") } else { String::new() };
-    end(page, "CPU by CPU.", &format!("Wake-ups in steps of an eighth of an octave.{others}"));
+        if left_out > 0 { format!(" {left_out} {of}s with smaller maxima are left out.") } else { String::new() };
+    let title = if member.is_by_thread() { "Thread by thread." } else { "CPU by CPU." };
+    end(page, title, &format!("Wake-ups in steps of an eighth of an octave.{others}"));
     if let Some(heat) = heat {
         strip::write(page, &curves.strip, heat);
     }
@@ -101,5 +110,18 @@ fn facts(cell: &CellSummary) -> Vec<String> {
         )
     }));
     facts.extend(cell.runtime.as_ref().map(|runtime| format!("{} ({})", runtime.version, runtime.program)));
+    facts
+}
+
+/// What is known of an imported measurement.
+fn facts_of_imported(cell: &ImportedCell) -> Vec<String> {
+    let mut facts = vec![format!("{}, {}", cell.imported.source.tool, cell.imported.conditions.what)];
+    facts.extend(cell.imported.measured.map(|measured| format!("{} measured", duration(measured.ns() as f64))));
+    facts.extend(cell.samples.map(|samples| format!("{} samples", count(samples))));
+    facts.extend(cell.quantiles.p99.n_eff().map(|n| format!("worth {} independent ones at p99", count(n))));
+    let ends =
+        [("min", cell.min_ns.map(|ns| ns as f64)), ("mean", cell.mean_ns), ("standard deviation", cell.stddev_ns)];
+    let known = ends.iter().filter_map(|(name, value)| Some(format!("{name} {}", duration((*value)?))));
+    facts.extend(Some(known.collect::<Vec<_>>().join(", ")).filter(|known| !known.is_empty()));
     facts
 }

@@ -98,11 +98,15 @@ pub(super) fn staircase(curves: &Curves, axes: &Axes) -> String {
     path.into_data()
 }
 
-/// The share of wake-ups later than each latency.
-pub(super) fn exceedances(histogram: &Histogram, axes: &Axes) -> String {
+/// The share of wake-ups later than each latency; empty where nobody knows it.
+pub(super) fn exceedances(curves: &Curves, axes: &Axes) -> String {
     let mut path = Path::default();
-    let mut later = histogram.n;
-    for (from, to, n) in bins(histogram) {
+    if curves.is_cut {
+        return path.into_data();
+    }
+    let all = curves.histogram.n.saturating_add(curves.beyond);
+    let mut later = all;
+    for (from, to, n) in bins(&curves.histogram) {
         if path.is_empty() {
             path.move_to(axes.latency.x(from as f64), axes.share_y(1.0));
         }
@@ -110,7 +114,7 @@ pub(super) fn exceedances(histogram: &Histogram, axes: &Axes) -> String {
         later -= n;
         let right = axes.latency.x(to as f64);
         // The last wake-up is no share any more: its step goes down to the ground.
-        let share = if later > 0 { axes.share_y(later as f64 / histogram.n as f64) } else { BOTTOM };
+        let share = if later > 0 { axes.share_y(later as f64 / all as f64) } else { BOTTOM };
         path.line_to(right, share);
     }
     path.into_data()

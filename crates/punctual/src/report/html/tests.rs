@@ -1,5 +1,7 @@
 //! Pages of runs of every kind: what is on them, what is not, and that nothing foreign gets in.
 
+mod imported;
+
 use super::*;
 use analysis::summarise;
 use analysis::testing::RunBuilder;
@@ -8,7 +10,8 @@ use std::collections::HashSet;
 
 fn page(run: &RunBuilder) -> String {
     let summary = summarise(&run.header, &run.entries);
-    let page = html(&[Shown { name: "runs/x", header: &run.header, entries: &run.entries, summary: &summary }]);
+    let page =
+        html(&[Shown::Ours(Ours { name: "runs/x", header: &run.header, entries: &run.entries, summary: &summary })]);
     check(&page);
     page
 }
@@ -120,7 +123,8 @@ fn foreign_text_is_shown_and_never_obeyed() {
             entry.record.runtime = Some(RuntimeRecord { version: evil.into(), program: evil.into() });
         }
         let summary = summarise(&run.header, &run.entries);
-        let shown = Shown { name: evil, header: &run.header, entries: &run.entries, summary: &summary };
+        let shown = Ours { name: evil, header: &run.header, entries: &run.entries, summary: &summary };
+        let shown = Shown::Ours(shown);
         for page in [html(&[shown]), html(&[shown, shown])] {
             assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
             assert_eq!(page.matches("</title>").count(), 1 + page.matches("<circle").count(), "its own, and of dots");
@@ -181,8 +185,8 @@ fn several_runs_stand_beside_each_other() {
     other.header.host.kernel_release = Some("6.12.1-rt".to_owned());
     let summaries = [summarise(&one.header, &one.entries), summarise(&other.header, &other.entries)];
     let page = html(&[
-        Shown { name: "runs/a", header: &one.header, entries: &one.entries, summary: &summaries[0] },
-        Shown { name: "runs/b", header: &other.header, entries: &other.entries, summary: &summaries[1] },
+        Shown::Ours(Ours { name: "runs/a", header: &one.header, entries: &one.entries, summary: &summaries[0] }),
+        Shown::Ours(Ours { name: "runs/b", header: &other.header, entries: &other.entries, summary: &summaries[1] }),
     ]);
     check(&page);
     for part in [

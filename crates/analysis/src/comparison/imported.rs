@@ -1,0 +1,121 @@
+//! Two imported measurements side by side: without blocks there is nothing that could tell a difference from drift.
+
+use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
+use crate::comparability::{Difference, Role};
+use crate::imported::ImportedCell;
+use crate::{Level, facts};
+
+/// What is known of both, and the answer that it cannot give. Values are by wake-up: what was missed is not known.
+#[must_use]
+pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<'_>) -> Comparison {
+    let value = |cell: &ImportedCell, metric: Metric| match metric {
+        Metric::Quantile(level) => cell.quantiles.at(level).value_ns(),
+        Metric::Max => cell.max_ns,
+        // Episodes of misses are in no file.
+        Metric::Misses => None,
+    };
+    let measured = |metric: Metric| {
+        let of = |cell| value(cell, metric).map(|ns| ns as f64);
+        Measured { metric, a: of(a), b: of(b), ratio: None }
+    };
+    let both_know = |level: &Level| [a, b].iter().all(|cell| cell.quantiles.at(*level).value_ns().is_some());
+    let level = question.metric.unwrap_or_else(|| if both_know(&Level::P999) { Level::P999 } else { Level::P99 });
+    let primary = Metric::Quantile(level);
+    let others = Metric::ALL.into_iter().filter(|other| *other != primary && *other != Metric::Misses);
+    Comparison {
+        a: a.name.clone(),
+        b: b.name.clone(),
+        blocks: 0,
+        a_first: 0,
+        margin: question.margin_at(level),
+        primary: measured(primary),
+        ratios: Vec::new(),
+        secondary: others.map(measured).collect(),
+        noise_floor: None,
+        differences: differences(a, b),
+        answer: Answer::Refused { why: Refusal::NoBlocks { forced: question.force } },
+    }
+}
+
+/// Conditions and facts that are not the same, of those that both files tell.
+fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
+    let conditions = |cell: &ImportedCell| {
+        let (conditions, source) = (&cell.imported.conditions, &cell.imported.source);
+        [
+            ("tool", Some(source.tool.clone())),
+            ("latency of", Some(conditions.what.clone())),
+            ("policy", conditions.policy.map(|policy| policy.to_string())),
+            ("period", conditions.period.map(|period| period.to_string())),
+            ("load", conditions.load.as_ref().map(model::Load::label)),
+            ("unit of values", Some(cell.imported.resolution.to_string())),
+        ]
+    };
+    let pairs = conditions(a).into_iter().zip(conditions(b));
+    let of_conditions = pairs.filter(|((_, a), (_, b))| a.is_some() && b.is_some() && a != b);
+    let of_conditions = of_conditions.map(|((fact, a), (_, b))| Difference { fact, a, b, role: Role::Beside });
+    let told = |cell: &ImportedCell| facts::told(&cell.imported.host);
+    let of_hosts = facts::names().zip(told(a).into_iter().zip(told(b)));
+    let of_hosts = of_hosts.filter(|(_, (a, b))| a.is_some() && b.is_some() && a != b);
+    of_conditions.chain(of_hosts.map(|(fact, (a, b))| Difference { fact, a, b, role: Role::Beside })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imported::tests::{imported, thread};
+    use crate::summarise_imported;
+    use model::{Host, Imported, Requirement};
+
+    fn compared(b: impl Fn(&mut Imported), question: &Question<'_>) -> Comparison {
+        let latencies = |times: i64| (0..20_000).map(|i| times * 1_000 * (i % 100 + 1)).collect::<Vec<i64>>();
+        let first = imported(vec![thread(&latencies(1))]);
+        let mut second = imported(vec![thread(&latencies(50))]);
+        second.source.file = "b/h.txt".to_owned();
+        b(&mut second);
+        let cells = summarise_imported(&[first, second], &Requirement::default()).cells;
+        compare_imported(&cells[0], &cells[1], question)
+    }
+
+    #[test]
+    fn however_large_the_difference_there_is_no_answer() {
+        let both = compared(|_| {}, &Question::default());
+        assert_eq!((both.primary.metric, both.primary.ratio), (Metric::Quantile(Level::P999), None));
+        assert!(both.primary.b.unwrap() > 40.0 * both.primary.a.unwrap());
+        assert!(both.sentence().starts_with("UNDECIDED: cannot separate from drift: "), "{}", both.sentence());
+        assert!(!both.sentence().contains("--force"));
+        assert_eq!((both.answer.exit_status(), both.remarks()), (3, Vec::new()));
+        assert_eq!(
+            both.secondary.iter().map(|other| other.metric.to_string()).collect::<Vec<_>>(),
+            ["p50", "p99", "max"]
+        );
+    }
+
+    #[test]
+    fn force_has_nothing_to_compare_by() {
+        let forced = compared(|_| {}, &Question { force: true, ..Question::default() });
+        assert_eq!(forced.primary.ratio, None);
+        assert!(forced.sentence().contains("--force cannot help"), "{}", forced.sentence());
+    }
+
+    #[test]
+    fn what_one_file_does_not_say_is_no_difference() {
+        let other_tool = |second: &mut Imported| {
+            second.source.tool = "jitterdebugger".to_owned();
+            second.conditions.policy = "fifo:80".parse().ok();
+            second.host = Host { kernel_release: Some("4.4.0".to_owned()), ..Host::default() };
+        };
+        let remarks = compared(other_tool, &Question::default()).remarks();
+        assert_eq!(remarks.len(), 2, "{remarks:?}");
+        assert_eq!(remarks[0], "Not the same for both: tool (cyclictest and jitterdebugger).");
+        assert!(remarks[1].starts_with("Not the same for both: kernel ("), "{remarks:?}");
+    }
+
+    #[test]
+    fn a_lower_metric_stands_in_where_one_is_refused() {
+        let short = |second: &mut Imported| second.threads = vec![thread(&[5_000; 2_000])];
+        let both = compared(short, &Question::default());
+        assert_eq!((both.primary.metric, both.primary.b), (Metric::Quantile(Level::P99), Some(5_000.0)));
+        let asked = compared(short, &Question { metric: Some(Level::P999), ..Question::default() });
+        assert_eq!(asked.primary.b, None);
+    }
+}
