@@ -13,6 +13,8 @@ use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 
 pub use intensity::{Busy, LoadRate};
 
@@ -148,9 +150,10 @@ impl Quantiles {
 pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let names = name::of_cells(&header.cells);
     let pools = Pool::of_run(header, entries);
-    let mut cells: Vec<_> = pools.iter().zip(names).map(|(pool, name)| cell_summary(header, pool, name)).collect();
-    let of_cell = |(pool, cell)| finding::of_cell(header, pool, cell, &cells);
-    let findings_of_cells: Vec<_> = pools.iter().zip(&cells).map(of_cell).collect();
+    let named: Vec<_> = pools.iter().zip(names).collect();
+    let mut cells = on_all_cpus(&named, |(pool, name)| cell_summary(header, pool, name.clone()));
+    let pairs: Vec<_> = pools.iter().zip(&cells).collect();
+    let findings_of_cells = on_all_cpus(&pairs, |(pool, cell)| finding::of_cell(header, pool, cell, &cells));
     for (cell, findings) in cells.iter_mut().zip(findings_of_cells) {
         cell.findings = findings;
     }
@@ -159,6 +162,16 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let cases = Case::all(header, entries, &cells);
     let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &cells));
     RunSummary { cells, findings, shortfalls, verdict, cases }
+}
+
+/// What `of` makes of each item, in their order, by as many threads as there are CPUs: a run may have thousands of cells.
+fn on_all_cpus<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        let parts = items.chunks(items.len().div_ceil(threads).max(1));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(|| part.iter().map(&of).collect::<Vec<R>>())).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
 }
 
 fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {

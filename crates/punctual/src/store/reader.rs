@@ -98,7 +98,7 @@ impl Lines {
 
     /// The next lines, some megabytes of them; none at the end.
     fn batch(&mut self) -> io::Result<Vec<Vec<u8>>> {
-        const BYTES: usize = 8 << 20;
+        const BYTES: usize = 2 << 20;
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while bytes < BYTES {
             let line = self.next()?;
