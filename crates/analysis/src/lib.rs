@@ -23,6 +23,7 @@ mod imported;
 mod name;
 mod order_interval;
 pub mod paired;
+mod parallel;
 mod pool;
 mod quantile;
 mod ranks;
@@ -49,6 +50,7 @@ pub use imported::{
 };
 pub use name::of_cells as cell_names;
 pub use order_interval::{median_interval, order_ranks};
+pub use parallel::on_all_cpus;
 pub use pool::histograms;
 pub use quantile::{Level, quantile};
 pub use rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};

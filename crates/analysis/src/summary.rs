@@ -5,6 +5,7 @@ mod intensity;
 use crate::due_time::DueTimes;
 use crate::enough::{self, Shortfall};
 use crate::finding::{self, Finding};
+use crate::parallel::on_all_cpus;
 use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::steadiness::Steadiness;
@@ -13,8 +14,6 @@ use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
-use std::num::NonZero;
-use std::panic::resume_unwind;
 
 pub use intensity::{Busy, LoadRate};
 
@@ -162,16 +161,6 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let cases = Case::all(header, entries, &cells);
     let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &cells));
     RunSummary { cells, findings, shortfalls, verdict, cases }
-}
-
-/// What `of` makes of each item, in their order, by as many threads as there are CPUs: a run may have thousands of cells.
-fn on_all_cpus<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| {
-        let parts = items.chunks(items.len().div_ceil(threads).max(1));
-        let parts: Vec<_> = parts.map(|part| scope.spawn(|| part.iter().map(&of).collect::<Vec<R>>())).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
 }
 
 fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {

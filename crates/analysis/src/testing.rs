@@ -1,9 +1,9 @@
 //! Runs for tests, built from latencies the way an instrument would record them.
 
 use model::{
-    Achieved, Cell, Censored, ClockTime, Ended, Entry, Episode, Episodes, Header, Histogram, Kernel, Load, Method,
-    MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement, Schedule, Second,
-    Slice, Span, ThreadRecord, Usage, Worst,
+    Achieved, Cell, Censored, ClockTime, Ended, Entry, Episode, Episodes, Header, Histogram, ImportedThread, Kernel,
+    Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
+    Schedule, Second, Slice, Span, ThreadRecord, Usage, Worst,
 };
 
 /// Slices of each measurement.
@@ -49,6 +49,19 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load_policy: None,
         load_must_hold: None,
         prepare: model::Prepare::default(),
+    }
+}
+
+/// A thread of an imported file whose histogram is of these latencies, ns; all else is unknown.
+#[must_use]
+pub fn imported_thread(latencies_ns: &[i64]) -> ImportedThread {
+    let histogram = Histogram::of(latencies_ns);
+    ImportedThread {
+        samples: Some(histogram.n),
+        min_ns: histogram.min_ns,
+        max_ns: histogram.max_ns,
+        histogram: Some(histogram),
+        ..ImportedThread::default()
     }
 }
 

@@ -42,7 +42,9 @@ impl Header {
     /// The cell that asks for the same as this one and stands behind it.
     #[must_use]
     pub fn again_of(&self, cell_index: usize) -> Option<usize> {
-        (cell_index + 1..self.cells.len()).find(|again| self.first_of(*again) == Some(cell_index))
+        let cell = self.cells.get(cell_index)?;
+        let is_first = self.first_of(cell_index).is_none();
+        (cell_index + 1..self.cells.len()).find(|again| is_first && self.cells.get(*again) == Some(cell))
     }
 
     /// How many measurements the run consists of.

@@ -1,9 +1,9 @@
 //! How soon the measuring process has its first sample.
 
-use super::process::{Finished, finish};
+use super::process::{Finished, finish, quiet_cell};
 use super::{CONFIDENCE, Task, judged};
 use analysis::median_interval;
-use model::{Cell, Kernel, Method, Record, Span};
+use model::{Record, Span};
 use std::path::Path;
 use std::process::Command;
 
@@ -25,26 +25,7 @@ pub(super) fn report(program: &Path, task: Task) -> Result<(), String> {
 /// Milliseconds of one run.
 fn once(program: &Path, task: Task) -> Result<f64, String> {
     let text = |err: &dyn std::fmt::Display| format!("punctual cell: {err}");
-    let cell = Cell {
-        kernel: Kernel::Running,
-        load: model::Load::NONE,
-        policy: "fifo:80".parse().map_err(|err| text(&err))?,
-        period: "1ms".parse().map_err(|err| text(&err))?,
-        method: Method::CLOCK_NANOSLEEP,
-        cpus: [task.cpu].into_iter().collect(),
-        duration: Span(20_000_000),
-        warm_up: Span(0),
-        deadline: None,
-        timer_slack: None,
-        align: None,
-        distance: None,
-        lock_memory: true,
-        cpu_dma_latency_us: Some(0),
-        load_cpus: None,
-        load_policy: None,
-        load_must_hold: None,
-        prepare: model::Prepare::default(),
-    };
+    let cell = quiet_cell([task.cpu].into_iter().collect(), Span(20_000_000))?;
     let input = serde_json::to_vec(&cell).map_err(|err| text(&err))?;
     let Finished { started, stdout, .. } = finish(Command::new(program).arg("cell"), &input)?;
     let record: Record = serde_json::from_str(&stdout).map_err(|err| text(&err))?;

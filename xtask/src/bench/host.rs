@@ -1,8 +1,8 @@
 //! The machine looked at: how long a snapshot takes, and how much of a CPU the log of what happens around the threads.
 
-use super::process::{Finished, finish};
+use super::process::{Finished, finish, quiet_cell};
 use super::statistics::row;
-use model::{Cell, CpuSet, Plan, Record, Span};
+use model::{CpuSet, Record, Span};
 use rt::sys;
 use std::path::Path;
 use std::process::Command;
@@ -73,28 +73,7 @@ fn measure_ms(program: &Path, cpu: &CpuSet, seconds: u64) -> Result<f64, String>
 
 /// A cell of 5 s, as `measure` would have it.
 fn record(program: &Path, cpus: &CpuSet) -> Result<Record, String> {
-    let axes = Plan::default().axes;
-    let take = |what: &str| format!("the default plan has no {what}");
-    let cell = Cell {
-        kernel: axes.kernel.first().ok_or_else(|| take("kernel"))?.clone(),
-        load: "none".parse().map_err(|err| format!("{err}"))?,
-        policy: "fifo:80".parse().map_err(|err| format!("{err}"))?,
-        period: *axes.period.first().ok_or_else(|| take("period"))?,
-        method: *axes.method.first().ok_or_else(|| take("method"))?,
-        cpus: cpus.clone(),
-        duration: Span(5_000_000_000),
-        warm_up: Span(0),
-        deadline: None,
-        timer_slack: None,
-        align: None,
-        distance: None,
-        lock_memory: true,
-        cpu_dma_latency_us: Some(0),
-        load_cpus: None,
-        load_policy: None,
-        load_must_hold: None,
-        prepare: model::Prepare::default(),
-    };
+    let cell = quiet_cell(cpus.clone(), Span(5_000_000_000))?;
     let json = serde_json::to_vec(&cell).map_err(|err| err.to_string())?;
     let finished = finish(Command::new(program).arg("cell"), &json)?;
     serde_json::from_str(&finished.stdout).map_err(|err| format!("punctual cell: {err}"))

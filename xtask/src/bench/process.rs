@@ -1,6 +1,6 @@
 //! Running a program and accounting for it as the kernel does.
 
-use model::MonoTime;
+use model::{Cell, CpuSet, Kernel, Load, Method, MonoTime, Period, Prepare, Span};
 use rt::sys::{self, usage::Reaped};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -49,4 +49,28 @@ pub(super) fn finish(command: &mut Command, input: &[u8]) -> Result<Finished, St
 /// CPU time of a finished process for each of `wakeups`, us.
 pub(super) fn cpu_us_per_wakeup(reaped: &Reaped, wakeups: u64) -> f64 {
     (reaped.usage.user_us + reaped.usage.system_us) as f64 / wakeups as f64
+}
+
+/// A cell without a load: FIFO 80 every millisecond by `clock_nanosleep`, memory locked, idle states shallow.
+pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
+    Ok(Cell {
+        kernel: Kernel::Running,
+        load: Load::NONE,
+        policy: "fifo:80".parse().map_err(|err| format!("{err}"))?,
+        period: Period::try_from(Span(1_000_000)).map_err(|err| err.to_string())?,
+        method: Method::CLOCK_NANOSLEEP,
+        cpus,
+        duration,
+        warm_up: Span(0),
+        deadline: None,
+        timer_slack: None,
+        align: None,
+        distance: None,
+        lock_memory: true,
+        cpu_dma_latency_us: Some(0),
+        load_cpus: None,
+        load_policy: None,
+        load_must_hold: None,
+        prepare: Prepare::default(),
+    })
 }

@@ -62,8 +62,9 @@ fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imported::tests::{imported, thread};
+    use crate::imported::tests::imported;
     use crate::summarise_imported;
+    use crate::testing::imported_thread as thread;
     use model::{Host, Imported, Requirement};
 
     fn compared(b: impl Fn(&mut Imported), question: &Question<'_>) -> Comparison {

@@ -52,7 +52,8 @@ fn new_maxima(slices: &[Histogram], measured: Span) -> Vec<NewMaximum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imported::tests::{imported, thread};
+    use crate::imported::tests::imported;
+    use crate::testing::imported_thread as thread;
     use model::{Beyond, ImportedThread, Slice};
 
     #[test]

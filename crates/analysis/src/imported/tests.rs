@@ -1,19 +1,8 @@
 //! Imported measurements with parts missing.
 
 use super::*;
-use crate::testing;
+use crate::testing::{self, imported_thread as thread};
 use model::{Beyond, Conditions, Slice, Source, Span};
-
-pub(crate) fn thread(latencies_ns: &[i64]) -> ImportedThread {
-    let histogram = Histogram::of(latencies_ns);
-    ImportedThread {
-        samples: Some(histogram.n),
-        min_ns: histogram.min_ns,
-        max_ns: histogram.max_ns,
-        histogram: Some(histogram),
-        ..ImportedThread::default()
-    }
-}
 
 pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
     let source =

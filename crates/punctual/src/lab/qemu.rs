@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -64,8 +65,7 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
     }
-    let said = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output();
-    said.is_err().then(|| format!("{QEMU} is not installed; apt-get install qemu-system-x86"))
+    version().is_none().then(|| format!("{QEMU} is not installed; apt-get install qemu-system-x86"))
 }
 
 /// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to. In another `block` everything happens at
@@ -96,7 +96,7 @@ pub(crate) fn carry_out(
         kernel_hash: image.hash,
         command_line,
         initramfs_hash: format!("{:016x}", fnv1a_bytes(&archive)),
-        qemu: version()?,
+        qemu: version().unwrap_or_default().to_owned(),
         machine: MACHINE.to_owned(),
         memory_mib: MEMORY_MIB,
         settled_ns: u64::try_from(settle.as_nanos()).unwrap_or(u64::MAX),
@@ -104,11 +104,13 @@ pub(crate) fn carry_out(
     Ok(record)
 }
 
-/// The version that QEMU gives itself, the first line of what it says.
-fn version() -> Result<String, LabError> {
-    let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(|err| LabError::program(QEMU, err))?;
-    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+/// The version that QEMU gives itself, the first line of what it says; asked once. `None` when it cannot be started.
+fn version() -> Option<&'static str> {
+    static SAID: LazyLock<Option<String>> = LazyLock::new(|| {
+        let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+    });
+    SAID.as_deref()
 }
 
 /// The first file system of a guest: this program as its init, the cell, and for how long to wait before it.

@@ -1,6 +1,7 @@
 //! Reading a run, whole or damaged.
 
 use super::StoreError;
+use analysis::on_all_cpus;
 use model::{Entry, Header, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
 use std::collections::HashSet;
 use std::fmt;
@@ -71,7 +72,7 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
         if batch.is_empty() {
             return Ok(Run { header, entries, damage });
         }
-        for entry in parsed(&batch, &header) {
+        for entry in on_all_cpus(&batch, |line| entry(line, &header)) {
             line += 1;
             match entry {
                 Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
@@ -110,17 +111,6 @@ impl Lines {
         }
         Ok(lines)
     }
-}
-
-/// What the lines say, in their order, by as many threads as there are CPUs.
-fn parsed(lines: &[Vec<u8>], header: &Header) -> Vec<Result<Option<Entry>, String>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let parse = |lines: &[Vec<u8>]| lines.iter().map(|line| entry(line, header)).collect::<Vec<_>>();
-    std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            lines.chunks(lines.len().div_ceil(threads)).map(|part| scope.spawn(move || parse(part))).collect();
-        parts.into_iter().flat_map(|part| part.join().expect("parsing a line does not panic")).collect()
-    })
 }
 
 fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {

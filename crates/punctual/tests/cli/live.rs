@@ -1,7 +1,6 @@
 //! The live view of a measurement: on a terminal, without one, and where its process runs.
 
-use crate::program::{PROGRAM, a_cpu, comes_true, command, is_installed, machine, run, running};
-use model::CpuSet;
+use crate::program::{PROGRAM, a_cpu, a_cpu_and_the_others, comes_true, command, is_installed, machine, run, running};
 use rt::sys::sched;
 use std::process::{Command, Stdio};
 
@@ -64,13 +63,7 @@ fn without_a_terminal_there_are_plain_lines() {
 
 #[test]
 fn the_process_that_draws_keeps_off_the_measured_cpu() {
-    let all = sched::affinity(0).unwrap();
-    let measured: CpuSet = [a_cpu()].into_iter().collect();
-    let others = all.minus(&measured);
-    if others.is_empty() {
-        eprintln!("skipped: needs two CPUs");
-        return;
-    }
+    let Some((measured, others)) = a_cpu_and_the_others() else { return };
     let _machine = machine();
     let mut child = command(&format!("measure --wait --duration 1s --cpus {measured}"))
         .stdout(Stdio::null())

@@ -1,6 +1,8 @@
 //! Where and how a load runs: every process of it on the CPUs and with the policy that were asked.
 
-use crate::program::{a_cpu, cell, comes_true, command, is_root, machine, running, start_cell, wait_for_progress};
+use crate::program::{
+    a_cpu, a_cpu_and_the_others, cell, comes_true, command, is_root, machine, running, start_cell, wait_for_progress,
+};
 use model::{Cell, CpuSet};
 use rt::sys::{process, sched};
 use std::process::{Child, Stdio};
@@ -62,13 +64,8 @@ const KINDS: &str = "messaging:groups=1+cpu:50+pipe+timers+exec+files+cmd:sleep 
 /// does not measure.
 #[test]
 fn what_does_not_measure_keeps_off_the_measured_cpus() {
+    let Some((measured, others)) = a_cpu_and_the_others() else { return };
     let all = sched::affinity(0).unwrap();
-    let measured: CpuSet = [a_cpu()].into_iter().collect();
-    let others = all.minus(&measured);
-    if others.is_empty() {
-        eprintln!("skipped: needs two CPUs");
-        return;
-    }
     let _machine = machine();
     for cpus in [&measured, &all] {
         let mut child = start_cell(command("cell --progress"), &cell("other", "none", &cpus.to_string(), "10s"));

@@ -1,6 +1,6 @@
 //! Running the program in tests, one measurement at a time.
 
-use model::{Cell, Record};
+use model::{Cell, CpuSet, Record};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -176,6 +176,17 @@ pub(crate) fn record(mut child: Child) -> Record {
 /// A CPU that this process may use: the last one, which is the least busy on most machines.
 pub(crate) fn a_cpu() -> u32 {
     rt::sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
+}
+
+/// [`a_cpu`], and all others that this process may use; `None`, and the test says that it is skipped, where there are none.
+pub(crate) fn a_cpu_and_the_others() -> Option<(CpuSet, CpuSet)> {
+    let measured: CpuSet = [a_cpu()].into_iter().collect();
+    let others = rt::sys::sched::affinity(0).expect("own affinity").minus(&measured);
+    if others.is_empty() {
+        eprintln!("skipped: needs two CPUs");
+        return None;
+    }
+    Some((measured, others))
 }
 
 /// Whether this test may do what needs root; otherwise it says that it is skipped.

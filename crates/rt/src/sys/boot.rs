@@ -1,6 +1,6 @@
 //! What the first process of a system does: file systems, the loopback device, and the end of it all.
 
-use super::check;
+use super::{check, namespace};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::zeroed;
@@ -11,9 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// # Errors
 /// What the kernel says; `EPERM` without `CAP_SYS_ADMIN`.
 pub fn mount(kind: &str, place: &str) -> io::Result<()> {
-    let (kind, place) = (CString::new(kind)?, CString::new(place)?);
-    // SAFETY: all strings end with NUL and outlive the call; a null `data` is allowed.
-    check(unsafe { libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) }.into()).map(drop)
+    namespace::mount(&CString::new(kind)?, &CString::new(place)?, 0)
 }
 
 /// Brings up the loopback device, which is down when a system starts (netdevice(7)).

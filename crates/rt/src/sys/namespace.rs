@@ -20,7 +20,8 @@ pub fn have_ipc_of_ones_own() -> io::Result<()> {
     mount(c"tmpfs", SHARED_MEMORY, libc::MS_NOSUID | libc::MS_NODEV)
 }
 
-fn mount(kind: &CStr, place: &CStr, flags: libc::c_ulong) -> io::Result<()> {
+/// mount(2) of something without a source of its own.
+pub(super) fn mount(kind: &CStr, place: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     // SAFETY: all strings end with NUL and outlive the call; a null `data` is allowed (mount(2)).
     check(unsafe { libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) }.into())
         .map(drop)

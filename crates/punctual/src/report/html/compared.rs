@@ -55,7 +55,7 @@ fn comparisons(runs: &[Shown<'_>]) -> Vec<Comparison> {
     for a in first_cells(first.header) {
         let cell = first.header.cells.get(a);
         for (of_other, other) in others {
-            let same = first_cells(other.header).into_iter().find(|b| other.header.cells.get(*b) == cell);
+            let same = other.header.cells.iter().position(|other| Some(other) == cell);
             let Some(b) = same.filter(|_| comparisons.len() < MOST) else { continue };
             comparisons.push(compare(
                 &lettered(runs, (*of_first, first), a),

@@ -2,6 +2,7 @@
 
 use super::{check, run};
 use crate::report::html::{Imports, Ours, Shown, html};
+use analysis::testing::imported_thread as thread;
 use analysis::{summarise, summarise_imported};
 use model::{
     Beyond, Conditions, Histogram, Host, ImportHeader, Imported, ImportedThread, Requirement, Slice, Source, Span,
@@ -36,17 +37,6 @@ fn imported(file: &str, what: &str, threads: Vec<ImportedThread>) -> Imported {
         host: Host::default(),
         threads,
         remarks: Vec::new(),
-    }
-}
-
-fn thread(latencies_ns: &[i64]) -> ImportedThread {
-    let histogram = Histogram::of(latencies_ns);
-    ImportedThread {
-        samples: Some(histogram.n),
-        min_ns: histogram.min_ns,
-        max_ns: histogram.max_ns,
-        histogram: Some(histogram),
-        ..ImportedThread::default()
     }
 }
 
