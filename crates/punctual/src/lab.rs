@@ -7,13 +7,19 @@
 mod guest;
 mod image;
 mod initramfs;
+mod job;
 mod kernels;
+mod machine;
+mod measure;
 mod program;
 mod qemu;
+mod scratch;
+mod snapshot;
 
 pub(crate) use guest::{is_first_process, run as run_guest};
 use kernels::{Ready, ready};
-pub(crate) use qemu::{carry_out, why_not};
+pub(crate) use measure::{carry_out, why_not};
+use std::path::PathBuf;
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, thiserror::Error)]
@@ -52,4 +58,14 @@ impl LabError {
     fn program(program: &str, reason: impl ToString) -> LabError {
         LabError::Program { program: program.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// Where what takes long to make is kept: `kind` in `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or
+/// `/var/cache/punctual` for who has no home.
+fn cache(kind: &str) -> Result<PathBuf, LabError> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let cache = base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("punctual").join(kind);
+    std::fs::create_dir_all(&cache).map_err(|err| LabError::file(&cache, err))?;
+    Ok(cache)
 }

@@ -1,6 +1,6 @@
 //! Kernels by name: found among Debian's packages, fetched without being installed, kept in a cache.
 
-use super::{LabError, image};
+use super::{LabError, cache, image};
 use model::{KernelSource, fnv1a_bytes};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ pub(crate) fn ready(source: &KernelSource) -> Result<Ready, LabError> {
     if let Some(ready) = found.get(source) {
         return Ok(ready.clone());
     }
-    let cache = cache()?;
+    let cache = cache("kernels")?;
     let (name, kernel) = match source {
         KernelSource::File(path) => (path.clone(), PathBuf::from(path)),
         KernelSource::Debian { version, flavour } => {
@@ -46,15 +46,6 @@ pub(crate) fn ready(source: &KernelSource) -> Result<Ready, LabError> {
     let ready = unpacked(name, &kernel, &cache)?;
     found.insert(source.clone(), ready.clone());
     Ok(ready)
-}
-
-/// Where kernels are kept: `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or `/var/cache/punctual` for who has no home.
-fn cache() -> Result<PathBuf, LabError> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let cache = base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("punctual/kernels");
-    fs::create_dir_all(&cache).map_err(|err| LabError::file(&cache, err))?;
-    Ok(cache)
 }
 
 /// The newest package of a version and a flavour: of those the package manager knows, else of those in the cache.
