@@ -5,6 +5,7 @@
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
 mod guest;
+mod guests;
 mod image;
 mod initramfs;
 mod job;
@@ -17,8 +18,10 @@ mod scratch;
 mod snapshot;
 
 pub(crate) use guest::{is_first_process, run as run_guest};
+pub(crate) use guests::Guests;
 use kernels::{Ready, ready};
-pub(crate) use measure::{carry_out, why_not};
+use measure::carry_out;
+pub(crate) use measure::why_not;
 use std::path::PathBuf;
 
 /// Why a cell could not be carried out in the lab.

@@ -169,6 +169,6 @@ fn initramfs() -> Result<Vec<u8>, LabError> {
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
-    archive.program("init", &program::stripped()?);
+    archive.program("init", program::stripped()?);
     Ok(archive.finish())
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// By how much later a cell starts in each further block: no multiple of a clock tick (4 ms) or of a usual period.
 const PHASE: Duration = Duration::from_nanos(1_270_007);
 /// How long the first one waits, so that what starting it did to the kernel is over.
-const FIRST_PHASE: Duration = Duration::from_millis(100);
+const FIRST_PHASE: Duration = Duration::from_millis(20);
 
 /// How much CPU time a guest may take to start, and for each of its seconds.
 const CPU_TO_START: Duration = Duration::from_secs(60);
