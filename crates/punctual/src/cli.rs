@@ -9,6 +9,7 @@ mod cyclictest;
 mod doctor;
 mod frontier;
 mod import;
+mod lab;
 mod launch;
 mod list;
 mod live;
@@ -61,6 +62,7 @@ pub(crate) fn main() -> ExitCode {
         Command::List(arguments) => list::list(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
+        Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => report::report(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

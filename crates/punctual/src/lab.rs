@@ -4,15 +4,22 @@
 //! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
+mod fetch;
 mod guest;
 mod image;
 mod initramfs;
 mod kernels;
+mod list;
+mod modes;
+mod packages;
 mod program;
 mod qemu;
 
+pub(crate) use fetch::Fetching;
 pub(crate) use guest::{is_first_process, run as run_guest};
+pub(crate) use kernels::ready_observed;
 use kernels::{Ready, ready};
+pub(crate) use list::{Listed, list};
 pub(crate) use qemu::{carry_out, why_not};
 
 /// Why a cell could not be carried out in the lab.
