@@ -3,6 +3,7 @@
 //! It makes a small system, carries out one cell, writes what comes of it to the second serial port, and restarts the
 //! machine, which ends QEMU.
 
+use super::{modules, shipped};
 use crate::host;
 use rt::sys::boot;
 use std::fs::File;
@@ -36,8 +37,11 @@ pub(crate) fn run() -> ExitCode {
 
 fn carry_out() -> io::Result<String> {
     host::make_system()?;
+    modules::load_all()?;
     std::thread::sleep(settle()?);
-    let cell = Command::new(host::THIS_PROGRAM).arg("cell").stdin(Stdio::from(File::open(CELL)?)).output()?;
+    let mut cell = Command::new(host::THIS_PROGRAM);
+    let cell = cell.arg("cell").env("PATH", shipped::PATH);
+    let cell = cell.stdin(Stdio::from(File::open(CELL)?)).output()?;
     if cell.status.success() {
         return Ok(format!("{RECORD}{}", String::from_utf8_lossy(&cell.stdout).trim_end()));
     }

@@ -1,8 +1,8 @@
 //! One guest: started, waited for, and read.
 
 use super::initramfs::Archive;
-use super::{LabError, Ready, program, ready};
-use model::{Cell, LabClock, LabKernel, LabRecord, LoadPart, Method, Record, fnv1a_bytes};
+use super::{LabError, Ready, program, ready, shipped};
+use model::{Cell, LabClock, LabKernel, LabRecord, Record, fnv1a_bytes};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-const QEMU: &str = "qemu-system-x86_64";
+pub(super) const QEMU: &str = "qemu-system-x86_64";
 const MACHINE: &str = "pc, qemu64, 1 CPU";
 const MEMORY_MIB: u32 = 512;
 
@@ -53,21 +53,6 @@ const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.
                          tsc_early_khz=1000000 lpj=4000000 no_timer_check cryptomgr.notests i8042.noaux i8042.nokbd \
                          i8042.nopnp";
 
-/// Why a cell cannot be carried out in the lab; `None` when it can.
-pub(crate) fn why_not(cell: &Cell) -> Option<String> {
-    let is_program = |part: &LoadPart| matches!(part, LoadPart::Program(_));
-    if matches!(cell.method, Method::Sleep(_)) {
-        return Some("languages are not in the guests of the lab".to_owned());
-    }
-    if cell.load.parts().iter().any(is_program) {
-        return Some("outside programs are not in the guests of the lab; use built-in loads".to_owned());
-    }
-    if !cfg!(target_arch = "x86_64") {
-        return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
-    }
-    version().is_none().then(|| format!("{QEMU} is not installed; apt-get install qemu-system-x86"))
-}
-
 /// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to. In another `block` everything happens at
 /// other moments relative to the kernel's own clock ticks, so that blocks are not copies of each other.
 ///
@@ -82,7 +67,7 @@ pub(crate) fn carry_out(
     let image = ready(&kernel.source)?;
     let settle = SETTLE + PHASE.saturating_mul(block);
     let dir = Scratch::new()?;
-    let (archive, files) = (initramfs(cell, settle)?, Files::below(&dir.0));
+    let (archive, files) = (initramfs(cell, kernel, settle)?, Files::below(&dir.0));
     fs::write(&files.archive, &archive).map_err(|err| LabError::file(&files.archive, err))?;
     let command_line = format!("{ARGUMENTS} {}", kernel.arguments).trim_end().to_owned();
     let guest = start(&image, &files, &command_line)?;
@@ -105,7 +90,7 @@ pub(crate) fn carry_out(
 }
 
 /// The version that QEMU gives itself, the first line of what it says; asked once. `None` when it cannot be started.
-fn version() -> Option<&'static str> {
+pub(super) fn version() -> Option<&'static str> {
     static SAID: LazyLock<Option<String>> = LazyLock::new(|| {
         let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
@@ -114,7 +99,7 @@ fn version() -> Option<&'static str> {
 }
 
 /// The first file system of a guest: this program as its init, the cell, and for how long to wait before it.
-fn initramfs(cell: &Cell, settle: Duration) -> Result<Vec<u8>, LabError> {
+fn initramfs(cell: &Cell, kernel: &LabKernel, settle: Duration) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
@@ -122,6 +107,7 @@ fn initramfs(cell: &Cell, settle: Duration) -> Result<Vec<u8>, LabError> {
     archive.program("init", &program::stripped()?);
     archive.file("cell.json", &serde_json::to_vec(cell).map_err(|err| LabError::program("cell", err))?);
     archive.file("settle_ns", settle.as_nanos().to_string().as_bytes());
+    shipped::add(&mut archive, kernel)?;
     Ok(archive.finish())
 }
 
