@@ -205,7 +205,10 @@ fn sha256(path: &Path) -> Result<String, LabError> {
 
 fn last_words(stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
-    said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("failed without a word").to_owned()
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // apt's first error is the cause; its warnings may follow.
+    let error = lines.clone().find_map(|line| line.strip_prefix("E: "));
+    error.or_else(|| lines.next_back()).unwrap_or("failed without a word").to_owned()
 }
 
 fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {

@@ -41,7 +41,7 @@ pub(super) fn add(archive: &mut Archive, kernel: &LabKernel) -> Result<(), LabEr
             let reason = format!("{place} of a guest is not a plan's; put it elsewhere, like {}:/opt/it", file.from);
             return Err(LabError::file(Path::new(&file.to), reason));
         }
-        shipped.tree(Path::new(&file.from), &file.to)?;
+        shipped.tree(Path::new(&file.from), &file.to, true)?;
     }
     shipped.into_archive(archive);
     Ok(())
@@ -64,12 +64,13 @@ struct Shipped {
 }
 
 impl Shipped {
-    /// A file, or a directory with all that is in it.
-    fn tree(&mut self, from: &Path, to: &str) -> Result<(), LabError> {
+    /// A file, or a directory with all that is in it. What a program lacks is an error only if the plan has named the program
+    /// itself: a directory may hold some that do not run here either.
+    fn tree(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
         let failed = |err| LabError::file(from, err);
         let about = fs::metadata(from).map_err(failed)?;
         if !about.is_dir() {
-            return self.file(from, to);
+            return self.file(from, to, is_named);
         }
         self.put(to, Entry::Directory, from)?;
         let entries = fs::read_dir(from).map_err(failed)?.map(|entry| entry.map(|entry| entry.path()));
@@ -80,14 +81,14 @@ impl Shipped {
             // A link to a directory may lead back up; one that leads nowhere is as it is.
             match fs::read_link(&path) {
                 Ok(target) if !path.is_file() => self.put(&to, Entry::Link(target.display().to_string()), &path)?,
-                _ => self.tree(&path, &to)?,
+                _ => self.tree(&path, &to, false)?,
             }
         }
         Ok(())
     }
 
     /// A file, and what it takes to run it.
-    fn file(&mut self, from: &Path, to: &str) -> Result<(), LabError> {
+    fn file(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
         if self.entries.contains_key(to) {
             return Ok(());
         }
@@ -103,10 +104,10 @@ impl Shipped {
         });
         self.put(to, if is_program { Entry::Program(content) } else { Entry::File(content) }, from)?;
         if let Some(elf) = elf {
-            self.libraries(&elf, from, to)?;
+            self.libraries(&elf, from, to).or_else(|err| if is_named { Err(err) } else { Ok(()) })?;
         }
-        match script.as_deref().and_then(interpreter) {
-            Some(path) => self.file(&path, &path.display().to_string()),
+        match script.as_deref().and_then(interpreter).filter(|path| is_named || path.is_file()) {
+            Some(path) => self.file(&path, &path.display().to_string(), true),
             None => Ok(()),
         }
     }
@@ -117,7 +118,7 @@ impl Shipped {
             return Err(LabError::file(from, "is a program for another processor; guests are x86-64"));
         }
         if let Some(loader) = &elf.interpreter {
-            self.file(Path::new(loader), loader)?;
+            self.file(Path::new(loader), loader, true)?;
         }
         let origin = |path: &Path| path.parent().unwrap_or(Path::new("/")).display().to_string();
         let own = elf.places.iter().map(|place| {
@@ -142,9 +143,9 @@ impl Shipped {
                 }
                 return Err(LabError::file(from, reason));
             };
-            self.file(&Path::new(here).join(name), &format!("{there}/{name}"))?;
+            self.file(&Path::new(here).join(name), &format!("{there}/{name}"), true)?;
             if further.contains(here) {
-                self.file(Path::new(LIBRARY_CACHE), LIBRARY_CACHE)?;
+                self.file(Path::new(LIBRARY_CACHE), LIBRARY_CACHE, true)?;
             }
         }
         Ok(())
@@ -261,11 +262,16 @@ mod tests {
         fs::write(dir.join("a/b/text"), "x").unwrap();
         std::os::unix::fs::symlink("..", dir.join("a/b/up")).unwrap();
         fs::write(dir.join("a/run"), "#!/bin/sh\n").unwrap();
-        fs::set_permissions(dir.join("a/run"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(dir.join("a/lost"), "#!/no/such/interpreter\n").unwrap();
+        for script in ["run", "lost"] {
+            fs::set_permissions(dir.join("a").join(script), fs::Permissions::from_mode(0o755)).unwrap();
+        }
         let names = shipped(&format!("file={}:/opt/a", dir.join("a").display())).unwrap();
         for expected in ["opt", "opt/a", "opt/a/b", "opt/a/b/text", "opt/a/b/up", "opt/a/run", "bin/sh"] {
             assert!(names.contains(&expected.to_owned()), "{expected}: {names:?}");
         }
+        let named = shipped(&format!("file={}", dir.join("a/lost").display())).unwrap_err();
+        assert!(named.contains("/no/such/interpreter"), "{named}");
         fs::remove_dir_all(dir).unwrap();
     }
 
