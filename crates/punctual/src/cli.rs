@@ -46,9 +46,9 @@ pub(crate) fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = match cyclictest::by_name(&words) {
         Some(arguments) => Command::Cyclictest(arguments),
-        None => match Arguments::try_parse_from(words) {
+        None => match Arguments::try_parse_from(&words) {
             Ok(arguments) => arguments.command,
-            Err(err) => return usage::report(&err),
+            Err(err) => return usage::report(&err, lab::status_of_mistake(&words)),
         },
     };
     let outcome = match command {

@@ -10,7 +10,9 @@ mod sleep;
 pub(super) use compare::CompareArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use frontier::FrontierArguments;
-pub(super) use lab::{LabArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments};
+pub(super) use lab::{
+    LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
+};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 

@@ -1,13 +1,15 @@
 //! `punctual lab`: the kernels of the lab, and whether its promise holds here.
 
+mod bisect;
 mod check;
 mod fetch;
 mod list;
 
 use super::arguments::LabCommand;
-use super::{Outcome, start};
+use super::{ERROR, Outcome, start};
 use model::{Axes, Header, Kernel, Load, Method, Period, Plan, Policy, Span};
 use std::error::Error;
+use std::ffi::{OsStr, OsString};
 use std::time::SystemTime;
 
 pub(super) fn lab(command: LabCommand) -> Outcome {
@@ -15,7 +17,14 @@ pub(super) fn lab(command: LabCommand) -> Outcome {
         LabCommand::List(arguments) => list::list(&arguments),
         LabCommand::Fetch(arguments) => fetch::fetch(&arguments),
         LabCommand::Check(arguments) => check::check(arguments),
+        LabCommand::BisectStep(arguments) => bisect::bisect_step(arguments),
     }
+}
+
+/// The exit status of a command line that cannot be read: 1 says "bad" to `git bisect run`.
+pub(super) fn status_of_mistake(words: &[OsString]) -> u8 {
+    let is_step = words.iter().skip(1).map(OsString::as_os_str).take(2).eq(["lab", "bisect-step"].map(OsStr::new));
+    if is_step { bisect::ABORT } else { ERROR }
 }
 
 /// What one cell of the lab is asked to be.

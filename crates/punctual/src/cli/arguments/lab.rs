@@ -2,7 +2,7 @@
 
 use super::Format;
 use clap::{Args, Subcommand};
-use model::Kernel;
+use model::{Kernel, Load, Period, Policy, Span};
 
 #[derive(Debug, Args)]
 pub(in super::super) struct LabArguments {
@@ -18,6 +18,8 @@ pub(in super::super) enum LabCommand {
     Fetch(LabFetchArguments),
     /// Measure one short cell twice, the second time beside a load on every CPU, and compare all of both records
     Check(LabCheckArguments),
+    /// Say whether a kernel keeps a limit, as a step of `git bisect run`
+    BisectStep(LabBisectArguments),
 }
 
 #[derive(Debug, Args)]
@@ -45,4 +47,42 @@ pub(in super::super) struct LabCheckArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(in super::super) format: Format,
+}
+
+const BISECT_STATUS: &str = "\
+Exit status, as git bisect run wants it: 0 every limit is kept, 1 one is not, 125 this kernel cannot be tested (it does not boot,
+there is no such file, its load fails), 128 nothing can be tested, and git ends the bisection (a wrong option, no QEMU, Ctrl-C).";
+
+#[derive(Debug, Args)]
+#[command(after_help = BISECT_STATUS)]
+pub(in super::super) struct LabBisectArguments {
+    /// The kernel as plans name it, like arch/x86/boot/bzImage or "arch/x86/boot/bzImage preempt=full"
+    #[arg(long)]
+    pub(in super::super) kernel: Kernel,
+    /// Background work
+    #[arg(long, default_value = "exec")]
+    pub(in super::super) load: Load,
+    /// No wake-up may be later, like 30us
+    #[arg(long, value_name = "TIME", required_unless_present = "p99", value_parser = limit)]
+    pub(in super::super) max: Option<Span>,
+    /// 99 % of the wake-ups of all phases together may not be later
+    #[arg(long, value_name = "TIME", value_parser = limit)]
+    pub(in super::super) p99: Option<Span>,
+    /// How the measured thread is scheduled
+    #[arg(long, default_value = "fifo:90")]
+    pub(in super::super) policy: Policy,
+    /// Time between two due times, 10us to 100s
+    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
+    pub(in super::super) period: Period,
+    /// Measured virtual time of each phase
+    #[arg(long, value_name = "TIME", default_value = "300ms", allow_hyphen_values = true)]
+    pub(in super::super) duration: Span,
+    /// How many times it is booted, each with other moments relative to the kernel's clock ticks
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(in super::super) phases: u32,
+}
+
+fn limit(text: &str) -> Result<Span, String> {
+    let limit: Span = text.parse().map_err(|err: model::SpanError| err.to_string())?;
+    if limit == Span(0) { Err("a limit of 0 can never be kept; write one like 30us".to_owned()) } else { Ok(limit) }
 }
