@@ -34,7 +34,7 @@ pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
-pub(crate) use system::make_system;
+pub(crate) use system::{make_system, mount_points};
 pub(crate) use trace_mark::TraceMark;
 
 use std::path::{Path, PathBuf};

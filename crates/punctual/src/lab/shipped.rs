@@ -3,6 +3,7 @@
 use super::elf::{self, Elf};
 use super::initramfs::Archive;
 use super::{LabError, modules};
+use crate::host;
 use model::LabKernel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,8 +16,7 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// The most that a guest is given, bytes: it is in its memory twice while the kernel unpacks it.
 const AT_MOST_BYTES: usize = 128 << 20;
 
-/// File systems of the guest, which hide what the archive has there, and what the lab itself puts there.
-const HIDDEN: [&str; 5] = ["/dev", "/proc", "/sys", "/tmp", "/var/tmp"];
+/// What the lab itself puts into a guest.
 const OURS: [&str; 4] = ["/init", "/cell.json", "/settle_ns", "/modules"];
 
 /// Where the loader looks for libraries by itself (ld.so(8), as Debian builds it).
@@ -36,7 +36,8 @@ pub(super) fn add(archive: &mut Archive, kernel: &LabKernel) -> Result<(), LabEr
         }
     }
     for file in &kernel.files {
-        let taken = HIDDEN.iter().chain(&OURS).find(|place| Path::new(&file.to).starts_with(place));
+        // File systems of the guest hide what the archive has there.
+        let taken = host::mount_points().chain(OURS).find(|place| Path::new(&file.to).starts_with(place));
         if let Some(place) = taken {
             let reason = format!("{place} of a guest is not a plan's; put it elsewhere, like {}:/opt/it", file.from);
             return Err(LabError::file(Path::new(&file.to), reason));

@@ -33,7 +33,9 @@ impl System {
         let system = System { scratch };
         for program in ["sha256sum", "tar", "dpkg-deb", "gzip", "xz", "zstd", "cat", "cp", "sh", "rm"] {
             let found = ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
-            found.map(|path| std::os::unix::fs::symlink(path, system.scratch.path("bin").join(program)).unwrap());
+            if let Some(path) = found {
+                std::os::unix::fs::symlink(path, system.scratch.path("bin").join(program)).unwrap();
+            }
         }
         system
     }
@@ -252,6 +254,32 @@ fn a_cache_that_cannot_be_written_is_named_with_what_to_do() {
     let said = system.say(&format!("lab fetch {}", kernel.display()));
     expect_line(&said, "kernels are kept here, and cannot be: ");
     expect_line(&said, "set XDG_CACHE_HOME to a directory with room");
+}
+
+#[test]
+fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
+    let _machine = machine();
+    let system = System::new("kernels-left");
+    // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+    let dead = (1 << 22) + 1;
+    let here = std::process::id();
+    for name in [format!("punctual-guest-{dead}"), format!("punctual-guest-{dead}-1"), format!("punctual-guest-{here}")]
+    {
+        fs::create_dir_all(system.scratch.path("tmp").join(name)).unwrap();
+    }
+    let said = run(system.command("recover --wait").env("TMPDIR", system.scratch.path("tmp")));
+    assert_eq!(said.status, 0, "{said:?}");
+    let left = fs::read_dir(system.scratch.path("tmp")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), [format!("punctual-guest-{here}").as_str()], "the living keep theirs");
+
+    let cache = system.scratch.path("cache/punctual/kernels");
+    fs::create_dir_all(cache.join(format!(".linux-image-6.1.0-9-amd64.{dead}"))).unwrap();
+    fs::create_dir_all(cache.join(format!(".linux-image-6.1.0-9-amd64.{here}"))).unwrap();
+    fs::write(cache.join(format!(".vmlinux-0.{dead}")), "").unwrap();
+    let kernel = system.scratch.file("vmlinux", vmlinux(62, true, 0));
+    assert_eq!(system.say(&format!("lab fetch {}", kernel.display())).status, 0);
+    let hidden: Vec<_> = system.cached().into_iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(hidden, [format!(".linux-image-6.1.0-9-amd64.{here}")]);
 }
 
 /// `punctual` as `command` says, with a file system of 64 KiB at `place` that nobody else sees.

@@ -6,7 +6,7 @@ use super::super::start::holder;
 use super::super::{Outcome, note, one_line, output};
 use super::Asked;
 use crate::campaign::{Child, Executor, Stop};
-use analysis::wording::duration;
+use analysis::wording::{duration, things};
 use model::{Histogram, Record, Span};
 use std::error::Error;
 
@@ -116,8 +116,11 @@ impl Limits {
         let said = |(name, limit, ns): (&'static str, Option<Span>, i64)| Some((name, limit?, ns));
         let asked: Vec<_> = asked.into_iter().filter_map(said).collect();
         let exceeded = asked.iter().find(|(_, limit, ns)| is_above(*ns, *limit));
-        let of =
-            if measured.phases == phases { format!("{phases} phases") } else { format!("phase {}", measured.phases) };
+        let of = if measured.phases == phases {
+            things(u64::from(phases), "phase")
+        } else {
+            format!("phase {}", measured.phases)
+        };
         if let Some((name, limit, ns)) = exceeded {
             return (false, format!("{name} {} in {of} is above {limit}", duration(*ns as f64)));
         }
