@@ -271,7 +271,7 @@ mod tests {
         for expected in ["opt", "opt/a", "opt/a/b", "opt/a/b/text", "opt/a/b/up", "opt/a/run", "bin/sh"] {
             assert!(names.contains(&expected.to_owned()), "{expected}: {names:?}");
         }
-        let named = shipped(&format!("file={}", dir.join("a/lost").display())).unwrap_err();
+        let named = shipped(&format!("file={}:/opt/lost", dir.join("a/lost").display())).unwrap_err();
         assert!(named.contains("/no/such/interpreter"), "{named}");
         fs::remove_dir_all(dir).unwrap();
     }
