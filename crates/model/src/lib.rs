@@ -35,7 +35,7 @@ pub use host::{
     Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
 };
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
-pub use kernel::{Flavour, Kernel, KernelSource, LabKernel};
+pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};

@@ -4,25 +4,35 @@
 //! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
+mod elf;
+mod fetch;
 mod guest;
 mod guests;
 mod image;
 mod initramfs;
 mod job;
 mod kernels;
+mod list;
 mod machine;
 mod measure;
+mod modes;
+mod modules;
+mod packages;
 mod program;
 mod qemu;
+mod refusal;
 mod scratch;
+mod shipped;
 mod snapshot;
 
+pub(crate) use fetch::Fetching;
 pub(crate) use guest::{is_first_process, run as run_guest};
 pub(crate) use guests::Guests;
-use kernels::{Ready, ready};
-use measure::carry_out;
-pub(crate) use measure::why_not;
-use std::path::PathBuf;
+pub(crate) use kernels::ready_observed;
+use kernels::{Ready, cache, ready};
+pub(crate) use list::{Listed, list};
+pub(crate) use measure::carry_out;
+pub(crate) use refusal::why_not;
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, thiserror::Error)]
@@ -61,14 +71,4 @@ impl LabError {
     fn program(program: &str, reason: impl ToString) -> LabError {
         LabError::Program { program: program.to_owned(), reason: reason.to_string() }
     }
-}
-
-/// Where what takes long to make is kept: `kind` in `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or
-/// `/var/cache/punctual` for who has no home.
-fn cache(kind: &str) -> Result<PathBuf, LabError> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let cache = base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("punctual").join(kind);
-    std::fs::create_dir_all(&cache).map_err(|err| LabError::file(&cache, err))?;
-    Ok(cache)
 }

@@ -5,6 +5,7 @@
 //! second serial port, and ends QEMU.
 
 use super::job::{self, Job};
+use super::{modules, shipped};
 use crate::host;
 use rt::sys::boot;
 use std::fs::File;
@@ -39,6 +40,7 @@ pub(crate) fn is_first_process() -> bool {
 /// Is a guest. It comes back only where a machine cannot be restarted; the kernel then panics, which restarts it, too.
 pub(crate) fn run() -> ExitCode {
     let outcome = host::make_system().and_then(|()| {
+        modules::load_all()?;
         std::thread::sleep(SETTLE);
         signal(AT_REST, 1)?;
         stay_busy();
@@ -75,7 +77,8 @@ fn measured(job: &Job) -> String {
 
 fn carry_out(job: &Job) -> io::Result<String> {
     let mut command = Command::new(host::THIS_PROGRAM);
-    let mut cell = command.arg("cell").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let command = command.arg("cell").env("PATH", shipped::PATH);
+    let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = cell.stdin.take() {
         stdin.write_all(&serde_json::to_vec(&job.cell)?)?;
     }

@@ -4,7 +4,7 @@ use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
 use super::snapshot::quoted;
-use super::{LabError, Ready, program, ready};
+use super::{LabError, Ready, program, ready, shipped};
 use model::{LabClock, LabKernel, LabRecord, Record, fnv1a, fnv1a_bytes};
 use std::ffi::OsString;
 use std::fs;
@@ -56,7 +56,7 @@ pub(super) struct Files {
 
 impl Setup {
     pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
-        let archive = initramfs()?;
+        let archive = initramfs(kernel)?;
         Ok(Setup {
             name,
             kernel: ready(&kernel.source)?,
@@ -163,12 +163,14 @@ impl Files {
     }
 }
 
-/// The first file system of every guest: this program as its init.
-fn initramfs() -> Result<Vec<u8>, LabError> {
+/// The first file system of every guest: this program as its init, and what the
+/// plan gives it.
+fn initramfs(kernel: &LabKernel) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
     archive.program("init", program::stripped()?);
+    shipped::add(&mut archive, kernel)?;
     Ok(archive.finish())
 }

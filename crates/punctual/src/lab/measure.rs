@@ -2,10 +2,10 @@
 
 use super::job::Job;
 use super::machine::Setup;
-use super::qemu::{Gone, Limits, QEMU, Qemu, version};
+use super::qemu::{Gone, Limits, Qemu};
 use super::scratch::Scratch;
 use super::{LabError, snapshot};
-use model::{Cell, LabKernel, LoadPart, Method, Record};
+use model::{Cell, LabKernel, Record};
 use serde_json::json;
 
 use std::time::Duration;
@@ -22,21 +22,6 @@ const CPU_FOR_A_SECOND: u32 = 30;
 const WALL: u32 = 8;
 /// After how much of its own time a guest gives up, beyond what the cell is to take.
 const LONGER: Duration = Duration::from_secs(30);
-
-/// Why a cell cannot be carried out in the lab; `None` when it can.
-pub(crate) fn why_not(cell: &Cell) -> Option<String> {
-    let is_program = |part: &LoadPart| matches!(part, LoadPart::Program(_));
-    if matches!(cell.method, Method::Sleep(_)) {
-        return Some("languages are not in the guests of the lab".to_owned());
-    }
-    if cell.load.parts().iter().any(is_program) {
-        return Some("outside programs are not in the guests of the lab; use built-in loads".to_owned());
-    }
-    if !cfg!(target_arch = "x86_64") {
-        return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
-    }
-    version().is_none().then(|| format!("{QEMU} is not installed; apt-get install qemu-system-x86"))
-}
 
 /// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to. In another `block` everything happens at
 /// other moments relative to the kernel's own clock ticks, so that blocks are not copies of each other.

@@ -55,7 +55,8 @@ fn is_whole(file: &Path) -> bool {
 fn save(setup: &Setup, file: &Path, limits: Limits<'_>) -> Result<(), LabError> {
     let scratch = Scratch::new()?;
     let files = setup.files_below(&scratch.0, None)?;
-    let new = file.with_extension(format!("{}", std::process::id()));
+    // A name that is cleared away when this process is gone.
+    let new = file.with_file_name(format!(".{}.{}", setup.key(), std::process::id()));
     let _new = Removed(&new);
     let mut qemu = Qemu::start(setup.arguments(&files))?;
     let saved = at_rest_into(&mut qemu, &new, limits);
@@ -95,7 +96,8 @@ pub(super) fn quoted(path: &Path) -> String {
 /// Removes what was not used for longest, beyond [`KEPT`].
 fn forget_oldest(dir: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let states = entries.filter(|entry| entry.path().extension().is_none());
+    let is_state = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().contains('.');
+    let states = entries.filter(is_state);
     let mut states: Vec<_> =
         states.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
     states.sort();
