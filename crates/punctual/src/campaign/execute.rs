@@ -61,6 +61,9 @@ impl Executor for Child {
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
+        if cell.kernel != Kernel::Running {
+            return Err(Failure::Said(format!("{} is not the kernel that runs here", cell.kernel)));
+        }
         let mut child = child::start(samples)?;
         // The child has its CPUs now. Those who listen to it, and draw what it says, keep off the measured ones.
         let _aside = Aside::keep_off(&cell.cpus)?;

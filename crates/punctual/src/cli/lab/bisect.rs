@@ -5,7 +5,7 @@ use super::super::recover::take_machine;
 use super::super::start::holder;
 use super::super::{Outcome, note, one_line, output};
 use super::Asked;
-use crate::campaign::{Child, Executor, Stop};
+use crate::campaign::{Executor, HereOrLab, Stop};
 use analysis::wording::{duration, things};
 use model::{Histogram, Record, Span};
 use std::error::Error;
@@ -48,8 +48,10 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let lock = take_machine(true)?;
     lock.say(&holder(&header, header.n_measurements()));
     let mut measured = Measured::default();
+    let mut lab = HereOrLab::default();
     for phase in 0..phases {
-        let record = match Child.execute(cell, phase, None, &stop, &mut |_| ()) {
+        lab.expect(&(phase..phases).map(|phase| (cell, phase)).collect::<Vec<_>>(), &stop);
+        let record = match lab.execute(cell, phase, None, &stop, &mut |_| ()) {
             Ok(record) => record,
             Err(_) if stop.is_asked() => return Err("interrupted; nothing is said of this kernel".into()),
             Err(err) => return Ok((CANNOT_BE_TESTED, format!("cannot be tested: {}", one_line(&err)))),

@@ -5,7 +5,7 @@ use super::super::recover::take_machine;
 use super::super::start::holder;
 use super::super::{ERROR, Outcome, note, output};
 use super::Asked;
-use crate::campaign::{Child, Executor, Stop};
+use crate::campaign::{Executor, HereOrLab, Stop};
 use crate::load::{self, Place};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
 use rt::sys::sched;
@@ -44,7 +44,8 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let cell = header.cells.first().ok_or("nothing to measure")?;
     let lock = take_machine(arguments.wait)?;
     lock.say(&holder(&header, 2));
-    let measure = || Child.execute(cell, 0, None, &stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
+    let mut lab = HereOrLab::default();
+    let mut measure = || lab.execute(cell, 0, None, &stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
     note(format_args!("1 of 2: a cell of {} under load exec on {kernel}", cell.duration));
     let alone = measure()?;
     let cpus = sched::affinity(0)?;
