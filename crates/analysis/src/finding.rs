@@ -252,6 +252,16 @@ pub enum Finding {
         /// How many cells.
         cells: u64,
     },
+    /// Measured in a guest whose instructions are translated by a program of this machine.
+    EmulatedTime {
+        /// How many cells.
+        cells: u64,
+    },
+    /// Measured in a guest of this machine.
+    GuestTime {
+        /// How many cells.
+        cells: u64,
+    },
     /// Measured inside a virtual machine.
     VirtualMachine {
         /// The hypervisor.

@@ -1,7 +1,7 @@
 //! The kernels that cells run on.
 
-use crate::UnknownWord;
 use crate::word::as_text;
+use crate::{LabClock, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -30,6 +30,10 @@ pub struct LabKernel {
     pub modules: Option<String>,
     /// Files and directories that its guests are given, as they were asked for.
     pub files: Vec<GuestFile>,
+    /// What time is in its guests.
+    pub clock: LabClock,
+    /// CPUs of its guests: 1 to [`LabKernel::MOST_CPUS`], and 1 in virtual time.
+    pub cpus: u32,
 }
 
 /// A file or a directory of this machine that a guest is given.
@@ -82,10 +86,19 @@ impl Flavour {
 }
 
 impl Kernel {
+    /// What time is in its guests; `None` for the kernel that runs here, whose time is this machine's.
+    #[must_use]
+    pub fn clock(&self) -> Option<LabClock> {
+        match self {
+            Kernel::Running => None,
+            Kernel::Lab(kernel) => Some(kernel.clock),
+        }
+    }
+
     /// Whether its times are virtual: instructions that count as a nanosecond each.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
-        *self != Kernel::Running
+        self.clock() == Some(LabClock::Virtual)
     }
 
     /// Every form as it is typed.
@@ -114,6 +127,18 @@ pub enum KernelError {
     /// Modules are named once.
     #[error("modules stands twice; name one module, or the directory that holds all of them")]
     ModulesTwice,
+    /// There is no such clock.
+    #[error(transparent)]
+    Clock(UnknownWord),
+    /// No number of CPUs that a guest can have.
+    #[error("a guest has 1 to {most} CPUs, not `{0}`", most = LabKernel::MOST_CPUS)]
+    Cpus(String),
+    /// Two CPUs in virtual time.
+    #[error(
+        "a guest in virtual time has one CPU: its instructions are the clock, and two CPUs would take turns at whole time \
+         slices; leave cpus out, or add clock=emulated"
+    )]
+    VirtualCpus,
 }
 
 impl FromStr for GuestFile {
@@ -144,6 +169,13 @@ fn is_path(text: &str) -> bool {
 /// Words behind the name of a kernel that say what its guests are given; all others are the kernel's.
 const FILE: &str = "file=";
 const MODULES: &str = "modules=";
+const CLOCK: &str = "clock=";
+const CPUS: &str = "cpus=";
+
+impl LabKernel {
+    /// As many CPUs as QEMU's `pc` machine takes without further devices.
+    pub const MOST_CPUS: u32 = 255;
+}
 
 impl FromStr for Kernel {
     type Err = KernelError;
@@ -157,7 +189,14 @@ impl FromStr for Kernel {
             None if name == "running" && words.is_empty() => return Ok(Kernel::Running),
             None => return Err(unknown().into()),
         };
-        let mut kernel = LabKernel { source, arguments: String::new(), modules: None, files: Vec::new() };
+        let mut kernel = LabKernel {
+            source,
+            arguments: String::new(),
+            modules: None,
+            files: Vec::new(),
+            clock: LabClock::default(),
+            cpus: 1,
+        };
         let mut arguments = Vec::new();
         for word in words.split_whitespace() {
             if let Some(file) = word.strip_prefix(FILE) {
@@ -167,9 +206,17 @@ impl FromStr for Kernel {
                 if kernel.modules.replace(path.to_owned()).is_some() {
                     return Err(KernelError::ModulesTwice);
                 }
+            } else if let Some(clock) = word.strip_prefix(CLOCK) {
+                kernel.clock = clock.parse().map_err(KernelError::Clock)?;
+            } else if let Some(cpus) = word.strip_prefix(CPUS) {
+                let number = cpus.parse().ok().filter(|number| (1..=LabKernel::MOST_CPUS).contains(number));
+                kernel.cpus = number.ok_or_else(|| KernelError::Cpus(cpus.to_owned()))?;
             } else {
                 arguments.push(word);
             }
+        }
+        if kernel.clock == LabClock::Virtual && kernel.cpus > 1 {
+            return Err(KernelError::VirtualCpus);
         }
         kernel.arguments = arguments.join(" ");
         Ok(Kernel::Lab(kernel))
@@ -200,10 +247,12 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kernel::Running => f.pad("running"),
-            Kernel::Lab(LabKernel { source, arguments, modules, files }) => {
+            Kernel::Lab(LabKernel { source, arguments, modules, files, clock, cpus }) => {
                 let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
                 let mut words = vec![source.to_string()];
                 words.extend(arguments.cloned());
+                words.extend((*clock != LabClock::default()).then(|| format!("{CLOCK}{clock}")));
+                words.extend((*cpus != 1).then(|| format!("{CPUS}{cpus}")));
                 words.extend(modules.iter().map(|path| format!("{MODULES}{path}")));
                 words.extend(files.iter().map(|file| format!("{FILE}{file}")));
                 f.pad(&words.join(" "))
@@ -227,6 +276,9 @@ mod tests {
             ("debian:6.1-cloud  preempt=none   quiet", "debian:6.1-cloud preempt=none quiet"),
             (" /boot/vmlinuz-6.1 threadirqs", "/boot/vmlinuz-6.1 threadirqs"),
             ("./bzImage", "./bzImage"),
+            ("./bzImage clock=virtual cpus=1", "./bzImage"),
+            ("debian:6.1 cpus=2 quiet clock=emulated", "debian:6.1 quiet clock=emulated cpus=2"),
+            ("debian:6.1-rt clock=kvm", "debian:6.1-rt clock=kvm"),
             ("arch/x86/boot/bzImage quiet", "arch/x86/boot/bzImage quiet"),
             (
                 "debian:6.1 file=/usr/bin/fio modules=/m preempt=none file=/bin/dash:/bin/sh quiet",
@@ -251,6 +303,13 @@ mod tests {
             let said = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
             assert!(said.contains("is no path for a guest"), "{said}");
         }
+        for cpus in ["0", "256", "two", "-1", ""] {
+            let said = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();
+            assert_eq!(said, format!("a guest has 1 to 255 CPUs, not `{cpus}`"));
+        }
+        assert_eq!("/k cpus=2".parse::<Kernel>(), Err(KernelError::VirtualCpus));
+        let said = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();
+        assert!(said.contains("did you mean `virtual`?"), "{said}");
         assert_eq!("/k modules=/a modules=/b".parse::<Kernel>(), Err(KernelError::ModulesTwice));
         assert!("runing".parse::<Kernel>().unwrap_err().to_string().contains("did you mean `running`?"));
     }

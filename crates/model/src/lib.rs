@@ -11,6 +11,7 @@ mod histogram;
 mod host;
 mod imported;
 mod kernel;
+mod lab_clock;
 mod load;
 mod method;
 mod plan;
@@ -36,6 +37,7 @@ pub use host::{
 };
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
+pub use lab_clock::LabClock;
 pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
@@ -44,7 +46,7 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabClock, LabRecord, LoadFailure, LoadRecord, LoadSecond,
+    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
     MachineSecond, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord,
     Usage, Worst,
 };

@@ -7,7 +7,7 @@ mod machine;
 use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
 
-pub use lab::{LabClock, LabRecord};
+pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 

@@ -10,7 +10,9 @@ impl Finding {
             Finding::Allocations { .. }
             | Finding::Lost { .. }
             | Finding::LoadFailed { .. }
-            | Finding::VirtualTime { .. } => 0,
+            | Finding::VirtualTime { .. }
+            | Finding::EmulatedTime { .. }
+            | Finding::GuestTime { .. } => 0,
             Finding::HostChanged { .. }
             | Finding::BaselineDiffers { .. }
             | Finding::SettingLost { .. }

@@ -2,7 +2,7 @@
 
 use super::{Finding, Limiter};
 use crate::facts;
-use model::{Entry, Header, Host, Kernel, Preemption};
+use model::{Entry, Header, Host, Kernel, LabClock, Preemption};
 
 /// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
 pub(crate) const FAST_CLOCKS: [&str; 6] =
@@ -11,14 +11,20 @@ pub(crate) const FAST_CLOCKS: [&str; 6] =
 /// Findings from the machine at the start, and from how it changed until the end.
 pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let host = &header.host;
-    let here = || header.cells.iter().filter(|cell| !cell.kernel.is_virtual());
+    let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
+    let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count();
     let realtime_cells = here().any(|cell| cell.policy.is_realtime());
     let mut findings = changes(header, entries);
-    if let Ok(cells @ 1..) = u64::try_from(header.cells.len() - here().count()) {
-        findings.push(Finding::VirtualTime { cells });
+    for clock in [LabClock::Virtual, LabClock::Emulated, LabClock::Kvm] {
+        match (clock, u64::try_from(in_guests(clock)).unwrap_or(u64::MAX)) {
+            (_, 0) => {}
+            (LabClock::Virtual, cells) => findings.push(Finding::VirtualTime { cells }),
+            (LabClock::Emulated, cells) => findings.push(Finding::EmulatedTime { cells }),
+            (LabClock::Kvm, cells) => findings.push(Finding::GuestTime { cells }),
+        }
     }
     if here().next().is_none() {
-        // Whatever this machine is like, guests in virtual time are the same on it.
+        // What follows is about cells on the kernel that runs here.
         return findings;
     }
     findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::VirtualMachine { hypervisor }));

@@ -202,6 +202,22 @@ impl fmt::Display for Finding {
                 )?;
                 f.write_str("it ranks what kernels do before a thread runs, and is no latency of any hardware")
             }
+            Finding::EmulatedTime { cells } => {
+                let cells = things(*cells, "cell");
+                write!(
+                    f,
+                    "emulated machines in {cells}: how long QEMU takes to translate and run a guest, beside whatever "
+                )?;
+                f.write_str("else this machine does; it shows what happens, and is no latency of any hardware")
+            }
+            Finding::GuestTime { cells } => {
+                let cells = things(*cells, "cell");
+                write!(
+                    f,
+                    "KVM guests in {cells}: the latency of a kernel in a virtual machine on this one, so what either "
+                )?;
+                f.write_str("kernel does is in it")
+            }
             Finding::VirtualMachine { hypervisor } => {
                 write!(f, "a virtual machine ({hypervisor}): its host can stop it at any time; ")?;
                 f.write_str("these numbers are no bound for the hardware")

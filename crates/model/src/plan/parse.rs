@@ -1,7 +1,7 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{CpuSet, GuestFile, Kernel, KernelError, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
+use crate::{CpuSet, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -214,7 +214,7 @@ where
 
 /// A kernel as one text, or as a table of its parts.
 fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
-    const KEYS: &[&str] = &["image", "append", "modules", "files"];
+    const KEYS: &[&str] = &["image", "append", "modules", "files", "clock", "cpus"];
     let DeValue::Table(parts) = value.get_ref() else { return parsed(value) };
     let Some(image) = parts.get("image") else {
         return Err((value.span().start, "`image` is missing; write { image = \"/path/of/vmlinuz\" }".to_owned()));
@@ -229,6 +229,8 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
             "image" => {}
             "append" => words.push(string(part)?.to_owned()),
             "modules" => words.push(format!("modules={}", string(part)?)),
+            "clock" => words.push(format!("clock={}", string(part)?)),
+            "cpus" => words.push(format!("cpus={}", integer(part, 1..=LabKernel::MOST_CPUS)?)),
             "files" => files = guest_files(part)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }

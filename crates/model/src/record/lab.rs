@@ -1,15 +1,7 @@
 //! The guest that a cell was measured in.
 
+use crate::LabClock;
 use serde::{Deserialize, Serialize};
-
-/// What the times of a guest are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum LabClock {
-    /// Instructions: each counts as a nanosecond, and nothing else takes time (QEMU, "TCG Instruction Counting").
-    Virtual,
-}
 
 /// All that the result of a guest depends on: with the same, and the same cell, it is the same to the bit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

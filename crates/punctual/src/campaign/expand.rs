@@ -40,20 +40,23 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
-    // A guest has all rights, and one CPU if no more are named; its CPUs are not this machine's.
-    let named = plan.cpus.as_ref().map_or(1, CpuSet::len);
-    let of_guest: CpuSet = (0..u32::try_from(named).unwrap_or(u32::MAX)).collect();
+    // A guest has all rights, and CPUs of its own, not this machine's: as many of them are measured as are named.
+    let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
+    let measured = |kernel: &Kernel| match kernel {
+        Kernel::Running => cpus.clone(),
+        Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
+    };
     for (kernel, load, policy, period, method) in plan.axes.points() {
         let is_here = kernel == Kernel::Running;
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
         let is_loaded = !load.parts().is_empty();
         let cell = Cell {
+            cpus: measured(&kernel),
             kernel,
             load,
             policy,
             period,
             method,
-            cpus: if is_here { cpus.clone() } else { of_guest.clone() },
             duration: plan.duration_of(period),
             // A language's program warms up by itself, before it is let go.
             warm_up: if language.is_some() { Span(0) } else { plan.warm_up },

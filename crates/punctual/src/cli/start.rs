@@ -7,7 +7,7 @@ use crate::campaign::{self, Machine};
 use crate::host::{self, HostFs, Privileges};
 use crate::load;
 use crate::runtime;
-use model::{Cell, Header, Method, Plan, RUN_FORMAT, Span};
+use model::{Cell, Header, Kernel, Method, Plan, RUN_FORMAT, Span};
 use std::error::Error;
 use std::fs::File;
 use std::io::Read;
@@ -19,8 +19,10 @@ const AROUND_A_CELL: Duration = Duration::from_millis(600);
 /// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
 const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
 
-/// The same for a guest of the lab, from its start to its end, with the work of a short cell. Measured: 4 to 9 s.
-const AROUND_A_GUEST: Duration = Duration::from_secs(6);
+/// The same for a guest of the lab in virtual time, with the work of a short cell and one more beside it. Measured: 1 to 2 s.
+const AROUND_A_GUEST: Duration = Duration::from_secs(2);
+/// The same for one that has to start first. Measured: 15 to 25 s.
+const AROUND_A_BOOT: Duration = Duration::from_secs(20);
 
 /// The plan as typed: the file, or the default, with what the command line says otherwise; and where it comes from, if it
 /// is a file.
@@ -105,6 +107,7 @@ pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Heade
 pub(super) fn expected(header: &Header, n: usize) -> Duration {
     let around = |cell: &Cell| match cell.method {
         _ if cell.kernel.is_virtual() => AROUND_A_GUEST,
+        _ if cell.kernel != Kernel::Running => AROUND_A_BOOT,
         Method::Sleep(_) => AROUND_A_LANGUAGE,
         _ => AROUND_A_CELL,
     };

@@ -24,8 +24,7 @@ pub(super) const SETTLE: Duration = Duration::from_secs(5);
 /// How long QEMU has to come to rest itself: each millisecond here is about one of CPU time there, however busy it is.
 const BUSY: Duration = Duration::from_millis(50);
 
-/// The port at which QEMU is told that the guest is at rest. QEMU's device for panics stands there, set to pause the guest: it
-/// stops between two instructions.
+/// The port at which QEMU is told that the guest is at rest; without effect where it is not to be saved.
 pub(super) const AT_REST: u16 = 0x505;
 /// The port at which QEMU is told to end (isa-debug-exit), with status 2 * the value + 1.
 pub(super) const END: u16 = 0x501;

@@ -1,5 +1,6 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
+use super::guest::AT_REST;
 use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
@@ -10,7 +11,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PROCESSOR: &str = "pc, qemu64, 1 CPU";
 const MEMORY_MIB: u32 = 512;
 
 /// What makes a guest the same to the bit each time: a clock that counts instructions, no random numbers from the
@@ -22,23 +22,34 @@ const DETERMINISTIC: &[&str] = &[
     "shift=0,sleep=off",
     "-cpu",
     "qemu64",
-    "-smp",
-    "1",
     "-rtc",
     "base=2026-01-01,clock=vm",
 ];
 
-/// The kernel's command line. The layout in memory is always the same; clocks are told and not calibrated; devices that a
-/// guest does not have are not waited for.
-const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.trust_cpu=off tsc=reliable \
-                         tsc_early_khz=1000000 lpj=4000000 no_timer_check cryptomgr.notests i8042.noaux i8042.nokbd \
-                         i8042.nopnp";
+const EMULATED: &[&str] = &["-accel", "tcg,thread=multi", "-cpu", "qemu64"];
+const KVM: &[&str] = &["-accel", "kvm", "-cpu", "host"];
+
+/// The kernel's command line: devices that a guest does not have are not waited for.
+const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
+                         i8042.nokbd i8042.nopnp";
+/// In virtual time: clocks are told and not calibrated, and nothing is drawn from the processor.
+const VIRTUAL_ARGUMENTS: &str = "random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
+
+fn processor(clock: LabClock) -> &'static [&'static str] {
+    match clock {
+        LabClock::Virtual => DETERMINISTIC,
+        LabClock::Emulated => EMULATED,
+        LabClock::Kvm => KVM,
+    }
+}
 
 /// A kernel, its arguments and its first file system, in a machine.
 #[derive(Debug)]
 pub(super) struct Setup {
     /// The kernel as it was asked for.
     name: String,
+    pub(super) clock: LabClock,
+    cpus: u32,
     kernel: Ready,
     command_line: String,
     archive: Vec<u8>,
@@ -57,10 +68,15 @@ pub(super) struct Files {
 impl Setup {
     pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
         let archive = initramfs(kernel)?;
+        let is_virtual = kernel.clock == LabClock::Virtual;
+        let words = [ARGUMENTS, if is_virtual { VIRTUAL_ARGUMENTS } else { "" }, &kernel.arguments];
+        let words = words.into_iter().filter(|words| !words.is_empty());
         Ok(Setup {
             name,
+            clock: kernel.clock,
+            cpus: kernel.cpus,
             kernel: ready(&kernel.source)?,
-            command_line: format!("{ARGUMENTS} {}", kernel.arguments).trim_end().to_owned(),
+            command_line: words.collect::<Vec<_>>().join(" "),
             archive_hash: format!("{:016x}", fnv1a_bytes(&archive)),
             archive,
         })
@@ -68,12 +84,10 @@ impl Setup {
 
     /// Stands for all that the state of the guest at rest follows from: 16 hexadecimal digits.
     pub(super) fn key(&self) -> String {
-        let Setup { kernel, command_line, archive_hash, .. } = self;
-        let qemu = version().unwrap_or_default();
-        let text = format!(
-            "{qemu}\n{PROCESSOR}\n{MEMORY_MIB}\n{DETERMINISTIC:?}\n{}\n{command_line}\n{archive_hash}",
-            kernel.hash
-        );
+        let Setup { kernel, command_line, archive_hash, clock, .. } = self;
+        let (qemu, kernel, machine) = (version().unwrap_or_default(), &kernel.hash, self.machine());
+        let processor = processor(*clock).join(" ");
+        let text = format!("{qemu}\n{machine}\n{MEMORY_MIB}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
         format!("{:016x}", fnv1a(&text))
     }
 
@@ -90,7 +104,10 @@ impl Setup {
     pub(super) fn arguments(&self, files: &Files) -> Vec<OsString> {
         let serial = |path: &Path| format!("file:{}", path.display());
         let job = format!("name={},file={}", job::NAME, files.job.display());
+        let cpus = self.cpus.to_string();
         let words = [
+            "-smp",
+            &cpus,
             "-m",
             &MEMORY_MIB.to_string(),
             "-serial",
@@ -102,10 +119,20 @@ impl Setup {
             "-append",
             &self.command_line,
         ];
-        let words = DETERMINISTIC.iter().copied().chain(words).map(OsString::from);
+        let words = processor(self.clock).iter().copied().chain(words).map(OsString::from);
         let kernel =
             ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
-        words.chain(kernel).collect()
+        // Where the guest says that it is at rest stands QEMU's device for panics, set to pause the guest: it stops between
+        // two instructions.
+        let pause =
+            ["-action".into(), "panic=pause".into(), "-device".into(), format!("pvpanic,ioport={AT_REST}").into()];
+        let pause = (self.clock == LabClock::Virtual).then_some(pause).into_iter().flatten();
+        words.chain(kernel).chain(pause).collect()
+    }
+
+    fn machine(&self) -> String {
+        let processor = if self.clock == LabClock::Kvm { "host" } else { "qemu64" };
+        format!("pc, {processor}, {} CPU{}", self.cpus, if self.cpus == 1 { "" } else { "s" })
     }
 
     /// What lets QEMU go on from a saved state.
@@ -123,13 +150,13 @@ impl Setup {
             return Err(self.error(said.unwrap_or_else(|| format!("ended without a record; {}", files.last_words()))));
         };
         record.lab = Some(LabRecord {
-            clock: LabClock::Virtual,
+            clock: self.clock,
             kernel: self.kernel.name.clone(),
             kernel_hash: self.kernel.hash.clone(),
             command_line: self.command_line.clone(),
             initramfs_hash: self.archive_hash.clone(),
             qemu: version().unwrap_or_default().to_owned(),
-            machine: PROCESSOR.to_owned(),
+            machine: self.machine(),
             memory_mib: MEMORY_MIB,
             settled_ns: u64::try_from(super::guest::SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });

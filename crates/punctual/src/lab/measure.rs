@@ -5,7 +5,7 @@ use super::machine::Setup;
 use super::qemu::{Gone, Limits, Qemu};
 use super::scratch::Scratch;
 use super::{LabError, snapshot};
-use model::{Cell, LabKernel, Record};
+use model::{Cell, LabClock, LabKernel, Record};
 use serde_json::json;
 
 use std::time::Duration;
@@ -41,12 +41,17 @@ pub(crate) fn carry_out(
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let wait_ns = ns(FIRST_PHASE + PHASE.saturating_mul(block));
     let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(LONGER + busy.saturating_mul(2)) };
-    let saved = snapshot::ready(&setup, limits)?;
+    // Only instructions can be stopped and gone on with as if nothing had happened.
+    let saved = match setup.clock {
+        LabClock::Virtual => Some(snapshot::ready(&setup, limits)?),
+        LabClock::Emulated | LabClock::Kvm => None,
+    };
     let scratch = Scratch::new()?;
     let files = setup.files_below(&scratch.0, Some(&job))?;
-    let arguments = setup.arguments(&files).into_iter().chain(Setup::incoming(&saved)).collect();
-    let mut qemu = Qemu::start(arguments)?;
-    go_on(&mut qemu, limits).map_err(|gone| setup.failed(&files, gone))?;
+    let incoming = saved.iter().flat_map(|saved| Setup::incoming(saved));
+    let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(incoming).collect())?;
+    let ended = if saved.is_some() { go_on(&mut qemu, limits) } else { qemu.wait(limits) };
+    ended.map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, &job)
 }
 

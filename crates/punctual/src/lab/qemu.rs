@@ -1,7 +1,7 @@
 //! QEMU as a process that is talked to and that ends with this one.
 
 use super::LabError;
-use super::guest::{AT_REST, END};
+use super::guest::END;
 use rt::sys::usage;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 pub(super) const QEMU: &str = "qemu-system-x86_64";
 
-/// Devices of every guest: none but those named here. Errors and the end come from the guest, so that it is not started
-/// again; one that panics with a driver for it is started again by the kernel, and so ends, too.
+/// Devices of every guest: none but those named here. A guest that starts again, as it does when
+/// it panics, ends.
 const MACHINE: &[&str] = &[
     "-nodefaults",
     "-no-user-config",
@@ -24,8 +24,6 @@ const MACHINE: &[&str] = &[
     "-no-reboot",
     "-M",
     "pc",
-    "-action",
-    "panic=pause",
     "-chardev",
     "stdio,id=control,signal=off",
     "-mon",
@@ -96,7 +94,6 @@ impl Qemu {
     pub(super) fn start(arguments: Vec<OsString>) -> Result<Qemu, LabError> {
         let mut command = Command::new(crate::host::THIS_PROGRAM);
         command.args(["launch", "--parent", &std::process::id().to_string(), "--", QEMU]).args(MACHINE);
-        command.args(["-device", &format!("pvpanic,ioport={AT_REST}")]);
         command.args(["-device", &format!("isa-debug-exit,iobase={END},iosize=1")]);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|err| LabError::program(QEMU, err))?;

@@ -1,7 +1,7 @@
 //! What the lab cannot do, said before anything is started.
 
 use super::{qemu, shipped};
-use model::{Cell, Kernel, LoadPart, Method};
+use model::{Cell, Kernel, LabClock, LoadPart, Method};
 
 /// The oldest QEMU that was tried: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
@@ -22,12 +22,21 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
         return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
     }
-    if cell.cpus.len() > 1 {
+    let asked = cell.cpus.len();
+    if kernel.clock == LabClock::Virtual && asked > 1 {
         return Some(
             "a guest in virtual time has one CPU: its instructions are the clock, and two CPUs would take turns at \
              whole time slices; leave `cpus` out, or name one"
                 .to_owned(),
         );
+    }
+    if asked > usize::try_from(kernel.cpus).unwrap_or(usize::MAX) {
+        return Some(format!("{asked} CPUs are to be measured and the guest has {}; add cpus={asked}", kernel.cpus));
+    }
+    if kernel.clock == LabClock::Kvm
+        && let Err(err) = rt::sys::kvm::try_it()
+    {
+        return Some(format!("no guest can be made by KVM here: /dev/kvm: {err}; clock=virtual needs none"));
     }
     if !cfg!(target_arch = "x86_64") {
         return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
