@@ -13,7 +13,7 @@ mod wording;
 use crate::Level;
 use crate::comparability::Difference;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
-pub use cells::{arm, compare_cells, first_cells};
+pub use cells::{arm, compare_cells};
 pub use imported::compare_imported;
 use layout::Layout;
 use metric::Numbers;

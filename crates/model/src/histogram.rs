@@ -101,6 +101,10 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
         self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(other.sum_of_squares_ns2);
+        if self.counts.is_empty() {
+            self.counts.clone_from(&other.counts);
+            return;
+        }
         // Both are ascending: each search begins behind the one before.
         let mut from = 0;
         for &(lower, count) in &other.counts {

@@ -7,7 +7,7 @@ use model::{Entry, Header, Selector, Until};
 /// A cell of a run as one of the two that are compared.
 #[must_use]
 pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {
-    let name = name::of_cells(&header.cells).into_iter().nth(cell_index).unwrap_or_default();
+    let name = name::of_cell(&header.cells, cell_index).unwrap_or_default();
     let is_of_cell = |entry: &&Entry| entry.planned.cell_index == cell_index;
     Arm { name, entries: entries.iter().filter(is_of_cell).collect() }
 }
@@ -20,10 +20,4 @@ pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, que
     let looked_at_every_block = question.looked_at_every_block || header.plan.until == Some(Until::Decided);
     let question = Question { looked_at_every_block, asked: Selector::AXES, ..*question };
     compare(&arm(header, entries, a), &arm(header, entries, b), again.as_ref(), &question)
-}
-
-/// The cells of a run that are not measured a second time of another.
-#[must_use]
-pub fn first_cells(header: &Header) -> Vec<usize> {
-    (0..header.cells.len()).filter(|cell| header.first_of(*cell).is_none()).collect()
 }
