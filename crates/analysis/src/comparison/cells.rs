@@ -21,3 +21,20 @@ pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, que
     let question = Question { looked_at_every_block, asked: Selector::AXES, ..*question };
     compare(&arm(header, entries, a), &arm(header, entries, b), again.as_ref(), &question)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::RunBuilder;
+
+    #[test]
+    fn a_second_measurement_of_a_cell_is_known_as_that() {
+        let mut run = RunBuilder::new();
+        for policy in ["other", "fifo:80", "other", "other"] {
+            run.cell("none", policy);
+        }
+        assert_eq!(run.header.first_cells(), [0, 1]);
+        let again: Vec<_> = (0..5).map(|cell| run.header.again_of(cell)).collect();
+        assert_eq!(again, [Some(2), None, None, None, None]);
+        assert_eq!(super::arm(&run.header, &[], 2).name, "none/other/again");
+    }
+}
