@@ -141,7 +141,8 @@ pub(crate) const CATALOGUE: &[AboutLoad] = &[
 #[cfg(test)]
 pub(crate) fn markdown() -> String {
     let head = "| load | does | disturbs | costs |\n| --- | --- | --- | --- |\n".to_owned();
-    let row = |about: &AboutLoad| format!("| `{}` | {} | {} | {} |\n", about.load, about.does, about.disturbs, about.costs);
+    let row =
+        |about: &AboutLoad| format!("| `{}` | {} | {} | {} |\n", about.load, about.does, about.disturbs, about.costs);
     head + &CATALOGUE.iter().map(row).collect::<String>()
 }
 
