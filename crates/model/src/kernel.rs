@@ -17,13 +17,28 @@ pub enum Kernel {
     Lab(LabKernel),
 }
 
-/// A kernel of the lab: where it comes from, and its further arguments.
+/// A kernel of the lab: where it comes from, its further arguments, and what its guests are given.
+///
+/// Invariant of a parsed one: no path holds white space, and those here begin at the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabKernel {
     /// Where it comes from.
     pub source: KernelSource,
     /// Arguments for its command line (kernel-parameters.txt), one space between two; may be empty.
     pub arguments: String,
+    /// A module, or a directory of modules, that its guests load before anything is measured.
+    pub modules: Option<String>,
+    /// Files and directories that its guests are given, as they were asked for.
+    pub files: Vec<GuestFile>,
+}
+
+/// A file or a directory of this machine that a guest is given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuestFile {
+    /// Where it is here.
+    pub from: String,
+    /// Where it is in the guest.
+    pub to: String,
 }
 
 /// Where a kernel of the lab comes from.
@@ -36,7 +51,7 @@ pub enum KernelSource {
         /// How it was built.
         flavour: Flavour,
     },
-    /// A file: bzImage or vmlinux.
+    /// A file: bzImage, vmlinux, or a package that holds one (`.deb`).
     File(String),
 }
 
@@ -74,23 +89,90 @@ impl Kernel {
     }
 
     /// Every form as it is typed.
-    pub const KNOWN: &[&str] = &["running", "debian:VERSION[-rt|-cloud][ ARGUMENTS]", "/PATH/OF/vmlinuz[ ARGUMENTS]"];
+    pub const KNOWN: &[&str] = &["running", "debian:VERSION[-rt|-cloud][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
+
+    /// Adds files to what its guests are given; nothing for the kernel that runs here.
+    pub fn give(&mut self, files: &[GuestFile]) {
+        if let Kernel::Lab(kernel) = self {
+            let new = files.iter().filter(|file| !kernel.files.contains(file)).cloned().collect::<Vec<_>>();
+            kernel.files.extend(new);
+        }
+    }
 }
 
-impl FromStr for Kernel {
-    type Err = UnknownWord;
+/// Why a text is no kernel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// No kernel is called so.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// Not a path that a guest can be given.
+    #[error(
+        "`{0}` is no path for a guest; write it from the root and without blanks, like /usr/bin/fio or /usr/bin/dash:/bin/sh"
+    )]
+    Path(String),
+    /// Modules are named once.
+    #[error("modules stands twice; name one module, or the directory that holds all of them")]
+    ModulesTwice,
+}
 
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        let (name, arguments) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+impl FromStr for GuestFile {
+    type Err = KernelError;
+
+    /// `/path`, or `/path:/path/in/the/guest`.
+    fn from_str(text: &str) -> Result<Self, KernelError> {
+        let (from, to) = text.split_once(':').unwrap_or((text, text));
+        if is_path(from) && is_path(to) && !to.contains(':') {
+            return Ok(GuestFile { from: from.to_owned(), to: to.to_owned() });
+        }
+        Err(KernelError::Path(text.to_owned()))
+    }
+}
+
+impl fmt::Display for GuestFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.from == self.to { f.pad(&self.from) } else { f.pad(&format!("{}:{}", self.from, self.to)) }
+    }
+}
+
+/// Whether a path can stand among other words, and means the same wherever the program was started.
+fn is_path(text: &str) -> bool {
+    let has_parents = text.split('/').any(|part| part == "..");
+    text.len() > 1 && text.starts_with('/') && !text.contains(char::is_whitespace) && !has_parents
+}
+
+/// Words behind the name of a kernel that say what its guests are given; all others are the kernel's.
+const FILE: &str = "file=";
+const MODULES: &str = "modules=";
+
+impl FromStr for Kernel {
+    type Err = KernelError;
+
+    fn from_str(text: &str) -> Result<Self, KernelError> {
+        let (name, words) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         let unknown = || UnknownWord::new("kernel", text, Kernel::KNOWN);
         let source = match name.strip_prefix("debian:") {
             Some(version) => debian(version).ok_or_else(unknown)?,
-            None if name.starts_with(['/', '.']) => KernelSource::File(name.to_owned()),
-            None if name == "running" && arguments.is_empty() => return Ok(Kernel::Running),
-            None => return Err(unknown()),
+            None if name.contains('/') => KernelSource::File(name.to_owned()),
+            None if name == "running" && words.is_empty() => return Ok(Kernel::Running),
+            None => return Err(unknown().into()),
         };
-        let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok(Kernel::Lab(LabKernel { source, arguments }))
+        let mut kernel = LabKernel { source, arguments: String::new(), modules: None, files: Vec::new() };
+        let mut arguments = Vec::new();
+        for word in words.split_whitespace() {
+            if let Some(file) = word.strip_prefix(FILE) {
+                kernel.files.push(file.parse()?);
+            } else if let Some(path) = word.strip_prefix(MODULES) {
+                let path = Some(path).filter(|path| is_path(path)).ok_or_else(|| KernelError::Path(path.to_owned()))?;
+                if kernel.modules.replace(path.to_owned()).is_some() {
+                    return Err(KernelError::ModulesTwice);
+                }
+            } else {
+                arguments.push(word);
+            }
+        }
+        kernel.arguments = arguments.join(" ");
+        Ok(Kernel::Lab(kernel))
     }
 }
 
@@ -118,13 +200,19 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kernel::Running => f.pad("running"),
-            Kernel::Lab(LabKernel { source, arguments }) if arguments.is_empty() => f.pad(&source.to_string()),
-            Kernel::Lab(LabKernel { source, arguments }) => f.pad(&format!("{source} {arguments}")),
+            Kernel::Lab(LabKernel { source, arguments, modules, files }) => {
+                let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
+                let mut words = vec![source.to_string()];
+                words.extend(arguments.cloned());
+                words.extend(modules.iter().map(|path| format!("{MODULES}{path}")));
+                words.extend(files.iter().map(|file| format!("{FILE}{file}")));
+                f.pad(&words.join(" "))
+            }
         }
     }
 }
 
-as_text!(Kernel, UnknownWord);
+as_text!(Kernel, KernelError);
 
 #[cfg(test)]
 mod tests {
@@ -139,6 +227,11 @@ mod tests {
             ("debian:6.1-cloud  preempt=none   quiet", "debian:6.1-cloud preempt=none quiet"),
             (" /boot/vmlinuz-6.1 threadirqs", "/boot/vmlinuz-6.1 threadirqs"),
             ("./bzImage", "./bzImage"),
+            ("arch/x86/boot/bzImage quiet", "arch/x86/boot/bzImage quiet"),
+            (
+                "debian:6.1 file=/usr/bin/fio modules=/m preempt=none file=/bin/dash:/bin/sh quiet",
+                "debian:6.1 preempt=none quiet modules=/m file=/usr/bin/fio file=/bin/dash:/bin/sh",
+            ),
         ] {
             let kernel: Kernel = text.parse().unwrap();
             assert_eq!(kernel.to_string(), shown);
@@ -154,6 +247,11 @@ mod tests {
             let said = text.parse::<Kernel>().unwrap_err().to_string();
             assert!(said.starts_with(&format!("unknown kernel `{text}`")), "{said}");
         }
+        for text in ["file=", "file=/", "file=usr/bin/fio", "file=/a:b", "file=/a:/b:/c", "file=/a/../b", "modules=x"] {
+            let said = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
+            assert!(said.contains("is no path for a guest"), "{said}");
+        }
+        assert_eq!("/k modules=/a modules=/b".parse::<Kernel>(), Err(KernelError::ModulesTwice));
         assert!("runing".parse::<Kernel>().unwrap_err().to_string().contains("did you mean `running`?"));
     }
 }

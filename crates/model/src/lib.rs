@@ -36,7 +36,7 @@ pub use host::{
     Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
 };
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
-pub use kernel::{Flavour, Kernel, KernelSource, LabKernel};
+pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };

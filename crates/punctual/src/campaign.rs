@@ -5,7 +5,7 @@ mod expand;
 mod order;
 mod stop;
 
-pub(crate) use execute::{Child, Executor, Failure};
+pub(crate) use execute::{Child, Executor, Failure, HereOrLab};
 pub(crate) use expand::{Machine, expand};
 pub(crate) use order::planned;
 pub(crate) use stop::Stop;
@@ -48,6 +48,9 @@ pub(crate) trait Observer {
     fn recorded(&mut self, entry: &Entry);
 }
 
+/// How far ahead an executor learns what comes.
+const AHEAD: usize = 256;
+
 /// Makes every measurement of the run that `done` does not hold, in its planned order, and has `writer` keep each, if the
 /// run is to be kept. Before each block that is not begun, `is_over` may end the run with what there is.
 ///
@@ -67,7 +70,8 @@ pub(crate) fn carry_out(
     let names = analysis::cell_names(&header.cells);
     let mut entries = done;
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
-    for planned in all.iter().filter(|planned| !made.contains(planned)) {
+    let to_make: Vec<_> = all.iter().filter(|planned| !made.contains(planned)).collect();
+    for (n, planned) in to_make.iter().enumerate() {
         if stop.is_asked() {
             return Err(interrupted(entries.len()));
         }
@@ -78,6 +82,9 @@ pub(crate) fn carry_out(
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
+        let next = to_make.iter().skip(n).take(AHEAD);
+        let next: Vec<_> = next.filter_map(|next| Some((header.cells.get(next.cell_index)?, next.block))).collect();
+        executor.expect(&next, stop);
         let keeper = writer.as_deref().filter(|_| header.samples);
         let samples = keeper.map(|writer| writer.samples(planned)).transpose()?;
         let record = executor.execute(cell, planned.block, samples.as_deref(), stop, &mut |p| observer.progress(p));
@@ -92,7 +99,7 @@ pub(crate) fn carry_out(
             Err(_) if stop.is_asked() => return Err(interrupted(entries.len())),
             Err(source) => return Err(CampaignError::Cell { cell: name.clone(), source }),
         };
-        let entry = Entry { planned: *planned, record };
+        let entry = Entry { planned: **planned, record };
         if let Some(writer) = &mut writer {
             writer.entry(&entry)?;
         }

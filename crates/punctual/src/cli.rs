@@ -9,6 +9,7 @@ mod cyclictest;
 mod doctor;
 mod frontier;
 mod import;
+mod lab;
 mod launch;
 mod list;
 mod live;
@@ -45,9 +46,9 @@ pub(crate) fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = match cyclictest::by_name(&words) {
         Some(arguments) => Command::Cyclictest(arguments),
-        None => match Arguments::try_parse_from(words) {
+        None => match Arguments::try_parse_from(&words) {
             Ok(arguments) => arguments.command,
-            Err(err) => return usage::report(&err),
+            Err(err) => return usage::report(&err, lab::status_of_mistake(&words)),
         },
     };
     let outcome = match command {
@@ -61,6 +62,7 @@ pub(crate) fn main() -> ExitCode {
         Command::List(arguments) => list::list(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
+        Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => report::report(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

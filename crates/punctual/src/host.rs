@@ -29,12 +29,12 @@ pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
 pub(crate) use prepare::{Preparation, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
-pub(crate) use process::{memory_locked_bytes_of, threads_of};
+pub(crate) use process::{is_gone, memory_locked_bytes_of, threads_of};
 pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
-pub(crate) use system::make_system;
+pub(crate) use system::{make_system, mount_points};
 pub(crate) use trace_mark::TraceMark;
 
 use std::path::{Path, PathBuf};

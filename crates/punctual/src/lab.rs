@@ -4,16 +4,35 @@
 //! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
+mod elf;
+mod fetch;
 mod guest;
+mod guests;
 mod image;
 mod initramfs;
+mod job;
 mod kernels;
+mod list;
+mod machine;
+mod measure;
+mod modes;
+mod modules;
+mod packages;
 mod program;
 mod qemu;
+mod refusal;
+mod scratch;
+mod shipped;
+mod snapshot;
 
+pub(crate) use fetch::Fetching;
 pub(crate) use guest::{is_first_process, run as run_guest};
-use kernels::{Ready, ready};
-pub(crate) use qemu::{carry_out, why_not};
+pub(crate) use guests::Guests;
+pub(crate) use kernels::ready_observed;
+use kernels::{Ready, cache, ready};
+pub(crate) use list::{Listed, list};
+pub(crate) use measure::carry_out;
+pub(crate) use refusal::why_not;
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, thiserror::Error)]

@@ -43,6 +43,15 @@ impl Tool {
         }
     }
 
+    /// The program that is started.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Tool::Command => "sh",
+            other => other.name(),
+        }
+    }
+
     /// What it has to be told, as help shows it.
     fn arguments(self) -> &'static str {
         match self {

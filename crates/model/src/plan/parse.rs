@@ -1,7 +1,8 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{CpuSet, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
+use crate::{CpuSet, GuestFile, Kernel, KernelError, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -27,7 +28,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "axes", "require",
+    "prepare", "axes", "require", "files",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -55,7 +56,7 @@ fn plan(text: &str) -> Located<Plan> {
         (err.span().map_or(0, |span| span.start), format!("not TOML: {message}"))
     })?;
     let mut plan = Plan { title: String::new(), ..Plan::default() };
-    let mut duration_at = 0;
+    let (mut duration_at, mut files) = (0, None);
     let named = document.get_ref().get("loads").map_or(Ok(NamedLoads::new()), |loads| named_loads(table(loads)?))?;
     for (key, value) in document.get_ref() {
         let at = value.span().start;
@@ -80,11 +81,21 @@ fn plan(text: &str) -> Located<Plan> {
             "load_policy" => plan.load_policy = Some(parsed(value)?),
             "load_must_hold" => plan.load_must_hold = share(value)?,
             "loads" => {}
+            "files" => files = Some((guest_files(value)?, at)),
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }
+    }
+    if let Some((files, at)) = files {
+        if plan.axes.kernel.iter().all(|kernel| *kernel == Kernel::Running) {
+            return Err((
+                at,
+                "`files` are for guests; name a kernel of the lab in axis `kernel`, or leave it out".into(),
+            ));
+        }
+        plan.axes.kernel.iter_mut().for_each(|kernel| kernel.give(&files));
     }
     let replaced = ["duration", "min_cycles"].map(|key| document.get_ref().get_key_value(key));
     if let (Some(_), Some((key, value))) = (plan.cycles, replaced.into_iter().flatten().next()) {
@@ -143,7 +154,7 @@ fn share(value: &Spanned<DeValue<'_>>) -> Located<Option<Percent>> {
 fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {
     for (key, value) in table {
         match key.get_ref().as_ref() {
-            "kernel" => axes.kernel = axis(key, value, str::parse)?,
+            "kernel" => axes.kernel = axis_of(key, value, kernel)?,
             "load" => axes.load = axis(key, value, |text| Load::parse(text, named))?,
             "policy" => axes.policy = axis(key, value, str::parse)?,
             "period" => axes.period = axis(key, value, str::parse)?,
@@ -160,15 +171,27 @@ fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()>
     }
 }
 
-/// The values of one axis: at least one, none twice.
+/// The values of one axis, each a text.
 fn axis<T, E>(
-    key: &Spanned<std::borrow::Cow<'_, str>>,
+    key: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Located<Vec<T>>
 where
-    T: Eq + Hash + Clone,
+    T: Eq + Hash + Clone + Display,
     E: Display,
+{
+    axis_of(key, value, |item| parse(string(item)?).map_err(|err| (item.span().start, err.to_string())))
+}
+
+/// The values of one axis: at least one, none twice.
+fn axis_of<T>(
+    key: &Spanned<Cow<'_, str>>,
+    value: &Spanned<DeValue<'_>>,
+    parse: impl Fn(&Spanned<DeValue<'_>>) -> Located<T>,
+) -> Located<Vec<T>>
+where
+    T: Eq + Hash + Clone + Display,
 {
     let name = key.get_ref();
     let DeValue::Array(items) = value.get_ref() else {
@@ -180,13 +203,51 @@ where
     let mut seen = HashSet::new();
     let mut values = Vec::new();
     for item in items.iter() {
-        let value = parse(string(item)?).map_err(|err| (item.span().start, err.to_string()))?;
+        let value = parse(item)?;
         if !seen.insert(value.clone()) {
-            return Err((item.span().start, format!("`{}` stands twice in axis `{name}`", string(item)?)));
+            return Err((item.span().start, format!("`{value}` stands twice in axis `{name}`")));
         }
         values.push(value);
     }
     Ok(values)
+}
+
+/// A kernel as one text, or as a table of its parts.
+fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
+    const KEYS: &[&str] = &["image", "append", "modules", "files"];
+    let DeValue::Table(parts) = value.get_ref() else { return parsed(value) };
+    let Some(image) = parts.get("image") else {
+        return Err((value.span().start, "`image` is missing; write { image = \"/path/of/vmlinuz\" }".to_owned()));
+    };
+    let mut words = vec![string(image)?.trim().to_owned()];
+    if words[0].contains(char::is_whitespace) {
+        return Err((image.span().start, "an image has no blanks; arguments for it go into `append`".to_owned()));
+    }
+    let mut files = Vec::new();
+    for (key, part) in parts {
+        match key.get_ref().as_ref() {
+            "image" => {}
+            "append" => words.push(string(part)?.to_owned()),
+            "modules" => words.push(format!("modules={}", string(part)?)),
+            "files" => files = guest_files(part)?,
+            other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
+        }
+    }
+    let mut kernel: Kernel =
+        words.join(" ").parse().map_err(|err: KernelError| (value.span().start, err.to_string()))?;
+    if kernel == Kernel::Running {
+        return Err((image.span().start, "`running` is booted already; write it as \"running\"".to_owned()));
+    }
+    kernel.give(&files);
+    Ok(kernel)
+}
+
+/// What guests are given.
+fn guest_files(value: &Spanned<DeValue<'_>>) -> Located<Vec<GuestFile>> {
+    match value.get_ref() {
+        DeValue::Array(items) => items.iter().map(parsed).collect(),
+        other => Err((value.span().start, format!("a list of paths is expected here, not {}", kind(other)))),
+    }
 }
 
 fn prepare(table: &DeTable<'_>, prepare: &mut Prepare) -> Located<()> {

@@ -3,7 +3,7 @@
 use super::Stop;
 use crate::child;
 use crate::host::{self, HostFs};
-use crate::lab;
+use crate::lab::Guests;
 use model::{Cell, CpuSet, Kernel, Progress, Record};
 use rt::sys::{process, sched};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Carries out cells. The campaign knows nothing else about how that is done.
 pub(crate) trait Executor {
+    /// Learns what it will be asked to measure next, in which blocks, in this order; it may begin with that.
+    fn expect(&mut self, _next: &[(&Cell, u32)], _stop: &Stop) {}
+
     /// Measures `cell` in block `block`; ends early, with what there is, when asked to stop. `observe` is called now and then. The raw
     /// samples go to the new file `samples`, if it is named.
     ///
@@ -53,15 +56,11 @@ impl Executor for Child {
     fn execute(
         &mut self,
         cell: &Cell,
-        block: u32,
+        _: u32,
         samples: Option<&Path>,
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
-        if let Kernel::Lab(kernel) = &cell.kernel {
-            return lab::carry_out(cell, kernel, block, &|| stop.is_asked())
-                .map_err(|err| Failure::Said(err.to_string()));
-        }
         let mut child = child::start(samples)?;
         // The child has its CPUs now. Those who listen to it, and draw what it says, keep off the measured ones.
         let _aside = Aside::keep_off(&cell.cpus)?;
@@ -103,6 +102,34 @@ impl Executor for Child {
         }
         let record = record.map_err(|_| io::Error::other("the reading thread failed"))??;
         serde_json::from_slice(&record).map_err(Failure::NoRecord)
+    }
+}
+
+/// Each cell on the kernel that it names: here in a child process, or in a guest of the lab.
+#[derive(Debug, Default)]
+pub(crate) struct HereOrLab {
+    guests: Guests,
+}
+
+impl Executor for HereOrLab {
+    fn expect(&mut self, next: &[(&Cell, u32)], stop: &Stop) {
+        self.guests.run_ahead(next.iter().copied(), stop.flag());
+    }
+
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        block: u32,
+        samples: Option<&Path>,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure> {
+        match &cell.kernel {
+            Kernel::Running => Child.execute(cell, block, samples, stop, observe),
+            Kernel::Lab(_) => {
+                self.guests.record(cell, block, stop.flag()).map_err(|err| Failure::Said(err.to_string()))
+            }
+        }
     }
 }
 

@@ -40,8 +40,9 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
-    // A guest has one CPU, and all rights.
-    let first: CpuSet = std::iter::once(0).collect();
+    // A guest has all rights, and one CPU if no more are named; its CPUs are not this machine's.
+    let named = plan.cpus.as_ref().map_or(1, CpuSet::len);
+    let of_guest: CpuSet = (0..u32::try_from(named).unwrap_or(u32::MAX)).collect();
     for (kernel, load, policy, period, method) in plan.axes.points() {
         let is_here = kernel == Kernel::Running;
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
@@ -52,7 +53,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             policy,
             period,
             method,
-            cpus: if is_here { cpus.clone() } else { first.clone() },
+            cpus: if is_here { cpus.clone() } else { of_guest.clone() },
             duration: plan.duration_of(period),
             // A language's program warms up by itself, before it is let go.
             warm_up: if language.is_some() { Span(0) } else { plan.warm_up },

@@ -44,7 +44,7 @@ impl Stop {
     }
 
     /// The same, for those who only look.
-    pub(crate) fn flag(&self) -> &AtomicBool {
+    pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
         &self.asked
     }
 

@@ -3,12 +3,16 @@
 mod compare;
 mod doctor;
 mod frontier;
+mod lab;
 mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use frontier::FrontierArguments;
+pub(super) use lab::{
+    LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
+};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -49,6 +53,8 @@ pub(super) enum Command {
     Doctor(DoctorArguments),
     /// Run one load alone and show its rate; --list says which there are
     Load(LoadCommandArguments),
+    /// Kernels for the lab: list and fetch them, check that virtual time is the same on this machine
+    Lab(LabArguments),
     /// Make a page for a browser: table, pictures, findings, machine, plan, in one file
     Report(ReportArguments),
     /// Put back what a killed measurement has left changed

@@ -7,7 +7,7 @@ use super::recover::take_machine;
 use super::start::{header, holder, plan, stamp};
 use super::until::{End, bounded};
 use super::{Outcome, note, output, report};
-use crate::campaign::{self, CampaignError, Child, Stop};
+use crate::campaign::{self, CampaignError, HereOrLab, Stop};
 use crate::host::{self, HostFs, MachineLock};
 use crate::store::{self, Writer};
 use analysis::{comparability, doctor};
@@ -32,7 +32,8 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let mut lines = Lines::new(&header, done.len());
     let end = End::new(&header, &done, at_most, blocks);
     let is_over = |entries: &[Entry]| end.is_reached(entries);
-    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut Child, &mut lines, &stop, &is_over);
+    let mut executor = HereOrLab::default();
+    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut executor, &mut lines, &stop, &is_over);
     lines.finish();
     let entries = result.map_err(|err| match err {
         CampaignError::Interrupted { .. } => {

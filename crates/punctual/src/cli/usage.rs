@@ -1,19 +1,19 @@
 //! Mistakes on the command line, each as one line that says what to do.
 
-use super::{ERROR, note};
+use super::note;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::process::ExitCode;
 
-/// Shows help as help, and any mistake as one line.
-pub(super) fn report(err: &Error) -> ExitCode {
+/// Shows help as help, and any mistake as one line with this exit status.
+pub(super) fn report(err: &Error, status: u8) -> ExitCode {
     if !err.use_stderr() {
         // `--help` and `--version`. A reader that goes away early is none of our business.
         let _ = err.print();
         return ExitCode::SUCCESS;
     }
     note(format_args!("punctual: {}", line(err)));
-    ExitCode::from(ERROR)
+    ExitCode::from(status)
 }
 
 fn line(err: &Error) -> String {

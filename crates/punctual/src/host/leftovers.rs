@@ -2,11 +2,12 @@
 
 use super::HostFs;
 use super::cgroup::our_group;
-use super::process::started_ticks_of;
+use super::process::is_gone;
 use std::path::{Path, PathBuf};
 
-/// What such names begin with; the id of the process follows: a load's keeper, a cell that measures a language.
-const NAMES: [&str; 2] = ["punctual-load-", "punctual-sleep-"];
+/// What such names begin with; the id of the process follows: a load's keeper, a cell that measures a language, whoever
+/// started a guest.
+const NAMES: [&str; 3] = ["punctual-load-", "punctual-sleep-", "punctual-guest-"];
 
 /// Removes what processes that are gone have left in the directories for temporary files and among the control groups.
 /// Returns what was removed.
@@ -29,7 +30,7 @@ fn abandoned_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_ours = |entry: &std::fs::DirEntry| {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        is_directory && entry.file_name().to_str().and_then(owner).is_some_and(|pid| started_ticks_of(pid).is_none())
+        is_directory && entry.file_name().to_str().and_then(owner).is_some_and(is_gone)
     };
     entries.filter(is_ours).map(|entry| entry.path()).collect()
 }
@@ -55,6 +56,8 @@ mod tests {
             format!("punctual-load-{living}"),
             format!("punctual-sleep-{dead}-0"),
             format!("punctual-sleep-{living}-0"),
+            format!("punctual-guest-{dead}"),
+            format!("punctual-guest-{living}"),
             "punctual-load-".to_owned(),
             format!("other-{dead}"),
         ] {
@@ -63,7 +66,8 @@ mod tests {
         std::fs::write(directory.join(format!("punctual-load-{}", dead + 1)), "a file").unwrap();
         let mut abandoned = abandoned_in(&directory);
         abandoned.sort();
-        let names = [format!("punctual-load-{dead}"), format!("punctual-sleep-{dead}-0")];
+        let names = ["guest", "load", "sleep"].map(|what| format!("punctual-{what}-{dead}"));
+        let names = [names[0].clone(), names[1].clone(), format!("{}-0", names[2])];
         assert_eq!(abandoned, names.map(|name| directory.join(name)));
         std::fs::remove_dir_all(directory).unwrap();
     }

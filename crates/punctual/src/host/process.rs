@@ -14,6 +14,11 @@ pub(crate) fn started_ticks_of(pid: u32) -> Option<u64> {
     stat_of(pid)?.split(' ').nth(19)?.parse().ok()
 }
 
+/// Whether there is no process `pid` any more.
+pub(crate) fn is_gone(pid: u32) -> bool {
+    started_ticks_of(pid).is_none()
+}
+
 /// The state of process `pid`, one letter: `T` when it is stopped; `None` when it has ended (field 3 of proc_pid_stat(5)).
 pub(crate) fn state_of(pid: u32) -> Option<char> {
     stat_of(pid)?.chars().next()

@@ -7,6 +7,11 @@ use std::io;
 const MOUNTS: [(&str, &str); 5] =
     [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp"), ("tmpfs", "/var/tmp")];
 
+/// Where a guest has file systems of its own.
+pub(crate) fn mount_points() -> impl Iterator<Item = &'static str> {
+    MOUNTS.iter().map(|(_, place)| *place)
+}
+
 /// Makes what a cell and its loads expect of any system.
 ///
 /// # Errors

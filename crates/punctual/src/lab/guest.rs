@@ -1,22 +1,36 @@
 //! This program as the first process of a guest.
 //!
-//! It makes a small system, carries out one cell, writes what comes of it to the second serial port, and restarts the
-//! machine, which ends QEMU.
+//! It makes a small system, lets the kernel come to rest, and has QEMU save this state, once for any number of
+//! measurements. Every guest goes on from there: it learns what to measure, carries it out, writes what comes of it to the
+//! second serial port, and ends QEMU.
 
+use super::job::{self, Job};
+use super::{modules, shipped};
 use crate::host;
 use rt::sys::boot;
 use std::fs::File;
 use std::io::{self, Write};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How the line with the record begins, and how one that says why there is none.
 pub(super) const RECORD: &str = "record ";
 pub(super) const FAILED: &str = "failed ";
 
+/// For how long to leave the kernel alone: it does the last of its start in the background. Nothing happens meanwhile, so
+/// that it costs next to nothing in virtual time.
+pub(super) const SETTLE: Duration = Duration::from_secs(5);
+
+/// How long QEMU has to come to rest itself: each millisecond here is about one of CPU time there, however busy it is.
+const BUSY: Duration = Duration::from_millis(50);
+
+/// The port at which QEMU is told that the guest is at rest. QEMU's device for panics stands there, set to pause the guest: it
+/// stops between two instructions.
+pub(super) const AT_REST: u16 = 0x505;
+/// The port at which QEMU is told to end (isa-debug-exit), with status 2 * the value + 1.
+pub(super) const END: u16 = 0x501;
+
 const RESULT: &str = "/dev/ttyS1";
-const CELL: &str = "/cell.json";
-const SETTLE: &str = "/settle_ns";
 
 /// Whether this process was started by a kernel.
 pub(crate) fn is_first_process() -> bool {
@@ -25,19 +39,50 @@ pub(crate) fn is_first_process() -> bool {
 
 /// Is a guest. It comes back only where a machine cannot be restarted; the kernel then panics, which restarts it, too.
 pub(crate) fn run() -> ExitCode {
-    let line = match carry_out() {
-        Ok(line) => line,
-        Err(err) => format!("{FAILED}{err}"),
-    };
-    let _ = tell(&line);
-    let _ = boot::restart();
-    ExitCode::FAILURE
+    let outcome = host::make_system().and_then(|()| {
+        modules::load_all()?;
+        std::thread::sleep(SETTLE);
+        signal(AT_REST, 1)?;
+        stay_busy();
+        job::given()
+    });
+    match outcome {
+        Ok(job) => finish(&measured(&job)),
+        Err(err) => finish(&format!("{FAILED}{err}")),
+    }
 }
 
-fn carry_out() -> io::Result<String> {
-    host::make_system()?;
-    std::thread::sleep(settle()?);
-    let cell = Command::new(host::THIS_PROGRAM).arg("cell").stdin(Stdio::from(File::open(CELL)?)).output()?;
+/// Keeps the CPU from idling for a while after a saved state was loaded.
+///
+/// QEMU (7.2 at least) may account for idle time twice when its main loop happens to run just when a CPU halts, before the
+/// instructions of that CPU are counted: time then jumps. Its main loop runs because of a halted CPU, which is no such
+/// moment, or because of something from outside, of which there is nothing after the start.
+fn stay_busy() {
+    let began = Instant::now();
+    while began.elapsed() < BUSY {
+        std::hint::spin_loop();
+    }
+}
+
+/// The line that a job ends with.
+fn measured(job: &Job) -> String {
+    let limit = Duration::from_nanos(job.limit_ns);
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        finish(&format!("{FAILED}gave no record within {} s of its own time", limit.as_secs()))
+    });
+    std::thread::sleep(Duration::from_nanos(job.wait_ns));
+    carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
+}
+
+fn carry_out(job: &Job) -> io::Result<String> {
+    let mut command = Command::new(host::THIS_PROGRAM);
+    let command = command.arg("cell").env("PATH", shipped::PATH);
+    let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = cell.stdin.take() {
+        stdin.write_all(&serde_json::to_vec(&job.cell)?)?;
+    }
+    let cell = cell.wait_with_output()?;
     if cell.status.success() {
         return Ok(format!("{RECORD}{}", String::from_utf8_lossy(&cell.stdout).trim_end()));
     }
@@ -47,14 +92,28 @@ fn carry_out() -> io::Result<String> {
     Ok(format!("{FAILED}says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() }))
 }
 
-/// For how long to leave the kernel alone before the cell.
-fn settle() -> io::Result<Duration> {
-    let ns = std::fs::read_to_string(SETTLE)?.parse().map_err(io::Error::other)?;
-    Ok(Duration::from_nanos(ns))
+/// Says what came of it, and ends.
+fn finish(line: &str) -> ExitCode {
+    let _ = tell(line);
+    let _ = signal(END, 0);
+    let _ = boot::restart();
+    ExitCode::FAILURE
 }
 
 fn tell(line: &str) -> io::Result<()> {
     let mut port = File::options().write(true).open(RESULT)?;
     port.write_all(format!("{line}\n").as_bytes())?;
     boot::wait_until_sent(&port)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn signal(port: u16, value: u8) -> io::Result<()> {
+    rt::sys::port::allow(port, 1)?;
+    rt::sys::port::write_byte(port, value);
+    Ok(())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn signal(_: u16, _: u8) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
 }

@@ -3,7 +3,7 @@
 //! A bzImage unpacks itself, at the cost of billions of counted instructions. Kernels with `CONFIG_PVH`, which all of Debian's
 //! are, can be started as plain ELF instead (Documentation/arch/x86/boot.rst: `payload_offset`, `payload_length`).
 
-use super::LabError;
+use super::{LabError, elf};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,22 +16,57 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
     (b"\x02\x21\x4c\x18", "lz4", &["-d", "-c", "-q"]),
 ];
 
-/// The ELF kernel inside of `kernel`; itself if it is one. `None` where nothing here unpacks it: QEMU then starts it as
-/// it is.
+/// The ELF kernel inside of `kernel`; itself if it is one. `None` where nothing here unpacks it, or where QEMU cannot start
+/// what is inside: it then starts the whole as it is.
 ///
 /// # Errors
-/// When it is no kernel for x86.
+/// When it is no kernel for x86-64, or one that QEMU cannot start.
 pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>, LabError> {
-    const ELF: &[u8] = b"\x7fELF";
-    if kernel.starts_with(ELF) {
-        return Ok(Some(kernel.to_vec()));
+    if kernel.starts_with(elf::MAGIC) {
+        return match elf::read(kernel) {
+            Some(elf) if elf.machine != elf::X86_64 => Err(foreign(path)),
+            Some(elf) if elf.is_pvh => Ok(Some(kernel.to_vec())),
+            Some(_) => Err(LabError::file(
+                path,
+                "a vmlinux without PVH (CONFIG_PVH), which QEMU cannot start; name its bzImage",
+            )),
+            None => Err(foreign(path)),
+        };
+    }
+    if is_foreign(kernel) {
+        return Err(foreign(path));
     }
     let payload =
         payload(kernel).ok_or_else(|| LabError::file(path, "no bzImage and no vmlinux of x86; name another file"))?;
-    let known = COMPRESSORS.iter().find(|(magic, ..)| payload.starts_with(magic));
-    let Some((_, program, arguments)) = known else { return Ok(None) };
-    let unpacked = piped(program, arguments, payload).ok();
-    Ok(unpacked.filter(|unpacked| unpacked.starts_with(ELF)))
+    let is_startable = |kernel: &Vec<u8>| elf::read(kernel).is_some_and(|elf| elf.is_pvh);
+    Ok(decompressed(payload).filter(is_startable))
+}
+
+fn foreign(path: &Path) -> LabError {
+    LabError::file(path, "a kernel for another architecture; the lab boots kernels for x86-64")
+}
+
+/// Whether it is an `Image` of arm64 or riscv (Documentation/arch/arm64/booting.rst, .../riscv/boot-image-header.rst), plain
+/// or by gzip, or a bzImage of 32 bits (`xloadflags`, since protocol 2.12 of Documentation/arch/x86/boot.rst).
+fn is_foreign(kernel: &[u8]) -> bool {
+    const MAGIC_AT: usize = 0x38;
+    const IS_64_BIT: u8 = 1;
+    if kernel.starts_with(b"\x1f\x8b") {
+        return decompressed(kernel).is_some_and(|kernel| is_foreign(&kernel));
+    }
+    let magic = kernel.get(MAGIC_AT..MAGIC_AT + 4);
+    if [b"ARM\x64", b"RSC\x05"].iter().any(|other| magic == Some(&other[..])) {
+        return true;
+    }
+    let version = kernel.get(0x206..0x208).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+    let is_bzimage = kernel.get(0x202..0x206) == Some(b"HdrS") && version >= Some(0x020c);
+    is_bzimage && kernel.get(0x236).is_some_and(|flags| flags & IS_64_BIT == 0)
+}
+
+/// What was compressed by a program that is known and here.
+pub(super) fn decompressed(content: &[u8]) -> Option<Vec<u8>> {
+    let (_, program, arguments) = COMPRESSORS.iter().find(|(magic, ..)| content.starts_with(magic))?;
+    piped(program, arguments, content).ok().filter(|content| !content.is_empty())
 }
 
 /// The compressed kernel in a bzImage.
@@ -53,7 +88,7 @@ fn payload(kernel: &[u8]) -> Option<&[u8]> {
 
 /// What `program` makes of `input`. Some end with an error because of what follows the compressed data, so only their
 /// output counts.
-fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io::Result<Vec<u8>> {
+pub(super) fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut command = Command::new(program);
     let command = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
@@ -69,23 +104,66 @@ fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io::Result<Vec
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_payload_of_a_kernel_is_unpacked() {
-        let inside = b"\x7fELF and the rest of a kernel";
-        let gzip = piped("gzip", &["-c"], inside).unwrap();
+    /// An ELF file of one note segment: enough of a kernel for those who look at its headers.
+    fn elf(machine: u8, note: &[u8]) -> Vec<u8> {
+        let mut file = vec![0; 0x40 + 0x38];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[0x12] = machine;
+        (file[0x20], file[0x36], file[0x38]) = (0x40, 0x38, 1);
+        (file[0x40], file[0x48]) = (4, 0x78);
+        file[0x60] = u8::try_from(note.len()).unwrap();
+        file.extend_from_slice(note);
+        file
+    }
+
+    const PVH: &[u8] = b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0\0\0\0\0";
+
+    fn bzimage(payload: &[u8]) -> Vec<u8> {
         let mut kernel = vec![0; 4096];
         kernel[0x1f1] = 2;
         kernel[0x202..0x206].copy_from_slice(b"HdrS");
+        kernel[0x206..0x208].copy_from_slice(&[0x0f, 0x02]);
+        kernel[0x236] = 1;
         kernel[0x248..0x24c].copy_from_slice(&64_u32.to_le_bytes());
-        kernel[0x24c..0x250].copy_from_slice(&u32::try_from(gzip.len()).unwrap().to_le_bytes());
-        kernel[3 * 512 + 64..][..gzip.len()].copy_from_slice(&gzip);
+        kernel[0x24c..0x250].copy_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
+        kernel[3 * 512 + 64..][..payload.len()].copy_from_slice(payload);
+        kernel
+    }
+
+    #[test]
+    fn the_payload_of_a_kernel_is_unpacked() {
+        let inside = elf(62, PVH);
+        let gzip = |inside: &[u8]| piped("gzip", &["-c"], inside).unwrap();
+        let mut kernel = bzimage(&gzip(&inside));
         let path = Path::new("/k");
         assert_eq!(uncompressed(path, &kernel).unwrap().as_deref(), Some(&inside[..]));
-        assert_eq!(uncompressed(path, inside).unwrap().as_deref(), Some(&inside[..]));
+        assert_eq!(uncompressed(path, &inside).unwrap().as_deref(), Some(&inside[..]));
+        let without = bzimage(&gzip(&elf(62, b"")));
+        assert_eq!(uncompressed(path, &without).unwrap(), None, "QEMU starts a bzImage without PVH as it is");
         kernel[3 * 512 + 64] = 0;
         assert_eq!(uncompressed(path, &kernel).unwrap(), None, "an unknown compression is QEMU's to start");
         for broken in [&kernel[..0x300], b"", b"#!/bin/sh"] {
             assert!(uncompressed(path, broken).unwrap_err().to_string().starts_with("/k: no bzImage"));
+        }
+    }
+
+    #[test]
+    fn kernels_that_cannot_be_started_here_are_named_as_such() {
+        let mut arm = vec![0; 0x1000];
+        arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        let packed = piped("gzip", &["-c"], &arm).unwrap();
+        let mut i386 = bzimage(b"");
+        i386[0x236] = 0;
+        for (kernel, expected) in [
+            (arm, "/k: a kernel for another architecture"),
+            (packed, "/k: a kernel for another architecture"),
+            (i386, "/k: a kernel for another architecture"),
+            (elf(183, PVH), "/k: a kernel for another architecture"),
+            (b"\x7fELF\x01\x01 of 32 bits".to_vec(), "/k: a kernel for another architecture"),
+            (elf(62, b""), "/k: a vmlinux without PVH (CONFIG_PVH), which QEMU cannot start; name its bzImage"),
+        ] {
+            let said = uncompressed(Path::new("/k"), &kernel).unwrap_err().to_string();
+            assert!(said.starts_with(expected), "{said}");
         }
     }
 }

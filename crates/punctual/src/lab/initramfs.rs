@@ -8,12 +8,13 @@
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
-    files: u32,
+    names: Vec<String>,
 }
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const FILE: u32 = 0o100_644;
+const LINK: u32 = 0o120_777;
 
 impl Archive {
     /// Adds a directory, named without a leading slash.
@@ -31,6 +32,17 @@ impl Archive {
         self.entry(name, FILE, content);
     }
 
+    /// Adds a symbolic link to `target`.
+    pub(super) fn link(&mut self, name: &str, target: &str) {
+        self.entry(name, LINK, target.as_bytes());
+    }
+
+    /// What is in it, in its order.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// The archive. Another one may follow it: a kernel unpacks all of them.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
@@ -38,10 +50,11 @@ impl Archive {
     }
 
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
-        self.files += 1;
+        self.names.push(name.to_owned());
         let links = if mode == DIRECTORY { 2 } else { 1 };
         // inode, mode, owner, group, links, time, size, device (2), kind of device (2), length of the name, no checksum
-        let fields = [self.files, mode, 0, 0, links, 0, size(content.len()), 0, 0, 0, 0, size(name.len() + 1), 0];
+        let fields =
+            [size(self.names.len()), mode, 0, 0, links, 0, size(content.len()), 0, 0, 0, 0, size(name.len() + 1), 0];
         self.bytes.extend_from_slice(b"070701");
         fields.iter().for_each(|field| self.bytes.extend_from_slice(format!("{field:08X}").as_bytes()));
         self.bytes.extend_from_slice(name.as_bytes());

@@ -4,12 +4,18 @@ use super::LabError;
 use crate::host;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
-/// The program without symbols and what else no kernel loads.
-pub(super) fn stripped() -> Result<Vec<u8>, LabError> {
+/// The program without symbols and what else no kernel loads; read once.
+pub(super) fn stripped() -> Result<&'static [u8], LabError> {
+    static STRIPPED: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(stripped) = STRIPPED.get() {
+        return Ok(stripped);
+    }
     let path = Path::new(host::THIS_PROGRAM);
     let whole = std::fs::read(path).map_err(|err| LabError::file(path, err))?;
-    without_sections(whole).ok_or_else(|| LabError::file(path, "not a 64-bit ELF program"))
+    let stripped = without_sections(whole).ok_or_else(|| LabError::file(path, "not a 64-bit ELF program"))?;
+    Ok(STRIPPED.get_or_init(|| stripped))
 }
 
 /// Cuts an ELF program after its last loaded byte, and says in its header that there is no table of sections (elf(5)).
@@ -34,6 +40,7 @@ fn without_sections(mut program: Vec<u8>) -> Option<Vec<u8>> {
     program.get_mut(SECTION_TABLE)?.fill(0);
     program.get_mut(SECTION_COUNTS)?.fill(0);
     program.truncate(end);
+    program.shrink_to_fit();
     Some(program)
 }
 

@@ -1,33 +1,22 @@
-//! One guest: started, waited for, and read.
+//! QEMU as a process that is talked to and that ends with this one.
 
-use super::initramfs::Archive;
-use super::{LabError, Ready, program, ready};
-use model::{Cell, LabClock, LabKernel, LabRecord, LoadPart, Method, Record, fnv1a_bytes};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use super::LabError;
+use super::guest::{AT_REST, END};
+use rt::sys::usage;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-const QEMU: &str = "qemu-system-x86_64";
-const MACHINE: &str = "pc, qemu64, 1 CPU";
-const MEMORY_MIB: u32 = 512;
+pub(super) const QEMU: &str = "qemu-system-x86_64";
 
-/// How long a guest is left alone before its cell: kernels do the last of their start in the background. Nothing happens
-/// meanwhile, so that it costs next to nothing.
-const SETTLE: Duration = Duration::from_secs(2);
-/// By how much longer in each further block: no multiple of a clock tick (4 ms) or of a usual period.
-const PHASE: Duration = Duration::from_nanos(1_270_007);
-
-/// A guest that gives no record is ended after this, however little of this machine it gets: a second of work in a guest
-/// takes about one here, and more on a busy machine.
-const AT_MOST: Duration = Duration::from_secs(120);
-const TIMES_AS_LONG: u32 = 100;
-
-/// What makes a guest the same to the bit each time: a clock that counts instructions, no random numbers from the
-/// processor, a date that is always the same. `sleep=off` lets idle time pass at once.
-const DETERMINISTIC: &[&str] = &[
+/// Devices of every guest: none but those named here. Errors and the end come from the guest, so that it is not started
+/// again; one that panics with a driver for it is started again by the kernel, and so ends, too.
+const MACHINE: &[&str] = &[
     "-nodefaults",
     "-no-user-config",
     "-display",
@@ -35,77 +24,55 @@ const DETERMINISTIC: &[&str] = &[
     "-no-reboot",
     "-M",
     "pc",
-    "-accel",
-    "tcg,thread=single",
-    "-icount",
-    "shift=0,sleep=off",
-    "-cpu",
-    "qemu64",
-    "-smp",
-    "1",
-    "-rtc",
-    "base=2026-01-01,clock=vm",
+    "-action",
+    "panic=pause",
+    "-chardev",
+    "stdio,id=control,signal=off",
+    "-mon",
+    "chardev=control,mode=control",
 ];
 
-/// The kernel's command line. The layout in memory is always the same; clocks are told and not calibrated; devices that a
-/// guest does not have are not waited for.
-const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.trust_cpu=off tsc=reliable \
-                         tsc_early_khz=1000000 lpj=4000000 no_timer_check cryptomgr.notests i8042.noaux i8042.nokbd \
-                         i8042.nopnp";
+/// How often to look whether a guest is still wanted.
+const LOOK: Duration = Duration::from_millis(20);
 
-/// Why a cell cannot be carried out in the lab; `None` when it can.
-pub(crate) fn why_not(cell: &Cell) -> Option<String> {
-    let is_program = |part: &LoadPart| matches!(part, LoadPart::Program(_));
-    if matches!(cell.method, Method::Sleep(_)) {
-        return Some("languages are not in the guests of the lab".to_owned());
-    }
-    if cell.load.parts().iter().any(is_program) {
-        return Some("outside programs are not in the guests of the lab; use built-in loads".to_owned());
-    }
-    if !cfg!(target_arch = "x86_64") {
-        return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
-    }
-    version().is_none().then(|| format!("{QEMU} is not installed; apt-get install qemu-system-x86"))
+/// When to give up on a guest.
+#[derive(Clone, Copy)]
+pub(super) struct Limits<'a> {
+    /// Whether nobody wants its result any more.
+    pub(super) is_asked: &'a dyn Fn() -> bool,
+    /// How much CPU time it may take: this machine may be busy, a guest is not.
+    pub(super) cpu: Duration,
+    /// How long it may take, for one that has nothing to do and does not end.
+    pub(super) wall: Duration,
 }
 
-/// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to. In another `block` everything happens at
-/// other moments relative to the kernel's own clock ticks, so that blocks are not copies of each other.
-///
-/// # Errors
-/// When there is no such kernel, or the guest gives no record.
-pub(crate) fn carry_out(
-    cell: &Cell,
-    kernel: &LabKernel,
-    block: u32,
-    is_asked: &dyn Fn() -> bool,
-) -> Result<Record, LabError> {
-    let image = ready(&kernel.source)?;
-    let settle = SETTLE + PHASE.saturating_mul(block);
-    let dir = Scratch::new()?;
-    let (archive, files) = (initramfs(cell, settle)?, Files::below(&dir.0));
-    fs::write(&files.archive, &archive).map_err(|err| LabError::file(&files.archive, err))?;
-    let command_line = format!("{ARGUMENTS} {}", kernel.arguments).trim_end().to_owned();
-    let guest = start(&image, &files, &command_line)?;
-    let busy = cell.duration.ns().saturating_add(cell.warm_up.ns());
-    let limit = AT_MOST + Duration::from_nanos(busy).saturating_mul(TIMES_AS_LONG);
-    let why = wait(guest, limit, is_asked).map_err(|err| LabError::program(QEMU, err))?;
-    let mut record = files.record(&cell.kernel.to_string(), why)?;
-    record.lab = Some(LabRecord {
-        clock: LabClock::Virtual,
-        kernel: image.name,
-        kernel_hash: image.hash,
-        command_line,
-        initramfs_hash: format!("{:016x}", fnv1a_bytes(&archive)),
-        qemu: version().unwrap_or_default().to_owned(),
-        machine: MACHINE.to_owned(),
-        memory_mib: MEMORY_MIB,
-        settled_ns: u64::try_from(settle.as_nanos()).unwrap_or(u64::MAX),
-    });
-    Ok(record)
+/// Why a guest is no more, or must not go on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Gone {
+    /// QEMU ended.
+    #[error("ended with {QEMU} ({status}), which said: {said}")]
+    Ended {
+        /// How.
+        status: ExitStatus,
+        /// Its last line on stderr.
+        said: String,
+    },
+    /// It is no more wanted.
+    #[error("was ended by a signal")]
+    Asked,
+    /// It took too long.
+    #[error("gave no record within {0}; ended")]
+    TooLong(String),
+    /// It refused a command.
+    #[error("cannot go on: {QEMU} says: {0}")]
+    Refused(String),
+    /// It cannot be started or looked at.
+    #[error("cannot be talked to: {0}")]
+    Process(#[from] std::io::Error),
 }
 
 /// The version that QEMU gives itself, the first line of what it says; asked once. `None` when it cannot be started.
-fn version() -> Option<&'static str> {
+pub(super) fn version() -> Option<&'static str> {
     static SAID: LazyLock<Option<String>> = LazyLock::new(|| {
         let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
@@ -113,106 +80,116 @@ fn version() -> Option<&'static str> {
     SAID.as_deref()
 }
 
-/// The first file system of a guest: this program as its init, the cell, and for how long to wait before it.
-fn initramfs(cell: &Cell, settle: Duration) -> Result<Vec<u8>, LabError> {
-    let mut archive = Archive::default();
-    for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
-        archive.directory(directory);
-    }
-    archive.program("init", &program::stripped()?);
-    archive.file("cell.json", &serde_json::to_vec(cell).map_err(|err| LabError::program("cell", err))?);
-    archive.file("settle_ns", settle.as_nanos().to_string().as_bytes());
-    Ok(archive.finish())
+/// A QEMU; it ends when this value is dropped.
+#[derive(Debug)]
+pub(super) struct Qemu {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// What it says: answers and events, one JSON value a line (QEMU Machine Protocol).
+    said: Receiver<Value>,
+    events: Vec<String>,
+    began: Instant,
 }
 
-/// The files that a guest is given and that it writes.
-struct Files {
-    archive: PathBuf,
-    console: PathBuf,
-    result: PathBuf,
-}
-
-impl Files {
-    fn below(dir: &Path) -> Files {
-        Files { archive: dir.join("initramfs"), console: dir.join("console"), result: dir.join("result") }
+impl Qemu {
+    /// Starts QEMU with these arguments, beside those that every guest has.
+    pub(super) fn start(arguments: Vec<OsString>) -> Result<Qemu, LabError> {
+        let mut command = Command::new(crate::host::THIS_PROGRAM);
+        command.args(["launch", "--parent", &std::process::id().to_string(), "--", QEMU]).args(MACHINE);
+        command.args(["-device", &format!("pvpanic,ioport={AT_REST}")]);
+        command.args(["-device", &format!("isa-debug-exit,iobase={END},iosize=1")]);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|err| LabError::program(QEMU, err))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (tell, said) = channel();
+        std::thread::spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
+            lines.filter_map(|line| serde_json::from_str(&line).ok()).try_for_each(|value| tell.send(value))
+        });
+        Ok(Qemu { child, input, said, events: Vec::new(), began: Instant::now() })
     }
 
-    /// The record that the guest has written; `why` it is there no more, if it was ended.
-    fn record(&self, kernel: &str, why: Option<String>) -> Result<Record, LabError> {
-        let result = fs::read_to_string(&self.result).unwrap_or_default();
-        let line = result.lines().find_map(|line| line.strip_prefix(super::guest::RECORD));
-        if let Some(record) = line.and_then(|line| serde_json::from_str(line).ok()) {
-            return Ok(record);
-        }
-        let said = result.lines().find_map(|line| line.strip_prefix(super::guest::FAILED)).map(str::to_owned);
-        let reason = said.or(why).unwrap_or_else(|| format!("ended without a record; {}", self.last_words()));
-        Err(LabError::Guest { kernel: kernel.to_owned(), reason })
+    /// Allows commands; the first that has to be said.
+    pub(super) fn greet(&mut self, limits: Limits<'_>) -> Result<(), Gone> {
+        self.ask("qmp_capabilities", json!({}), limits).map(drop)
     }
 
-    fn last_words(&self) -> String {
-        let console = fs::read(&self.console).unwrap_or_default();
-        let console = String::from_utf8_lossy(&console).into_owned();
-        let lines: Vec<_> = console.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        match lines.len() {
-            0 => "its console (ttyS0) stayed empty".to_owned(),
-            n => format!("its console ends with: {}", lines.get(n.saturating_sub(3)..).unwrap_or_default().join(" | ")),
-        }
-    }
-}
-
-/// Starts QEMU as a process that ends with this one.
-fn start(image: &Ready, files: &Files, command_line: &str) -> Result<Child, LabError> {
-    let serial = |path: &Path| format!("file:{}", path.display());
-    let mut command = Command::new(crate::host::THIS_PROGRAM);
-    command.args(["launch", "--parent", &std::process::id().to_string(), "--", QEMU]);
-    command.args(DETERMINISTIC).args(["-m", &MEMORY_MIB.to_string()]);
-    command.arg("-kernel").arg(&image.file).arg("-initrd").arg(&files.archive);
-    command.args(["-serial", &serial(&files.console), "-serial", &serial(&files.result)]);
-    command.args(["-append", command_line]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().map_err(|err| LabError::program(QEMU, err))
-}
-
-/// Waits for a guest to end, and ends it when it is asked to or takes too long. Why it gave nothing, if that is known.
-fn wait(mut guest: Child, limit: Duration, is_asked: &dyn Fn() -> bool) -> io::Result<Option<String>> {
-    const LOOK: Duration = Duration::from_millis(20);
-    let began = Instant::now();
-    loop {
-        if let Some(status) = guest.try_wait()? {
-            let mut said = String::new();
-            if let Some(mut stderr) = guest.stderr.take() {
-                let _ = io::Read::read_to_string(&mut stderr, &mut said);
+    /// What QEMU answers to a command.
+    pub(super) fn ask(&mut self, command: &str, arguments: Value, limits: Limits<'_>) -> Result<Value, Gone> {
+        let line = format!("{}\n", json!({ "execute": command, "arguments": arguments }));
+        // One that has just ended does not listen; why it ended is found below.
+        let _ = self.input.as_mut().map(|input| input.write_all(line.as_bytes()));
+        loop {
+            let mut value = self.hear(limits)?;
+            match (value.get_mut("return").map(Value::take), &value["error"]["desc"], &value["event"]) {
+                (Some(answer), ..) => return Ok(answer),
+                (None, Value::String(reason), _) => return Err(Gone::Refused(format!("{command}: {reason}"))),
+                (None, _, Value::String(event)) => self.events.push(event.clone()),
+                _ => {}
             }
-            let last = said.lines().last().unwrap_or("nothing");
-            return Ok((!status.success()).then(|| format!("ended with {QEMU}, {status}, which said: {last}")));
         }
-        let why = match () {
-            () if is_asked() => "was ended by a signal".to_owned(),
-            () if began.elapsed() > limit => format!("gave no record within {} s; ended", limit.as_secs()),
-            () => {
-                std::thread::sleep(LOOK);
-                continue;
+    }
+
+    /// Waits until the guest tells that something has happened, if it has not before.
+    pub(super) fn wait_for(&mut self, event: &str, limits: Limits<'_>) -> Result<(), Gone> {
+        while !self.events.iter().any(|before| before == event) {
+            let value = self.hear(limits)?;
+            self.events.extend(value["event"].as_str().map(str::to_owned));
+        }
+        Ok(())
+    }
+
+    /// Waits until QEMU has ended, as its guest tells it to.
+    pub(super) fn wait(&mut self, limits: Limits<'_>) -> Result<(), Gone> {
+        loop {
+            match self.hear(limits) {
+                Err(Gone::Ended { status, .. }) if matches!(status.code(), Some(0 | 1)) => return Ok(()),
+                Err(gone) => return Err(gone),
+                Ok(_) => {}
             }
+        }
+    }
+
+    /// The next thing that it says.
+    fn hear(&mut self, limits: Limits<'_>) -> Result<Value, Gone> {
+        loop {
+            match self.said.recv_timeout(LOOK) {
+                Ok(value) => return Ok(value),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
+            let cpu =
+                usage::cpu_time_of(self.child.id()).map_or(Duration::ZERO, |used| Duration::from_nanos(used.ns()));
+            match () {
+                () if (limits.is_asked)() => return Err(Gone::Asked),
+                () if cpu > limits.cpu => return Err(Gone::TooLong(format!("{} s of CPU time", limits.cpu.as_secs()))),
+                () if self.began.elapsed() > limits.wall => {
+                    return Err(Gone::TooLong(format!("{} s", limits.wall.as_secs())));
+                }
+                () => {}
+            }
+        }
+    }
+
+    /// How it ended; it has closed its output.
+    fn ended(&mut self) -> Gone {
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        let status = match self.child.wait() {
+            Ok(status) => status,
+            Err(err) => return Gone::Process(err),
         };
-        guest.kill()?;
-        guest.wait()?;
-        return Ok(Some(why));
+        let by_signal = status.signal().map(|_| "nothing; it was killed").unwrap_or("nothing");
+        Gone::Ended { status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
     }
 }
 
-/// A directory for one guest, gone with it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch, LabError> {
-        let dir = std::env::temp_dir().join(format!("punctual-guest-{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|err| LabError::file(&dir, err))?;
-        Ok(Scratch(dir))
-    }
-}
-
-impl Drop for Scratch {
+impl Drop for Qemu {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        // Fails for one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

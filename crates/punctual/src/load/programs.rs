@@ -37,12 +37,13 @@ pub(super) fn has_directory(tool: Tool) -> bool {
 /// # Errors
 /// One line: it is not installed and which package has it, or a file that it needs is missing.
 pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), String> {
-    let (command, package) = match program.tool {
-        Tool::StressNg => ("stress-ng", "stress-ng"),
-        Tool::Hackbench => ("hackbench", "rt-tests"),
-        Tool::Ping => ("ping", "iputils-ping"),
-        Tool::Fio => ("fio", "fio"),
-        Tool::Command => ("sh", "dash"),
+    let command = program.tool.command();
+    let package = match program.tool {
+        Tool::StressNg => "stress-ng",
+        Tool::Hackbench => "rt-tests",
+        Tool::Ping => "iputils-ping",
+        Tool::Fio => "fio",
+        Tool::Command => "dash",
     };
     let path =
         on_path(command).ok_or_else(|| format!("{command} is not installed; on Debian: apt-get install {package}"))?;

@@ -78,7 +78,7 @@ fn date(unix_ms: u64) -> String {
 }
 
 /// Bytes as people read them, in powers of 1000.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let (unit, factor) = units.into_iter().find(|(_, factor)| bytes as f64 >= *factor).unwrap_or(("B", 1.0));
     format!("{} {unit}", analysis::wording::number(bytes as f64 / factor))

@@ -16,6 +16,7 @@ mod formats;
 mod frontier;
 mod import;
 mod lab;
+mod lab_kernels;
 mod launch;
 mod leftovers;
 mod live;

@@ -36,6 +36,16 @@ pub fn bring_up_loopback() -> io::Result<()> {
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }.into()).map(drop)
 }
 
+/// Loads the kernel module in `file` without parameters (init_module(2)).
+///
+/// # Errors
+/// What the kernel says: `EEXIST` when it is loaded, `ENOENT` when it needs another one, `ENOEXEC` when it is of another
+/// kernel.
+pub fn load_module(file: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the text ends in 0; both outlive the call.
+    check(unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) }).map(drop)
+}
+
 /// Starts the machine again at once, which ends a virtual one that may not (reboot(2)). Nothing is written to disk before.
 ///
 /// # Errors

@@ -11,6 +11,8 @@ pub mod memory;
 pub mod namespace;
 pub mod pipe;
 pub mod poll;
+#[cfg(target_arch = "x86_64")]
+pub mod port;
 pub mod posix_timer;
 pub mod process;
 pub mod sched;

@@ -88,7 +88,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require files)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
@@ -160,4 +160,56 @@ proptest! {
 #[test]
 fn a_plan_can_ask_for_a_a() {
     assert!(!Plan::parse("").unwrap().aa && Plan::parse("aa = true").unwrap().aa);
+}
+
+#[test]
+fn kernels_may_be_tables_and_guests_be_given_files() {
+    let plan = Plan::parse(
+        r#"
+        files = ["/usr/bin/dash:/bin/sh"]
+        [axes]
+        kernel = [
+            "running",
+            "debian:6.1",
+            { image = "debian:6.1", append = "preempt=none  quiet" },
+            { image = "/k/bzImage", modules = "/k/modules", files = ["/usr/bin/fio"] },
+        ]
+        "#,
+    )
+    .unwrap();
+    let kernels: Vec<_> = plan.axes.kernel.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        kernels,
+        [
+            "running",
+            "debian:6.1 file=/usr/bin/dash:/bin/sh",
+            "debian:6.1 preempt=none quiet file=/usr/bin/dash:/bin/sh",
+            "/k/bzImage modules=/k/modules file=/usr/bin/fio file=/usr/bin/dash:/bin/sh",
+        ]
+    );
+    assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
+    for (text, expected) in [
+        ("files = [\"/x\"]", "1:9: `files` are for guests; name a kernel of the lab in axis `kernel`, or leave it out"),
+        ("files = \"/x\"", "1:9: a list of paths is expected here, not text"),
+        (
+            "[axes]\nkernel = [{ append = \"quiet\" }]",
+            "2:11: `image` is missing; write { image = \"/path/of/vmlinuz\" }",
+        ),
+        (
+            "[axes]\nkernel = [{ image = \"/k quiet\" }]",
+            "2:21: an image has no blanks; arguments for it go into `append`",
+        ),
+        ("[axes]\nkernel = [{ image = \"running\" }]", "2:21: `running` is booted already; write it as \"running\""),
+        (
+            "[axes]\nkernel = [{ image = \"/k\", apend = \"\" }]",
+            "2:27: unknown key `apend` (did you mean `append`? known: image append modules files)",
+        ),
+        (
+            "[axes]\nkernel = [\"/k quiet\", { image = \"/k\", append = \"quiet\" }]",
+            "2:23: `/k quiet` stands twice in axis `kernel`",
+        ),
+    ] {
+        assert_eq!(mistake(text), expected);
+    }
+    assert!(mistake("[axes]\nkernel = [{ image = \"/k\", files = [\"x\"] }]").contains("`x` is no path for a guest"));
 }

@@ -1,0 +1,152 @@
+//! `punctual lab check`: whether virtual time is the same here, whatever else this machine does.
+
+use super::super::arguments::{Format, LabCheckArguments};
+use super::super::recover::take_machine;
+use super::super::start::holder;
+use super::super::{ERROR, Outcome, note, output};
+use super::Asked;
+use crate::campaign::{Child, Executor, Stop};
+use crate::load::{self, Place};
+use model::{CpuSet, Load, Period, Policy, Record, Span};
+use rt::sys::sched;
+use serde::Serialize;
+use serde_json::Value;
+use std::error::Error;
+
+/// How many differences are shown: the first says which kind it is.
+const SHOWN: usize = 5;
+/// The load beside the second guest ends by itself after this, should nobody end it.
+const AT_MOST: Span = Span(600_000_000_000);
+
+/// A place of two records that holds different values.
+#[derive(Debug, PartialEq, Serialize)]
+struct Difference {
+    /// Names and indexes on the way to it: `threads.0.recorded`.
+    path: String,
+    /// Measured alone; `null` where nothing stands.
+    alone: Value,
+    /// Measured beside a load.
+    loaded: Value,
+}
+
+pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
+    let stop = Stop::on_signals()?;
+    let kernel = arguments.kernel.to_string();
+    let asked = Asked {
+        kernel: arguments.kernel,
+        load: "exec".parse()?,
+        policy: "fifo:90".parse()?,
+        period: Period::try_from(Span(1_000_000))?,
+        duration: Span(300_000_000),
+        blocks: 1,
+    };
+    let header = asked.header("lab check")?;
+    let cell = header.cells.first().ok_or("nothing to measure")?;
+    let lock = take_machine(arguments.wait)?;
+    lock.say(&holder(&header, 2));
+    let measure = || Child.execute(cell, 0, None, &stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
+    note(format_args!("1 of 2: a cell of {} under load exec on {kernel}", cell.duration));
+    let alone = measure()?;
+    let cpus = sched::affinity(0)?;
+    note(format_args!("2 of 2: the same beside a load on {}", cpus_of(&cpus)));
+    let loaded = {
+        let _load = beside(&cpus)?;
+        measure()?
+    };
+    let differences = differences(&alone, &loaded)?;
+    let is_same = differences.is_empty();
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Json => output::json(
+            &mut text,
+            &serde_json::json!({
+                "kernel": kernel,
+                "identical": is_same,
+                "differences": differences,
+                "alone": alone,
+                "loaded": loaded,
+            }),
+        )?,
+        Format::Text => text = said(&kernel, &alone, &cpus, &differences).into_bytes(),
+    }
+    output::write(&text)?;
+    Ok(if is_same { 0 } else { ERROR })
+}
+
+/// A busy loop on every CPU, until it is dropped.
+fn beside(cpus: &CpuSet) -> Result<Vec<load::Running>, Box<dyn Error>> {
+    let cpu: Load = "cpu".parse()?;
+    Ok(load::start(&cpu, &Place { cpus, policy: Policy::OTHER, at_most: AT_MOST })?)
+}
+
+fn cpus_of(cpus: &CpuSet) -> String {
+    analysis::wording::things(cpus.len().try_into().unwrap_or(u64::MAX), "CPU")
+}
+
+fn said(kernel: &str, alone: &Record, cpus: &CpuSet, differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        let histogram = alone.threads.first().map(|thread| &thread.histogram);
+        let numbers = histogram.and_then(|histogram| Some((histogram.n, histogram.max_ns?)));
+        let numbers = numbers.map(|(n, max_ns)| format!(", {n} cycles with a maximum of {max_ns} virtual ns"));
+        let numbers = numbers.unwrap_or_default();
+        return format!("{kernel}: identical, alone and beside a load on {}{numbers}\n", cpus_of(cpus));
+    }
+    let mut text = format!("{kernel}: DIFFERENT in {}\n", things(differences.len()));
+    for Difference { path, alone, loaded } in differences.iter().take(SHOWN) {
+        text += &format!("  {path}: {alone} alone, {loaded} beside a load\n");
+    }
+    if differences.len() > SHOWN {
+        text += &format!("  and {} more; --format json has all\n", differences.len() - SHOWN);
+    }
+    text
+}
+
+fn things(places: usize) -> String {
+    analysis::wording::things(places.try_into().unwrap_or(u64::MAX), "place")
+}
+
+/// Where two records differ.
+fn differences(alone: &Record, loaded: &Record) -> Result<Vec<Difference>, serde_json::Error> {
+    let mut found = Vec::new();
+    compare("", &serde_json::to_value(alone)?, &serde_json::to_value(loaded)?, &mut found);
+    Ok(found)
+}
+
+fn compare(path: &str, alone: &Value, loaded: &Value, found: &mut Vec<Difference>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match (alone, loaded) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (name, value) in a {
+                compare(&below(name), value, b.get(name).unwrap_or(&Value::Null), found);
+            }
+            for (name, value) in b.iter().filter(|(name, _)| !a.contains_key(*name)) {
+                compare(&below(name), &Value::Null, value, found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(&below(&i.to_string()), a, b, found);
+            }
+        }
+        (a, b) if a == b => {}
+        (a, b) => found.push(Difference { path: path.to_owned(), alone: a.clone(), loaded: b.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_place_that_differs_is_named() {
+        let found = |a: Value, b: Value| {
+            let mut found = Vec::new();
+            compare("", &a, &b, &mut found);
+            found.into_iter().map(|difference| difference.path).collect::<Vec<_>>()
+        };
+        assert_eq!(found(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 2}]})), Vec::<String>::new());
+        assert_eq!(found(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]})), ["a.1.b"]);
+        assert_eq!(found(json!({"a": [1], "c": 0}), json!({"a": [1, 2], "d": 0})), ["a", "c", "d"]);
+    }
+}

@@ -1,0 +1,42 @@
+//! `punctual lab fetch`: kernels into the cache, with a line that says how far it is.
+
+use super::super::arguments::LabFetchArguments;
+use super::super::redrawn::Redrawn;
+use super::super::{Outcome, note, output};
+use crate::lab::{self, Fetching};
+use crate::report;
+use model::Kernel;
+
+pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
+    for kernel in &arguments.kernels {
+        let Kernel::Lab(of_lab) = kernel else {
+            return Err("`running` is this machine's own kernel, which is not fetched; name one like debian:6.1".into());
+        };
+        let mut terminal = Redrawn::on_terminal();
+        let mut is_said = false;
+        let ready = lab::ready_observed(&of_lab.source, &mut |fetching| match &mut terminal {
+            Some(terminal) => terminal.draw(&[line(fetching)], Redrawn::size().columns),
+            None if !is_said => {
+                is_said = true;
+                note(format_args!("fetching {}{}", fetching.package, size_of(fetching)));
+            }
+            None => {}
+        });
+        if let Some(terminal) = &mut terminal {
+            terminal.erase();
+        }
+        let ready = ready?;
+        output::write(format!("{kernel}: {}, {}\n", ready.name, ready.file.display()).as_bytes())?;
+    }
+    Ok(0)
+}
+
+fn size_of(fetching: Fetching<'_>) -> String {
+    fetching.of_bytes.map(|bytes| format!(", {}", report::size(bytes))).unwrap_or_default()
+}
+
+fn line(fetching: Fetching<'_>) -> String {
+    let Fetching { package, bytes, of_bytes } = fetching;
+    let of = of_bytes.map(|all| format!(" of {}", report::size(all))).unwrap_or_default();
+    format!("fetching {package}: {}{of}", report::size(bytes))
+}

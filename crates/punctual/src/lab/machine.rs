@@ -1,0 +1,176 @@
+//! The machine that a guest sees, and all else that its state at rest follows from.
+
+use super::initramfs::Archive;
+use super::job::{self, Job};
+use super::qemu::{Gone, version};
+use super::snapshot::quoted;
+use super::{LabError, Ready, program, ready, shipped};
+use model::{LabClock, LabKernel, LabRecord, Record, fnv1a, fnv1a_bytes};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PROCESSOR: &str = "pc, qemu64, 1 CPU";
+const MEMORY_MIB: u32 = 512;
+
+/// What makes a guest the same to the bit each time: a clock that counts instructions, no random numbers from the
+/// processor, a date that is always the same. `sleep=off` lets idle time pass at once.
+const DETERMINISTIC: &[&str] = &[
+    "-accel",
+    "tcg,thread=single",
+    "-icount",
+    "shift=0,sleep=off",
+    "-cpu",
+    "qemu64",
+    "-smp",
+    "1",
+    "-rtc",
+    "base=2026-01-01,clock=vm",
+];
+
+/// The kernel's command line. The layout in memory is always the same; clocks are told and not calibrated; devices that a
+/// guest does not have are not waited for.
+const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.trust_cpu=off tsc=reliable \
+                         tsc_early_khz=1000000 lpj=4000000 no_timer_check cryptomgr.notests i8042.noaux i8042.nokbd \
+                         i8042.nopnp";
+
+/// A kernel, its arguments and its first file system, in a machine.
+#[derive(Debug)]
+pub(super) struct Setup {
+    /// The kernel as it was asked for.
+    name: String,
+    kernel: Ready,
+    command_line: String,
+    archive: Vec<u8>,
+    archive_hash: String,
+}
+
+/// The files that a guest is given and that it writes.
+#[derive(Debug)]
+pub(super) struct Files {
+    archive: PathBuf,
+    job: PathBuf,
+    console: PathBuf,
+    result: PathBuf,
+}
+
+impl Setup {
+    pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
+        let archive = initramfs(kernel)?;
+        Ok(Setup {
+            name,
+            kernel: ready(&kernel.source)?,
+            command_line: format!("{ARGUMENTS} {}", kernel.arguments).trim_end().to_owned(),
+            archive_hash: format!("{:016x}", fnv1a_bytes(&archive)),
+            archive,
+        })
+    }
+
+    /// Stands for all that the state of the guest at rest follows from: 16 hexadecimal digits.
+    pub(super) fn key(&self) -> String {
+        let Setup { kernel, command_line, archive_hash, .. } = self;
+        let qemu = version().unwrap_or_default();
+        let text = format!(
+            "{qemu}\n{PROCESSOR}\n{MEMORY_MIB}\n{DETERMINISTIC:?}\n{}\n{command_line}\n{archive_hash}",
+            kernel.hash
+        );
+        format!("{:016x}", fnv1a(&text))
+    }
+
+    /// Writes what the guest is given into `dir`: the first file system, and what to do, if that is known yet.
+    pub(super) fn files_below(&self, dir: &Path, job: Option<&Job>) -> Result<Files, LabError> {
+        let [archive, job_file, console, result] = ["initramfs", "job", "console", "result"].map(|name| dir.join(name));
+        let text = job.map_or(Ok(Vec::new()), serde_json::to_vec).map_err(|err| LabError::file(&job_file, err))?;
+        fs::write(&job_file, text).map_err(|err| LabError::file(&job_file, err))?;
+        fs::write(&archive, &self.archive).map_err(|err| LabError::file(&archive, err))?;
+        Ok(Files { archive, job: job_file, console, result })
+    }
+
+    /// What QEMU is started with.
+    pub(super) fn arguments(&self, files: &Files) -> Vec<OsString> {
+        let serial = |path: &Path| format!("file:{}", path.display());
+        let job = format!("name={},file={}", job::NAME, files.job.display());
+        let words = [
+            "-m",
+            &MEMORY_MIB.to_string(),
+            "-serial",
+            &serial(&files.console),
+            "-serial",
+            &serial(&files.result),
+            "-fw_cfg",
+            &job,
+            "-append",
+            &self.command_line,
+        ];
+        let words = DETERMINISTIC.iter().copied().chain(words).map(OsString::from);
+        let kernel =
+            ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
+        words.chain(kernel).collect()
+    }
+
+    /// What lets QEMU go on from a saved state.
+    pub(super) fn incoming(saved: &Path) -> [OsString; 2] {
+        ["-incoming".into(), format!("exec:cat {}", quoted(saved)).into()]
+    }
+
+    /// The record that the guest has written.
+    pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
+        let result = fs::read_to_string(&files.result).unwrap_or_default();
+        let line = |begin| result.lines().find_map(|line| line.strip_prefix(begin));
+        let record = line(super::guest::RECORD).and_then(|json| serde_json::from_str::<Record>(json).ok());
+        let Some(mut record) = record else {
+            let said = line(super::guest::FAILED).map(str::to_owned);
+            return Err(self.error(said.unwrap_or_else(|| format!("ended without a record; {}", files.last_words()))));
+        };
+        record.lab = Some(LabRecord {
+            clock: LabClock::Virtual,
+            kernel: self.kernel.name.clone(),
+            kernel_hash: self.kernel.hash.clone(),
+            command_line: self.command_line.clone(),
+            initramfs_hash: self.archive_hash.clone(),
+            qemu: version().unwrap_or_default().to_owned(),
+            machine: PROCESSOR.to_owned(),
+            memory_mib: MEMORY_MIB,
+            settled_ns: u64::try_from(super::guest::SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
+        });
+        Ok(record)
+    }
+
+    /// Why there is no record: what the guest said, else how QEMU came to its end.
+    pub(super) fn failed(&self, files: &Files, gone: Gone) -> LabError {
+        let result = fs::read_to_string(&files.result).unwrap_or_default();
+        match result.lines().find_map(|line| line.strip_prefix(super::guest::FAILED)) {
+            Some(said) => self.error(said.to_owned()),
+            None if matches!(gone, Gone::Asked | Gone::Refused(_)) => self.error(gone.to_string()),
+            None => self.error(format!("{gone}; {}", files.last_words())),
+        }
+    }
+
+    fn error(&self, reason: String) -> LabError {
+        LabError::Guest { kernel: self.name.clone(), reason }
+    }
+}
+
+impl Files {
+    fn last_words(&self) -> String {
+        let console = fs::read(&self.console).unwrap_or_default();
+        let console = String::from_utf8_lossy(&console).into_owned();
+        let lines: Vec<_> = console.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        match lines.len() {
+            0 => "its console (ttyS0) stayed empty".to_owned(),
+            n => format!("its console ends with: {}", lines.get(n.saturating_sub(3)..).unwrap_or_default().join(" | ")),
+        }
+    }
+}
+
+/// The first file system of every guest: this program as its init, and what the
+/// plan gives it.
+fn initramfs(kernel: &LabKernel) -> Result<Vec<u8>, LabError> {
+    let mut archive = Archive::default();
+    for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
+        archive.directory(directory);
+    }
+    archive.program("init", program::stripped()?);
+    shipped::add(&mut archive, kernel)?;
+    Ok(archive.finish())
+}

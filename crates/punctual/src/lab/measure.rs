@@ -1,0 +1,61 @@
+//! One measurement in a guest.
+
+use super::job::Job;
+use super::machine::Setup;
+use super::qemu::{Gone, Limits, Qemu};
+use super::scratch::Scratch;
+use super::{LabError, snapshot};
+use model::{Cell, LabKernel, Record};
+use serde_json::json;
+
+use std::time::Duration;
+
+/// By how much later a cell starts in each further block: no multiple of a clock tick (4 ms) or of a usual period.
+const PHASE: Duration = Duration::from_nanos(1_270_007);
+/// How long the first one waits, so that what starting it did to the kernel is over.
+const FIRST_PHASE: Duration = Duration::from_millis(20);
+
+/// How much CPU time a guest may take to start, and for each of its seconds.
+const CPU_TO_START: Duration = Duration::from_secs(60);
+const CPU_FOR_A_SECOND: u32 = 30;
+/// How many times longer it may take than the CPU time, on a busy machine.
+const WALL: u32 = 8;
+/// After how much of its own time a guest gives up, beyond what the cell is to take.
+const LONGER: Duration = Duration::from_secs(30);
+
+/// Measures `cell` on `kernel`; ends early, without a record, when `is_asked` to. In another `block` everything happens at
+/// other moments relative to the kernel's own clock ticks, so that blocks are not copies of each other.
+///
+/// # Errors
+/// When there is no such kernel, or the guest gives no record.
+pub(crate) fn carry_out(
+    cell: &Cell,
+    kernel: &LabKernel,
+    block: u32,
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Record, LabError> {
+    let setup = Setup::of(cell.kernel.to_string(), kernel)?;
+    let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.warm_up.ns()));
+    let cpu = CPU_TO_START + busy.saturating_mul(CPU_FOR_A_SECOND);
+    let limits = Limits { is_asked, cpu, wall: cpu.saturating_mul(WALL) };
+    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let wait_ns = ns(FIRST_PHASE + PHASE.saturating_mul(block));
+    let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(LONGER + busy.saturating_mul(2)) };
+    let saved = snapshot::ready(&setup, limits)?;
+    let scratch = Scratch::new()?;
+    let files = setup.files_below(&scratch.0, Some(&job))?;
+    let arguments = setup.arguments(&files).into_iter().chain(Setup::incoming(&saved)).collect();
+    let mut qemu = Qemu::start(arguments)?;
+    go_on(&mut qemu, limits).map_err(|gone| setup.failed(&files, gone))?;
+    setup.record(&files, &job)
+}
+
+/// Lets a guest go on from its saved state, to its end.
+fn go_on(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), Gone> {
+    qemu.greet(limits)?;
+    while qemu.ask("query-status", json!({}), limits)?["status"] == "inmigrate" {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    qemu.ask("cont", json!({}), limits)?;
+    qemu.wait(limits)
+}

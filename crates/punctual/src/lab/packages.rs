@@ -1,0 +1,160 @@
+//! What the package manager knows of kernels.
+
+use super::LabError;
+use std::cmp::Ordering;
+use std::process::{Command, Stdio};
+
+/// The packages of this architecture end like this.
+const ARCHITECTURE: &str = "amd64";
+
+/// A package, as the package manager describes the newest version of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Package {
+    /// Its name: `linux-image-6.1.0-56-rt-amd64`.
+    pub(super) name: String,
+    /// Its version: `6.1.192-2`.
+    pub(super) version: Option<String>,
+    /// What is to be fetched, bytes.
+    pub(super) bytes: Option<u64>,
+    /// SHA-256 of it, 64 hexadecimal digits.
+    pub(super) sha256: Option<String>,
+}
+
+/// What the name of a kernel's package says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named<'a> {
+    /// The first two numbers of its version, as plans name it: `6.1`.
+    pub(super) series: &'a str,
+    /// The numbers of its version: `6.1.0-56`.
+    pub(super) release: &'a str,
+    /// `-rt`, `-cloud`, or nothing.
+    pub(super) flavour: &'static str,
+}
+
+/// Reads the name of a package; `None` when it is no kernel that can be booted here.
+pub(super) fn named(package: &str) -> Option<Named<'_>> {
+    let whole = package.strip_prefix("linux-image-")?.strip_suffix(ARCHITECTURE)?.strip_suffix('-')?;
+    let flavour = ["-rt", "-cloud"].into_iter().find(|flavour| whole.ends_with(flavour)).unwrap_or("");
+    let release = whole.strip_suffix(flavour)?;
+    let mut dots = release.match_indices('.').map(|(at, _)| at);
+    let (first, second) = (dots.next()?, dots.next()?);
+    let is_version = release.starts_with(|c: char| c.is_ascii_digit()) && !release.ends_with(char::is_alphabetic);
+    (is_version && first + 1 < second).then(|| Named { series: &release[..second], release, flavour })
+}
+
+/// The kernels that the package manager knows; `None` where there is no such package manager.
+pub(super) fn known(series: &str) -> Option<Vec<String>> {
+    let pattern = format!("^linux-image-{}", series.replace('.', "\\."));
+    let output = Command::new("apt-cache").args(["search", "--names-only", &pattern]).stderr(Stdio::null()).output();
+    let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.split_whitespace().next());
+    Some(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
+}
+
+/// What the package manager says of packages; those that it does not know are left out.
+pub(super) fn described(packages: &[&str]) -> Vec<Package> {
+    let mut command = Command::new("apt-cache");
+    let output = command.args(["show", "--no-all-versions"]).args(packages).stderr(Stdio::null()).output();
+    output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
+}
+
+/// The paragraphs of deb-control(5).
+fn read(text: &str) -> Vec<Package> {
+    let mut packages: Vec<Package> = Vec::new();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(": ") else { continue };
+        if key == "Package" {
+            packages.push(Package { name: value.to_owned(), ..Package::default() });
+        }
+        let Some(last) = packages.last_mut() else { continue };
+        match key {
+            "Version" => last.version = Some(value.to_owned()),
+            "Size" => last.bytes = value.parse().ok(),
+            "SHA256" => last.sha256 = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    packages
+}
+
+/// The newest package of a series and a flavour: of those the package manager knows, else of those in the cache.
+///
+/// # Errors
+/// When there is none, with what can be done.
+pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<String, LabError> {
+    let known = known(&format!("{series}."));
+    let newest = known.as_ref().and_then(|known| newest_of(known, series, flavour));
+    let none = || {
+        let reason = if known.is_some() {
+            "apt-get update, add the release that has it (6.12 for Debian 12 is in bookworm-backports), or name a \
+             kernel's file"
+        } else {
+            "this system has no apt, and none was fetched before; name a kernel's file, /path/of/vmlinuz"
+        };
+        LabError::program("apt-cache", format!("knows no package of debian:{series}{flavour}; {reason}"))
+    };
+    newest.or_else(|| newest_of(cached, series, flavour)).ok_or_else(none)
+}
+
+/// The newest of `packages` with this series and flavour.
+pub(super) fn newest_of(packages: &[String], series: &str, flavour: &str) -> Option<String> {
+    let of_kind = packages.iter().filter_map(|name| {
+        let found = named(name)?;
+        (found.series == series && found.flavour == flavour).then_some((found.release, name))
+    });
+    of_kind.max_by(|(a, _), (b, _)| by_numbers(a, b)).map(|(_, name)| name.clone())
+}
+
+/// Compares texts by the numbers in them: `6.1.0-9` comes before `6.1.0-56`.
+pub(super) fn by_numbers(a: &str, b: &str) -> Ordering {
+    let numbers = |text: &str| -> Vec<u64> {
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+    };
+    numbers(a).cmp(&numbers(b)).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_package_of_a_kind_is_chosen() {
+        let packages = [
+            "linux-image-6.1.0-9-amd64",
+            "linux-image-6.1.0-56-amd64",
+            "linux-image-6.1.0-56-amd64-dbg",
+            "linux-image-6.1.0-57-amd64-unsigned",
+            "linux-image-6.1.0-58-rt-amd64",
+            "linux-image-6.1.0-59-cloud-amd64",
+            "linux-image-6.12.117+deb12-amd64",
+            "linux-image-6.12.9+deb12-amd64",
+            "linux-image-6.12-amd64",
+            "linux-image-amd64",
+            "linux-image-6.1.0-60-arm64",
+        ]
+        .map(str::to_owned);
+        for (series, flavour, package) in [
+            ("6.1", "", Some("linux-image-6.1.0-56-amd64")),
+            ("6.1", "-rt", Some("linux-image-6.1.0-58-rt-amd64")),
+            ("6.1", "-cloud", Some("linux-image-6.1.0-59-cloud-amd64")),
+            ("6.12", "", Some("linux-image-6.12.117+deb12-amd64")),
+            ("6.12", "-rt", None),
+            ("6.11", "", None),
+        ] {
+            assert_eq!(newest_of(&packages, series, flavour).as_deref(), package, "{series}{flavour}");
+        }
+    }
+
+    #[test]
+    fn a_package_is_what_it_says_of_itself() {
+        let text = "Package: linux-image-6.1.0-56-rt-amd64\nVersion: 6.1.192-2\nDescription: Linux\n of: many lines\n\
+                    Size: 70533964\nSHA256: b66d\n\nPackage: other\n";
+        let [first, other] = &read(text)[..] else { panic!("two packages") };
+        assert_eq!(
+            (first.version.as_deref(), first.bytes, first.sha256.as_deref()),
+            (Some("6.1.192-2"), Some(70_533_964), Some("b66d"))
+        );
+        assert_eq!((other.name.as_str(), &other.version), ("other", &None));
+        assert_eq!(read("N: nothing\n"), []);
+    }
+}

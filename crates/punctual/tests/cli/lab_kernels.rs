@@ -1,0 +1,442 @@
+//! Kernels of the lab: where they come from, what is refused, what guests are given, and the step of a bisection.
+
+use crate::program::{Said, Scratch, command, is_installed, is_root, machine, run};
+use crate::vm::kernel;
+use model::{Entry, GuestFile};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The headers of a vmlinux: enough for all that looks at a kernel before QEMU does. `n` makes each another one.
+fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
+    let mut file = vec![0; 0x78];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    file[0x12] = machine;
+    (file[0x20], file[0x36], file[0x38]) = (0x40, 0x38, 1);
+    (file[0x40], file[0x48], file[0x60]) = (4, 0x78, 20);
+    let name: &[u8] = if has_pvh { b"Xen\0" } else { b"GNU\0" };
+    file.extend([b"\x04\0\0\0\x04\0\0\0\x12\0\0\0", name, b"\0\0\0\0"].concat());
+    file.push(n);
+    file
+}
+
+/// A system with programs and a cache of its own.
+struct System {
+    scratch: Scratch,
+}
+
+impl System {
+    fn new(name: &str) -> System {
+        let scratch = Scratch::new(name);
+        fs::create_dir(scratch.path("bin")).unwrap();
+        let system = System { scratch };
+        for program in ["sha256sum", "tar", "dpkg-deb", "gzip", "xz", "zstd", "cat", "cp", "sh", "rm"] {
+            let found = ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
+            if let Some(path) = found {
+                std::os::unix::fs::symlink(path, system.scratch.path("bin").join(program)).unwrap();
+            }
+        }
+        system
+    }
+
+    /// A program that is this script.
+    fn program(&self, name: &str, script: &str) {
+        let path = self.scratch.file(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// `punctual ARGUMENTS` there.
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = command(arguments);
+        command.env("PATH", self.scratch.path("bin")).env("XDG_CACHE_HOME", self.scratch.path("cache"));
+        command
+    }
+
+    fn say(&self, arguments: &str) -> Said {
+        run(&mut self.command(arguments))
+    }
+
+    /// A package with this kernel in it.
+    fn package(&self, name: &str, kernel: &[u8]) -> PathBuf {
+        let tree = self.scratch.path("tree");
+        let _ = fs::remove_dir_all(&tree);
+        fs::create_dir_all(tree.join("DEBIAN")).unwrap();
+        fs::create_dir_all(tree.join("boot")).unwrap();
+        let control = "Package: linux-image\nVersion: 1\nArchitecture: amd64\nMaintainer: a <a@b.c>\nDescription: x\n";
+        fs::write(tree.join("DEBIAN/control"), control).unwrap();
+        fs::write(tree.join("boot/vmlinuz-6.1.0-9-amd64"), kernel).unwrap();
+        fs::write(tree.join("boot/config-6.1.0-9-amd64"), "CONFIG_PREEMPT_DYNAMIC=y\n").unwrap();
+        let file = self.scratch.path(name);
+        let built = Command::new("dpkg-deb").arg("--build").arg(&tree).arg(&file).output().unwrap();
+        assert!(built.status.success(), "{built:?}");
+        file
+    }
+
+    /// A package manager that knows one package, which is `file`, with the checksum `sum`.
+    fn apt(&self, file: &Path, sum: &str) {
+        let bytes = fs::metadata(file).unwrap().len();
+        self.program(
+            "apt-cache",
+            &format!(
+                "case $1 in search) echo 'linux-image-6.1.0-9-amd64 - Linux';;\n*) printf '%s\\n' \
+                 'Package: linux-image-6.1.0-9-amd64' 'Version: 6.1.4-1' 'Size: {bytes}' 'SHA256: {sum}';; esac"
+            ),
+        );
+        self.program("apt-get", &format!("cp {} ./linux-image-6.1.0-9-amd64_6.1.4-1_amd64.deb", file.display()));
+    }
+
+    fn cached(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.scratch.path("cache/punctual/kernels")).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn sha256(file: &Path) -> String {
+    let output = Command::new("sha256sum").arg(file).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()[..64].to_owned()
+}
+
+/// One line, which holds `expected`, and the status of an error.
+#[track_caller]
+fn expect_line(said: &Said, expected: &str) {
+    assert_eq!((said.status, said.stderr.lines().count()), (1, 1), "{said:?}");
+    assert!(said.stderr.contains(expected), "{said:?}");
+}
+
+#[test]
+fn a_fetched_kernel_is_checked_and_made_again_when_it_is_damaged() {
+    if !is_installed("dpkg-deb", "dpkg") {
+        return;
+    }
+    let system = System::new("kernels-fetch");
+    let package = system.package("k.deb", &vmlinux(62, true, 0));
+    let sum = sha256(&package);
+    system.apt(&package, &sum);
+    let listed = |said: &Said| said.json()["kernels"][0].clone();
+    let before = listed(&system.say("lab list --format json"));
+    assert_eq!(before["kernel"], "debian:6.1");
+    assert_eq!((&before["path"], &before["preempt"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert_eq!(before["package_sha256"], *sum);
+
+    let said = system.say("lab fetch debian:6.1");
+    assert_eq!((said.status, said.stderr.lines().count()), (0, 1), "{said:?}");
+    assert!(said.stderr.starts_with("fetching linux-image-6.1.0-9-amd64"), "{said:?}");
+    assert!(said.stdout.starts_with("debian:6.1: linux-image-6.1.0-9-amd64, "), "{said:?}");
+    let after = listed(&system.say("lab list --format json"));
+    assert_eq!(
+        (&after["version"], &after["preempt"]),
+        (&"6.1.4-1".into(), &serde_json::json!(["none", "voluntary", "full"]))
+    );
+    let kernel = PathBuf::from(after["path"].as_str().unwrap());
+    assert_eq!(after["kernel_sha256"], *sha256(&kernel));
+    assert!(system.say("lab list").stdout.contains("preempt=none|voluntary|full"));
+
+    // Nothing is fetched twice, and nothing but the kernel stays.
+    let said = system.say("lab fetch debian:6.1");
+    assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
+    let names = system.cached();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let unpacked =
+        kernel.parent().unwrap().with_file_name(names.iter().find(|name| name.starts_with("vmlinux-")).unwrap());
+
+    for (file, told) in [(&kernel, 2), (&unpacked, 1)] {
+        let whole = fs::read(file).unwrap();
+        fs::write(file, [&whole[..whole.len() - 1], b"!"].concat()).unwrap();
+        let said = system.say("lab fetch debian:6.1");
+        assert_eq!((said.status, said.stderr.lines().count()), (0, told), "{said:?}");
+        assert!(said.stderr.contains("is damaged"), "{said:?}");
+        assert_eq!(fs::read(file).unwrap(), whole);
+        assert_eq!(system.cached(), names);
+    }
+}
+
+#[test]
+fn without_apt_or_its_packages_the_cache_serves_or_a_line_says_what_to_do() {
+    if !is_installed("dpkg-deb", "dpkg") {
+        return;
+    }
+    let system = System::new("kernels-no-apt");
+    expect_line(
+        &system.say("lab fetch debian:6.1"),
+        "this system has no apt, and none was fetched before; name a kernel's file",
+    );
+    let listed = system.say("lab list");
+    assert_eq!((listed.status, listed.stdout.as_str()), (0, ""));
+    assert!(listed.stderr.contains("this system has no apt; a plan may also name a kernel's file"), "{listed:?}");
+
+    let package = system.package("k.deb", &vmlinux(62, true, 0));
+    system.apt(&package, &sha256(&package));
+    expect_line(&system.say("lab fetch debian:6.2"), "knows no package of debian:6.2; apt-get update");
+    system.program(
+        "apt-get",
+        "echo 'E: Failed to fetch http://x  404  Not Found' >&2; echo 'W: a warning' >&2; exit 100",
+    );
+    let said = system.say("lab fetch debian:6.1");
+    assert_eq!(said.status, 1, "{said:?}");
+    let last = said.stderr.lines().last().unwrap();
+    assert_eq!(last, "punctual: apt-get: Failed to fetch http://x  404  Not Found");
+
+    system.apt(&package, &"0".repeat(64));
+    let said = system.say("lab fetch debian:6.1");
+    assert!(said.status == 1 && said.stderr.contains("was promised; try again"), "{said:?}");
+    assert_eq!(system.cached(), Vec::<String>::new(), "nothing stays of what failed");
+
+    system.apt(&package, &sha256(&package));
+    assert_eq!(system.say("lab fetch debian:6.1").status, 0);
+    for program in ["apt-cache", "apt-get"] {
+        fs::remove_file(system.scratch.path("bin").join(program)).unwrap();
+    }
+    let said = system.say("lab fetch debian:6.1");
+    assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
+    assert!(system.say("lab list").stdout.starts_with("kernel "), "what is in the cache is listed");
+}
+
+#[test]
+fn a_package_in_a_file_is_a_kernel_and_a_broken_one_is_named() {
+    if !is_installed("dpkg-deb", "dpkg") {
+        return;
+    }
+    let system = System::new("kernels-deb");
+    let package = system.package("k.deb", &vmlinux(62, true, 0));
+    for _ in 0..2 {
+        let said = system.say(&format!("lab fetch {}", package.display()));
+        assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
+    }
+    let whole = fs::read(&package).unwrap();
+    let cut = system.scratch.file("cut.deb", &whole[..whole.len() - 100]);
+    expect_line(&system.say(&format!("lab fetch {}", cut.display())), "no whole package; fetch it again (dpkg-deb: ");
+    let text = system.scratch.file("text.deb", "no package");
+    expect_line(&system.say(&format!("lab fetch {}", text.display())), "no whole package; fetch it again (dpkg-deb: ");
+    let names = system.cached();
+    assert!(names.len() == 2 && names.iter().all(|name| !name.starts_with('.')), "{names:?}");
+    fs::remove_file(system.scratch.path("bin/dpkg-deb")).unwrap();
+    expect_line(
+        &system.say(&format!("lab fetch {}", text.display())),
+        "dpkg-deb: is not installed; unpack the package elsewhere",
+    );
+}
+
+#[test]
+fn files_that_no_guest_here_can_boot_are_named_as_such() {
+    let system = System::new("kernels-foreign");
+    let mut arm64 = vec![0; 0x1000];
+    arm64[0x38..0x3c].copy_from_slice(b"ARM\x64");
+    let mut i386 = vec![0; 0x1000];
+    i386[0x202..0x206].copy_from_slice(b"HdrS");
+    i386[0x206..0x208].copy_from_slice(&[0x0f, 0x02]);
+    for (name, content, expected) in [
+        ("Image", arm64, "a kernel for another architecture; the lab boots kernels for x86-64"),
+        ("bzImage", i386, "a kernel for another architecture; the lab boots kernels for x86-64"),
+        ("vmlinux-arm", vmlinux(183, true, 0), "a kernel for another architecture; the lab boots kernels for x86-64"),
+        (
+            "vmlinux",
+            vmlinux(62, false, 0),
+            "a vmlinux without PVH (CONFIG_PVH), which QEMU cannot start; name its bzImage",
+        ),
+        ("notes.txt", b"no kernel".to_vec(), "no bzImage and no vmlinux of x86; name another file"),
+    ] {
+        let file = system.scratch.file(name, content);
+        let said = system.say(&format!("lab fetch {}", file.display()));
+        said.expect_error(&format!("{}: {expected}", file.display()));
+    }
+    expect_line(&system.say("lab fetch /nowhere/vmlinuz"), "/nowhere/vmlinuz: No such file or directory");
+    expect_line(&system.say("lab fetch running"), "which is not fetched; name one like debian:6.1");
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_named_with_what_to_do() {
+    let system = System::new("kernels-cache");
+    let kernel = system.scratch.file("vmlinux", vmlinux(62, true, 0));
+    system.scratch.file("cache", "a file");
+    let said = system.say(&format!("lab fetch {}", kernel.display()));
+    expect_line(&said, "kernels are kept here, and cannot be: ");
+    expect_line(&said, "set XDG_CACHE_HOME to a directory with room");
+}
+
+#[test]
+fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
+    let _machine = machine();
+    let system = System::new("kernels-left");
+    // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+    let dead = (1 << 22) + 1;
+    let here = std::process::id();
+    for name in [format!("punctual-guest-{dead}"), format!("punctual-guest-{dead}-1"), format!("punctual-guest-{here}")]
+    {
+        fs::create_dir_all(system.scratch.path("tmp").join(name)).unwrap();
+    }
+    let said = run(system.command("recover --wait").env("TMPDIR", system.scratch.path("tmp")));
+    assert_eq!(said.status, 0, "{said:?}");
+    let left = fs::read_dir(system.scratch.path("tmp")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), [format!("punctual-guest-{here}").as_str()], "the living keep theirs");
+
+    let cache = system.scratch.path("cache/punctual/kernels");
+    fs::create_dir_all(cache.join(format!(".linux-image-6.1.0-9-amd64.{dead}"))).unwrap();
+    fs::create_dir_all(cache.join(format!(".linux-image-6.1.0-9-amd64.{here}"))).unwrap();
+    fs::write(cache.join(format!(".vmlinux-0.{dead}")), "").unwrap();
+    let kernel = system.scratch.file("vmlinux", vmlinux(62, true, 0));
+    assert_eq!(system.say(&format!("lab fetch {}", kernel.display())).status, 0);
+    let hidden: Vec<_> = system.cached().into_iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(hidden, [format!(".linux-image-6.1.0-9-amd64.{here}")]);
+}
+
+/// `punctual` as `command` says, with a file system of 64 KiB at `place` that nobody else sees.
+fn with_little_room(command: &Command, place: &Path) -> Said {
+    let mut inside = Command::new("unshare");
+    let script = format!("/bin/mount -t tmpfs -o size=64k none {} && exec \"$@\"", place.display());
+    inside.args(["--mount", "/bin/sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        value.map(|value| inside.env(name, value));
+    }
+    // unshare itself is looked for there, too.
+    inside.env("PATH", format!("{}:/usr/bin:/bin", place.parent().unwrap().join("bin").display()));
+    run(&mut inside)
+}
+
+#[test]
+fn root_a_full_disk_is_one_line() {
+    if !is_root() || !is_installed("unshare", "util-linux") {
+        return;
+    }
+    let _machine = machine();
+    let system = System::new("kernels-full");
+    let mut large = vmlinux(62, true, 0);
+    large.resize(100_000, 0);
+    let kernel = system.scratch.file("vmlinux", large);
+    fs::create_dir(system.scratch.path("cache")).unwrap();
+    let fetch = system.command(&format!("lab fetch {}", kernel.display()));
+    let said = with_little_room(&fetch, &system.scratch.path("cache"));
+    expect_line(&said, "No space left on device (os error 28); set XDG_CACHE_HOME to a directory with room");
+
+    // A QEMU that is never started: there is no room for the guest's first files.
+    system.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.0");
+    fs::create_dir(system.scratch.path("tmp")).unwrap();
+    let plan = system.scratch.file("plan.toml", plan(&kernel.display().to_string(), "none", ""));
+    let mut run = system.command("run --wait --out");
+    run.arg(system.scratch.path("out")).arg(plan).env("TMPDIR", system.scratch.path("tmp"));
+    let said = with_little_room(&run, &system.scratch.path("tmp"));
+    assert_eq!(said.status, 1, "{said:?}");
+    assert!(said.stderr.lines().last().unwrap().contains("No space left on device"), "{said:?}");
+}
+
+fn plan(kernel: &str, load: &str, more: &str) -> String {
+    format!(
+        "repetitions = 1\nduration = \"100ms\"\nwarm_up = \"20ms\"\n{more}\n[axes]\nkernel = [\"{kernel}\"]\n\
+         load = [\"{load}\"]\npolicy = [\"fifo:90\"]\n"
+    )
+}
+
+#[test]
+fn what_the_lab_cannot_do_is_said_before_anything_is_started() {
+    let _machine = machine();
+    let system = System::new("kernels-refused");
+    let said = |load: &str, more: &str| {
+        let plan = system.scratch.file("plan.toml", plan("/k/vmlinux", load, more));
+        let out = system.scratch.path("out");
+        run(system.command("run --wait --out").arg(out).arg(plan))
+    };
+    let nothing = "nothing can be measured: ";
+    said("none", "")
+        .expect_error(&format!("{nothing}qemu-system-x86_64 is not installed; apt-get install qemu-system-x86"));
+    system.program("qemu-system-x86_64", "echo 'QEMU emulator version 6.2.0 (old)'");
+    said("none", "").expect_error(&format!(
+        "{nothing}this QEMU is too old for virtual time: QEMU emulator version 6.2.0 (old); install 7.0 or newer"
+    ));
+    system.program("qemu-system-x86_64", "echo 'something else'");
+    expect_line(&said("none", ""), "says no version, but: something else; install 7.0 or newer");
+    system.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.0");
+    let cpus = rt::sys::sched::affinity(0).unwrap();
+    if cpus.len() > 1 {
+        expect_line(
+            &said("none", &format!("cpus = \"{cpus}\"")),
+            "a guest in virtual time has one CPU: its instructions are the clock",
+        );
+    }
+    expect_line(
+        &said("cmd:true", ""),
+        "sh is in no guest by itself; ship it, like files = [\"/usr/bin/dash:/bin/sh\"]",
+    );
+    expect_line(
+        &said("fio:x", "files = [\"/bin/sh\"]"),
+        "fio is in no guest by itself; ship it, like files = [\"/usr/bin/fio\"]",
+    );
+}
+
+#[test]
+fn vm_programs_work_in_guests_that_are_given_them() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("kernels-files");
+    let greeting = scratch.file("greeting", "hello\n");
+    let kernel = kernel.display();
+    // The shell ends with an error unless it finds what it was given.
+    let load = "cmd:read word </opt/greeting && [ $word = hello ] && while :; do :; done";
+    let files = format!("files = [\"/bin/sh\", \"{}:/opt/greeting\"]", greeting.display());
+    let plan = scratch.file("plan.toml", plan(&format!("{kernel} preempt=none"), load, &files));
+    let out = scratch.path("out");
+    let said = run(command("run --wait --yes --out").arg(&out).arg(plan));
+    assert_eq!(said.status, 0, "{said:?}");
+    let text = fs::read_to_string(out.join("run.jsonl")).unwrap();
+    let entry: Entry = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    let [load] = &entry.record.loads[..] else { panic!("one load") };
+    assert_eq!((load.program.as_ref().map(|program| program.path.as_str()), &load.failure), (Some("/bin/sh"), &None));
+    let model::Kernel::Lab(kernel) = &entry.record.cell.kernel else { panic!("a kernel of the lab") };
+    assert_eq!(kernel.files[1], GuestFile { from: greeting.display().to_string(), to: "/opt/greeting".to_owned() });
+    assert_eq!(kernel.arguments, "preempt=none");
+}
+
+#[test]
+fn vm_a_check_finds_virtual_time_the_same_beside_a_load() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let said = run(command("lab check --wait --format json").arg(&kernel));
+    assert_eq!(said.status, 0, "{said:?}");
+    let document = said.json();
+    assert_eq!((&document["identical"], &document["alone"]), (&true.into(), &document["loaded"]));
+    assert_eq!(document["alone"]["threads"][0]["cycles_due"], 300);
+    assert_eq!(document["differences"], serde_json::json!([]));
+}
+
+#[test]
+fn vm_a_step_of_a_bisection_tells_git_what_it_wants_to_hear() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let step = |kernel: &str, options: &str| {
+        let options = format!("lab bisect-step --load none --phases 2 --duration 50ms {options} --kernel");
+        run(command(&options).arg(kernel))
+    };
+    let kernel = kernel.display().to_string();
+    // Without a load no kernel is later than a millisecond, and none takes as little as 100 instructions.
+    for (limit, status, begins) in
+        [("--max 1ms --p99 1ms", 0, "good: max "), ("--p99 100ns", 1, "bad: p99 "), ("--max 100ns", 1, "bad: max ")]
+    {
+        let said = step(&kernel, limit);
+        assert_eq!((said.status, said.stdout.lines().count()), (status, 1), "{said:?}");
+        assert!(said.stdout.starts_with(begins) && said.stdout.contains(&kernel), "{said:?}");
+    }
+    // One that ends at once: this argument makes the kernel look for its first program elsewhere.
+    for lost in ["/nowhere/bzImage", &format!("{kernel} rdinit=/nowhere root=/dev/nowhere")] {
+        let said = step(lost, "--max 1ms");
+        assert_eq!((said.status, said.stdout.lines().count()), (125, 1), "{said:?}");
+        assert!(said.stdout.starts_with("cannot be tested: "), "{said:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_step_of_a_bisection_says_nothing_of_the_kernel() {
+    let system = System::new("kernels-bisect");
+    for (arguments, expected) in [
+        ("lab bisect-step", "is missing"),
+        ("lab bisect-step --kernel vmlinuz --max 30us", "--kernel: unknown kernel `vmlinuz`"),
+        ("lab bisect-step --kernel /k/vmlinuz --max 0us", "--max: a limit of 0 can never be kept"),
+        ("lab bisect-step --kernel /k/vmlinuz", "is missing"),
+        ("lab bisect-step --kernel running --max 1ms", "which no guest boots"),
+        ("lab bisect-step --kernel /k/vmlinuz --max 1ms", "qemu-system-x86_64 is not installed"),
+    ] {
+        let said = system.say(arguments);
+        assert_eq!((said.status, said.stderr.lines().count(), said.stdout.as_str()), (128, 1, ""), "{said:?}");
+        assert!(said.stderr.contains(expected), "{arguments}: {said:?}");
+    }
+}
