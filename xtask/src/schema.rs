@@ -4,12 +4,18 @@ use std::fs;
 use std::path::Path;
 
 /// Every committed schema: its file below the root, and what it must hold now.
-fn schemas() -> Result<[(&'static str, String); 5], String> {
+fn schemas() -> Result<[(&'static str, String); 11], String> {
     Ok([
         ("schema/record.schema.json", text(&schemars::schema_for!(model::Record))?),
         ("schema/cell.schema.json", text(&schemars::schema_for!(model::Cell))?),
         ("schema/show.schema.json", text(&written::<analysis::RunDocument<'static>>())?),
         ("schema/imported.schema.json", text(&written::<analysis::ImportedDocument<'static>>())?),
+        ("schema/compare.schema.json", text(&written::<analysis::comparison::ComparisonDocument<'static>>())?),
+        ("schema/doctor.schema.json", text(&written::<analysis::doctor::DoctorDocument<'static>>())?),
+        ("schema/list.schema.json", text(&written::<analysis::List>())?),
+        ("schema/load.schema.json", text(&written::<analysis::LoadDocument<'static>>())?),
+        ("schema/loads.schema.json", text(&written::<Vec<model::AboutLoad>>())?),
+        ("schema/recover.schema.json", text(&written::<model::Recovery>())?),
         ("schema/frontier.schema.json", text(&written::<analysis::frontier::FrontierDocument<'static>>())?),
     ])
 }

@@ -108,6 +108,7 @@ mod tests {
     use super::*;
     use crate::summarise;
     use crate::testing::RunBuilder;
+    use std::sync::Arc;
 
     /// A run of eight blocks whose latencies are `factor` times as large, one day after the first one for each `day`.
     fn run(factor: i64, day: u64) -> RunBuilder {
@@ -166,8 +167,8 @@ mod tests {
     fn another_machine_is_no_baseline_unless_forced_and_what_differs_is_a_finding() {
         let (new, mut old) = (run(1, 1), run(1, 0));
         for entry in &mut old.entries {
-            entry.record.host_before.cpu_model = Some("Cortex-A76".to_owned());
-            entry.record.host_before.governors = vec!["powersave".to_owned()];
+            Arc::make_mut(&mut entry.record.host_before).cpu_model = Some("Cortex-A76".to_owned());
+            Arc::make_mut(&mut entry.record.host_before).governors = vec!["powersave".to_owned()];
         }
         assert_eq!(
             verdict(&new, &old, false),

@@ -5,6 +5,7 @@
 //! difference in 88 to 100 % of cases.
 
 mod cells;
+mod document;
 mod imported;
 mod layout;
 mod metric;
@@ -13,14 +14,14 @@ mod wording;
 use crate::Level;
 use crate::comparability::Difference;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
-pub use cells::{arm, compare_cells, first_cells};
+pub use cells::{arm, compare_cells};
+pub use document::{ComparisonDocument, document};
 pub use imported::compare_imported;
 use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
 use model::{Ended, Entry};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// Blocks below which nothing can be shown: with 5, the smallest chance a test can have is 1 in 16.
 pub const MIN_BLOCKS: usize = 6;
@@ -66,6 +67,7 @@ impl Question<'_> {
 
 /// Two configurations, compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Name of the first.
     pub a: String,
@@ -92,7 +94,9 @@ pub struct Comparison {
 }
 
 /// One metric of both.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(into = "document::MeasuredDocument")]
 pub struct Measured {
     /// Which.
     pub metric: Metric,
@@ -104,21 +108,9 @@ pub struct Measured {
     pub ratio: Option<Ratio>,
 }
 
-impl Serialize for Measured {
-    /// With the unit in the keys: `a_ns`, or `a_episodes` of misses.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let keys = if self.metric == Metric::Misses { ["a_episodes", "b_episodes"] } else { ["a_ns", "b_ns"] };
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("metric", &self.metric)?;
-        map.serialize_entry(keys[0], &self.a)?;
-        map.serialize_entry(keys[1], &self.b)?;
-        map.serialize_entry("ratio", &self.ratio)?;
-        map.end()
-    }
-}
-
 /// How many times as large the second is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The estimate of Hodges and Lehmann.
     pub value: f64,
@@ -144,6 +136,7 @@ impl Ratio {
 
 /// Whether they differ. `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
     /// The interval of the ratio excludes 1, and more than the margin is possible.
@@ -164,6 +157,7 @@ pub enum Answer {
 
 /// Why measurements cannot answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// They differ in what prevents a comparison, [`crate::comparability::Role::Prevents`].

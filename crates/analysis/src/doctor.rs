@@ -2,6 +2,7 @@
 
 mod clock;
 mod debug;
+mod document;
 mod frequency;
 mod idle;
 mod interrupts;
@@ -15,6 +16,7 @@ mod scheduling;
 mod text;
 mod virtualisation;
 
+pub use document::{DoctorDocument, document};
 pub use outcome::{Outcome, Remedy, Severity};
 
 use model::Host;
@@ -34,6 +36,7 @@ pub struct Check {
 
 /// What a check says of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Examined {
     /// The check's name.
     pub name: &'static str,

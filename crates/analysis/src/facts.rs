@@ -183,6 +183,7 @@ pub fn of_fingerprint() -> impl Iterator<Item = &'static str> {
 /// Stands for everything about a machine that results depend on: 16 hexadecimal digits. Machines with the same one can be
 /// compared; of others, the facts that differ say whether.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 

@@ -18,6 +18,7 @@ use model::{Entry, Header, Policy, Preemption};
 use serde::Serialize;
 
 pub(crate) use run::progress as run_progress;
+pub(crate) use turns::Realtime;
 
 /// Something a reader has to know before believing a number, with the numbers that say so.
 ///
@@ -377,9 +378,14 @@ pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) 
 }
 
 /// What is true of one cell of the run, most important first.
-pub(crate) fn of_cell(header: &Header, pool: &Pool<'_>, summary: &CellSummary, of_run: &[CellSummary]) -> Vec<Finding> {
+pub(crate) fn of_cell(
+    header: &Header,
+    pool: &Pool<'_>,
+    summary: &CellSummary,
+    realtime: &Realtime<'_>,
+) -> Vec<Finding> {
     let mut findings = cell::findings(header, pool, summary);
-    findings.extend(turns::finding(&header.host, pool, summary, of_run));
+    findings.extend(turns::finding(&header.host, pool, summary, realtime));
     findings.sort_by_key(Finding::importance);
     findings
 }

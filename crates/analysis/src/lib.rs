@@ -20,6 +20,8 @@ pub mod facts;
 mod finding;
 pub mod frontier;
 mod imported;
+mod list;
+mod loads;
 mod name;
 mod order_interval;
 pub mod paired;
@@ -48,6 +50,8 @@ pub use imported::{
     ImportedCell, ImportedDocument, ImportedFinding, ImportedSummary, imported_curves, imported_document,
     imported_histogram, summarise_imported,
 };
+pub use list::{List, Listed, Unreadable};
+pub use loads::LoadDocument;
 pub use name::of_cells as cell_names;
 pub use order_interval::{median_interval, order_ranks};
 pub use parallel::on_all_cpus;

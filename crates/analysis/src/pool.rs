@@ -2,7 +2,7 @@
 
 use crate::enough;
 use model::{Cell, Entry, Header, Histogram, Span, ThreadRecord};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Episodes of misses closer than this are one, also when they are on different CPUs: one cause may stop them all.
 const JOIN_NS: u64 = Span::SECOND.0;
@@ -63,6 +63,14 @@ impl<'a> Pool<'a> {
             }
         }
         slices.into_values().collect()
+    }
+
+    /// How many those are.
+    pub(crate) fn n_slices(&self) -> usize {
+        let of_thread = |(entry, thread): (&'a Entry, &'a ThreadRecord)| {
+            thread.slices.iter().map(|slice| (entry.planned.block, slice.first_cycle))
+        };
+        self.threads().flat_map(of_thread).collect::<HashSet<_>>().len()
     }
 
     /// When each episode of misses began, ns of measured time with the blocks laid end to end.

@@ -92,17 +92,21 @@ pub fn normal_quantile(p: f64) -> f64 {
     if p < 0.5 {
         return -normal_quantile(1.0 - p);
     }
-    let mut z = 0.0f64;
-    // Newton's steps from the middle: the distribution is concave there, so each falls short of the answer.
+    let density = |z: f64| (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    // From the middle: the distribution is concave above it, so each step falls short of the answer.
+    newton(0.0, |z| (0.5 * normal_beyond(z) - (1.0 - p)) / density(z))
+}
+
+/// Goes on from `x` by Newton's steps until they change nothing.
+fn newton(mut x: f64, step: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..100 {
-        let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let step = (0.5 * normal_beyond(z) - (1.0 - p)) / density;
-        z += step;
-        if step.abs() < 1e-14 * z.max(1.0) {
+        let step = step(x);
+        x += step;
+        if step.abs() < 1e-14 * x.max(1.0) {
             break;
         }
     }
-    z
+    x
 }
 
 /// The `x` with P(a, x) = `p`, for `0 < p < 1`.
@@ -138,12 +142,11 @@ pub(crate) fn beta_i(a: f64, b: f64, x: f64) -> f64 {
 
 /// The `p` quantile of Student's t with `df` degrees of freedom, for `0.5 <= p < 1`.
 pub(crate) fn student_t(df: f64, p: f64) -> f64 {
-    let below = |t: f64| 1.0 - 0.5 * beta_i(df / 2.0, 0.5, df / (df + t * t)) < p;
-    let mut upper = 2.0;
-    while below(upper) {
-        upper *= 2.0;
-    }
-    bisect(0.0, upper, below)
+    let above = |t: f64| 0.5 * beta_i(df / 2.0, 0.5, df / (df + t * t));
+    let scale = ln_gamma((df + 1.0) / 2.0) - ln_gamma(df / 2.0) - 0.5 * (df * std::f64::consts::PI).ln();
+    let density = |t: f64| (scale - (df + 1.0) / 2.0 * (t * t / df).ln_1p()).exp();
+    // The normal quantile is nearer to the middle, where Newton's steps fall short of the answer, as there.
+    newton(normal_quantile(p), |t| (above(t) - (1.0 - p)) / density(t))
 }
 
 /// The whole number of a value that is never negative; what does not fit stops at the largest.

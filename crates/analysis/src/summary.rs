@@ -4,7 +4,7 @@ mod intensity;
 
 use crate::due_time::DueTimes;
 use crate::enough::{self, Shortfall};
-use crate::finding::{self, Finding};
+use crate::finding::{self, Finding, Realtime};
 use crate::parallel::on_all_cpus;
 use crate::pool::Pool;
 use crate::rate::Rate;
@@ -152,7 +152,8 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let named: Vec<_> = pools.iter().zip(names).collect();
     let mut cells = on_all_cpus(&named, |(pool, name)| cell_summary(header, pool, name.clone()));
     let pairs: Vec<_> = pools.iter().zip(&cells).collect();
-    let findings_of_cells = on_all_cpus(&pairs, |(pool, cell)| finding::of_cell(header, pool, cell, &cells));
+    let realtime = Realtime::of(&cells);
+    let findings_of_cells = on_all_cpus(&pairs, |(pool, cell)| finding::of_cell(header, pool, cell, &realtime));
     for (cell, findings) in cells.iter_mut().zip(findings_of_cells) {
         cell.findings = findings;
     }

@@ -142,8 +142,8 @@ impl RunBuilder {
             lab: None,
             prepared: Vec::new(),
             machine: Vec::new(),
-            host_before: self.header.host.clone(),
-            host_after: self.header.host.clone(),
+            host_before: self.header.host.clone().into(),
+            host_after: self.header.host.clone().into(),
             cell,
         };
         self.entries.push(Entry { planned: Planned { block, position: 0, cell_index }, record });

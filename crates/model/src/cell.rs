@@ -8,7 +8,7 @@ use std::fmt;
 /// One measurement that can be carried out, here, in a guest or on another machine.
 ///
 /// Invariant: it carries *all* dimensions, so two equal cells ask for the same thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cell {

@@ -20,6 +20,7 @@ mod prepare;
 mod progress;
 mod random;
 mod record;
+mod recovered;
 mod run;
 mod schedule;
 mod selector;
@@ -38,7 +39,9 @@ pub use host::{
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
-pub use load::{FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool};
+pub use load::{
+    AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
+};
 pub use method::{ClockId, Method, MethodError, Runtime};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
@@ -50,6 +53,7 @@ pub use record::{
     MachineSecond, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice, ThreadRecord,
     Usage, Worst,
 };
+pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;

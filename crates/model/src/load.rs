@@ -1,5 +1,6 @@
 //! Background work while measuring.
 
+mod about;
 mod part;
 mod place;
 mod program;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+pub use about::AboutLoad;
 pub use part::{FileLoad, KernelLoad, LoadPart, Percent};
 pub use place::LoadCpus;
 pub use program::{Program, Tool};

@@ -6,6 +6,7 @@ mod machine;
 
 use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
@@ -59,10 +60,10 @@ pub struct Record {
     pub prepared: Vec<PreparedSetting>,
     /// What the machine did in each second.
     pub machine: Vec<MachineSecond>,
-    /// The machine before the cell.
-    pub host_before: Host,
+    /// The machine before the cell. Thousands of records say the same of it, and share that.
+    pub host_before: Arc<Host>,
     /// The machine after the cell.
-    pub host_after: Host,
+    pub host_after: Arc<Host>,
 }
 
 /// How a cell came to its end.

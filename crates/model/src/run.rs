@@ -2,6 +2,7 @@
 
 use crate::{Cell, Host, Plan, Record};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// The version of the run directory that this program writes.
 pub const RUN_FORMAT: u32 = 1;
@@ -31,20 +32,20 @@ pub struct Header {
 }
 
 impl Header {
-    /// The cell that asks for the same as this one and stands before it: then this is its second measurement in each
-    /// block (A/A).
+    /// The cells that are not measured a second time of one before them in each block (A/A).
     #[must_use]
-    pub fn first_of(&self, cell_index: usize) -> Option<usize> {
-        let cell = self.cells.get(cell_index)?;
-        self.cells.iter().take(cell_index).position(|before| before == cell)
+    pub fn first_cells(&self) -> Vec<usize> {
+        let mut seen = HashSet::new();
+        self.cells.iter().enumerate().filter(|(_, cell)| seen.insert(*cell)).map(|(index, _)| index).collect()
     }
 
-    /// The cell that asks for the same as this one and stands behind it.
+    /// The cell that asks for the same as this one and stands behind it: then that is its second measurement.
     #[must_use]
     pub fn again_of(&self, cell_index: usize) -> Option<usize> {
         let cell = self.cells.get(cell_index)?;
-        let is_first = self.first_of(cell_index).is_none();
-        (cell_index + 1..self.cells.len()).find(|again| is_first && self.cells.get(*again) == Some(cell))
+        let mut same = self.cells.iter().enumerate().filter(|(_, other)| *other == cell).map(|(index, _)| index);
+        same.next().filter(|first| *first == cell_index)?;
+        same.next()
     }
 
     /// How many measurements the run consists of.

@@ -17,6 +17,8 @@ impl Study {
         "adeos-2005",
         "arm64-preemption-models",
         "debian10-stock-vs-rt-2020",
+        "fluxsand-rpi",
+        "linaro-kernelci-2026",
         "ospert-2013",
         "python-sleep-2021",
         "rpi-rt",

@@ -27,7 +27,7 @@ pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
 pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
-pub(crate) use prepare::{Preparation, Recovered, recover};
+pub(crate) use prepare::{Preparation, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{is_gone, memory_locked_bytes_of, threads_of};
 pub(crate) use processes::{children_of, look_at_all_processes};

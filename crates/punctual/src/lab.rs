@@ -12,6 +12,7 @@ mod image;
 mod initramfs;
 mod job;
 mod kernels;
+mod kvm;
 mod list;
 mod machine;
 mod measure;

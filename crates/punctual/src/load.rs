@@ -15,7 +15,7 @@ mod programs;
 mod running;
 mod watch;
 
-pub(crate) use catalogue::{About, CATALOGUE};
+pub(crate) use catalogue::CATALOGUE;
 pub(crate) use running::Running;
 pub(crate) use watch::Watch;
 

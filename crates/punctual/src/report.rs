@@ -27,7 +27,7 @@ pub(crate) use html::{Imports, Ours, Shown, html};
 pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
-pub(crate) use list::{List, Unreadable, size};
+pub(crate) use list::{size, text as list_text};
 
 /// What a number without a unit is. Virtual time is never shown as if it were time.
 fn unit(summary: &RunSummary) -> &'static str {

@@ -7,7 +7,7 @@ use model::{Entry, Header, Selector, Until};
 /// A cell of a run as one of the two that are compared.
 #[must_use]
 pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {
-    let name = name::of_cells(&header.cells).into_iter().nth(cell_index).unwrap_or_default();
+    let name = name::of_cell(&header.cells, cell_index).unwrap_or_default();
     let is_of_cell = |entry: &&Entry| entry.planned.cell_index == cell_index;
     Arm { name, entries: entries.iter().filter(is_of_cell).collect() }
 }
@@ -22,8 +22,19 @@ pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, que
     compare(&arm(header, entries, a), &arm(header, entries, b), again.as_ref(), &question)
 }
 
-/// The cells of a run that are not measured a second time of another.
-#[must_use]
-pub fn first_cells(header: &Header) -> Vec<usize> {
-    (0..header.cells.len()).filter(|cell| header.first_of(*cell).is_none()).collect()
+#[cfg(test)]
+mod tests {
+    use crate::testing::RunBuilder;
+
+    #[test]
+    fn a_second_measurement_of_a_cell_is_known_as_that() {
+        let mut run = RunBuilder::new();
+        for policy in ["other", "fifo:80", "other", "other"] {
+            run.cell("none", policy);
+        }
+        assert_eq!(run.header.first_cells(), [0, 1]);
+        let again: Vec<_> = (0..5).map(|cell| run.header.again_of(cell)).collect();
+        assert_eq!(again, [Some(2), None, None, None, None]);
+        assert_eq!(super::arm(&run.header, &[], 2).name, "none/other/again");
+    }
 }

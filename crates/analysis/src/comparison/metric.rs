@@ -13,6 +13,8 @@ pub const MIN_OF_EACH: u64 = 20;
 
 /// A number of one measurement, by due time: a due time that was missed counts with the time by which it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub enum Metric {
     /// A quantile of the latency.
     Quantile(Level),

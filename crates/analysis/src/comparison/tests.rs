@@ -4,6 +4,7 @@ use super::*;
 use crate::testing::RunBuilder;
 use model::SplitMix64;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// `blocks` blocks of two cells in a random order; the second's latencies are `ratio` times those of the first, and each
 /// measurement is off by up to `noise`.
@@ -107,14 +108,15 @@ fn one_after_the_other_cannot_be_told_from_drift() {
 fn boots_are_units_too() {
     let mut booted = run(8, 0.25, 0.1);
     for entry in booted.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
-        entry.record.host_before.boot_id = Some(format!("b{}", entry.planned.block / 2));
+        Arc::make_mut(&mut entry.record.host_before).boot_id = Some(format!("b{}", entry.planned.block / 2));
     }
     assert_eq!(asked(&booted).answer, Answer::Refused { why: Refusal::FewBoots { boots: 1 } });
     for entry in &mut booted.entries {
-        entry.record.host_before.boot_id = Some(format!("{}{}", entry.planned.cell_index, entry.planned.block));
+        Arc::make_mut(&mut entry.record.host_before).boot_id =
+            Some(format!("{}{}", entry.planned.cell_index, entry.planned.block));
     }
     assert_eq!(asked(&booted).answer, Answer::Different, "8 boots of each");
-    booted.entries.iter_mut().for_each(|entry| entry.record.host_before.boot_id = None);
+    booted.entries.iter_mut().for_each(|entry| Arc::make_mut(&mut entry.record.host_before).boot_id = None);
     assert_eq!(asked(&booted).answer, Answer::Different, "not known");
 }
 
@@ -168,7 +170,7 @@ fn the_noise_floor_is_the_first_against_itself() {
 fn what_the_machine_was_is_compared_too() {
     let mut built = run(6, 0.25, 0.1);
     for entry in built.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
-        entry.record.host_before.governors = vec!["powersave".to_owned()];
+        Arc::make_mut(&mut entry.record.host_before).governors = vec!["powersave".to_owned()];
     }
     assert_eq!(asked(&built).remarks(), ["Not the same for both: frequency governor (performance and powersave)."]);
 }
@@ -221,7 +223,7 @@ fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
     let mut built = run(12, 0.25, 0.1);
     for entry in built.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
         entry.record.cell.period = "2ms".parse().unwrap();
-        entry.record.host_before.cpu_model = Some("Cortex-A76".to_owned());
+        Arc::make_mut(&mut entry.record.host_before).cpu_model = Some("Cortex-A76".to_owned());
     }
     let refused = asked(&built);
     assert_eq!(
@@ -266,7 +268,7 @@ fn what_a_plan_varies_is_its_question() {
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
     assert_eq!((found.answer.clone(), found.why_not()), (Answer::Different, None));
     // On a machine that was exchanged between blocks, it is not.
-    built.entries[15].record.host_before.hypervisor = Some("KVM".to_owned());
+    Arc::make_mut(&mut built.entries[15].record.host_before).hypervisor = Some("KVM".to_owned());
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
     assert!(found.why_not().unwrap().starts_with("not comparable: they differ in hypervisor ("), "{found:?}");
 }

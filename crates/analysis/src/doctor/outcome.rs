@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// How much what was found matters, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// It makes wake-ups late in ordinary use.
@@ -20,6 +21,7 @@ pub enum Severity {
 
 /// What a check found on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// How much it matters.
     pub severity: Severity,
@@ -31,6 +33,7 @@ pub struct Outcome {
 
 /// How to change what was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// The command, as root, or the kernel parameter.
     pub change: String,

@@ -158,7 +158,7 @@ fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     // The lowest that is refused says it for those above.
     let refused = Level::ALL.into_iter().filter(is_shown).find_map(few);
     let mut findings: Vec<_> = refused.into_iter().filter(|_| is_steady).collect();
-    let slices = pool.slices().len();
+    let slices = pool.n_slices();
     if slices < MIN_SLICES && summary.samples > 0 {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         findings.push(Finding::FewSlices { slices: count(slices), need: count(MIN_SLICES) });

@@ -77,11 +77,11 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let mut changes = Vec::new();
     // What the cells change themselves is so from the first of them on.
     let prepared = entries.first().filter(|_| !header.plan.prepare.is_empty());
-    let start = prepared.map_or(&header.host, |entry| &entry.record.host_before);
+    let start = prepared.map_or(&header.host, |entry| &*entry.record.host_before);
     for entry in entries {
         let record = &entry.record;
         let here = matches!(record.cell.kernel, Kernel::Running);
-        let pairs = [(here, start, &record.host_before), (true, &record.host_before, &record.host_after)];
+        let pairs = [(here, start, &*record.host_before), (true, &*record.host_before, &*record.host_after)];
         for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
             for (fact, before, after) in facts::changes(earlier, later, &record.cell.prepare) {
                 let change = Finding::HostChanged { fact, before, after };
@@ -104,8 +104,8 @@ mod tests {
         run.header.host = host.clone();
         run.cell("none", policy);
         run.measure(0, 0, |_, _| 5_000);
-        run.entries[0].record.host_before = host.clone();
-        run.entries[0].record.host_after = host;
+        run.entries[0].record.host_before = host.clone().into();
+        run.entries[0].record.host_after = host.into();
         findings(&run.header, &run.entries)
     }
 
@@ -179,9 +179,9 @@ mod tests {
         run.measure(0, 0, |_, _| 5_000);
         run.measure(1, 0, |_, _| 5_000);
         let powersave = Host { governors: vec!["powersave".into()], ..host() };
-        run.entries[0].record.host_after = powersave.clone();
-        run.entries[1].record.host_before = powersave.clone();
-        run.entries[1].record.host_after = powersave;
+        run.entries[0].record.host_after = powersave.clone().into();
+        run.entries[1].record.host_before = powersave.clone().into();
+        run.entries[1].record.host_after = powersave.into();
         let change = Finding::HostChanged {
             fact: "frequency governor",
             before: Some("performance".into()),

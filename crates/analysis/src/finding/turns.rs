@@ -3,16 +3,47 @@
 use super::Finding;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
-use model::{Cell, Entry, Host};
+use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Method, Period};
+use std::collections::HashMap;
 
 /// How many times as late as the real-time thread a normal one must be: below that chance may tell them apart.
 const CLEARLY: i64 = 2;
+
+/// The real-time cells of a run, by all that a normal one must share with them to be compared: a run may have thousands
+/// of both.
+#[derive(Debug)]
+pub(crate) struct Realtime<'a>(HashMap<Conditions<'a>, Vec<&'a CellSummary>>);
+
+type Conditions<'a> = (&'a Kernel, &'a Load, Period, Method, &'a CpuSet);
+
+impl<'a> Realtime<'a> {
+    /// Those among all cells of a run.
+    pub(crate) fn of(run: &'a [CellSummary]) -> Realtime<'a> {
+        let mut by: HashMap<_, Vec<_>> = HashMap::new();
+        for summary in run.iter().filter(|summary| summary.cell.policy.is_realtime()) {
+            by.entry(conditions(&summary.cell)).or_default().push(summary);
+        }
+        Realtime(by)
+    }
+
+    /// The same measurement as `summary` with a real-time policy, measured for at least half as long: a maximum grows
+    /// with time.
+    fn beside<'s>(&'s self, summary: &'s CellSummary) -> impl Iterator<Item = &'s CellSummary> {
+        let half_ns = summary.measured.ns() / 2;
+        let same = self.0.get(&conditions(&summary.cell)).into_iter().flatten().copied();
+        same.filter(move |other| other.measured.ns() >= half_ns)
+    }
+}
+
+fn conditions(cell: &Cell) -> Conditions<'_> {
+    (&cell.kernel, &cell.load, cell.period, cell.method, &cell.cpus)
+}
 
 /// A normal thread that was later than a period under a load of more processes than CPUs, where a real-time thread of
 /// the same run was not half as late.
 ///
 /// Of several real-time cells the one with the largest latency, so that the comparison does not flatter.
-pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, of_run: &[CellSummary]) -> Option<Finding> {
+pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, realtime: &Realtime<'_>) -> Option<Finding> {
     if pool.cell.policy.is_realtime() {
         return None;
     }
@@ -24,23 +55,12 @@ pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, of_ru
     if !is_crowded || u64::try_from(max_ns).unwrap_or(0) <= pool.cell.period.ns() {
         return None;
     }
-    let realtime = of_run.iter().filter(|other| is_comparable(summary, other)).filter_map(|other| {
+    let realtime = realtime.beside(summary).filter_map(|other| {
         let max = other.max.filter(|max| !max.at_least && max.latency_ns.saturating_mul(CLEARLY) <= max_ns)?;
         Some((max.latency_ns, other.cell.policy))
     });
     let (realtime_max_ns, realtime) = realtime.max_by_key(|(max_ns, _)| *max_ns)?;
     Some(Finding::TakesTurns { processes, max_ns, realtime, realtime_max_ns })
-}
-
-/// Whether `other` is the same measurement with a real-time policy, and was measured for at least half as long: a
-/// maximum grows with time.
-fn is_comparable(summary: &CellSummary, other: &CellSummary) -> bool {
-    let same = |a: &Cell, b: &Cell| {
-        (&a.kernel, &a.load, a.period, a.method, &a.cpus) == (&b.kernel, &b.load, b.period, b.method, &b.cpus)
-    };
-    other.cell.policy.is_realtime()
-        && same(&summary.cell, &other.cell)
-        && other.measured.ns() >= summary.measured.ns() / 2
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// CPUs of a load, as a plan asks for them, whatever the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum LoadCpus {
     /// Every CPU that may be used.

@@ -56,8 +56,8 @@ fn record(cell: &Cell) -> Record {
         lab: None,
         prepared: Vec::new(),
         machine: Vec::new(),
-        host_before: model::Host::default(),
-        host_after: model::Host::default(),
+        host_before: model::Host::default().into(),
+        host_after: model::Host::default().into(),
     }
 }
 

@@ -43,8 +43,8 @@ impl Measured {
             lab: None,
             prepared: prepared.preparation.settings(),
             machine,
-            host_before: prepared.host,
-            host_after: host::snapshot(&HostFs::here()),
+            host_before: prepared.host.into(),
+            host_after: host::snapshot(&HostFs::here()).into(),
             cell: prepared.cell,
         };
         if let Some(samples) = prepared.samples {

@@ -6,7 +6,7 @@ use super::arguments::{CompareArguments, Format};
 use super::{Outcome, note, output};
 use crate::report;
 use crate::store::{self, Run};
-use analysis::comparison::{self, Arm, Comparison, Question, first_cells};
+use analysis::comparison::{self, Arm, Comparison, Question};
 use model::Selector;
 use std::error::Error;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {
 
 /// Two cells of one run: those that are selected, or the only two.
 fn two_cells(run: &Run, selectors: &[Selector]) -> Result<(usize, usize), String> {
-    let (a, b) = match (selectors, first_cells(&run.header).as_slice()) {
+    let (a, b) = match (selectors, run.header.first_cells().as_slice()) {
         ([], [a, b]) => (*a, *b),
         ([a, b], _) => (selected(run, a)?, selected(run, b)?),
         (_, all) => {
@@ -96,7 +96,7 @@ fn named<'a>(path: &str, run: &'a Run, cell: usize) -> Arm<'a> {
 
 /// The one cell of the run that a selector means.
 fn selected(run: &Run, selector: &Selector) -> Result<usize, String> {
-    let all = first_cells(&run.header);
+    let all = run.header.first_cells();
     let is_meant = |cell: &usize| run.header.cells.get(*cell).is_some_and(|cell| selector.matches(cell));
     let meant: Vec<usize> = all.iter().copied().filter(is_meant).collect();
     match meant.as_slice() {

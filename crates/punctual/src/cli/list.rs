@@ -2,8 +2,8 @@
 
 use super::arguments::{Format, ListArguments};
 use super::{Outcome, note, output};
-use crate::report::{List, Unreadable};
-use crate::store;
+use crate::{report, store};
+use analysis::{List, Unreadable};
 
 pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let mut list = List::default();
@@ -32,7 +32,9 @@ pub(super) fn list(arguments: &ListArguments) -> Outcome {
     }
     let mut text = Vec::new();
     match arguments.format {
-        Format::Text => list.text(&mut text, &arguments.dir.display().to_string(), output::style(false))?,
+        Format::Text => {
+            report::list_text(&list, &mut text, &arguments.dir.display().to_string(), output::style(false))?
+        }
         Format::Json => output::json(&mut text, &serde_json::to_value(&list)?)?,
     }
     output::write(&text)?;

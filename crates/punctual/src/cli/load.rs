@@ -6,12 +6,11 @@ use super::arguments::{Format, LoadCommandArguments};
 use super::{Outcome, consent, output};
 use crate::campaign::Stop;
 use crate::host::{self, ActivityLog, HostFs};
-use crate::load::{self, About, CATALOGUE, LoadError, Place, Running, Watch};
+use crate::load::{self, CATALOGUE, LoadError, Place, Running, Watch};
 use crate::report;
-use analysis::LoadRate;
-use model::{CpuSet, LoadRecord, MachineSecond, Policy, Span};
+use analysis::{LoadDocument, LoadRate};
+use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
 use rt::sys::{clock, sched};
-use serde_json::json;
 use shown::Shown;
 use std::time::{Duration, Instant};
 
@@ -60,16 +59,16 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         return Ok(0);
     }
     let summary: Vec<LoadRate> = work.records().iter().map(rate).collect();
-    let document = json!({
-        "cpus": place.cpus,
-        "policy": place.policy,
-        "summary": summary,
-        "stopping_ns": u64::try_from(stopped.as_nanos())?,
-        "loads": work.records(),
-        "machine": work.machine,
-    });
+    let document = LoadDocument {
+        cpus: place.cpus,
+        policy: place.policy,
+        summary,
+        stopping_ns: u64::try_from(stopped.as_nanos())?,
+        loads: &work.records(),
+        machine: &work.machine,
+    };
     let mut text = Vec::new();
-    output::json(&mut text, &document)?;
+    output::json(&mut text, &serde_json::to_value(document)?)?;
     output::write(&text)?;
     Ok(0)
 }
@@ -183,7 +182,7 @@ fn list(format: Format) -> Outcome {
     }
     let style = output::style(true);
     let mut text = String::new();
-    for About { load, does, disturbs, costs } in CATALOGUE {
+    for AboutLoad { load, does, disturbs, costs } in CATALOGUE {
         text += &format!("{load}\n");
         for (label, words) in [("does", does), ("disturbs", disturbs), ("costs", costs)] {
             text += &report::labelled(label, words, style);

@@ -2,7 +2,8 @@
 
 use super::arguments::{Format, RecoverArguments};
 use super::{ERROR, Outcome, note};
-use crate::host::{self, HostFs, MachineLock, Recovered};
+use crate::host::{self, HostFs, MachineLock};
+use model::{Recovered, Recovery};
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,17 +11,14 @@ use std::path::PathBuf;
 pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
     // Whoever measures has changed settings on purpose.
     let _lock = MachineLock::take(arguments.wait)?;
-    let all = host::recover(&HostFs::here());
-    let removed = host::remove_leftovers();
+    let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed: host::remove_leftovers() };
+    let Recovery { recovered, removed } = &recovery;
     let mut out = io::stdout().lock();
     match arguments.format {
-        Format::Json => {
-            let document = serde_json::json!({ "recovered": all, "removed": removed });
-            writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
-        }
-        Format::Text => lines(&all, &removed).iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&recovery)?)?,
+        Format::Text => lines(recovered, removed).iter().try_for_each(|line| writeln!(out, "{line}"))?,
     }
-    Ok(if all.iter().any(|recovered| !recovered.failed.is_empty()) { ERROR } else { 0 })
+    Ok(if recovered.iter().any(|recovered| !recovered.failed.is_empty()) { ERROR } else { 0 })
 }
 
 /// Takes the machine for a measurement, and puts back what an earlier one has left.

@@ -2,7 +2,7 @@
 
 use super::start::expected;
 use analysis::Level;
-use analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells, first_cells};
+use analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells};
 use analysis::wording::{count, duration, things};
 use model::{Cell, Entry, Header, Span, Until};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
     let blocks = at_most.ns() / u64::try_from(block.as_nanos()).unwrap_or(u64::MAX).max(1);
     let needed = match header.plan.until {
         Some(Until::Decided) => {
-            let cells = first_cells(&header);
+            let cells = header.first_cells();
             if cells.len() != 2 {
                 let cells = things(u64::try_from(cells.len()).unwrap_or(u64::MAX), "cell");
                 return Err(format!("--until decided compares two cells, and this plan has {cells} here"));
@@ -96,7 +96,7 @@ impl<'a> End<'a> {
 
     /// The two cells of the run, compared as far as it has come.
     fn comparison(&self, entries: &[Entry]) -> Option<Comparison> {
-        let cells = first_cells(self.header);
+        let cells = self.header.first_cells();
         let (a, b) = cells.first().zip(cells.get(1))?;
         Some(compare_cells(self.header, entries, *a, *b, &Question::default()))
     }

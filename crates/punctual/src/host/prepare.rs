@@ -8,7 +8,7 @@ mod journal;
 mod plan;
 mod recover;
 
-pub(crate) use recover::{Recovered, recover};
+pub(crate) use recover::recover;
 
 use super::HostFs;
 use change::{Change, Undone};

@@ -1,6 +1,6 @@
 //! What the lab cannot do, said before anything is started.
 
-use super::{qemu, shipped};
+use super::{kvm, qemu, shipped};
 use model::{Cell, Kernel, LabClock, LoadPart, Method};
 
 /// The oldest QEMU that was tried: older ones count instructions in another way.
@@ -33,11 +33,6 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
     if asked > usize::try_from(kernel.cpus).unwrap_or(usize::MAX) {
         return Some(format!("{asked} CPUs are to be measured and the guest has {}; add cpus={asked}", kernel.cpus));
     }
-    if kernel.clock == LabClock::Kvm
-        && let Err(err) = rt::sys::kvm::try_it()
-    {
-        return Some(format!("no guest can be made by KVM here: /dev/kvm: {err}; clock=virtual needs none"));
-    }
     if !cfg!(target_arch = "x86_64") {
         return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
     }
@@ -49,7 +44,12 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         Some(numbers) if numbers < OLDEST => {
             Some(format!("this QEMU is too old for virtual time: {version}; install {major}.{minor} or newer"))
         }
-        Some(_) => None,
+        Some(_) => match kernel.clock {
+            LabClock::Kvm => {
+                kvm::why_not().map(|why| format!("KVM does not work here: {why}; clock=virtual needs none"))
+            }
+            LabClock::Virtual | LabClock::Emulated => None,
+        },
         None => Some(format!("{} says no version, but: {version}; install {major}.{minor} or newer", qemu::QEMU)),
     }
 }

@@ -1,27 +1,14 @@
 //! What each load does, what it is known to disturb, and what it costs: for `punctual load --list` and docs/loads.md.
 
-use serde::Serialize;
+use model::AboutLoad;
 
-/// One load in words.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct About {
-    /// As it is typed; options in brackets.
-    pub(crate) load: &'static str,
-    /// What it does.
-    pub(crate) does: &'static str,
-    /// What it is known to disturb.
-    pub(crate) disturbs: &'static str,
-    /// Processes, memory, disk.
-    pub(crate) costs: &'static str,
-}
-
-const fn about(load: &'static str, does: &'static str, disturbs: &'static str, costs: &'static str) -> About {
-    About { load, does, disturbs, costs }
+const fn about(load: &'static str, does: &'static str, disturbs: &'static str, costs: &'static str) -> AboutLoad {
+    AboutLoad { load, does, disturbs, costs }
 }
 
 /// All loads, in the order of `model::Load::KNOWN`. Latencies in it were measured on Debian's 6.1 in a deterministic
 /// virtual machine of one CPU: a kernel without preemption / fully preemptible / `PREEMPT_RT`.
-pub(crate) const CATALOGUE: &[About] = &[
+pub(crate) const CATALOGUE: &[AboutLoad] = &[
     about("none", "nothing; whatever else the machine does goes on", "nothing", "nothing"),
     about(
         "cpu[:PERCENT]",
@@ -154,7 +141,8 @@ pub(crate) const CATALOGUE: &[About] = &[
 #[cfg(test)]
 pub(crate) fn markdown() -> String {
     let head = "| load | does | disturbs | costs |\n| --- | --- | --- | --- |\n".to_owned();
-    let row = |about: &About| format!("| `{}` | {} | {} | {} |\n", about.load, about.does, about.disturbs, about.costs);
+    let row =
+        |about: &AboutLoad| format!("| `{}` | {} | {} | {} |\n", about.load, about.does, about.disturbs, about.costs);
     head + &CATALOGUE.iter().map(row).collect::<String>()
 }
 

@@ -4,7 +4,6 @@ use super::Style;
 use super::lines::Lines;
 use analysis::comparison::{Answer, Comparison, Measured, Refusal};
 use analysis::wording::{number, things};
-use serde::Serialize;
 use std::io;
 
 /// Writes the comparison: the metric that decides, the others, the answer, and what else has to be known.
@@ -47,17 +46,9 @@ fn row(other: &Measured) -> String {
     format!("  {:<7}{a:>9}{b:>9}   {ratio:<22} {differs}", other.metric.to_string())
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    comparison: &'a Comparison,
-    sentence: String,
-    remarks: Vec<String>,
-}
-
 /// The comparison as one document.
 pub(crate) fn json(comparison: &Comparison) -> serde_json::Value {
-    let document = Document { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() };
+    let document = analysis::comparison::document(comparison);
     serde_json::to_value(document).expect("plain fields with text keys always become JSON")
 }
 

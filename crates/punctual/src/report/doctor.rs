@@ -6,11 +6,8 @@ use super::lines::Lines;
 use analysis::doctor::{Examined, Outcome, Severity};
 use analysis::facts::Fingerprint;
 use model::Host;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io;
-
-/// The version of the JSON document.
-const FORMAT: u32 = 1;
 
 /// Columns that a name gets; the longest has 22 letters.
 const NAME: usize = 22;
@@ -87,15 +84,8 @@ impl Examination<'_> {
 
     /// One document, with every check that was asked for.
     pub(crate) fn json(&self) -> Value {
-        let totals = SEVERITIES.map(|severity| (key(severity), json!(self.count(severity))));
-        json!({
-            "format": FORMAT,
-            "tool": self.tool,
-            "fingerprint": Fingerprint::of(self.host),
-            "totals": serde_json::Map::from_iter(totals),
-            "checks": self.checks,
-            "host": self.host,
-        })
+        let document = analysis::doctor::document(self.tool, self.host, &self.checks);
+        serde_json::to_value(document).expect("plain fields with text keys always become JSON")
     }
 
     fn totals(&self) -> Vec<String> {
@@ -116,10 +106,6 @@ fn in_words(severity: Severity) -> &'static str {
         Severity::Ok => "ok",
         Severity::DoesNotApply => "not here",
     }
-}
-
-fn key(severity: Severity) -> String {
-    serde_json::to_value(severity).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn mark(severity: Severity) -> &'static str {

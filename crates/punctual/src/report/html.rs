@@ -24,7 +24,7 @@ mod strip;
 use super::host;
 use analysis::Verdict;
 use axes::Axes;
-use cells::members;
+use cells::{counted, members};
 use markup::{Markup, Text};
 pub(crate) use shown::{Imports, Ours, Shown};
 
@@ -35,7 +35,8 @@ const FINDINGS: usize = 12;
 pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let members = members(runs);
-    let axes = Axes::around(members.iter().filter_map(|member| member.curves.as_ref()), first.require());
+    let curves = members.iter().filter_map(|member| member.curves.as_ref());
+    let axes = Axes::around(curves, first.require(), counted(&members));
     let mut page = Markup::default();
     head(&mut page, runs);
     if let Some(axes) = &axes {

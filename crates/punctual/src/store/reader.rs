@@ -2,12 +2,13 @@
 
 use super::StoreError;
 use analysis::on_all_cpus;
-use model::{Entry, Header, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
-use std::collections::HashSet;
+use model::{Entry, Header, Host, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A run as far as it has come.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut damage = Vec::new();
     let mut seen = HashSet::new();
+    let mut hosts = Hosts::default();
     let mut line = 1;
     loop {
         let batch = lines.batch().map_err(StoreError::io("read", &path))?;
@@ -79,7 +81,7 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
                     let reason = "the measurement was there already".to_owned();
                     damage.push(Damage { path: path.clone(), line, reason });
                 }
-                Ok(entry) => entries.extend(entry),
+                Ok(entry) => entries.extend(entry.map(|entry| hosts.shared(entry))),
                 Err(reason) => damage.push(Damage { path: path.clone(), line, reason }),
             }
         }
@@ -113,6 +115,25 @@ impl Lines {
     }
 }
 
+/// The machines of the last records: those of thousands are equal, and are kept once.
+#[derive(Default)]
+struct Hosts(VecDeque<Arc<Host>>);
+
+impl Hosts {
+    const KEPT: usize = 8;
+
+    fn shared(&mut self, mut entry: Entry) -> Entry {
+        for host in [&mut entry.record.host_before, &mut entry.record.host_after] {
+            match self.0.iter().find(|known| *known == host) {
+                Some(known) => *host = Arc::clone(known),
+                None => self.0.push_front(Arc::clone(host)),
+            }
+        }
+        self.0.truncate(Hosts::KEPT);
+        entry
+    }
+}
+
 fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {
     let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
     if !line.ends_with(b"\n") {
@@ -136,9 +157,11 @@ fn entry(line: &[u8], header: &Header) -> Result<Option<Entry>, String> {
     if whole.is_empty() {
         return Ok(None);
     }
-    let entry: Entry = serde_json::from_slice(whole).map_err(|err| {
-        if is_ended { format!("the line is damaged ({err})") } else { "the line is cut off".to_owned() }
-    })?;
+    let damaged =
+        |why: String| if is_ended { format!("the line is damaged ({why})") } else { "the line is cut off".to_owned() };
+    // Checked at once, which is quicker than key by key.
+    let whole = str::from_utf8(whole).map_err(|err| damaged(err.to_string()))?;
+    let entry: Entry = serde_json::from_str(whole).map_err(|err| damaged(err.to_string()))?;
     if entry.record.format > RECORD_FORMAT {
         return Err(format!("record format {} is newer than this program reads", entry.record.format));
     }

@@ -29,6 +29,7 @@ fn cells_of_a_run_are_compared_and_separate_runs_are_not() {
     // The only two cells, and the same by name.
     let said = compare(&["a", "--metric", "p50", "--format", "json"]);
     let json = said.json();
+    crate::schema::assert_conforms("compare", &json);
     assert_eq!((&json["blocks"], &json["a"]), (&6.into(), &"none/other".into()));
     let status = match json["answer"]["kind"].as_str().unwrap() {
         "equivalent" => 0,

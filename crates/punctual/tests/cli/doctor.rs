@@ -8,6 +8,7 @@ fn the_exit_status_says_whether_anything_will_make_it_late() {
     let said = punctual("doctor --format json");
     assert_eq!(said.stderr, "");
     let document = said.json();
+    crate::schema::assert_conforms("doctor", &document);
     let will = document["totals"]["will"].as_u64().expect("a count");
     assert_eq!(said.status, if will > 0 { 2 } else { 0 });
     let checks = document["checks"].as_array().expect("a list");

@@ -67,6 +67,7 @@ fn runs_are_listed_and_damaged_ones_named() {
     assert!(listed.stdout.contains(&format!("damaged: {}/run.jsonl:1: ", of("d/broken"))), "{listed:?}");
     assert!(listed.stdout.contains("\n3 runs, 2 damaged, "), "{listed:?}");
     let listed = punctual(&format!("list --format json {}", scratch.dir().display())).json();
+    assert_conforms("list", &listed);
     let runs = listed["runs"].as_array().unwrap();
     let facts = |run: &serde_json::Value| json!([run["path"], run["verdict"], run["measurements"], run["planned"]]);
     assert_eq!(

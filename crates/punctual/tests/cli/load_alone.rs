@@ -10,6 +10,7 @@ fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
     let _machine = machine();
     let said = punctual("load messaging:groups=1+light --for 1500ms --format json");
     assert_eq!(said.status, 0, "{said:?}");
+    crate::schema::assert_conforms("load", &said.json());
     let loads = said.json()["loads"].clone();
     assert_eq!((loads[0]["load"].as_str(), loads[1]["load"].as_str()), (Some("messaging:groups=1"), Some("light")));
     let operations =
@@ -95,5 +96,6 @@ fn the_list_names_every_load() {
     let said = punctual("load --list");
     assert!(model::Load::KNOWN.iter().all(|load| said.stdout.lines().any(|line| line == *load)), "{said:?}");
     let json = punctual("load --list --format json").json();
+    crate::schema::assert_conforms("loads", &json);
     assert_eq!(json.as_array().unwrap().len(), model::Load::KNOWN.len());
 }

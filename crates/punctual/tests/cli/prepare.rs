@@ -154,7 +154,8 @@ fn root_real_settings_are_changed_recorded_and_put_back() {
     assert_ne!(all(), before);
     process::signal(child.id(), libc::SIGKILL).unwrap();
     child.wait().unwrap();
-    let said = punctual("recover --wait");
+    let said = punctual("recover --wait --format json");
+    crate::schema::assert_conforms("recover", &said.json());
     assert_eq!((all(), said.status), (before, 0), "{said:?}");
 }
 

@@ -7,7 +7,6 @@ pub mod boot;
 pub mod clock;
 pub mod futex;
 pub mod itimer;
-pub mod kvm;
 pub mod memory;
 pub mod namespace;
 pub mod pipe;

@@ -4,22 +4,7 @@ use super::change::Undone;
 use super::journal::{self, Entry};
 use crate::host::HostFs;
 use crate::host::process;
-use serde::Serialize;
-
-/// What was done about one journal.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Recovered {
-    /// The process that made the changes; `null` when its journal cannot be read.
-    pub(crate) pid: Option<u32>,
-    /// What was put back, in words.
-    pub(crate) restored: Vec<String>,
-    /// What something else has changed since, so that it is left alone.
-    pub(crate) left: Vec<String>,
-    /// What could not be put back, and why.
-    pub(crate) failed: Vec<String>,
-    /// Whether the machine was started anew since, which undid everything.
-    pub(crate) rebooted: bool,
-}
+use model::Recovered;
 
 /// Undoes every journal whose process is gone. Those of living processes are left alone.
 pub(crate) fn recover(fs: &HostFs) -> Vec<Recovered> {

@@ -6,6 +6,8 @@ use analysis::testing::RunBuilder;
 use analysis::{histograms, summarise};
 use expect_test::{ExpectFile, expect_file};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 /// Runs that show everything: nothing required, a violated limit, one that is not shown, and nothing measured.
 fn runs() -> [RunBuilder; 4] {
@@ -57,7 +59,24 @@ fn junit_keeps_the_rules_of_its_schema() {
     check(&unasked, expect_file!["../../../tests/golden/formats/run.xml"]);
     for text in [unasked, failed, starved, empty] {
         junit_rules(&text);
+        let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/formats/junit.xsd");
+        accepted("xmllint", &["--noout", "--nonet", "--schema", schema, "-"], &text);
     }
+}
+
+/// Asserts that an outside program, if it is installed, takes the text.
+#[track_caller]
+fn accepted(program: &str, arguments: &[&str], text: &str) {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        println!("skipped: needs {program}");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+    assert!(output.status.success(), "{program}: {said}\n{text}");
 }
 
 /// What `junit-10.xsd` of Jenkins asks: which elements lie in which, their attributes, and that the counts are right.
@@ -208,6 +227,7 @@ fn prometheus_keeps_its_grammar() {
     check(&texts[1], expect_file!["../../../tests/golden/formats/run-fail.prom"]);
     for text in texts {
         prometheus_grammar(&text);
+        accepted("promtool", &["check", "metrics"], &text);
     }
 }
 

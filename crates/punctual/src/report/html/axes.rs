@@ -38,9 +38,36 @@ impl Kind {
     }
 }
 
+/// What a page counts: what other tools have measured need not be wake-ups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counted {
+    WakeUps,
+    Samples,
+}
+
+impl Counted {
+    /// In the plural.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Counted::WakeUps => "wake-ups",
+            Counted::Samples => "samples",
+        }
+    }
+
+    /// What a histogram shows.
+    pub(super) fn in_steps(self) -> &'static str {
+        match self {
+            Counted::WakeUps => "Wake-ups in steps of an eighth of an octave.",
+            Counted::Samples => "Samples in steps of an eighth of an octave.",
+        }
+    }
+}
+
 /// The ranges that hold every cell that is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axes {
+    /// What is counted.
+    pub(super) counted: Counted,
     pub(super) latency: Log,
     /// Wake-ups in a bin; from one half, so that a single one can be seen.
     pub(super) count: Log,
@@ -54,7 +81,11 @@ pub(super) struct Axes {
 
 impl Axes {
     /// `None` when there is nothing to draw.
-    pub(super) fn around<'a>(curves: impl Iterator<Item = &'a Curves> + Clone, require: &Requirement) -> Option<Axes> {
+    pub(super) fn around<'a>(
+        curves: impl Iterator<Item = &'a Curves> + Clone,
+        require: &Requirement,
+        counted: Counted,
+    ) -> Option<Axes> {
         let histograms = curves.clone().map(|curves| &curves.histogram).filter(|histogram| histogram.n > 0);
         let lowest =
             histograms.clone().flat_map(|h| h.buckets().map(|bucket| bucket.lower_ns).find(|ns| *ns > 0)).min();
@@ -72,6 +103,7 @@ impl Axes {
         let longest =
             curves.clone().map(|curves| curves.measured.ns()).filter(|ns| *ns > 0).max().unwrap_or(Span::SECOND.ns());
         Some(Axes {
+            counted,
             latency: Log::around(lowest.unwrap_or(1) as f64, highest as f64),
             count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, most as f64) },
             nines: Log::around(1.0, 1.0 / rarest.unwrap_or(0.1)),
@@ -136,9 +168,10 @@ impl Axes {
         page.add(format_args!(
             "<path class=grid d=\"{major}\"/><path class=tick d=\"{minor}M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>"
         ));
+        let share = format!("share of {} no later", self.counted.name());
         let (label_x, label_y, below, beside): (Label, Label, &str, &str) = match kind {
-            Kind::Histogram => (time_label, count_label, "latency", "wake-ups"),
-            Kind::Nines => (|inverse| nines_label(1.0 / inverse), time_label, "share of wake-ups no later", "latency"),
+            Kind::Histogram => (time_label, count_label, "latency", self.counted.name()),
+            Kind::Nines => (|inverse| nines_label(1.0 / inverse), time_label, &share, "latency"),
             Kind::Staircase => (time_label, time_label, "time measured", "largest so far"),
             Kind::Ccdf => (time_label, share_label, "latency", "share later"),
         };

@@ -1,5 +1,6 @@
 //! The cells of all runs in one list, ours and imported ones alike, and which of them have pictures.
 
+use super::axes::Counted;
 use super::{Shown, shown};
 use crate::report::formats::Row;
 use analysis::{CellSummary, Curves, ImportedCell, Level, curves, imported_curves};
@@ -94,6 +95,12 @@ pub(super) fn members<'a>(runs: &'a [Shown<'a>]) -> Vec<Member<'a>> {
         }
     }
     members
+}
+
+/// What all of these count.
+pub(super) fn counted(members: &[Member<'_>]) -> Counted {
+    let of_others = members.iter().any(|member| matches!(member.cell, Cell::Imported(_)));
+    if of_others { Counted::Samples } else { Counted::WakeUps }
 }
 
 /// The numbers of the cells with pictures.

@@ -3,7 +3,7 @@
 use super::markup::{Markup, Text};
 use super::scale::Log;
 use super::{Ours, Shown, shown};
-use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells, first_cells};
+use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells};
 use analysis::wording::number;
 use model::{Cell, Header};
 use std::collections::HashMap;
@@ -51,21 +51,18 @@ fn comparisons(runs: &[Shown<'_>]) -> Vec<Comparison> {
         let pairs = pairs_of(first.header).into_iter().take(MOST);
         return pairs.map(|(a, b)| compare_cells(first.header, first.entries, a, b, &question)).collect();
     }
-    let mut comparisons = Vec::new();
-    for a in first_cells(first.header) {
+    let found = others.iter().map(|other| (*other, positions(other.1.header))).collect::<Vec<_>>();
+    let same = first.header.first_cells().into_iter().flat_map(|a| {
         let cell = first.header.cells.get(a);
-        for (of_other, other) in others {
-            let same = other.header.cells.iter().position(|other| Some(other) == cell);
-            let Some(b) = same.filter(|_| comparisons.len() < MOST) else { continue };
-            comparisons.push(compare(
-                &lettered(runs, (*of_first, first), a),
-                &lettered(runs, (*of_other, other), b),
-                None,
-                &question,
-            ));
-        }
-    }
-    comparisons
+        found.iter().filter_map(move |(other, positions)| Some((a, *other, *positions.get(cell?)?)))
+    });
+    let arm = |run, cell| lettered(runs, run, cell);
+    same.take(MOST).map(|(a, other, b)| compare(&arm((*of_first, first), a), &arm(other, b), None, &question)).collect()
+}
+
+/// Where each cell of a run is first.
+fn positions(header: &Header) -> HashMap<&Cell, usize> {
+    header.first_cells().into_iter().filter_map(|index| Some((header.cells.get(index)?, index))).collect()
 }
 
 /// A cell of one of several runs, with the letter of its run.
@@ -80,7 +77,7 @@ fn lettered<'a>(runs: &[Shown<'_>], (index, run): (usize, &Ours<'a>), cell: usiz
 /// Each cell against the first that differs from it in the policy only, then in the load only.
 fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let cells: Vec<(usize, &Cell)> =
-        first_cells(header).into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
+        header.first_cells().into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
     let Some((_, model)) = cells.first() else { return Vec::new() };
     let mut pairs = Vec::new();
     for with in [with_policy, with_load] {

@@ -135,7 +135,7 @@ fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
     let curves = group.members.iter().filter_map(|member| member.curves.as_ref());
     let seen = curves.flat_map(|curves| &curves.by_cpu).filter(|(_, histogram)| histogram.n > 0);
     let cpus: BTreeSet<u32> = seen.map(|(cpu, _)| *cpu).collect();
-    let caption = "Wake-ups in steps of an eighth of an octave.";
+    let caption = axes.counted.in_steps();
     // A thread of one file need not have been where that of the same number was in another.
     let by_thread = group.members.iter().any(|member| member.is_by_thread());
     if cpus.len() > CPUS || by_thread {
@@ -213,7 +213,7 @@ fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     if group.members.iter().filter_map(|member| member.curves.as_ref()).all(|curves| curves.is_cut) {
         return;
     }
-    begin(page, Kind::Ccdf, &format!("Share of wake-ups later than a latency: {}", names(group)));
+    begin(page, Kind::Ccdf, &format!("Share of {} later than a latency: {}", axes.counted.name(), names(group)));
     for (line, member) in group.members.iter().enumerate() {
         let data = member.curves.as_ref().map(|curves| pictures::exceedances(curves, axes));
         if let Some(data) = data.filter(|data| !data.is_empty()) {

@@ -164,7 +164,7 @@ fn changes(run: &Ours<'_>) -> BTreeMap<&'static str, Vec<String>> {
     let mut changes: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for host in run.entries.iter().flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
         // Thousands of records have the same machine.
-        if host == last {
+        if **host == *last {
             continue;
         }
         last = host;

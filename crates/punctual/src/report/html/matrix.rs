@@ -1,6 +1,7 @@
 //! The matrix as a table: one row for each cell, coloured by latency, sorted by the script when asked.
 
-use super::cells::{Cell, Member};
+use super::axes::Counted;
+use super::cells::{Member, counted};
 use super::markup::{Markup, Text};
 use super::scale::Log;
 use crate::report::formats::Row;
@@ -60,9 +61,8 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
             page.add(format_args!(", rows from {}", index * ROWS + 1));
         }
         page.raw("\"><table class=matrix><thead><tr>");
-        let of_others = members.iter().any(|member| matches!(member.cell, Cell::Imported(_)));
-        // What other tools have measured need not be wake-ups.
-        let word = |head: &&'static str| if of_others && *head == "wake-ups" { "samples" } else { *head };
+        let counted = counted(members);
+        let word = |head: &&'static str| if *head == Counted::WakeUps.name() { counted.name() } else { *head };
         HEAD.iter().map(word).for_each(|head| page.add(format_args!("<th scope=col>{head}")));
         page.raw("</thead><tbody>\n");
         rows.iter().for_each(|member| row(page, member, heat));

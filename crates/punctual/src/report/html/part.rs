@@ -78,7 +78,7 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
     let others =
         if left_out > 0 { format!(" {left_out} {of}s with smaller maxima are left out.") } else { String::new() };
     let title = if member.is_by_thread() { "Thread by thread." } else { "CPU by CPU." };
-    end(page, title, &format!("Wake-ups in steps of an eighth of an octave.{others}"));
+    end(page, title, &format!("{}{others}", axes.counted.in_steps()));
     if let Some(heat) = heat {
         strip::write(page, &curves.strip, heat);
     }

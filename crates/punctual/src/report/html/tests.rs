@@ -7,6 +7,7 @@ use analysis::summarise;
 use analysis::testing::RunBuilder;
 use model::{Ended, Entry, LoadRecord, LoadSecond, PreparedSetting, RuntimeRecord, Second, Skipped, Span, Study};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 fn page(run: &RunBuilder) -> String {
     let summary = summarise(&run.header, &run.entries);
@@ -117,7 +118,7 @@ fn foreign_text_is_shown_and_never_obeyed() {
         run.header.host.command_line = Some(evil.to_owned());
         run.header.cells.iter_mut().for_each(|cell| cell.load = format!("cmd:{evil}").parse().unwrap());
         for entry in &mut run.entries {
-            entry.record.host_after.hypervisor = Some(evil.to_owned());
+            Arc::make_mut(&mut entry.record.host_after).hypervisor = Some(evil.to_owned());
             entry.record.prepared =
                 vec![PreparedSetting { what: evil.into(), before: evil.into(), during: evil.into(), at_end: None }];
             entry.record.runtime = Some(RuntimeRecord { version: evil.into(), program: evil.into() });
@@ -171,9 +172,9 @@ fn odd_runs_have_a_page() {
 fn a_machine_that_changed_is_marked() {
     let mut run = run();
     assert!(page(&run).contains("Nothing of this changed"));
-    run.entries[1].record.host_after.kernel_release = Some("6.2.0".to_owned());
-    run.entries[2].record.host_after.clock_source = Some("hpet".to_owned());
-    run.entries[3].record.host_after.governors.clear();
+    Arc::make_mut(&mut run.entries[1].record.host_after).kernel_release = Some("6.2.0".to_owned());
+    Arc::make_mut(&mut run.entries[2].record.host_after).clock_source = Some("hpet".to_owned());
+    Arc::make_mut(&mut run.entries[3].record.host_after).governors.clear();
     let page = page(&run);
     assert!(page.contains("<tr class=changed><th scope=row>kernel<td>6.1.0-21-rt-arm64<td><b>became</b> 6.2.0"));
     assert!(page.contains("<b>became</b> hpet"));

@@ -67,14 +67,22 @@ fn what_a_file_has_is_drawn_and_the_rest_refused_in_words() {
         "900 us<small>thread 0</small>",
         "<b>All threads together.</b>",
         "or where the tool&#39;s histogram does",
-        "Share of wake-ups later",
+        "Share of samples later",
         "The file has no distribution that could be drawn.",
         "<td>?:80<td>-<td>-<td>-<td>1 us<td>-<td><td>cyclictest -q",
         "The files say nothing about it.",
     ] {
         assert!(page.contains(part), "{part}");
     }
-    for absent in ["Largest latency so far", "Second by second.", "Nothing of this changed", "id=compared", "Again"] {
+    for absent in [
+        "wake-ups",
+        "Wake-ups",
+        "Largest latency so far",
+        "Second by second.",
+        "Nothing of this changed",
+        "id=compared",
+        "Again",
+    ] {
         assert!(!page.contains(absent), "{absent}: nobody knows");
     }
 }
@@ -85,7 +93,7 @@ fn no_share_is_drawn_where_nobody_knows_how_many_are_missing() {
     cut.beyond = Some(Beyond { samples: None, at_least_ns: 100_000 });
     let page = page("rteval", &[imported("cut.xml", "wake-up", vec![cut])]);
     assert!(page.contains("Histogram of latencies") && page.contains("nobody knows how many"));
-    assert!(!page.contains("Share of wake-ups later") && !page.contains("Latency by nines"));
+    assert!(!page.contains("Share of samples later") && !page.contains("Latency by nines"));
 }
 
 #[test]

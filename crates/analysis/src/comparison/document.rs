@@ -1,0 +1,51 @@
+//! One JSON document for a comparison: what `punctual compare --format json` prints.
+
+use super::{Comparison, Measured, Metric, Ratio};
+use serde::Serialize;
+
+/// A comparison with its sentences.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ComparisonDocument<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    /// The answer in words.
+    sentence: String,
+    /// What has to be known beside it.
+    remarks: Vec<String>,
+}
+
+/// The comparison as one document.
+#[must_use]
+pub fn document(comparison: &Comparison) -> ComparisonDocument<'_> {
+    ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() }
+}
+
+/// One metric with the unit in its keys.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct MeasuredDocument {
+    metric: Metric,
+    #[serde(flatten)]
+    medians: Medians,
+    ratio: Option<Ratio>,
+}
+
+/// The medians over the blocks of both.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum Medians {
+    Latencies { a_ns: Option<f64>, b_ns: Option<f64> },
+    Episodes { a_episodes: Option<f64>, b_episodes: Option<f64> },
+}
+
+impl From<Measured> for MeasuredDocument {
+    fn from(Measured { metric, a, b, ratio }: Measured) -> Self {
+        let medians = match metric {
+            Metric::Misses => Medians::Episodes { a_episodes: a, b_episodes: b },
+            Metric::Quantile(_) | Metric::Max => Medians::Latencies { a_ns: a, b_ns: b },
+        };
+        MeasuredDocument { metric, medians, ratio }
+    }
+}
