@@ -28,7 +28,8 @@ fn tried() -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let mut lines = said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": "));
+    let mut lines =
+        said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
     // The first line is the reason; what follows are its consequences.
     Err(lines.next().map_or_else(|| format!("no machine within {AT_MOST} s"), str::to_owned))
 }
