@@ -20,7 +20,7 @@ mod wording;
 pub use advice::{Advice, advice};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use locate::Subject;
-pub use totals::Totals;
+pub use totals::{Totals, merged};
 pub use wording::{blame, cause_name, evidence_name, phase_name, share_line};
 
 use baseline::Baseline;
@@ -39,6 +39,8 @@ pub struct Facts {
     pub witness_ns: Option<u64>,
     /// Earliest instant, `CLOCK_MONOTONIC`, ns, from which the trace is whole: when tracing began again.
     pub armed_ns: u64,
+    /// When the trace was stopped, `CLOCK_MONOTONIC`, ns.
+    pub frozen_ns: u64,
 }
 
 /// The names of kernel functions by address.
@@ -50,7 +52,7 @@ pub type Symbols<'a> = &'a dyn Fn(u64) -> Option<String>;
 #[must_use]
 pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols<'_>) -> Option<Explanation> {
     let (due, woke) = (subject.due_ns, subject.woke_ns);
-    if woke < due || facts.armed_ns > due || !trace.covers(subject.cpu, due) {
+    if woke < due || facts.armed_ns > due || facts.frozen_ns < woke || !trace.covers(subject.cpu, due) {
         return None;
     }
     let wake = Wake::find(trace, subject);
@@ -65,7 +67,7 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
         cycle: 0,
         due_ns: 0,
         latency: Span(woke - due),
-        phases: pieces.iter().map(Piece::length).fold(Vec::new(), merged),
+        phases: pieces.iter().map(Piece::length).fold(Vec::new(), joined),
         shares,
         segments,
         doubts: doubts(trace, subject, &pieces),
@@ -73,7 +75,7 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
 }
 
 /// Phases of the same kind that follow each other are one.
-fn merged(mut phases: Vec<PhaseLength>, next: PhaseLength) -> Vec<PhaseLength> {
+fn joined(mut phases: Vec<PhaseLength>, next: PhaseLength) -> Vec<PhaseLength> {
     match phases.last_mut().filter(|last| last.phase == next.phase) {
         Some(last) => last.length = Span(last.length.ns() + next.length.ns()),
         None => phases.push(next),

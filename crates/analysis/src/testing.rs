@@ -49,6 +49,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load_policy: None,
         load_must_hold: None,
         prepare: model::Prepare::default(),
+        explain: None,
     }
 }
 
@@ -140,6 +141,7 @@ impl RunBuilder {
             runtime: None,
             loads: Vec::new(),
             lab: None,
+            explained: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone(),
@@ -203,6 +205,7 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
         recorded: histogram.n,
         missed,
         lost: 0,
+        passed_over: 0,
         early,
         censored,
         histogram,

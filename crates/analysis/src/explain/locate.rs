@@ -17,6 +17,8 @@ pub struct Subject {
     pub due_ns: u64,
     /// When it read the clock, `CLOCK_MONOTONIC`, ns.
     pub woke_ns: u64,
+    /// How much later than asked its timer may expire, ns, where the start of the timer is not in the trace.
+    pub slack_ns: u64,
 }
 
 impl Subject {
@@ -70,7 +72,7 @@ impl Wake {
     /// The same, with the event that started the timer.
     pub(super) fn from_start(trace: &Trace, subject: &Subject, start: Option<(u32, Event)>) -> Wake {
         let woke = subject.woke_ns;
-        let mut wake = Wake::default();
+        let mut wake = Wake { slack_ns: subject.slack_ns, ..Wake::default() };
         let mut since = subject.due_ns;
         if let Some((cpu, Event { at_ns, what: What::TimerStart { timer, expires_ns, soft_ns }, .. })) = start {
             wake.asleep = Some((cpu, at_ns));

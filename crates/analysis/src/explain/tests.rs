@@ -33,8 +33,8 @@ impl Story {
         for (pid, name) in [(ME, "measured/0"), (OTHER, "other"), (201, "other"), (300, "kworker/0:1")] {
             trace.names.insert(pid, name.to_owned());
         }
-        let subject = Subject { pid: ME, cpu: 0, priority: 19, due_ns: DUE, woke_ns: DUE };
-        let facts = Facts { sees_page_faults: true, ..Facts::default() };
+        let subject = Subject { pid: ME, cpu: 0, priority: 19, due_ns: DUE, woke_ns: DUE, slack_ns: 0 };
+        let facts = Facts { sees_page_faults: true, frozen_ns: u64::MAX, ..Facts::default() };
         let mut story = Story { trace, current: [ME, 0], flags: 0, subject, facts };
         story.at(100_000, What::TimerStart { timer: TIMER, expires_ns: DUE.cast_signed(), soft_ns: DUE.cast_signed() });
         story.switch(101_000, current, 120, 1)

@@ -149,7 +149,9 @@ pub(super) fn contexts_at(cpu: &CpuEvents, at_ns: u64) -> Vec<(Context, u64)> {
 pub(super) fn broken_switches(cpu: &CpuEvents, from: u64, to: u64) -> u64 {
     let mut state = State::before(cpu, cpu.from(from));
     let mut broken = 0;
-    for event in cpu.between(from, to) {
+    // The first event afterwards tells who ran at the end.
+    let next = cpu.events.get(cpu.from(to + 1)..).unwrap_or_default().first();
+    for event in cpu.between(from, to).iter().chain(next) {
         broken += u64::from(state.contradicts(event));
         state.take(event);
     }

@@ -1,6 +1,6 @@
 //! What makes a cell late: the causes of all its explained wake-ups together.
 
-use model::{Cause, CauseTotal, Evidence, Explanation, Span};
+use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Span};
 use std::collections::BTreeMap;
 
 /// Sums over explained wake-ups, also over those that are not kept.
@@ -73,4 +73,49 @@ impl Totals {
         causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
         causes
     }
+}
+
+/// The records of several measurements of one cell as one; `None` when there is none. As many of the worst are kept as
+/// the record with most has.
+#[must_use]
+pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<ExplainRecord> {
+    let mut all = ExplainRecord::default();
+    let (mut found, mut most) = (false, 0);
+    let mut causes: BTreeMap<(Cause, Option<Cause>), CauseTotal> = BTreeMap::new();
+    for record in records {
+        found = true;
+        most = most.max(record.worst.len());
+        all.above = [all.above, record.above].into_iter().flatten().min();
+        all.above_at_end = all.above_at_end.max(record.above_at_end);
+        all.spikes += record.spikes;
+        all.explained += record.explained;
+        all.not_covered += record.not_covered;
+        all.longest_freeze = all.longest_freeze.max(record.longest_freeze);
+        all.late = Span(all.late.ns() + record.late.ns());
+        for (sum, ns) in all.evidence_ns.iter_mut().zip(record.evidence_ns) {
+            *sum += ns;
+        }
+        for lost in record.missing.iter().filter(|lost| !all.missing.contains(lost)).cloned().collect::<Vec<_>>() {
+            all.missing.push(lost);
+        }
+        for cause in &record.causes {
+            let Some(sum) = causes.get_mut(&(cause.cause, cause.or)) else {
+                causes.insert((cause.cause, cause.or), cause.clone());
+                continue;
+            };
+            sum.total = Span(sum.total.ns() + cause.total.ns());
+            sum.worst = sum.worst.max(cause.worst);
+            sum.wakeups += cause.wakeups;
+            sum.blamed += cause.blamed;
+            let new: Vec<_> = cause.owners.iter().filter(|name| !sum.owners.contains(name)).cloned().collect();
+            sum.owners.extend(new);
+            sum.owners.truncate(OWNERS);
+        }
+        all.worst.extend(record.worst.iter().cloned());
+    }
+    all.worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
+    all.worst.truncate(most);
+    all.causes = causes.into_values().collect();
+    all.causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
+    found.then_some(all)
 }

@@ -62,14 +62,10 @@ pub fn blame(explanation: &Explanation) -> String {
         sentence.push_str(": ");
         sentence.push_str(place);
     }
-    match share.evidence {
-        Evidence::Direct | Evidence::CannotTell => {}
-        Evidence::Inferred => sentence.push_str(" (inferred)"),
-        Evidence::TwoReadings => sentence.push_str(" (two readings)"),
-    }
     if percent < 95 {
         sentence.push_str(&format!(", {percent} % of it"));
     }
+    sentence.push_str(&format!(" [{}]", evidence_name(share.evidence)));
     let mut letters = sentence.chars();
     // Names are left as they are; only our own words begin with a capital.
     let first = letters.next().filter(|_| !sentence.starts_with(&share.owner.name));
@@ -163,15 +159,15 @@ mod tests {
         assert_eq!(said(Vec::new(), 0), "Nothing made it late.");
         assert_eq!(
             said(vec![share(Cause::NonPreemptible, None, Evidence::Direct)], 400_000),
-            "kworker vmstat_update ran 391 us in the kernel without letting go: let go in refresh_cpu_vm_stats."
+            "kworker vmstat_update ran 391 us in the kernel without letting go: let go in refresh_cpu_vm_stats [direct]."
         );
         assert_eq!(
             said(vec![share(Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings)], 782_000),
             "kworker vmstat_update ran 391 us in the kernel without letting go, or the CPU was taken away meanwhile: let \
-             go in refresh_cpu_vm_stats (two readings), 50 % of it."
+             go in refresh_cpu_vm_stats, 50 % of it [two readings]."
         );
         let slack = Share { place: None, ..share(Cause::TimerSlack, None, Evidence::Direct) };
-        assert_eq!(said(vec![slack], 391_000), "Its timer was allowed to expire 391 us later (timer slack).");
+        assert_eq!(said(vec![slack], 391_000), "Its timer was allowed to expire 391 us later (timer slack) [direct].");
         let many = Share {
             threads: 3,
             pieces: 9,
@@ -181,7 +177,7 @@ mod tests {
         };
         assert_eq!(
             said(vec![many], 391_000),
-            "3 threads of kworker vmstat_update ran 391 us in 9 pieces (longest 50 us): the fair scheduler shares the CPU."
+            "3 threads of kworker vmstat_update ran 391 us in 9 pieces (longest 50 us): the fair scheduler shares the CPU [direct]."
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{CpuSet, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
+use crate::{CpuSet, Explain, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -27,7 +27,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "axes", "require",
+    "prepare", "explain", "axes", "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -81,6 +81,7 @@ fn plan(text: &str) -> Located<Plan> {
             "load_must_hold" => plan.load_must_hold = share(value)?,
             "loads" => {}
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
+            "explain" => plan.explain = explain(value)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
@@ -138,6 +139,32 @@ fn share(value: &Spanned<DeValue<'_>>) -> Located<Option<Percent>> {
         DeValue::Boolean(asked) => Ok(asked.then_some(Percent::HALF)),
         _ => integer(value, 1..=100).map(Percent::new).map_err(|(at, message)| (at, format!("{message}, or true"))),
     }
+}
+
+/// `true`, or a table of what is asked.
+fn explain(value: &Spanned<DeValue<'_>>) -> Located<Option<Explain>> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return boolean(value).map(|asked| asked.then(Explain::default)).map_err(|(at, _)| {
+            let message = "true, false or a table like { above = \"100us\" } is expected here";
+            (at, message.to_owned())
+        });
+    };
+    let mut asked = Explain::default();
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "above" if string(value)? == "auto" => asked.above = None,
+            "above" => asked.above = Some(parsed(value)?),
+            "keep" => asked.keep = integer(value, Explain::KEEP)?,
+            "stacks" => asked.stacks = boolean(value)?,
+            "witness" => asked.witness = Some(parsed(value)?),
+            other => {
+                let message = UnknownWord::new("key", other, &["above", "keep", "stacks", "witness"]).to_string();
+                return Err((key.span().start, message));
+            }
+        }
+        asked.check().map_err(|message| (value.span().start, message))?;
+    }
+    Ok(Some(asked))
 }
 
 fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {

@@ -48,6 +48,13 @@ impl Plan {
             out.push_str("\n[prepare]\n");
             prepare(&mut out, &self.prepare);
         }
+        if let Some(asked) = self.explain {
+            out.push_str("\n[explain]\n");
+            text(&mut out, "above", Some(asked.above.map_or_else(|| "auto".to_owned(), |above| above.to_string())));
+            number(&mut out, "keep", Some(asked.keep.into()));
+            let _ = writeln!(out, "stacks = {}", asked.stacks);
+            text(&mut out, "witness", asked.witness);
+        }
         if !self.require.is_empty() {
             out.push_str("\n[require]\n");
             text(&mut out, "max", self.require.max);

@@ -13,6 +13,10 @@ fn a_wake_up_that_the_trace_does_not_cover_is_not_explained() {
     assert!(armed.try_explain().is_some());
     armed.facts.armed_ns = DUE + 1;
     assert!(armed.try_explain().is_none());
+    armed.facts = Facts { frozen_ns: DUE + 202_000, ..Facts::default() };
+    assert!(armed.try_explain().is_some());
+    armed.facts.frozen_ns = DUE + 201_999;
+    assert!(armed.try_explain().is_none(), "it woke when the trace stood still");
 }
 
 #[test]

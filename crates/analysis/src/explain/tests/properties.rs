@@ -51,8 +51,8 @@ proptest! {
             stacks: vec![vec![ENTRY, UNLOCK], vec![ENTRY], vec![]],
             ..Trace::default()
         };
-        let subject = Subject { pid: ME, cpu, priority, due_ns: due, woke_ns: due + latency };
-        let facts = Facts { is_guest, ..Facts::default() };
+        let subject = Subject { pid: ME, cpu, priority, due_ns: due, woke_ns: due + latency, slack_ns: 0 };
+        let facts = Facts { is_guest, frozen_ns: u64::MAX, ..Facts::default() };
         if let Some(explanation) = explain(&trace, &subject, &facts, &symbols) {
             prop_assert!(explanation.is_complete(), "{explanation:#?}");
             prop_assert_eq!(explanation.latency.ns(), latency);
