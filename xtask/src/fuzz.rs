@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: the parsers of `punctual import`, and of the kernel's trace, against mutations of what they read, for
-//! as long as is asked.
+//! `cargo xtask fuzz`: parsers against mutations of what they read, for as long as is asked.
 //!
-//! The loop is in the program's tests (`import/fuzz.rs`, `trace/fuzz.rs`), where a short one always runs; this runs it optimised, and long.
+//! They are those of `punctual import`, and that of the kernel's trace. The loops are in the program's tests
+//! (`import/fuzz.rs`, `trace/fuzz.rs`), where a short one always runs; this runs them optimised, and long.
 
 use model::Span;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Invariants of explanations, and limits of what is asked.
+
 use super::*;
 
 fn share(total: u64) -> Share {

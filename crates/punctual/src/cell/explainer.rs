@@ -1,5 +1,6 @@
-//! Explaining late wake-ups while a cell runs: a thread off the measured CPUs that takes the frozen trace, lets it go on,
-//! and says what made them late.
+//! Explaining late wake-ups while a cell runs.
+//!
+//! A thread off the measured CPUs takes the frozen trace, lets it go on, and says what made them late.
 
 mod kept;
 

@@ -40,7 +40,7 @@ impl KernelSymbols {
     }
 }
 
-/// A line like `ffffffff81000000 T _text	[module]`, if it is of code whose address may be seen.
+/// A line like `ffffffff81000000 T _text [module]`, if it is of code whose address may be seen.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;

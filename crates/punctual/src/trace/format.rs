@@ -33,7 +33,7 @@ impl Format {
     }
 }
 
-/// A line like `field:char prev_comm[16];	offset:8;	size:16;	signed:0;`.
+/// A line like `field:char prev_comm[16]; offset:8; size:16; signed:0;`.
 fn field(line: &str) -> Option<(String, Field)> {
     let line = line.trim();
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);

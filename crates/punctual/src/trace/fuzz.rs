@@ -1,5 +1,7 @@
-//! Pages as no kernel would write them: reader, decoder and analysis against mutations, for as long as `cargo xtask fuzz`
-//! asks. Nothing may panic, and an explanation has to add up whatever it was made of.
+//! Pages as no kernel would write them, for as long as `cargo xtask fuzz` asks.
+//!
+//! Reader, decoder and analysis against mutations: nothing may panic, and an explanation has to add up whatever it was made
+//! of.
 
 #![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
 

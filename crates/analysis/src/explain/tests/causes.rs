@@ -1,3 +1,5 @@
+//! Each cause by a wake-up that has it, and what is told apart from what.
+
 use super::*;
 use Cause::*;
 use Evidence::*;

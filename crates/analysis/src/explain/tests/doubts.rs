@@ -1,3 +1,5 @@
+//! What is not explained, what is said to be unsure, and sums over wake-ups.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! What holds whatever the events are.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Stories and tables as people see them.
+
 use super::super::Style;
 use super::*;
 use analysis::testing::RunBuilder;

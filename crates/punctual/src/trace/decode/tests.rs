@@ -1,3 +1,5 @@
+//! Events of every kind, written as the kernel does and read back.
+
 use super::super::format::Format;
 use super::super::pages::tests::{LAYOUT, Record, page, written};
 use super::*;

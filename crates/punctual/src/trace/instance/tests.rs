@@ -1,3 +1,5 @@
+//! A real instance, and whose instances are removed.
+
 use super::*;
 
 #[test]
@@ -22,6 +24,7 @@ fn only_instances_of_the_dead_are_abandoned() {
 }
 
 #[test]
+#[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
 fn root_an_instance_traces_and_is_gone_afterwards() {
     let Ok(mut instance) = Instance::create() else {
         eprintln!("skipped: needs root and tracefs");

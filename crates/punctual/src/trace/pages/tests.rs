@@ -1,3 +1,5 @@
+//! Pages written as the kernel does, whole and damaged, and read back.
+
 use super::*;
 use proptest::prelude::*;
 
@@ -84,7 +86,10 @@ pub(in crate::trace) fn page(
     page
 }
 
-fn read(page: &[u8], layout: &PageLayout) -> (Result<PageHead, PageError>, Vec<(u64, Vec<u8>)>) {
+/// The head of a page, and its events.
+type Taken = (Result<PageHead, PageError>, Vec<(u64, Vec<u8>)>);
+
+fn read(page: &[u8], layout: &PageLayout) -> Taken {
     let mut events = Vec::new();
     let head = read_page(page, layout, |time, data| events.push((time, data.to_vec())));
     (head, events)
