@@ -13,6 +13,7 @@ mod own;
 mod shares;
 mod silence;
 mod stack;
+mod story;
 mod timeline;
 mod totals;
 mod wording;
@@ -20,6 +21,7 @@ mod wording;
 pub use advice::{Advice, advice};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use locate::Subject;
+pub use story::{Slice, slices};
 pub use totals::{Totals, merged};
 pub use wording::{blame, cause_name, evidence_name, phase_name, share_line};
 

@@ -191,7 +191,7 @@ fn canonical_text(cell: &Cell) -> String {
     let must_hold = cell.load_must_hold.map(|share| format!(" load holds {}", share.get())).unwrap_or_default();
     let of_load = format!("{load_cpus}{load_policy}{must_hold}");
     let prepare = if cell.prepare.is_empty() { String::new() } else { format!(" prepare {}", cell.prepare) };
-    let explain = cell.explain.map(|asked| format!(" explain {asked}")).unwrap_or_default();
+    let explain = cell.explain.as_ref().map(|asked| format!(" explain {asked}")).unwrap_or_default();
     format!(
         "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}",
         optional(cell.deadline),

@@ -2,8 +2,10 @@
 //!
 //! The only module that writes below tracefs, and only below directories that it has made itself there.
 
+mod dat;
 mod decode;
 mod events;
+mod export;
 mod format;
 #[cfg(test)]
 mod fuzz;
@@ -11,6 +13,7 @@ mod instance;
 mod pages;
 
 pub(crate) use decode::Decoder;
+pub(crate) use export::Export;
 pub(crate) use instance::{Instance, Watched};
 
 use std::io;

@@ -1,6 +1,6 @@
 //! The events of the kernel that explanations are made of, as plain data.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Bits of an event's flags (`enum trace_flag_type`, include/linux/trace_events.h).
 pub mod flags {
@@ -153,6 +153,8 @@ pub struct Trace {
     pub interrupts: HashMap<u32, String>,
     /// Stacks of the kernel, innermost function first.
     pub stacks: Vec<Vec<u64>>,
+    /// Addresses of the functions that timers called.
+    pub timer_functions: BTreeSet<u64>,
 }
 
 impl Trace {
@@ -165,6 +167,23 @@ impl Trace {
         (0..).zip(&self.cpus)
     }
 
+    /// What whoever had a CPU is called: a thread, or what interrupted it.
+    pub(super) fn owner_name(&self, context: Option<Context>, pid: i32) -> String {
+        match context {
+            None if pid == 0 => "idle".to_owned(),
+            None => self.names.get(&pid).cloned().unwrap_or_else(|| "?".to_owned()),
+            Some(Context::Vector(index)) => {
+                format!("interrupt {}", self.vectors.get(usize::from(index)).map_or("?", String::as_str))
+            }
+            Some(Context::Interrupt(number)) => match self.interrupts.get(&number) {
+                Some(name) => format!("interrupt {number} {name}"),
+                None => format!("interrupt {number}"),
+            },
+            Some(Context::Softirq(number)) => format!("softirq {}", softirq_name(number)),
+            Some(Context::Nmi) => "non-maskable interrupt".to_owned(),
+        }
+    }
+
     /// Whether the events of `cpu` from `at_ns` on are there.
     #[must_use]
     pub fn covers(&self, cpu: u32, at_ns: u64) -> bool {
@@ -173,4 +192,11 @@ impl Trace {
             first.is_some_and(|first| !cpu.is_cut || first.at_ns <= at_ns)
         })
     }
+}
+
+/// The kernel's names (include/linux/interrupt.h).
+fn softirq_name(number: u8) -> &'static str {
+    const NAMES: [&str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    NAMES.get(usize::from(number)).copied().unwrap_or("?")
 }

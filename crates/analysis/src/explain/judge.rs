@@ -4,7 +4,7 @@ mod interrupts;
 mod queue;
 
 use super::baseline::Baseline;
-use super::event::{Context, CpuEvents, Trace};
+use super::event::{CpuEvents, Trace};
 use super::locate::{Piece, Subject, Wake};
 use super::own::{self, Doing, Spell};
 use super::silence::{self, Hole};
@@ -185,34 +185,16 @@ impl Scene<'_> {
 
     /// The measured thread.
     fn own(&self) -> Owner {
-        Owner { name: self.name(self.subject.pid), pid: Some(self.subject.pid) }
-    }
-
-    fn name(&self, pid: i32) -> String {
-        self.trace.names.get(&pid).cloned().unwrap_or_else(|| if pid == 0 { "idle" } else { "?" }.to_owned())
+        Owner { name: self.trace.owner_name(None, self.subject.pid), pid: Some(self.subject.pid) }
     }
 
     /// Who had the CPU in a stretch.
     fn owner(&self, cpu: u32, stretch: &Stretch) -> Owner {
-        let name = match stretch.context {
-            None if stretch.pid == 0 => "idle".to_owned(),
-            None => {
-                let name = self.name(stretch.pid);
-                let work = self.trace.cpu(cpu).filter(|_| name.starts_with("kworker/"));
-                // A worker says what it works on; its number says nothing.
-                work.and_then(|cpu| self.work(cpu, stretch)).map_or(name, |work| format!("kworker {work}"))
-            }
-            Some(Context::Vector(index)) => {
-                let name = self.trace.vectors.get(usize::from(index));
-                format!("interrupt {}", name.map_or("?", String::as_str))
-            }
-            Some(Context::Interrupt(number)) => match self.trace.interrupts.get(&number) {
-                Some(name) => format!("interrupt {number} {name}"),
-                None => format!("interrupt {number}"),
-            },
-            Some(Context::Softirq(number)) => format!("softirq {}", softirq_name(number)),
-            Some(Context::Nmi) => "non-maskable interrupt".to_owned(),
-        };
+        let name = self.trace.owner_name(stretch.context, stretch.pid);
+        let is_worker = stretch.context.is_none() && name.starts_with("kworker/");
+        // A worker says what it works on; its number says nothing.
+        let work = self.trace.cpu(cpu).filter(|_| is_worker).and_then(|cpu| self.work(cpu, stretch));
+        let name = work.map_or(name, |work| format!("kworker {work}"));
         Owner { name, pid: stretch.context.is_none().then_some(stretch.pid).filter(|pid| *pid != 0) }
     }
 
@@ -238,11 +220,4 @@ impl Scene<'_> {
         let (cpu, at) = self.wake.waking?;
         stack::interrupted(self.trace, self.trace.cpu(cpu)?, at, self.symbols)
     }
-}
-
-/// The kernel's names (include/linux/interrupt.h).
-fn softirq_name(number: u8) -> &'static str {
-    const NAMES: [&str; 10] =
-        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-    NAMES.get(usize::from(number)).copied().unwrap_or("?")
 }

@@ -3,9 +3,10 @@
 use crate::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 
 /// What is asked of a cell whose late wake-ups are to be explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Explain {
@@ -20,6 +21,9 @@ pub struct Explain {
     /// Period, ns, of an interrupt on every measured CPU that shows whether it ran with interrupts on. `null`: none.
     #[serde(rename = "witness_ns", default)]
     pub witness: Option<Span>,
+    /// Directory that each kept spike is written to, for other programs. `null`: none is. It must be there.
+    #[serde(default)]
+    pub export: Option<PathBuf>,
 }
 
 impl Explain {
@@ -46,11 +50,12 @@ impl Explain {
 
 impl Default for Explain {
     fn default() -> Self {
-        Explain { above: None, keep: 20, stacks: false, witness: None }
+        Explain { above: None, keep: 20, stacks: false, witness: None, export: None }
     }
 }
 
 impl fmt::Display for Explain {
+    /// What changes what is measured or kept; where it is written to does neither.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.above {
             Some(above) => write!(f, "above {above}")?,

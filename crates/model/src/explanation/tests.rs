@@ -38,14 +38,20 @@ fn phases_and_shares_have_to_add_up() {
 
 #[test]
 fn what_is_asked_has_limits() {
-    let asked = Explain::default();
-    assert_eq!((asked.check(), asked.to_string()), (Ok(()), "above auto keep 20".to_owned()));
-    assert!(Explain { keep: 0, ..asked }.check().is_err());
-    assert!(Explain { keep: 1000, ..asked }.check().is_ok());
-    assert!(Explain { keep: 1001, ..asked }.check().is_err());
+    let asked = || Explain::default();
+    assert_eq!((asked().check(), asked().to_string()), (Ok(()), "above auto keep 20".to_owned()));
+    assert!(Explain { keep: 0, ..asked() }.check().is_err());
+    assert!(Explain { keep: 1000, ..asked() }.check().is_ok());
+    assert!(Explain { keep: 1001, ..asked() }.check().is_err());
     for (witness, is_possible) in [(19_999, false), (20_000, true), (100_000_000, true), (100_000_001, false)] {
-        assert_eq!(Explain { witness: Some(Span(witness)), ..asked }.check().is_ok(), is_possible, "{witness}");
+        assert_eq!(Explain { witness: Some(Span(witness)), ..asked() }.check().is_ok(), is_possible, "{witness}");
     }
-    let all = Explain { above: Some(Span(100_000)), keep: 3, stacks: true, witness: Some(Span(100_000)) };
+    let all = Explain {
+        above: Some(Span(100_000)),
+        keep: 3,
+        stacks: true,
+        witness: Some(Span(100_000)),
+        export: Some("/tmp".into()),
+    };
     assert_eq!(all.to_string(), "above 100us keep 3 stacks witness 100us");
 }

@@ -48,7 +48,7 @@ impl Plan {
             out.push_str("\n[prepare]\n");
             prepare(&mut out, &self.prepare);
         }
-        if let Some(asked) = self.explain {
+        if let Some(asked) = &self.explain {
             out.push_str("\n[explain]\n");
             text(&mut out, "above", Some(asked.above.map_or_else(|| "auto".to_owned(), |above| above.to_string())));
             number(&mut out, "keep", Some(asked.keep.into()));

@@ -5,7 +5,7 @@
 mod kept;
 
 use crate::host::{self, KernelSymbols};
-use crate::trace::{Decoder, Instance, TraceError, Watched};
+use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
 use analysis::explain::{self, Facts, Subject, What};
 use kept::Kept;
 use model::{Cell, ClockId, Explain, ExplainRecord, Explanation, Host, MonoTime, Nice, Policy, Schedule, Span};
@@ -108,9 +108,10 @@ impl Explainer {
             self.facts.witness_ns = Some(period.ns());
         }
         instance.start()?;
+        let export = self.asked.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
         let missing = std::mem::take(&mut instance.missing);
         let explaining = Explaining {
-            kept: Kept::new(self.asked, missing),
+            kept: Kept::new(self.asked.keep, missing),
             pages: vec![Vec::new(); instance.n_cpus()],
             instance,
             decoder,
@@ -124,6 +125,7 @@ impl Explainer {
             started,
             measured,
             symbols: OnceCell::new(),
+            export,
         };
         if let Some(above) = self.asked.above {
             self.set_threshold(above);
@@ -176,6 +178,8 @@ struct Explaining {
     measured: Vec<Measured>,
     pages: Vec<Vec<u8>>,
     symbols: OnceCell<KernelSymbols>,
+    /// Where each kept spike is written to, if that is asked.
+    export: Option<Export>,
     kept: Kept,
 }
 
@@ -199,6 +203,9 @@ impl Explaining {
         let rest: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
         let lost: u64 = self.measured.iter().map(|thread| thread.late.lost()).sum();
         self.kept.not_covered(rest.iter().map(Vec::len).sum::<usize>() as u64 + lost);
+        if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
+            self.kept.missed(lost);
+        }
         (self.kept.finish(&self.watch), self.instance)
     }
 
@@ -242,13 +249,21 @@ impl Explaining {
                     woke_ns: due_ns.saturating_add_signed(latency.0),
                     slack_ns: thread.slack.ns(),
                 };
-                match explain::explain(&trace, &subject, &facts, &symbols) {
-                    Some(explanation) => self.kept.take(Explanation {
-                        cycle: cycle.cast_signed().wrapping_sub_unsigned(self.first_cycle),
-                        due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
-                        ..explanation
-                    }),
-                    None => self.kept.not_covered(1),
+                let Some(explanation) = explain::explain(&trace, &subject, &facts, &symbols) else {
+                    self.kept.not_covered(1);
+                    continue;
+                };
+                let explanation = Explanation {
+                    cycle: cycle.cast_signed().wrapping_sub_unsigned(self.first_cycle),
+                    due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
+                    ..explanation
+                };
+                if let Some(export) = &mut self.export {
+                    export.write(&explanation, &subject, &trace, &self.pages, &symbols);
+                }
+                let dropped = self.kept.take(explanation);
+                if let (Some(export), Some(dropped)) = (&mut self.export, dropped) {
+                    export.remove(&dropped);
                 }
             }
         }

@@ -31,6 +31,7 @@ enum Kind {
     },
     TimerExpire {
         timer: Field,
+        function: Option<Field>,
     },
     InterruptEntry {
         number: Field,
@@ -143,7 +144,7 @@ impl Decoder {
             "hrtimer_start" => {
                 Kind::TimerStart { timer: field("hrtimer")?, expires: field("expires")?, soft: field("softexpires")? }
             }
-            "hrtimer_expire_entry" => Kind::TimerExpire { timer: field("hrtimer")? },
+            "hrtimer_expire_entry" => Kind::TimerExpire { timer: field("hrtimer")?, function: field("function") },
             "irq_handler_entry" => Kind::InterruptEntry { number: field("irq")?, name: field("name")? },
             "irq_handler_exit" => Kind::InterruptExit { number: field("irq")? },
             "softirq_entry" => Kind::SoftirqEntry { number: field("vec")? },
@@ -227,7 +228,16 @@ impl Decoder {
                 expires_ns: long(data, *expires)?.cast_signed(),
                 soft_ns: long(data, *soft)?.cast_signed(),
             },
-            Kind::TimerExpire { timer } => What::TimerExpire { timer: long(data, *timer)? },
+            Kind::TimerExpire { timer, function } => {
+                // A handful, of which most events repeat the last.
+                if let Some(function) = function.and_then(|function| long(data, function))
+                    && function != names.function
+                {
+                    names.function = function;
+                    trace.timer_functions.insert(function);
+                }
+                What::TimerExpire { timer: long(data, *timer)? }
+            }
             Kind::InterruptEntry { number, name } => {
                 let number = int(data, *number)?.cast_unsigned();
                 trace.interrupts.entry(number).or_insert_with(|| located(data, *name).unwrap_or_default());
@@ -262,11 +272,13 @@ impl Decoder {
 #[derive(Debug)]
 struct Names {
     last: Vec<(i32, [u8; NAME_BYTES])>,
+    /// The last function of a timer.
+    function: u64,
 }
 
 impl Default for Names {
     fn default() -> Self {
-        Names { last: vec![(-1, [0; NAME_BYTES]); 256] }
+        Names { last: vec![(-1, [0; NAME_BYTES]); 256], function: 0 }
     }
 }
 

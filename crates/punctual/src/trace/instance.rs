@@ -1,6 +1,7 @@
 //! A private instance of tracefs: made, set up, read, and removed again, whatever happens.
 
 use super::TraceError;
+use super::dat::Head;
 use super::decode::Decoder;
 use super::events::{BEGIN, END, NEEDED, Of, VECTORS, WANTED, filter};
 use super::format::{Format, page_layout};
@@ -39,6 +40,10 @@ pub(crate) struct Instance {
     /// One for each CPU, by number.
     raw: Vec<Option<File>>,
     tracing_on: Option<File>,
+    /// The events that are on, by path, and those that ftrace itself writes.
+    enabled: Vec<String>,
+    /// Bytes of a page.
+    page_bytes: usize,
     /// What the kernel has not, and which answers that costs.
     pub(crate) missing: Vec<String>,
 }
@@ -54,7 +59,16 @@ impl Instance {
         sweep(&instances);
         let dir = instances.join(own_name());
         fs::create_dir(&dir).map_err(TraceError::file(&dir))?;
-        let mut made = Instance { dir, root, hold: None, raw: Vec::new(), tracing_on: None, missing: Vec::new() };
+        let mut made = Instance {
+            dir,
+            root,
+            hold: None,
+            raw: Vec::new(),
+            tracing_on: None,
+            enabled: Vec::new(),
+            page_bytes: 0,
+            missing: Vec::new(),
+        };
         made.write("tracing_on", "0")?;
         made.write("trace_clock", "mono")?;
         let n_cpus = made.cpus();
@@ -119,6 +133,8 @@ impl Instance {
             layout.page_bytes = (kib * 1024).max(layout.page_bytes);
         }
         let decoder = Decoder::new(layout, &formats);
+        self.page_bytes = layout.page_bytes;
+        self.enabled = formats.iter().map(|(path, _)| path.clone()).collect();
         let is_on = |path: &str| !path.starts_with("ftrace/");
         for (path, _) in formats.iter().filter(|(path, _)| is_on(path)) {
             let of = WANTED.iter().find(|wanted| wanted.path == path).map_or(Of::Everybody, |wanted| wanted.of);
@@ -175,6 +191,33 @@ impl Instance {
         let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
         let unreadable = || TraceError::Content { path, what: "it is no format of an event".to_owned() };
         Format::parse(&text).map(Some).ok_or_else(unreadable)
+    }
+
+    /// What a file of trace-cmd says of this kernel and the events that are on.
+    ///
+    /// # Errors
+    /// When a layout cannot be read.
+    pub(super) fn dat_head(&self) -> Result<Head, TraceError> {
+        let whole = |name: &str| {
+            let path = self.root.join("events").join(name);
+            read_at_once(&path).map_err(TraceError::file(path))
+        };
+        let mut head = Head {
+            page: whole("header_page")?,
+            event: whole("header_event")?,
+            page_bytes: self.page_bytes,
+            ..Head::default()
+        };
+        for event in &self.enabled {
+            let text = whole(&format!("{event}/format"))?;
+            let system = event.split('/').next().unwrap_or_default();
+            match head.systems.iter_mut().find(|(known, _)| known == system) {
+                _ if system == "ftrace" => head.ftrace.push(text),
+                Some((_, formats)) => formats.push(text),
+                None => head.systems.push((system.to_owned(), vec![text])),
+            }
+        }
+        Ok(head)
     }
 
     /// Lets the trace go on.

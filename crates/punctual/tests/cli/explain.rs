@@ -273,3 +273,69 @@ fn what_cannot_be_explained_is_said_before_anything_is_measured() {
         assert!(last.starts_with("punctual: cannot explain: "), "{last}");
     }
 }
+
+#[test]
+fn root_a_late_thread_stops_the_trace_by_three_writes_and_makes_no_other_call() {
+    if instances().is_none() || !crate::program::is_installed("strace", "strace") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("explain-strace");
+    let trace = scratch.path("trace");
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["-f", "-o"]).arg(&trace).args([crate::program::PROGRAM, "cell"]);
+    // Whoever is traced like this is late every time.
+    let record = record(start_cell(strace, &asked("fifo:80", "1us", "200ms")));
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let explained = record.explained.as_ref().unwrap();
+    assert!(explained.spikes > 0, "{explained:#?}");
+    let calls_of = |tid: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.split_once(' ')).filter(|(id, _)| *id == tid);
+        lines.map(|(_, call)| call.trim_start().to_owned()).collect()
+    };
+    let mark = text.lines().find(|line| line.contains("\"punctual: late\"")).expect("a spike stops the trace");
+    let calls = calls_of(mark.split_once(' ').unwrap().0);
+    let is_wait = |call: &String| call.contains("clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, {");
+    let first = calls.iter().position(is_wait).unwrap();
+    let last = calls.iter().rposition(is_wait).unwrap();
+    let others: Vec<_> = calls[first..=last].iter().filter(|call| !is_wait(call)).collect();
+    assert!(others.iter().all(|call| call.starts_with("write(")), "{others:?}");
+    let at = others.iter().position(|call| call.contains("punctual: late")).unwrap();
+    assert!(others[at + 1].contains("\"0\", 1)") && others[at + 2].contains(", 1)"), "{others:?}");
+    assert_eq!(others.len() % 3, 0, "{others:?}");
+}
+
+#[test]
+fn root_exported_spikes_are_read_by_trace_cmd_and_only_the_kept_are_there() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("explain-export");
+    let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(20));
+    let dir = scratch.path("spikes");
+    let cpu = a_cpu();
+    let dir_name = dir.display();
+    let said = punctual(&format!(
+        "explain --wait --policy fifo:80 --cpus {cpu} --duration 1s --above 800us --keep 2 --export {dir_name} --format json"
+    ));
+    drop(spinner);
+    let worst = said.json()["cells"][0]["summary"]["explained"]["worst"].as_array().unwrap().len();
+    let names = |kind: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.extension().is_some_and(|end| end == kind)).collect()
+    };
+    assert_eq!((worst, names("json").len(), names("dat").len()), (2, 2, 2));
+    for story in names("json") {
+        let story: serde_json::Value = serde_json::from_slice(&std::fs::read(story).unwrap()).unwrap();
+        assert!(story["otherData"]["blame"].as_str().unwrap().contains("culprit"), "{}", story["otherData"]);
+    }
+    if !crate::program::is_installed("trace-cmd", "trace-cmd") {
+        return;
+    }
+    for raw in names("dat") {
+        let said = std::process::Command::new("trace-cmd").args(["report", "-i"]).arg(&raw).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success() && text.contains("culprit") && text.contains("punctual: late"), "{said:?}");
+    }
+}

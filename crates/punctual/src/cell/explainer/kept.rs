@@ -1,13 +1,14 @@
 //! What is kept of explanations: the worst, the sums over all, and the counts.
 
 use analysis::explain::Totals;
-use model::{Explain, ExplainRecord, Explanation, Span};
+use model::{ExplainRecord, Explanation, Span};
 use rt::SpikeWatch;
 
 /// Growing results.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    asked: Explain,
+    /// So many of the worst.
+    most: usize,
     first_above: Option<Span>,
     missing: Vec<String>,
     not_covered: u64,
@@ -17,8 +18,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(asked: Explain, missing: Vec<String>) -> Kept {
-        Kept { asked, missing, ..Kept::default() }
+    pub(super) fn new(most: u32, missing: Vec<String>) -> Kept {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Kept { most, missing, ..Kept::default() }
     }
 
     /// The threshold as it is now, ns.
@@ -31,20 +33,22 @@ impl Kept {
         self.not_covered += n;
     }
 
-    pub(super) fn take(&mut self, explanation: Explanation) {
+    /// Something else that is not there.
+    pub(super) fn missed(&mut self, what: String) {
+        self.missing.push(what);
+    }
+
+    /// Takes an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
+    pub(super) fn take(&mut self, explanation: Explanation) -> Option<Explanation> {
         self.totals.add(&explanation);
         let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
         self.worst.insert(at, explanation);
-        self.worst.truncate(self.most());
-    }
-
-    fn most(&self) -> usize {
-        usize::try_from(self.asked.keep).unwrap_or(usize::MAX)
+        if self.worst.len() > self.most { self.worst.pop() } else { None }
     }
 
     /// The threshold, ns, that only a wake-up exceeds that would be kept; `None` while there is room.
     pub(super) fn raised(&self) -> Option<i64> {
-        let least = self.worst.get(self.most().checked_sub(1)?)?;
+        let least = self.worst.get(self.most.checked_sub(1)?)?;
         i64::try_from(least.latency.ns()).ok()
     }
 
@@ -90,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
-        let mut kept = Kept::new(Explain { keep: 2, ..Explain::default() }, Vec::new());
+        let mut kept = Kept::new(2, Vec::new());
         kept.threshold(i64::MAX);
         kept.threshold(10);
         kept.take(explanation(20));

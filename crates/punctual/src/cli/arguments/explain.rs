@@ -3,6 +3,7 @@
 use super::{EXIT_STATUS, OneCell};
 use clap::Args;
 use model::Span;
+use std::path::PathBuf;
 
 /// A threshold: a length of time, or `None` for what is usual.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,9 @@ pub(crate) struct ExplainArguments {
     /// measured
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) witness: Option<Span>,
+    /// Write each kept spike into this directory: .json for Perfetto or chrome://tracing, .dat for KernelShark and trace-cmd
+    #[arg(long, value_name = "DIR")]
+    pub(crate) export: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) cell: OneCell,
 }
