@@ -122,6 +122,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         load_must_hold: _,
         prepare,
         explain,
+        stop_above: _,
     } = cell;
     fn or<T: ToString>(value: Option<&T>, otherwise: &str) -> String {
         value.map_or(otherwise.to_owned(), ToString::to_string)

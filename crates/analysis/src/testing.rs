@@ -50,6 +50,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load_must_hold: None,
         prepare: model::Prepare::default(),
         explain: None,
+        stop_above: None,
     }
 }
 

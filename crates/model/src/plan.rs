@@ -77,6 +77,9 @@ pub struct Plan {
     /// How late wake-ups of every cell are explained; `None`: they are not.
     #[serde(default)]
     pub explain: Option<Explain>,
+    /// Latency above which a wake-up ends its cell; `None`: none does.
+    #[serde(rename = "stop_above_ns", default)]
+    pub stop_above: Option<Span>,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -166,6 +169,7 @@ impl Default for Plan {
             load_must_hold: None,
             prepare: Prepare::default(),
             explain: None,
+            stop_above: None,
             axes: Axes::default(),
             require: Requirement::default(),
         }

@@ -77,6 +77,8 @@ pub enum Ended {
     Completed,
     /// Earlier, by a signal.
     Interrupted,
+    /// Earlier, by a wake-up later than the cell allows ([`Cell::stop_above`]).
+    Stopped,
 }
 
 /// The clock of the method was set while measuring: due times by it moved against all others.

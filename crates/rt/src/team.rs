@@ -207,6 +207,12 @@ impl Team {
         self.limits.end.fetch_min(end, Relaxed);
     }
 
+    /// Whether a late wake-up has ended it for all ([`Limits::stop_above_ns`]).
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.limits.end.load(Relaxed) == 0
+    }
+
     /// Waits until every thread is at its end, `timeout` at most; says whether they are.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;

@@ -73,5 +73,6 @@ pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
         load_must_hold: None,
         prepare: Prepare::default(),
         explain: None,
+        stop_above: None,
     })
 }

@@ -61,7 +61,8 @@ impl State {
 
     /// Whether the thread that an event names as current is another one than was thought.
     fn contradicts(&self, event: &Event) -> bool {
-        event.pid != self.pid
+        // The stack of a switch comes behind it, and still names the thread before.
+        event.pid != self.pid && !matches!(event.what, What::Stack(_))
     }
 
     fn take(&mut self, event: &Event) {

@@ -27,7 +27,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "explain", "axes", "require",
+    "prepare", "explain", "stop_above", "axes", "require",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -81,6 +81,7 @@ fn plan(text: &str) -> Located<Plan> {
             "load_must_hold" => plan.load_must_hold = share(value)?,
             "loads" => {}
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
+            "stop_above" => plan.stop_above = Some(parsed(value)?),
             "explain" => plan.explain = explain(value)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,

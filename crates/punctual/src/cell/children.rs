@@ -98,6 +98,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         load_must_hold: None,
         prepare: Prepare::default(),
         explain: None,
+        stop_above: None,
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -249,6 +250,7 @@ mod tests {
             load_must_hold: None,
             prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
             explain: None,
+            stop_above: None,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
@@ -257,6 +259,7 @@ mod tests {
             load_cpus: None,
             prepare: Prepare::default(),
             explain: None,
+            stop_above: None,
             align: align.map(Span),
             ..cell.clone()
         };

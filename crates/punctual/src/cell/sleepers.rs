@@ -316,6 +316,7 @@ mod tests {
             load_must_hold: None,
             prepare: model::Prepare::default(),
             explain: None,
+            stop_above: None,
         }
     }
 

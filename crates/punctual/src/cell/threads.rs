@@ -8,7 +8,7 @@ use super::{CellError, prepared::Prepared};
 use crate::host;
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
 };
 use rt::{Limits, Member, Settings, Task, Team, sys};
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -52,7 +52,9 @@ impl Threads {
         let limits = Limits {
             first_recorded: cell.first_cycle(),
             end: AtomicU64::new(cell.end_cycle()),
-            stop_above_ns: AtomicI64::new(i64::MAX),
+            stop_above_ns: AtomicI64::new(
+                cell.stop_above.and_then(|above| i64::try_from(above.ns()).ok()).unwrap_or(i64::MAX),
+            ),
         };
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
@@ -80,6 +82,11 @@ impl Threads {
             window: Window { started: MonoTime(0), ends: MonoTime(0) },
             cell,
         })
+    }
+
+    /// Whether a wake-up later than allowed has ended it.
+    fn is_stopped(&self) -> bool {
+        self.cell.stop_above.is_some() && self.team.is_stopped()
     }
 
     /// Begins to trace, and to explain, where that is asked.
@@ -134,7 +141,9 @@ impl Threads {
         let waits_for = member.log.waits_for();
         drain(member, &mut collector, samples);
         // A clock that was set back leaves due times in the future: they are not of this window.
-        let is_over = self.cycles_before(member, cut).max(collector.last_cycle.map_or(0, |last| last + 1));
+        let seen = collector.last_cycle.map_or(0, |last| last + 1);
+        // Stopped, it is over with its last wake-up; what was due since then was not to be measured.
+        let is_over = if self.is_stopped() { seen } else { self.cycles_before(member, cut).max(seen) };
         collector.end_before(is_over);
         let is_waiting = ended.is_none() && member.log.waits_for() == waits_for;
         let open = if is_waiting { self.open_wait(member, waits_for, cut, collector.end()) } else { None };
@@ -279,8 +288,9 @@ impl Measurers for Threads {
         let thread = |(member, collector)| self.thread(member, collector, cut, samples);
         let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
         let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
+        let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let explained = self.explainer.as_mut().and_then(Explainer::finish);
-        Ok(Measurement { clock_steps: self.steps.take_all(), explained, ..measurement })
+        Ok(Measurement { clock_steps: self.steps.take_all(), explained, ended, ..measurement })
     }
 }
 

@@ -149,6 +149,9 @@ pub(super) struct OneCell {
     /// Timer slack of a normal thread [default: the kernel's 50us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) timer_slack: Option<Span>,
+    /// End at the first wake-up later than this
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) stop_above: Option<Span>,
     /// Begin at a full second of the method's clock, or so long after one
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true, default_missing_value = "0ns")]
     pub(super) align: Option<Span>,
@@ -174,6 +177,7 @@ impl OneCell {
             cpus: common.cpus.clone(),
             timer_slack: self.timer_slack,
             align: self.align,
+            stop_above: self.stop_above,
             distance: self.distance,
             cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
             axes: Axes {

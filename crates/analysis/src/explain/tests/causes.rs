@@ -47,6 +47,7 @@ fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
         .events
         .insert(behind + 1, Event { at_ns: DUE + 400_000, pid: 300, flags: 0, what: What::Stack(0) });
     story.expect(NonPreemptible, None, Direct, "kworker clear_page_erms");
+    assert!(with_stack.explained().doubts.is_empty(), "a stack behind a switch is of the thread before");
     let place = with_stack.explained().shares.iter().find_map(|share| share.place.clone());
     assert_eq!(place.as_deref(), Some("let go in clear_page_erms"));
 }
