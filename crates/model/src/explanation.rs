@@ -196,6 +196,12 @@ pub struct ExplainRecord {
     /// The longest time, ns, that a thread took to stop the trace; `null` when none did.
     #[serde(rename = "longest_freeze_ns")]
     pub longest_freeze: Option<Span>,
+    /// Events that were read.
+    #[serde(default)]
+    pub events: u64,
+    /// CPU time, us, of the thread that read and explained them; `null` when that cannot be read.
+    #[serde(default)]
+    pub explaining_us: Option<u64>,
     /// Time, ns, of all explained wake-ups.
     #[serde(rename = "late_ns")]
     pub late: Span,

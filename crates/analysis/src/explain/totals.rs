@@ -91,6 +91,8 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
         all.explained += record.explained;
         all.not_covered += record.not_covered;
         all.longest_freeze = all.longest_freeze.max(record.longest_freeze);
+        all.events += record.events;
+        all.explaining_us = [all.explaining_us, record.explaining_us].into_iter().flatten().reduce(|a, b| a + b);
         all.late = Span(all.late.ns() + record.late.ns());
         for (sum, ns) in all.evidence_ns.iter_mut().zip(record.evidence_ns) {
             *sum += ns;

@@ -190,6 +190,7 @@ impl Explaining {
         if self.stacks {
             self.symbols.get_or_init(KernelSymbols::read);
         }
+        let before = sys::usage::thread().ok();
         while !self.is_over.load(Relaxed) {
             let is_rung = sys::pipe::wait_readable(self.bell.as_fd(), PATIENCE).unwrap_or(false);
             if is_rung && self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) {
@@ -200,6 +201,8 @@ impl Explaining {
         if self.watch.disarm() {
             self.look();
         }
+        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        self.kept.explaining_us = used.map(|used| used.user_us + used.system_us);
         let rest: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
         let lost: u64 = self.measured.iter().map(|thread| thread.late.lost()).sum();
         self.kept.not_covered(rest.iter().map(Vec::len).sum::<usize>() as u64 + lost);
@@ -226,7 +229,7 @@ impl Explaining {
         }
         let mut trace = self.decoder.begin(self.pages.len());
         for (cpu, pages) in self.pages.iter().enumerate() {
-            self.decoder.read(&mut trace, cpu, pages);
+            self.kept.events += self.decoder.read(&mut trace, cpu, pages).events;
         }
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
         // Without the mark, nobody knows when the trace was stopped.

@@ -11,6 +11,8 @@ pub(super) struct Kept {
     most: usize,
     first_above: Option<Span>,
     missing: Vec<String>,
+    pub(super) events: u64,
+    pub(super) explaining_us: Option<u64>,
     not_covered: u64,
     totals: Totals,
     /// Worst first.
@@ -61,6 +63,8 @@ impl Kept {
             explained: self.totals.explained,
             not_covered: self.not_covered,
             longest_freeze: watch.longest_freeze_ns().map(Span),
+            events: self.events,
+            explaining_us: self.explaining_us,
             late: Span(self.totals.late_ns),
             evidence_ns: self.totals.evidence_ns,
             missing: self.missing,

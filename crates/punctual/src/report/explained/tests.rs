@@ -46,6 +46,8 @@ fn explained() -> ExplainRecord {
         explained: 1,
         not_covered: 2,
         longest_freeze: Some(Span(20_000)),
+        events: 5_000,
+        explaining_us: Some(900),
         late: Span(412_000),
         evidence_ns: totals.evidence_ns,
         missing: vec!["no event nmi/nmi_handler: non-maskable interrupts".to_owned()],
