@@ -43,6 +43,8 @@ pub(super) struct Explainer {
     watch: Arc<SpikeWatch>,
     is_over: Arc<AtomicBool>,
     facts: Facts,
+    /// Whether the CPUs have idle states to tell apart.
+    idle_states: bool,
     /// What ticks on the measured CPUs, if that is asked.
     witnesses: Vec<OwnedFd>,
     /// Until it is started.
@@ -69,6 +71,7 @@ impl Explainer {
             watch,
             is_over,
             facts,
+            idle_states: !host.power.idle_states.is_empty(),
             witnesses: Vec::new(),
             ready: Some((instance, None, bell)),
             thread: None,
@@ -90,7 +93,11 @@ impl Explainer {
         let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
         let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
             .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
-        let enabled = instance.enable(Watched { pids: pids.as_deref(), stacks: self.asked.stacks })?;
+        let enabled = instance.enable(Watched {
+            pids: pids.as_deref(),
+            stacks: self.asked.stacks,
+            idle_states: self.idle_states,
+        })?;
         self.facts.sees_page_faults = enabled.sees_page_faults();
         *decoder = Some(enabled);
         Ok(())

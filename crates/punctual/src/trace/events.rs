@@ -40,7 +40,7 @@ pub(super) const WANTED: [Wanted; 15] = [
     everybody("irq/softirq_entry", Some("softirqs")),
     everybody("irq/softirq_exit", None),
     everybody("nmi/nmi_handler", Some("non-maskable interrupts")),
-    everybody("power/cpu_idle", Some("the idle state that a CPU came back from")),
+    everybody(IDLE, Some("the idle state that a CPU came back from")),
     everybody("workqueue/workqueue_execute_start", Some("what kernel workers work on")),
     Wanted {
         path: "exceptions/page_fault_user",
@@ -51,6 +51,9 @@ pub(super) const WANTED: [Wanted; 15] = [
     everybody("ipi/ipi_exit", None),
     everybody("ftrace/print", None),
 ];
+
+/// Idle states are entered and left.
+pub(super) const IDLE: &str = "power/cpu_idle";
 
 /// Events without which there is nothing to explain.
 pub(super) const NEEDED: [&str; 2] = ["sched/sched_switch", "sched/sched_waking"];

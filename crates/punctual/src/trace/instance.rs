@@ -3,7 +3,7 @@
 use super::TraceError;
 use super::dat::Head;
 use super::decode::Decoder;
-use super::events::{BEGIN, END, NEEDED, Of, VECTORS, WANTED, filter};
+use super::events::{BEGIN, END, IDLE, NEEDED, Of, VECTORS, WANTED, filter};
 use super::format::{Format, page_layout};
 use crate::host;
 use std::fs::{self, File, OpenOptions};
@@ -27,6 +27,8 @@ pub(crate) struct Watched<'a> {
     pub(crate) pids: Option<&'a [i32]>,
     /// Whether the kernel's stack is recorded where one of them is woken and switched in.
     pub(crate) stacks: bool,
+    /// Whether its CPUs have idle states to tell apart: otherwise the event of each is a cost without a use.
+    pub(crate) idle_states: bool,
 }
 
 /// A private trace. Dropping it removes it.
@@ -107,7 +109,7 @@ impl Instance {
     /// When an event that nothing can do without is not there, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: Watched<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
-        for wanted in &WANTED {
+        for wanted in WANTED.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
             match self.format(wanted.path)? {
                 Some(format) => formats.push((wanted.path.to_owned(), format)),
                 None if NEEDED.contains(&wanted.path) => {

@@ -38,7 +38,7 @@ fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
         return;
     };
     let pid = i32::try_from(std::process::id()).unwrap();
-    let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: false }).unwrap();
+    let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: false, idle_states: true }).unwrap();
     let (mut marker, mut tracing_on) = instance.freezer().unwrap();
     instance.start().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));

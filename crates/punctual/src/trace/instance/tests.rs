@@ -32,7 +32,7 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     };
     let dir = instance.dir.clone();
     let pid = i32::try_from(std::process::id()).unwrap();
-    let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: true }).unwrap();
+    let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: true, idle_states: true }).unwrap();
     assert_eq!(instance.read("events/sched/sched_waking/filter").unwrap().trim(), format!("pid == {pid}"));
     let (mut marker, mut tracing_on) = instance.freezer().unwrap();
     instance.start().unwrap();
