@@ -266,8 +266,10 @@ fn what_cannot_be_explained_is_said_before_anything_is_measured() {
     punctual("explain --witness 1us").expect_error("a witness has a period of 20us to 100ms");
     punctual("explain itimer")
         .expect_error("method itimer measures in other processes, which cannot be explained; leave explain out");
+    let _machine = machine();
     let scratch = Scratch::new("explain");
-    let said = run(&mut wrapped(&scratch, crate::program::UNPRIVILEGED, "explain --policy idle --duration 100ms"));
+    let said =
+        run(&mut wrapped(&scratch, crate::program::UNPRIVILEGED, "explain --wait --policy idle --duration 100ms"));
     if is_root() {
         assert_eq!(said.status, 1, "{said:?}");
         let last = said.stderr.lines().last().unwrap();
