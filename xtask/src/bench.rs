@@ -4,6 +4,7 @@
 //! with its interval, and the promise it belongs to.
 
 mod cyclictest_like;
+mod explain;
 mod first_sample;
 mod host;
 mod import;
@@ -74,7 +75,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or import (400 MB below TMPDIR), or lab (fetches kernels)";
+  or host, or explain (as root), or import (400 MB below TMPDIR), or lab (fetches kernels)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -105,6 +106,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
+    if only == "explain" {
+        return explain::report(&program, &cpus, pairs);
+    }
     let other_cpu = cpus.iter().find(|other| *other != cpu);
     println!("{pairs} pairs, FIFO 80, CPU {cpu}, memory locked");
     println!("punctual: {}\ncyclictest: {}", program.display(), cyclictest_like::version()?);

@@ -1,13 +1,15 @@
-//! `cargo xtask fuzz`: the parsers of `punctual import` against mutations of their files, for as long as is asked.
+//! `cargo xtask fuzz`: parsers against mutations of what they read, for as long as is asked.
 //!
-//! The loop is in the program's tests (`import/fuzz.rs`), where a short one always runs; this runs it optimised, and long.
+//! They are those of `punctual import`, and that of the kernel's trace. The loops are in the program's tests
+//! (`import/fuzz.rs`, `trace/fuzz.rs`), where a short one always runs; this runs them optimised, and long.
 
 use model::Span;
 use std::path::Path;
 use std::process::Command;
 
-/// Parsers, by the beginnings of their files' names.
-const TARGETS: [&str; 7] = ["cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl"];
+/// Parsers of files, by the beginnings of their names; and the kernel's trace.
+const TARGETS: [&str; 8] = ["cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl", TRACE];
+const TRACE: &str = "trace";
 
 /// Runs all targets, or the one that is named.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -29,7 +31,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let mut failed = Vec::new();
     for target in targets {
-        let name = format!("import::fuzz::fuzz_{target}");
+        let module = if target == TRACE { "trace" } else { "import" };
+        let name = format!("{module}::fuzz::fuzz_{target}");
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", &name]);
         // An overflow is a finding, too; built apart, because nothing else wants these checks.

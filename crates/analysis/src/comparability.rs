@@ -6,7 +6,7 @@
 
 use crate::facts;
 use crate::wording::texts_apart;
-use model::{Cell, Header, Host};
+use model::{Cell, Explain, Header, Host};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -121,6 +121,8 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         load_policy,
         load_must_hold: _,
         prepare,
+        explain,
+        stop_above: _,
     } = cell;
     fn or<T: ToString>(value: Option<&T>, otherwise: &str) -> String {
         value.map_or(otherwise.to_owned(), ToString::to_string)
@@ -145,7 +147,18 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         ("CPUs of the load", or(load_cpus.as_ref(), "all")),
         ("policy of the load", or(load_policy.as_ref(), "other")),
         ("settings made", prepare),
+        ("traced", explain.as_ref().map_or("no", traced).to_owned()),
     ]
+}
+
+/// What tracing adds to every wake-up; which of them are explained adds nothing.
+fn traced(asked: &Explain) -> &'static str {
+    match (asked.stacks, asked.witness.is_some()) {
+        (false, false) => "yes",
+        (true, false) => "with stacks",
+        (false, true) => "with a witness",
+        (true, true) => "with stacks and a witness",
+    }
 }
 
 /// One sentence that says what prevents a comparison; `None` when nothing does.

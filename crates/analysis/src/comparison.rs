@@ -4,6 +4,7 @@
 //! the block. Samples are never pooled: on real runs in which nothing was changed, tests of pooled samples find a
 //! difference in 88 to 100 % of cases.
 
+mod causes;
 mod cells;
 mod document;
 mod imported;
@@ -14,6 +15,7 @@ mod wording;
 use crate::Level;
 use crate::comparability::Difference;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
+pub use causes::CauseOfOne;
 pub use cells::{arm, compare_cells};
 pub use document::{ComparisonDocument, document};
 pub use imported::compare_imported;
@@ -89,6 +91,8 @@ pub struct Comparison {
     pub noise_floor: Option<(f64, f64)>,
     /// Conditions, and facts about the machine, that are not the same for both.
     pub differences: Vec<Difference>,
+    /// Causes of late wake-ups that only one of them has; empty unless both were explained.
+    pub causes: Vec<CauseOfOne>,
     /// The answer.
     pub answer: Answer,
 }
@@ -247,6 +251,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         secondary,
         noise_floor: again.and_then(|again| noise_floor(a, again, metric)),
         differences: unequal,
+        causes: causes::of_one(a, b),
         answer,
     }
 }

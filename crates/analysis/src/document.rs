@@ -7,7 +7,7 @@ use crate::{
     Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
     Steadiness, Verdict,
 };
-use model::{Cell, Header, Host, RuntimeRecord};
+use model::{Cell, ExplainRecord, Header, Host, RuntimeRecord};
 use serde::Serialize;
 
 /// A run as one document: what `punctual show --format json` prints.
@@ -78,6 +78,7 @@ struct SummaryDocument<'a> {
     runtime: &'a Option<RuntimeRecord>,
     loads: &'a [LoadRate],
     machine: Busy,
+    explained: &'a Option<ExplainRecord>,
 }
 
 #[derive(Debug, Serialize)]
@@ -183,6 +184,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         runtime: &cell.runtime,
         loads: &cell.loads,
         machine: cell.machine,
+        explained: &cell.explained,
     };
     CellDocument { name: &cell.name, cell: &cell.cell, summary, findings: remarks(&cell.findings) }
 }

@@ -142,6 +142,7 @@ fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
         secondary: Vec::new(),
         noise_floor: None,
         differences: Vec::new(),
+        causes: Vec::new(),
         answer,
     }
 }

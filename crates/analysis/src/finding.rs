@@ -100,6 +100,11 @@ pub enum Finding {
         /// How many.
         measurements: u64,
     },
+    /// Measurements were ended early by a wake-up later than they allow.
+    Stopped {
+        /// How many.
+        measurements: u64,
+    },
     /// Fewer measurements were done than the plan asks for.
     NotAllCellsDone {
         /// Measurements done.

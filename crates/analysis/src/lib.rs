@@ -15,6 +15,7 @@ mod document;
 mod documented;
 mod due_time;
 pub mod enough;
+pub mod explain;
 pub mod factorial;
 pub mod facts;
 mod finding;

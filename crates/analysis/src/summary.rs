@@ -11,8 +11,8 @@ use crate::rate::Rate;
 use crate::steadiness::Steadiness;
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate_at};
-use crate::{Level, name};
-use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
+use crate::{Level, explain, name};
+use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
 
 pub use intensity::{Busy, LoadRate};
@@ -79,6 +79,8 @@ pub struct CellSummary {
     pub loads: Vec<LoadRate>,
     /// How busy the machine was while measuring.
     pub machine: Busy,
+    /// What made late wake-ups late; `None` unless that was asked.
+    pub explained: Option<ExplainRecord>,
     /// What is true of this cell, most important first.
     pub findings: Vec<Finding>,
 }
@@ -194,6 +196,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         loads: intensity::loads(pool),
         machine: intensity::busy(header, pool),
+        explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
         findings: Vec::new(),
     }
 }

@@ -49,6 +49,8 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load_policy: None,
         load_must_hold: None,
         prepare: model::Prepare::default(),
+        explain: None,
+        stop_above: None,
     }
 }
 
@@ -140,6 +142,7 @@ impl RunBuilder {
             runtime: None,
             loads: Vec::new(),
             lab: None,
+            explained: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),
@@ -203,6 +206,7 @@ fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) ->
         recorded: histogram.n,
         missed,
         lost: 0,
+        passed_over: 0,
         early,
         censored,
         histogram,

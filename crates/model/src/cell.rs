@@ -1,7 +1,7 @@
 //! One point of the matrix, complete: everything needed to carry it out.
 
 use crate::hash::fnv1a;
-use crate::{CpuSet, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
+use crate::{CpuSet, Explain, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -62,6 +62,12 @@ pub struct Cell {
     /// Settings of the machine that are changed for as long as the cell lasts.
     #[serde(default)]
     pub prepare: Prepare,
+    /// How late wake-ups are explained, by tracing the kernel meanwhile. `null`: they are not.
+    #[serde(default)]
+    pub explain: Option<Explain>,
+    /// Latency, ns, above which a wake-up ends the cell for all its threads. `null`: none does.
+    #[serde(rename = "stop_above_ns", default)]
+    pub stop_above: Option<Span>,
 }
 
 /// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
@@ -119,6 +125,7 @@ impl Cell {
                  rt_runtime or load_policy out"
                 .to_owned());
         }
+        self.explain.as_ref().map_or(Ok(()), Explain::check)?;
         self.check_method()
     }
 
@@ -142,6 +149,12 @@ impl Cell {
             (Method::Sleep(_), _) if self.lock_memory => {
                 Err("a language's program locks its own memory or none; lock_memory has to be false".to_owned())
             }
+            (Method::Sleep(_) | Method::Itimer, _) if self.explain.is_some() => Err(format!(
+                "method {method} measures in other processes, which cannot be explained; leave explain out"
+            )),
+            (Method::Sleep(_) | Method::Itimer, _) if self.stop_above.is_some() => Err(format!(
+                "method {method} measures in other processes, which cannot stop each other; leave stop_above out"
+            )),
             (Method::Sleep(_), _) if self.prepare.cgroup.is_some() => {
                 Err("a language's program runs in the group that this one was started in; leave cgroup out".to_owned())
             }
@@ -184,8 +197,10 @@ fn canonical_text(cell: &Cell) -> String {
     let must_hold = cell.load_must_hold.map(|share| format!(" load holds {}", share.get())).unwrap_or_default();
     let of_load = format!("{load_cpus}{load_policy}{must_hold}");
     let prepare = if cell.prepare.is_empty() { String::new() } else { format!(" prepare {}", cell.prepare) };
+    let stop_above = cell.stop_above.map(|above| format!(" stop above {above}")).unwrap_or_default();
+    let explain = cell.explain.as_ref().map(|asked| format!(" explain {asked}")).unwrap_or_default();
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -228,6 +243,8 @@ pub(crate) mod tests {
             load_policy: None,
             load_must_hold: None,
             prepare: Prepare::default(),
+            explain: None,
+            stop_above: None,
         }
     }
 
@@ -236,7 +253,7 @@ pub(crate) mod tests {
         let json = serde_json::to_string(&cell()).unwrap();
         assert_eq!(
             json,
-            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0,"load_cpus":null,"load_policy":null,"load_must_hold_percent":null,"prepare":{}}"#
+            r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0,"load_cpus":null,"load_policy":null,"load_must_hold_percent":null,"prepare":{},"explain":null,"stop_above_ns":null}"#
         );
         assert_eq!(serde_json::from_str::<Cell>(&json).unwrap(), cell());
         assert!(serde_json::from_str::<Cell>(&json.replace("lock_memory", "lock")).is_err());
@@ -295,6 +312,18 @@ pub(crate) mod tests {
                 Cell { load_policy: Some("deadline:1ms/2ms/2ms".parse().unwrap()), ..cell() },
                 "a load has many processes, which cannot have deadline:1ms/2ms/2ms; name another policy for it",
             ),
+            (
+                Cell { explain: Some(Explain { keep: 0, ..Explain::default() }), ..cell() },
+                "1 to 1000 explanations can be kept",
+            ),
+            (
+                Cell { stop_above: Some(Span(1)), method: Method::Itimer, ..cell() },
+                "method itimer measures in other processes, which cannot stop each other; leave stop_above out",
+            ),
+            (
+                Cell { explain: Some(Explain::default()), method: Method::Itimer, ..cell() },
+                "method itimer measures in other processes, which cannot be explained; leave explain out",
+            ),
         ] {
             assert_eq!(impossible.check(), Err(reason.to_owned()));
         }
@@ -316,6 +345,8 @@ pub(crate) mod tests {
             Cell { load_cpus: Some([0].into_iter().collect()), ..cell() },
             Cell { load_policy: Some(Policy::OTHER), ..cell() },
             Cell { load_must_hold: Some(Percent::HALF), ..cell() },
+            Cell { explain: Some(Explain::default()), ..cell() },
+            Cell { stop_above: Some(Span(1)), ..cell() },
             Cell { prepare: Prepare { timer_migration: Some(false), ..Prepare::default() }, ..cell() },
             Cell { lock_memory: false, ..cell() },
             Cell { cpu_dma_latency_us: None, ..cell() },

@@ -6,6 +6,7 @@
 
 mod cell;
 mod cpuset;
+mod explanation;
 mod hash;
 mod histogram;
 mod host;
@@ -30,6 +31,9 @@ mod word;
 
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
+pub use explanation::{
+    Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, Owner, Phase, PhaseLength, Segment, Share,
+};
 pub use hash::{fnv1a, fnv1a_bytes};
 pub use histogram::{Bucket, Histogram};
 pub use host::{

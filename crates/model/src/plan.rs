@@ -6,7 +6,7 @@ mod until;
 mod write;
 
 use crate::{
-    CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study,
+    CpuSet, Explain, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,12 @@ pub struct Plan {
     /// Settings of the machine that every cell changes for as long as it lasts.
     #[serde(default)]
     pub prepare: Prepare,
+    /// How late wake-ups of every cell are explained; `None`: they are not.
+    #[serde(default)]
+    pub explain: Option<Explain>,
+    /// Latency above which a wake-up ends its cell; `None`: none does.
+    #[serde(rename = "stop_above_ns", default)]
+    pub stop_above: Option<Span>,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -162,6 +168,8 @@ impl Default for Plan {
             load_policy: None,
             load_must_hold: None,
             prepare: Prepare::default(),
+            explain: None,
+            stop_above: None,
             axes: Axes::default(),
             require: Requirement::default(),
         }

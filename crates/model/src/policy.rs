@@ -29,6 +29,9 @@ impl RtPriority {
 pub struct Nice(i8);
 
 impl Nice {
+    /// The most favoured.
+    pub const HIGHEST: Nice = Nice(-20);
+
     /// `None` outside -20..=19.
     #[must_use]
     pub fn new(value: i32) -> Option<Self> {

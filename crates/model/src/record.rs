@@ -4,7 +4,7 @@ mod lab;
 mod load;
 mod machine;
 
-use crate::{Cell, CellId, CpuSet, Histogram, Host, MonoTime, Policy, Span};
+use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub const RECORD_FORMAT: u32 = 1;
 
 /// What one cell measured, complete and raw, so that an old record gets tomorrow's statistics.
 ///
-/// Invariant, for each thread: `recorded + missed + lost + censored = cycles_due`, where `censored` counts 1 for a wait
+/// Invariant, for each thread: `recorded + missed + lost + passed over + censored = cycles_due`, where `censored` counts 1 for a wait
 /// still open at the end, unless that wait began in the warm-up ([`ThreadRecord::is_consistent`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -55,6 +55,9 @@ pub struct Record {
     /// The guest that it was measured in; `null` for the kernel that runs on this machine.
     #[serde(default)]
     pub lab: Option<LabRecord>,
+    /// What made late wake-ups late; `null` unless that was asked for.
+    #[serde(default)]
+    pub explained: Option<ExplainRecord>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,
@@ -75,6 +78,8 @@ pub enum Ended {
     Completed,
     /// Earlier, by a signal.
     Interrupted,
+    /// Earlier, by a wake-up later than the cell allows ([`Cell::stop_above`]).
+    Stopped,
 }
 
 /// The clock of the method was set while measuring: due times by it moved against all others.
@@ -125,6 +130,9 @@ pub struct ThreadRecord {
     pub missed: u64,
     /// Samples for which there was no room.
     pub lost: u64,
+    /// Due times passed over because the thread was stopping the trace of a late wake-up: neither missed nor late.
+    #[serde(default)]
+    pub passed_over: u64,
     /// Wake-ups before their due time; they are among the recorded.
     pub early: u64,
     /// The wait that had not ended when the cell did; `null` when none was open.
@@ -144,11 +152,13 @@ pub struct ThreadRecord {
 }
 
 impl ThreadRecord {
-    /// Whether the counts add up: every due time left a sample, was missed, found no room, or is still waited for.
+    /// Whether the counts add up: every due time left a sample, was missed, found no room, was passed over,
+    /// or is still waited for.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         let open = u64::from(self.censored.is_some_and(|wait| wait.cycle >= 0));
-        let accounted = [self.recorded, self.missed, self.lost, open].into_iter().try_fold(0, u64::checked_add);
+        let accounted =
+            [self.recorded, self.missed, self.lost, self.passed_over, open].into_iter().try_fold(0, u64::checked_add);
         accounted == Some(self.cycles_due) && self.recorded == self.histogram.n && self.early <= self.recorded
     }
 }

@@ -6,6 +6,7 @@
 mod armed;
 mod children;
 mod collector;
+mod explainer;
 mod measured;
 mod measurers;
 mod prepared;
@@ -19,6 +20,7 @@ pub(crate) use prepared::Prepared;
 use crate::load::LoadError;
 use crate::runtime::RuntimeError;
 use crate::store::StoreError;
+use crate::trace::TraceError;
 
 /// Why a cell was not measured.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,9 @@ pub(crate) enum CellError {
         /// Recorded, lost and open ones together.
         accounted: u64,
     },
+    /// The kernel cannot be traced.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The samples cannot be kept.
     #[error(transparent)]
     Samples(#[from] StoreError),

@@ -7,6 +7,7 @@ mod compare;
 mod consent;
 mod cyclictest;
 mod doctor;
+mod explain;
 mod frontier;
 mod import;
 mod lab;
@@ -54,6 +55,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
+        Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),

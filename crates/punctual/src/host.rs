@@ -18,6 +18,7 @@ pub(crate) mod recorded;
 mod smi;
 mod snapshot;
 mod status;
+mod symbols;
 mod system;
 mod trace_mark;
 
@@ -29,13 +30,16 @@ pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
 pub(crate) use prepare::{Preparation, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
-pub(crate) use process::{is_gone, memory_locked_bytes_of, threads_of};
+pub(crate) use process::{
+    is_gone, is_initial_pid_namespace, memory_locked_bytes_of, pid_namespace, started_ticks_of, threads_of,
+};
 pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
+pub(crate) use symbols::KernelSymbols;
 pub(crate) use system::{make_system, mount_points};
-pub(crate) use trace_mark::TraceMark;
+pub(crate) use trace_mark::{TraceMark, tracing_dir};
 
 use std::path::{Path, PathBuf};
 

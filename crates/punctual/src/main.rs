@@ -13,6 +13,7 @@ mod load;
 mod report;
 mod runtime;
 mod store;
+mod trace;
 
 use rt::sys::alloc::CountingAllocator;
 use std::process::ExitCode;

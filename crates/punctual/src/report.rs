@@ -3,6 +3,7 @@
 mod answer;
 pub(crate) mod comparison;
 mod doctor;
+mod explained;
 mod formats;
 mod frontier;
 mod host;
@@ -49,6 +50,8 @@ pub(crate) struct Style {
     pub(crate) unicode: bool,
     /// Every finding, not only the most important.
     pub(crate) all_findings: bool,
+    /// Every explained spike, not only their causes.
+    pub(crate) each_spike: bool,
 }
 
 /// Writes the whole report: machine, table, what stands out, answer.
@@ -65,6 +68,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         intensity::write(out, summary, &lines)?;
         writeln!(out)?;
     }
+    explained::write(out, summary, &lines, style.each_spike)?;
     standout::write(out, summary, &lines, style.all_findings)?;
     if let Some(shortfalls) = &summary.shortfalls {
         lines.paragraph(out, "", &answer::enough(shortfalls))?;

@@ -1,6 +1,7 @@
 //! The measured loop: wait for a due time, read the clock, append to the log.
 
 use crate::log::{LogWriter, Sample};
+use crate::spike::Watcher;
 use crate::{Clock, RtSection};
 use model::{Nanos, Schedule, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -23,6 +24,8 @@ pub struct Ended {
     pub origin_uncertainty: Span,
     /// Expirations that the kernel counted as overrun in recorded cycles.
     pub overruns: u64,
+    /// Due times before its end that were past when the thread had stopped the trace, and not before.
+    pub passed_over: u64,
 }
 
 /// Runs the cycles of `schedule` until the end of `limits`: the one loop that every published latency comes from.
@@ -38,9 +41,10 @@ pub fn run_cycles<C: Clock>(
     schedule: &Schedule,
     limits: &Limits,
     log: &mut LogWriter,
+    watcher: &mut Option<Watcher>,
 ) -> Result<Ended, i32> {
     let stop_above = Nanos(limits.stop_above_ns.load(Relaxed));
-    let mut ended = Ended { origin_uncertainty: clock.start(rt, schedule)?, overruns: 0 };
+    let mut ended = Ended { origin_uncertainty: clock.start(rt, schedule)?, ..Ended::default() };
     let mut cycle = clock.next(rt, schedule, schedule.cycle(0));
     while cycle.index < limits.end.load(Relaxed) {
         log.waits_for(rt, cycle.due);
@@ -49,14 +53,25 @@ pub fn run_cycles<C: Clock>(
                 return Err(errno);
             }
         }
-        let latency = clock.now(rt).since(cycle.due);
+        let mut latency = clock.now(rt).since(cycle.due);
         if cycle.index >= limits.first_recorded {
-            log.push(rt, Sample { cycle: cycle.index, latency });
+            let sample = Sample { cycle: cycle.index, latency };
+            log.push(rt, sample);
             if latency > stop_above {
                 limits.end.store(0, Relaxed);
             }
             if latency.0 > schedule.period.ns().cast_signed() {
                 ended.overruns += clock.overruns(rt);
+            }
+            if let Some(watcher) = watcher
+                && watcher.is_spike(rt, sample)
+                && watcher.take(rt, sample)
+            {
+                // The next wait is for a due time that lies behind all this.
+                latency = clock.now(rt).since(cycle.due);
+                let end = limits.end.load(Relaxed);
+                let before_end = |latency| schedule.after(cycle, latency).index.min(end);
+                ended.passed_over += before_end(latency).saturating_sub(before_end(sample.latency));
             }
         }
         cycle = clock.next(rt, schedule, schedule.after(cycle, latency));
@@ -115,7 +130,8 @@ mod tests {
         let limits =
             Limits { first_recorded: first, end: AtomicU64::new(end), stop_above_ns: AtomicI64::new(stop_above_ns) };
         let (mut writer, mut reader) = sample_log(room);
-        let (result, allocations) = RtSection::enter(|rt| run_cycles(rt, &clock, &schedule, &limits, &mut writer));
+        let (result, allocations) =
+            RtSection::enter(|rt| run_cycles(rt, &clock, &schedule, &limits, &mut writer, &mut None));
         assert_eq!(allocations, 0, "the measured loop allocates nothing");
         let mut samples = Vec::new();
         reader.drain(|Sample { cycle, latency: Nanos(ns) }| samples.push((cycle, ns)));
@@ -143,6 +159,44 @@ mod tests {
     fn a_latency_above_the_limit_is_the_last() {
         assert_eq!(run_until(9, 0, 5, 8, &[Ok(9), Ok(10), Ok(0)]).0, [(0, 9), (1, 10)]);
         assert_eq!(run_until(9, 1, 4, 8, &[Ok(99), Ok(1), Ok(1)]).0, [(1, 1), (2, 1), (3, 0)], "not in the warm-up");
+    }
+
+    #[test]
+    fn stopping_the_trace_is_not_counted_as_lateness() {
+        /// Every look at the clock takes 600 us.
+        struct SlowClock(Cell<u64>);
+        impl Clock for SlowClock {
+            fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
+                self.0.set(self.0.get() + 600_000);
+                ClockTime(self.0.get())
+            }
+
+            fn sleep_until(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<(), i32> {
+                self.0.set(due.0.max(self.0.get()));
+                Ok(())
+            }
+        }
+        let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
+        let limits = Limits { first_recorded: 0, end: AtomicU64::new(6), stop_above_ns: AtomicI64::new(i64::MAX) };
+        let ((_, marker), (_, on)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+        let files = [marker, on].map(|pipe| std::fs::File::from(std::os::fd::OwnedFd::from(pipe)));
+        let [marker, on] = files;
+        let (watch, _bell) = crate::SpikeWatch::new(marker, on).unwrap();
+        watch.set_above_ns(0);
+        watch.arm();
+        let (watcher, mut late) = watch.watcher();
+        let (mut writer, mut reader) = sample_log(8);
+        let clock = SlowClock(Cell::new(0));
+        let run = |rt: &RtSection<'_>| run_cycles(rt, &clock, &schedule, &limits, &mut writer, &mut Some(watcher));
+        let (ended, allocations) = RtSection::enter(run);
+        let mut samples = Vec::new();
+        reader.drain(|sample| samples.push((sample.cycle, sample.latency.0)));
+        // The first is a spike, and is over 1200 us after its due time: the next due time is passed over.
+        let want: Vec<_> = [0, 2, 3, 4, 5].map(|cycle| (cycle, 600_000)).into();
+        assert_eq!((samples, ended.map(|ended| ended.passed_over), allocations), (want, Ok(1), 0));
+        let mut n_late = 0;
+        late.drain(|_| n_late += 1);
+        assert_eq!(n_late, 5, "only the first stops it, all are noted");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
 use crate::sys::{self, signal};
-use crate::{Ended, Limits, RtSection, SettingError, Settings};
+use crate::{Ended, Limits, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -85,6 +85,8 @@ pub struct Member {
     pub timer_slack: Span,
     /// Its samples.
     pub log: LogReader,
+    /// Its late wake-ups, where somebody watches for them.
+    pub late: Option<LogReader>,
     /// Set when it has ended.
     pub outcome: Option<Outcome>,
 }
@@ -122,6 +124,7 @@ struct Start {
     settings: Settings,
     phase: Span,
     log: LogWriter,
+    watcher: Option<Watcher>,
     gate: Arc<Gate>,
     limits: Arc<Limits>,
     ready: Sender<Result<(u32, Span), SettingError>>,
@@ -139,7 +142,8 @@ impl Start {
         let Some((first_due, waiting)) = self.gate.pass().zip(waiting) else { return };
         let schedule = Schedule { first_due: first_due.plus(self.phase), period: self.settings.period };
         let before = sys::usage::thread();
-        let (result, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &self.limits, &mut self.log));
+        let (result, allocations) =
+            RtSection::enter(|rt| waiting.run(rt, &schedule, &self.limits, &mut self.log, &mut self.watcher));
         let usage = before.ok().zip(sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
         let counts_overruns = waiting.counts_overruns();
@@ -152,12 +156,17 @@ impl Start {
 impl Team {
     /// Makes one thread for each task, sets it up, reads its settings back, and leaves it at the gate.
     ///
-    /// `room` is the number of samples each log holds. The signals that methods wait for are blocked in the calling thread,
+    /// `room` is the number of samples each log holds; `watch` is what late wake-ups are told to. The signals that methods wait for are blocked in the calling thread,
     /// so that they are left to the one that waits.
     ///
     /// # Errors
     /// When a thread cannot be created or one of its settings is refused or not kept; the threads made so far end.
-    pub fn muster(tasks: Vec<Task>, limits: Limits, room: usize) -> Result<Team, TeamError> {
+    pub fn muster(
+        tasks: Vec<Task>,
+        limits: Limits,
+        room: usize,
+        watch: Option<&Arc<SpikeWatch>>,
+    ) -> Result<Team, TeamError> {
         for signal in [signal::ALARM, signal::of_timers()] {
             signal::Awaited::new(signal).block().map_err(|source| TeamError::Setting {
                 cpu: tasks.first().map_or(0, |task| task.cpu),
@@ -170,9 +179,10 @@ impl Team {
         for (index, task) in tasks.into_iter().enumerate() {
             let (cpu, settings, phase) = (task.cpu, task.settings, task.phase);
             let (log, reader) = sample_log(room);
+            let (watcher, late) = watch.map(SpikeWatch::watcher).unzip();
             let (ready, is_ready) = channel();
             let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), team.news.clone());
-            let start = Start { index, settings, phase, log, gate, limits, ready, outcomes };
+            let start = Start { index, settings, phase, log, watcher, gate, limits, ready, outcomes };
             let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());
@@ -182,7 +192,7 @@ impl Team {
             // From outside: a thread that had pinned itself to a CPU that somebody keeps busy, or had made itself one that
             // runs only when nothing else does, might never report.
             let (policy, cpus) = settings.place(tid, &task.cpus).map_err(setting)?;
-            team.members.push(Member { task, tid, policy, cpus, timer_slack, log: reader, outcome: None });
+            team.members.push(Member { task, tid, policy, cpus, timer_slack, log: reader, late, outcome: None });
         }
         Ok(team)
     }
@@ -195,6 +205,12 @@ impl Team {
     /// Ends the cell before cycle `end`, if it would go on longer.
     pub fn end_before(&self, end: u64) {
         self.limits.end.fetch_min(end, Relaxed);
+    }
+
+    /// Whether a late wake-up has ended it for all ([`Limits::stop_above_ns`]).
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.limits.end.load(Relaxed) == 0
     }
 
     /// Waits until every thread is at its end, `timeout` at most; says whether they are.

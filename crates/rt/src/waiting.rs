@@ -3,7 +3,7 @@
 mod event;
 mod sleep;
 
-use crate::{Clock, Ended, Limits, LogWriter, RtSection, run_cycles};
+use crate::{Clock, Ended, Limits, LogWriter, RtSection, Watcher, run_cycles};
 use event::{Itimer, SignalTimer};
 use model::{Method, Period, Schedule};
 use sleep::{Futexed, Polled, Relative, Sleep, TimerFile, Yield};
@@ -57,14 +57,13 @@ impl Waiting {
         schedule: &Schedule,
         limits: &Limits,
         log: &mut LogWriter,
+        watcher: &mut Option<Watcher>,
     ) -> Result<Ended, i32> {
-        fn run<C: Clock>(
-            clock: &C,
-            (rt, schedule, limits, log): (&RtSection<'_>, &Schedule, &Limits, &mut LogWriter),
-        ) -> Result<Ended, i32> {
-            run_cycles(rt, clock, schedule, limits, log)
+        type With<'a> = (&'a RtSection<'a>, &'a Schedule, &'a Limits, &'a mut LogWriter, &'a mut Option<Watcher>);
+        fn run<C: Clock>(clock: &C, (rt, schedule, limits, log, watcher): With<'_>) -> Result<Ended, i32> {
+            run_cycles(rt, clock, schedule, limits, log, watcher)
         }
-        let with = (rt, schedule, limits, log);
+        let with = (rt, schedule, limits, log, watcher);
         match self {
             Waiting::Sleep(clock) => run(clock, with),
             Waiting::Relative(clock) => run(clock, with),

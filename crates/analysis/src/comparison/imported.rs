@@ -33,6 +33,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         secondary: others.map(measured).collect(),
         noise_floor: None,
         differences: differences(a, b),
+        causes: Vec::new(),
         answer: Answer::Refused { why: Refusal::NoBlocks { forced: question.force } },
     }
 }

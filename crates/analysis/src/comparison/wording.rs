@@ -62,7 +62,7 @@ impl Comparison {
     /// What has to be known beside the answer, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let Comparison { a, blocks, a_first, noise_floor, differences, answer, .. } = self;
+        let Comparison { a, b, blocks, a_first, noise_floor, differences, causes, answer, .. } = self;
         let mut remarks = Vec::new();
         if let Some((low, high)) = noise_floor {
             let (low, high) = (digits(*low), digits(*high));
@@ -75,6 +75,14 @@ impl Comparison {
             remarks.push(format!(
                 "{a} was always measured {first}: what one leaves behind for the other is part of the ratio."
             ));
+        }
+        for cause in causes {
+            let (name, with, without, ns) = match (cause.a_ns, cause.b_ns) {
+                (Some(ns), _) => (cause.name(), a, b, ns),
+                (None, ns) => (cause.name(), b, a, ns.unwrap_or(0)),
+            };
+            let took = crate::wording::duration(ns as f64);
+            remarks.push(format!("Late by {name}: {took} of {with}, nothing of {without}."));
         }
         let asked: Vec<_> = differences.iter().filter(|one| one.role == Role::Asked).map(|one| one.fact).collect();
         if asked.len() > 1 {

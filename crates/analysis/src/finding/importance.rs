@@ -20,6 +20,7 @@ impl Finding {
             | Finding::LoadDidNothing { .. }
             | Finding::ClockSet { .. }
             | Finding::Interrupted { .. }
+            | Finding::Stopped { .. }
             | Finding::NotAllCellsDone { .. }
             | Finding::Skipped { .. } => 1,
             Finding::Starved { .. }

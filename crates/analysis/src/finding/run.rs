@@ -9,7 +9,7 @@ use model::{Ended, Entry, Header, Span};
 /// Measurements that went on to their end, and how many the plan asks for: of a run that ends when it is decided or
 /// enough, those of the blocks that were begun.
 pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
-    let done = entries.iter().filter(|entry| entry.record.ended == Ended::Completed).count();
+    let done = entries.iter().filter(|entry| entry.record.ended != Ended::Interrupted).count();
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let begun = entries.iter().map(|entry| u64::from(entry.planned.block) + 1).max().unwrap_or(1);
     let planned = match header.plan.until {
@@ -26,6 +26,10 @@ pub(super) fn findings(header: &Header, entries: &[Entry], cells: &[CellSummary]
     let interrupted = entries.iter().filter(|entry| entry.record.ended == Ended::Interrupted).count();
     if let Ok(measurements @ 1..) = u64::try_from(interrupted) {
         findings.push(Finding::Interrupted { measurements });
+    }
+    let stopped = entries.iter().filter(|entry| entry.record.ended == Ended::Stopped).count();
+    if let Ok(measurements @ 1..) = u64::try_from(stopped) {
+        findings.push(Finding::Stopped { measurements });
     }
     if u64::try_from(entries.len()).unwrap_or(u64::MAX) < planned {
         findings.push(Finding::NotAllCellsDone { done, planned });

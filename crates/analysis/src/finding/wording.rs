@@ -68,6 +68,13 @@ impl fmt::Display for Finding {
                 let measurements = things(*measurements, "measurement");
                 write!(f, "{measurements} ended early by a signal: counted for the time they lasted")
             }
+            Finding::Stopped { measurements } => {
+                let measurements = things(*measurements, "measurement");
+                write!(
+                    f,
+                    "{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured"
+                )
+            }
             Finding::NotAllCellsDone { done, planned } => {
                 write!(
                     f,

@@ -1,7 +1,9 @@
 //! Reading a plan from TOML, with the place of every mistake.
 
 use super::{Axes, Plan, Requirement};
-use crate::{CpuSet, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Span, UnknownWord};
+use crate::{
+    CpuSet, Explain, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Span, UnknownWord,
+};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -28,7 +30,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "axes", "require", "files",
+    "prepare", "explain", "stop_above", "axes", "require", "files",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -83,6 +85,8 @@ fn plan(text: &str) -> Located<Plan> {
             "loads" => {}
             "files" => files = Some((guest_files(value)?, at)),
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
+            "stop_above" => plan.stop_above = Some(parsed(value)?),
+            "explain" => plan.explain = explain(value)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
@@ -152,6 +156,32 @@ fn share(value: &Spanned<DeValue<'_>>) -> Located<Option<Percent>> {
         DeValue::Boolean(asked) => Ok(asked.then_some(Percent::HALF)),
         _ => integer(value, 1..=100).map(Percent::new).map_err(|(at, message)| (at, format!("{message}, or true"))),
     }
+}
+
+/// `true`, or a table of what is asked.
+fn explain(value: &Spanned<DeValue<'_>>) -> Located<Option<Explain>> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return boolean(value).map(|asked| asked.then(Explain::default)).map_err(|(at, _)| {
+            let message = "true, false or a table like { above = \"100us\" } is expected here";
+            (at, message.to_owned())
+        });
+    };
+    let mut asked = Explain::default();
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "above" if string(value)? == "auto" => asked.above = None,
+            "above" => asked.above = Some(parsed(value)?),
+            "keep" => asked.keep = integer(value, Explain::KEEP)?,
+            "stacks" => asked.stacks = boolean(value)?,
+            "witness" => asked.witness = Some(parsed(value)?),
+            other => {
+                let message = UnknownWord::new("key", other, &["above", "keep", "stacks", "witness"]).to_string();
+                return Err((key.span().start, message));
+            }
+        }
+        asked.check().map_err(|message| (value.span().start, message))?;
+    }
+    Ok(Some(asked))
 }
 
 fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {

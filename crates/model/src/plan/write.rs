@@ -26,6 +26,7 @@ impl Plan {
         text(&mut out, "timer_slack", self.timer_slack);
         text(&mut out, "align", self.align);
         text(&mut out, "distance", self.distance);
+        text(&mut out, "stop_above", self.stop_above);
         let dma = self.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
         text(&mut out, "cpu_dma_latency", Some(dma));
         text(&mut out, "load_cpus", Some(&self.load_cpus).filter(|cpus| **cpus != LoadCpus::All));
@@ -47,6 +48,13 @@ impl Plan {
         if !self.prepare.is_empty() {
             out.push_str("\n[prepare]\n");
             prepare(&mut out, &self.prepare);
+        }
+        if let Some(asked) = &self.explain {
+            out.push_str("\n[explain]\n");
+            text(&mut out, "above", Some(asked.above.map_or_else(|| "auto".to_owned(), |above| above.to_string())));
+            number(&mut out, "keep", Some(asked.keep.into()));
+            let _ = writeln!(out, "stacks = {}", asked.stacks);
+            text(&mut out, "witness", asked.witness);
         }
         if !self.require.is_empty() {
             out.push_str("\n[require]\n");

@@ -97,6 +97,8 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         load_policy: None,
         load_must_hold: None,
         prepare: Prepare::default(),
+        explain: None,
+        stop_above: None,
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -195,7 +197,7 @@ impl Measurers for Children {
         // Held by this process for all of them.
         threads.iter_mut().for_each(|thread| thread.achieved.cpu_dma_latency_us = self.cpu_dma_latency_us);
         let ended = if interrupted { Ended::Interrupted } else { Ended::Completed };
-        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime: None })
+        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime: None, explained: None })
     }
 }
 
@@ -247,6 +249,8 @@ mod tests {
             load_policy: None,
             load_must_hold: None,
             prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
+            explain: None,
+            stop_above: None,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
@@ -254,6 +258,8 @@ mod tests {
             cpu_dma_latency_us: None,
             load_cpus: None,
             prepare: Prepare::default(),
+            explain: None,
+            stop_above: None,
             align: align.map(Span),
             ..cell.clone()
         };

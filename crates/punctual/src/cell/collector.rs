@@ -146,6 +146,11 @@ impl Collector {
         self.spikes.push_back(Spike { at, latency_ns, above_ns });
     }
 
+    /// The latency above which a sample is a spike, ns; `None` while it is not known what is usual.
+    pub(super) fn spike_above_ns(&self) -> Option<i64> {
+        self.spike_above_ns
+    }
+
     /// Decides what is a spike from here on, by what was usual so far.
     pub(super) fn watch_for_spikes(&mut self) {
         self.spike_above_ns = self.p99_ns().map(|p99| p99.saturating_mul(Spike::FACTOR));

@@ -41,6 +41,7 @@ impl Measured {
             runtime: measurement.runtime,
             loads,
             lab: None,
+            explained: measurement.explained,
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),

@@ -2,7 +2,7 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, Ended, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
+use model::{ClockStep, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub(super) struct Measurement {
     pub(super) clock_steps: Vec<ClockStep>,
     /// The language, if one was measured.
     pub(super) runtime: Option<RuntimeRecord>,
+    /// What made late wake-ups late, if that was asked.
+    pub(super) explained: Option<ExplainRecord>,
 }
 
 impl Measurement {
@@ -72,6 +74,6 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        Ok(Measurement { started, measured, ended, threads, clock_steps: Vec::new(), runtime: None })
+        Ok(Measurement { started, measured, ended, threads, clock_steps: Vec::new(), runtime: None, explained: None })
     }
 }

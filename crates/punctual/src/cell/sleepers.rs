@@ -203,6 +203,7 @@ impl CpuSleeper {
             // Periods that sleeps have drifted past.
             missed: cycles_due.checked_sub(accounted).ok_or(unaccounted)?,
             lost: 0,
+            passed_over: 0,
             early: collector.early,
             censored,
             histogram: collector.histogram,
@@ -314,6 +315,8 @@ mod tests {
             load_policy: None,
             load_must_hold: None,
             prepare: model::Prepare::default(),
+            explain: None,
+            stop_above: None,
         }
     }
 

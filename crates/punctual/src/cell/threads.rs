@@ -1,13 +1,14 @@
 //! Measuring with threads of this process, one for each CPU.
 
 use super::collector::Collector;
+use super::explainer::{self, Explainer};
 use super::measurers::{Measurement, Measurers, Window};
 use super::steps::Steps;
 use super::{CellError, prepared::Prepared};
 use crate::host;
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
 };
 use rt::{Limits, Member, Settings, Task, Team, sys};
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -18,6 +19,8 @@ use std::time::Duration;
 pub(super) struct Threads {
     cell: Cell,
     team: Team,
+    /// What explains late wake-ups, if that is asked.
+    explainer: Option<Explainer>,
     collectors: Vec<Collector>,
     memory_locked_bytes: u64,
     cpu_dma_latency_us: Option<u32>,
@@ -49,11 +52,18 @@ impl Threads {
         let limits = Limits {
             first_recorded: cell.first_cycle(),
             end: AtomicU64::new(cell.end_cycle()),
-            stop_above_ns: AtomicI64::new(i64::MAX),
+            stop_above_ns: AtomicI64::new(
+                cell.stop_above.and_then(|above| i64::try_from(above.ns()).ok()).unwrap_or(i64::MAX),
+            ),
         };
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
-        let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room)?;
+        let mut explainer = cell.explain.clone().map(|asked| Explainer::create(asked, &prepared.host)).transpose()?;
+        let watch = explainer.as_ref().map(Explainer::watch);
+        let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room, watch)?;
+        if let Some(explainer) = &mut explainer {
+            explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
+        }
 
         let memory_locked_bytes = host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
         if cell.lock_memory && memory_locked_bytes == 0 {
@@ -63,6 +73,7 @@ impl Threads {
         }
         Ok(Threads {
             team,
+            explainer,
             collectors: Vec::new(),
             memory_locked_bytes,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
@@ -71,6 +82,39 @@ impl Threads {
             window: Window { started: MonoTime(0), ends: MonoTime(0) },
             cell,
         })
+    }
+
+    /// Whether a wake-up later than allowed has ended it.
+    fn is_stopped(&self) -> bool {
+        self.cell.stop_above.is_some() && self.team.is_stopped()
+    }
+
+    /// Begins to trace, and to explain, where that is asked.
+    fn start_explaining(&mut self) -> Result<(), CellError> {
+        let Some(explainer) = &mut self.explainer else { return Ok(()) };
+        let schedule = self.schedule;
+        let measured = |member: &mut Member| {
+            Some(explainer::Measured {
+                cpu: member.task.cpu,
+                tid: member.tid,
+                policy: member.policy,
+                slack: member.timer_slack,
+                schedule: Schedule { first_due: schedule.first_due.plus(member.task.phase), ..schedule },
+                late: member.late.take()?,
+            })
+        };
+        let measured = self.team.members.iter_mut().filter_map(measured).collect();
+        Ok(explainer.start(&self.cell, self.window.started, measured)?)
+    }
+
+    /// What is a spike, where that was left to us: later than twice the p99 of the worst CPU.
+    fn find_threshold(&self) {
+        let Some(explainer) = self.explainer.as_ref().filter(|explainer| explainer.wants_threshold()) else { return };
+        let known: Option<Vec<i64>> = self.collectors.iter().map(Collector::spike_above_ns).collect();
+        let above = known.and_then(|above| above.into_iter().max()).and_then(|ns| u64::try_from(ns).ok());
+        if let Some(above) = above {
+            explainer.set_threshold(Span(above));
+        }
     }
 
     fn now(&self) -> ClockTime {
@@ -97,7 +141,9 @@ impl Threads {
         let waits_for = member.log.waits_for();
         drain(member, &mut collector, samples);
         // A clock that was set back leaves due times in the future: they are not of this window.
-        let is_over = self.cycles_before(member, cut).max(collector.last_cycle.map_or(0, |last| last + 1));
+        let seen = collector.last_cycle.map_or(0, |last| last + 1);
+        // Stopped, it is over with its last wake-up; what was due since then was not to be measured.
+        let is_over = if self.is_stopped() { seen } else { self.cycles_before(member, cut).max(seen) };
         collector.end_before(is_over);
         let is_waiting = ended.is_none() && member.log.waits_for() == waits_for;
         let open = if is_waiting { self.open_wait(member, waits_for, cut, collector.end()) } else { None };
@@ -109,11 +155,13 @@ impl Threads {
         let (recorded, lost) = (collector.histogram.n, member.log.lost());
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
         // Every due time that left no sample, found no room for one, and is not the one still waited for.
-        let missed = cycles_due.checked_sub(recorded + lost + open_cycles).ok_or(CellError::Unaccounted {
+        let without = cycles_due.checked_sub(recorded + lost + open_cycles).ok_or(CellError::Unaccounted {
             cpu: member.task.cpu,
             cycles_due,
             accounted: recorded + lost + open_cycles,
         })?;
+        let passed_over = ended.map_or(0, |ended| ended.passed_over).min(without);
+        let missed = without - passed_over;
         let outcome = member.outcome.filter(|outcome| outcome.counts_overruns);
         Ok(ThreadRecord {
             cpu: member.task.cpu,
@@ -131,6 +179,7 @@ impl Threads {
             recorded,
             missed,
             lost,
+            passed_over,
             early: collector.early,
             censored,
             histogram: collector.histogram,
@@ -193,6 +242,7 @@ impl Measurers for Threads {
         self.window = Window { started: due(first), ends: due(end).plus(last_phase) };
         let collector = |_| Collector::new(self.schedule, cell.method.is_relative(), first..end, cell.deadline());
         self.collectors = self.team.members.iter().map(collector).collect();
+        self.start_explaining()?;
         self.team.release(self.schedule.first_due);
         Ok(self.window)
     }
@@ -217,6 +267,7 @@ impl Measurers for Threads {
             drain(member, collector, samples);
         }
         self.steps.look(self.window.started);
+        self.find_threshold();
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
@@ -237,7 +288,9 @@ impl Measurers for Threads {
         let thread = |(member, collector)| self.thread(member, collector, cut, samples);
         let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
         let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
-        Ok(Measurement { clock_steps: self.steps.take_all(), ..measurement })
+        let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
+        let explained = self.explainer.as_mut().and_then(Explainer::finish);
+        Ok(Measurement { clock_steps: self.steps.take_all(), explained, ended, ..measurement })
     }
 }
 

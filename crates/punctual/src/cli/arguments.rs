@@ -2,6 +2,7 @@
 
 mod compare;
 mod doctor;
+mod explain;
 mod frontier;
 mod lab;
 mod results;
@@ -9,6 +10,7 @@ mod sleep;
 
 pub(super) use compare::CompareArguments;
 pub(super) use doctor::DoctorArguments;
+pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
@@ -17,7 +19,9 @@ pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArgume
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::{Axes, CpuSet, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span, Until};
+use model::{
+    Axes, CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span, Until,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -37,6 +41,8 @@ pub(super) enum Command {
     Run(RunArguments),
     /// Measure one cell, with a live view
     Measure(MeasureArguments),
+    /// Measure one cell while the kernel is traced, and say what made each late wake-up late (needs root)
+    Explain(ExplainArguments),
     /// Search for the smallest period that is kept without a missed cycle
     Frontier(FrontierArguments),
     /// Say whether one of two configurations is later than the other
@@ -117,6 +123,16 @@ pub(super) struct RunArguments {
 pub(super) struct MeasureArguments {
     #[command(subcommand)]
     pub(super) command: Option<MeasureCommand>,
+    #[command(flatten)]
+    pub(super) cell: OneCell,
+    /// Keep every latency in this new Parquet file
+    #[arg(long, value_name = "FILE")]
+    pub(super) samples: Option<PathBuf>,
+}
+
+/// One cell, as `measure` and `explain` take it.
+#[derive(Debug, Args)]
+pub(super) struct OneCell {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
     /// deadline, sleep:RUNTIME; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
@@ -139,17 +155,51 @@ pub(super) struct MeasureArguments {
     /// Timer slack of a normal thread [default: the kernel's 50us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) timer_slack: Option<Span>,
+    /// End at the first wake-up later than this
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) stop_above: Option<Span>,
     /// Begin at a full second of the method's clock, or so long after one
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true, default_missing_value = "0ns")]
     pub(super) align: Option<Span>,
     /// How much later the due times of each next CPU are [default: 0]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) distance: Option<Span>,
-    /// Keep every latency in this new Parquet file
-    #[arg(long, value_name = "FILE")]
-    pub(super) samples: Option<PathBuf>,
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+impl OneCell {
+    /// The plan of this one cell, whose title begins with `verb`; and what is not of the plan.
+    pub(super) fn ask(self, verb: &str) -> (Common, Plan) {
+        let common = self.common;
+        let plan = self.load.ask(Plan {
+            title: format!("{verb} {}", self.method),
+            repetitions: 1,
+            duration: self.duration,
+            cycles: None,
+            min_cycles: None,
+            warm_up: self.warm_up,
+            seed: None,
+            cpus: common.cpus.clone(),
+            timer_slack: self.timer_slack,
+            align: self.align,
+            stop_above: self.stop_above,
+            distance: self.distance,
+            cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
+            axes: Axes {
+                kernel: vec![Kernel::Running],
+                load: Vec::new(),
+                policy: vec![self.policy],
+                period: vec![self.period],
+                method: vec![self.method],
+                runtime: Vec::new(),
+            },
+            prepare: common.prepare.clone().unwrap_or_default(),
+            require: common.require.unwrap_or_default(),
+            ..Plan::default()
+        });
+        (common, plan)
+    }
 }
 
 /// Background work, and how it runs.

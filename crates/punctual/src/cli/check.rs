@@ -13,7 +13,7 @@ use std::error::Error;
 const NO_DISTRIBUTION: &str = "a verdict is no distribution; ask for another --format";
 
 pub(super) fn check(arguments: &CheckArguments) -> Outcome {
-    let shown = Shown { format: arguments.format, all_findings: false, cell: None };
+    let shown = Shown { format: arguments.format, all_findings: false, each_spike: false, cell: None };
     if let Some(imported) = store::read_imported(&arguments.run)? {
         if arguments.baseline.is_some() {
             return Err("imported measurements have no blocks to compare; leave --baseline out".into());

@@ -16,6 +16,8 @@ pub(super) struct Shown<'a> {
     pub(super) format: RunFormat,
     /// Every finding, not only the most important.
     pub(super) all_findings: bool,
+    /// Every explained spike, not only their causes.
+    pub(super) each_spike: bool,
     /// The cell of a format that holds one cell only.
     pub(super) cell: Option<&'a str>,
 }
@@ -23,7 +25,7 @@ pub(super) struct Shown<'a> {
 impl From<RunFormat> for Shown<'_> {
     /// What is shown at the end of a measurement.
     fn from(format: RunFormat) -> Self {
-        Shown { format, all_findings: false, cell: None }
+        Shown { format, all_findings: false, each_spike: false, cell: None }
     }
 }
 
@@ -72,12 +74,12 @@ fn document(
     summary: &RunSummary,
     shown: Shown<'_>,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
-    let Shown { format, all_findings, cell } = shown;
+    let Shown { format, all_findings, each_spike, cell } = shown;
     check_cell(format, cell)?;
     match format {
         RunFormat::Text => {
             let mut text = Vec::new();
-            report::text(&mut text, header, summary, style(all_findings))?;
+            report::text(&mut text, header, summary, Style { each_spike, ..style(all_findings) })?;
             Ok(text)
         }
         RunFormat::Json => as_json(&report::json(header, summary)),
@@ -101,7 +103,7 @@ pub(super) fn imported(
     summary: &ImportedSummary,
     shown: Shown<'_>,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
-    let Shown { format, all_findings, cell } = shown;
+    let Shown { format, all_findings, cell, .. } = shown;
     check_cell(format, cell)?;
     match format {
         RunFormat::Text => {
@@ -181,7 +183,7 @@ pub(super) fn style(all_findings: bool) -> Style {
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = rt::sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
     let unicode = shows_unicode();
-    Style { width, colour, unicode, all_findings }
+    Style { width, colour, unicode, all_findings, each_spike: false }
 }
 
 /// Whether the locale is one of UTF-8, locale(7).

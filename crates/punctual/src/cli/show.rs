@@ -6,7 +6,12 @@ use super::{ERROR, Outcome, import, note};
 use crate::store;
 
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
-    let shown = Shown { format: arguments.format, all_findings: arguments.all, cell: arguments.cell.as_deref() };
+    let shown = Shown {
+        format: arguments.format,
+        all_findings: arguments.all,
+        each_spike: arguments.all,
+        cell: arguments.cell.as_deref(),
+    };
     if let Some(imported) = store::read_imported(&arguments.run)? {
         return import::show(&imported, None, shown);
     }

@@ -152,7 +152,7 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(LEAST_ROOM, MOST_ROOM);
     // A thread makes no more than these, but for what it still does until it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(LEAST_ROOM)));
-    Ok(Team::muster(tasks, limits, usize::try_from(room)?)?)
+    Ok(Team::muster(tasks, limits, usize::try_from(room)?, None)?)
 }
 
 /// How long after the start a thread's first cycle is due.

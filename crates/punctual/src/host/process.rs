@@ -19,6 +19,18 @@ pub(crate) fn is_gone(pid: u32) -> bool {
     started_ticks_of(pid).is_none()
 }
 
+/// The number of the namespace in which ids of processes are meant here (pid_namespaces(7)).
+pub(crate) fn pid_namespace() -> Option<u64> {
+    let link = std::fs::read_link(HostFs::running().root.join("proc/self/ns/pid")).ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Whether ids of processes are the kernel's own here, and not those of a container.
+pub(crate) fn is_initial_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO (include/linux/proc_ns.h).
+    pid_namespace() == Some(0xefff_fffc)
+}
+
 /// The state of process `pid`, one letter: `T` when it is stopped; `None` when it has ended (field 3 of proc_pid_stat(5)).
 pub(crate) fn state_of(pid: u32) -> Option<char> {
     stat_of(pid)?.chars().next()

@@ -8,6 +8,13 @@ use std::path::PathBuf;
 /// The two places that tracefs is mounted at (Documentation/trace/ftrace.rst).
 const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
+/// Where tracefs is mounted, with room for private instances; `None` when it is nowhere. Looking mounts it, where the
+/// kernel does so by itself (`debug/tracing`).
+pub(crate) fn tracing_dir() -> Option<PathBuf> {
+    let root = HostFs::running().root;
+    MOUNTS.iter().map(|mount| root.join(mount)).find(|dir| dir.join("instances").is_dir())
+}
+
 /// The trace, open for writing. Stopping it is what was asked for, so nothing is put back.
 #[derive(Debug)]
 pub(crate) struct TraceMark {

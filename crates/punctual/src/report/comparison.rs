@@ -80,7 +80,12 @@ mod tests {
 
     fn shown(comparison: &Comparison) -> String {
         let mut out = Vec::new();
-        text(&mut out, comparison, Style { width: 80, colour: false, unicode: false, all_findings: false }).unwrap();
+        text(
+            &mut out,
+            comparison,
+            Style { width: 80, colour: false, unicode: false, all_findings: false, each_spike: false },
+        )
+        .unwrap();
         String::from_utf8(out).unwrap()
     }
 

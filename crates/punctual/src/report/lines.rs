@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn lines_break_between_words_and_never_beyond_the_width() {
-        let lines = Lines::new(Style { width: 60, colour: false, unicode: false, all_findings: false });
+        let lines =
+            Lines::new(Style { width: 60, colour: false, unicode: false, all_findings: false, each_spike: false });
         let word = "ten-letter";
         let text = [word; 11].join(" ");
         let wrapped = lines.wrapped("  ", &text, " ");

@@ -106,8 +106,13 @@ mod tests {
         let reason = "runs/c/run.jsonl:1: the header is damaged".to_owned();
         list.add_unreadable(Unreadable { path: "runs/c".to_owned(), bytes: 0, reason });
         let mut out = Vec::new();
-        text(&list, &mut out, "runs", Style { width: 100, colour: false, unicode: false, all_findings: false })
-            .unwrap();
+        text(
+            &list,
+            &mut out,
+            "runs",
+            Style { width: 100, colour: false, unicode: false, all_findings: false, each_spike: false },
+        )
+        .unwrap();
         expect![[r#"
             date (UTC)        host    title                          verdict    measured     size  path
             2026-09-21 13:13  -       -                              NOT SHOWN    0 of 1    999 B  runs/a

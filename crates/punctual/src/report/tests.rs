@@ -53,7 +53,13 @@ pub(super) fn run() -> RunBuilder {
 fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
     let summary = summarise(&run.header, &run.entries);
     let mut out = Vec::new();
-    text(&mut out, &run.header, &summary, Style { width, colour: false, unicode: true, all_findings: false }).unwrap();
+    text(
+        &mut out,
+        &run.header,
+        &summary,
+        Style { width, colour: false, unicode: true, all_findings: false, each_spike: false },
+    )
+    .unwrap();
     let out = String::from_utf8(out).unwrap();
     for line in out.lines() {
         assert!(line.chars().count() <= width && !line.ends_with(' '), "{line:?}");
@@ -135,7 +141,7 @@ fn nothing_measured_is_no_panic() {
     let mut run = RunBuilder::new();
     let summary = |run: &RunBuilder| {
         let mut out = Vec::new();
-        let style = Style { width: 0, colour: true, unicode: false, all_findings: false };
+        let style = Style { width: 0, colour: true, unicode: false, all_findings: false, each_spike: false };
         text(&mut out, &run.header, &summarise(&run.header, &run.entries), style).unwrap();
         String::from_utf8(out).unwrap()
     };

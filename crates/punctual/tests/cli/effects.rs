@@ -1,6 +1,6 @@
 //! Differences of a known kind, measured for real: found where they are, and nowhere else.
 
-use crate::program::{Scratch, a_cpu, command, is_root, machine, run};
+use crate::program::{Scratch, a_cpu, command, is_root, machine, punctual, run};
 use model::{Policy, SplitMix64};
 use rt::sys::{sched, thread};
 use std::path::Path;
@@ -223,4 +223,21 @@ fn exchanged(text: &str) -> String {
 fn header(out: &Path) -> serde_json::Value {
     let text = std::fs::read_to_string(out.join("run.jsonl")).unwrap();
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
+}
+
+#[test]
+fn a_cell_ends_at_a_wake_up_later_than_allowed_and_all_before_it_is_accounted_for() {
+    let _machine = machine();
+    let arguments = format!("measure --cpus {} --duration 20s --warm-up 0ms --wait", a_cpu());
+    // Later than 1 ns is every wake-up; later than an hour is none.
+    let said = punctual(&format!("{arguments} --stop-above 1ns --require max=1ns --format json"));
+    let summary = said.json()["cells"][0]["summary"].clone();
+    assert_eq!((said.status, &summary["samples"], &summary["missed"]), (2, &1.into(), &0.into()), "{said:?}");
+    let text = said.json()["run"]["findings"].to_string();
+    assert!(text.contains("ended early, as asked, at a wake-up later than allowed"), "{text}");
+    let said = punctual(&format!("{arguments} --stop-above 1h --format json").replace("20s", "50ms"));
+    let summary = said.json()["cells"][0]["summary"].clone();
+    assert_eq!(summary["samples"].as_u64().unwrap() + summary["missed"].as_u64().unwrap(), 50, "{said:?}");
+    punctual("measure itimer --stop-above 1ms")
+        .expect_error("method itimer measures in other processes, which cannot stop each other; leave stop_above out");
 }

@@ -11,6 +11,7 @@ mod consent;
 mod cyclictest;
 mod doctor;
 mod effects;
+mod explain;
 mod faults;
 mod formats;
 mod frontier;

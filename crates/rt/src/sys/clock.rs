@@ -48,16 +48,20 @@ pub(super) fn timespec(ns: u64) -> libc::timespec {
 
 /// Sleeps until `due`, `clock_nanosleep(2)`.
 ///
+/// Not by the C library's function: that is a point where a thread may be cancelled (pthreads(7)), and what it does about it
+/// after the call would be part of every latency.
+///
 /// # Errors
 /// The errno, `EINTR` included: the caller decides.
 #[inline]
 pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
     let ts = timespec(due.0);
-    // SAFETY: `ts` is a valid timespec that outlives the call; a null `rem` is allowed with TIMER_ABSTIME
-    // (clock_nanosleep(2)).
-    let errno =
-        unsafe { libc::clock_nanosleep(number(clock), libc::TIMER_ABSTIME, &raw const ts, std::ptr::null_mut()) };
-    if errno == 0 { Ok(()) } else { Err(errno) }
+    let no_rest = std::ptr::null_mut::<libc::timespec>();
+    // SAFETY: `ts` is a valid timespec, as the kernel has it on 64-bit machines, that outlives the call; a null `rem` is
+    // allowed with TIMER_ABSTIME (clock_nanosleep(2)).
+    errno_of(unsafe {
+        libc::syscall(libc::SYS_clock_nanosleep, number(clock), libc::TIMER_ABSTIME, &raw const ts, no_rest)
+    })
 }
 
 /// Sleeps for `span`, `clock_nanosleep(2)`; a signal that interrupts it does not shorten it.

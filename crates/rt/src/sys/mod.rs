@@ -9,6 +9,7 @@ pub mod futex;
 pub mod itimer;
 pub mod memory;
 pub mod namespace;
+pub mod perf;
 pub mod pipe;
 pub mod poll;
 #[cfg(target_arch = "x86_64")]

@@ -15,7 +15,7 @@ fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
     let schedule = Schedule { first_due: sys::clock::now(method.clock()).plus(Span(2_000_000)), period };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
     let (mut writer, mut reader) = sample_log(32);
-    let (ended, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer));
+    let (ended, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer, &mut None));
     assert_eq!(allocations, 0);
     let mut samples = Vec::new();
     reader.drain(|sample| samples.push((sample.cycle, sample.latency.0)));
@@ -76,7 +76,7 @@ fn a_due_time_that_is_past_ends_the_wait_at_once() {
         let limits = Limits { first_recorded: 0, end: AtomicU64::new(1), stop_above_ns: AtomicI64::new(i64::MAX) };
         let (mut writer, mut reader) = sample_log(1);
         let waiting = Waiting::by(method.parse().unwrap(), period).unwrap();
-        let (ended, _) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer));
+        let (ended, _) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer, &mut None));
         ended.unwrap();
         let mut latency = 0;
         reader.drain(|sample| latency = sample.latency.0);

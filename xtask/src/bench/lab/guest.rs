@@ -52,7 +52,9 @@ pub(super) fn beside_cyclictest(program: &Path, dir: &Path, kernels: &[(String, 
         let ours = line("OURS ").and_then(|json| serde_json::from_str::<Value>(json).ok());
         let ours = ours.ok_or_else(|| format!("{name}: the guest gave no record"))?;
         let histogram = &ours["threads"][0]["histogram"];
-        let [min, sum, n] = ["min_ns", "sum_ns", "n"].map(|key| histogram[key].as_f64());
+        // A sum may be larger than numbers of JSON are exact, and is text.
+        let number_of = |key| histogram[key].as_f64().or_else(|| histogram[key].as_str()?.parse().ok());
+        let [min, sum, n] = ["min_ns", "sum_ns", "n"].map(number_of);
         let mean = sum.zip(n).map(|(sum, n)| sum / n);
         let show = |ns: Option<f64>| ns.map_or("?".to_owned(), |ns| format!("{ns:.0}"));
         let [their_min, their_mean] =

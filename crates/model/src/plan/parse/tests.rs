@@ -48,6 +48,30 @@ fn every_key_is_read() {
 }
 
 #[test]
+fn late_wake_ups_are_explained_by_default_or_as_told() {
+    use crate::Explain;
+    let asked = |text: &str| Plan::parse(text).unwrap().explain;
+    assert_eq!((asked(""), asked("explain = false"), asked("explain = true")), (None, None, Some(Explain::default())));
+    let told = asked("[explain]\nabove = \"100us\"\nkeep = 3\nstacks = true\nwitness = \"50us\"\n").unwrap();
+    let want = Explain { above: Some(Span(100_000)), keep: 3, stacks: true, witness: Some(Span(50_000)), export: None };
+    assert_eq!(told, want);
+    assert_eq!(asked("explain = { above = \"auto\", keep = 1000 }").unwrap().keep, 1000);
+    assert_eq!(mistake("explain = 5"), "1:11: true, false or a table like { above = \"100us\" } is expected here");
+    assert_eq!(mistake("explain = { keep = 0 }"), "1:20: a whole number from 1 to 1000 is expected here");
+    assert_eq!(mistake("explain = { witness = \"1us\" }"), "1:23: a witness has a period of 20us to 100ms");
+    assert_eq!(
+        mistake("explain = { abov = \"1us\" }"),
+        "1:13: unknown key `abov` (did you mean `above`? known: above keep stacks witness)"
+    );
+    for text in
+        ["explain = true", "stop_above = \"500us\"", "[explain]\nabove = \"1ms\"\nstacks = true\nwitness = \"1ms\""]
+    {
+        let plan = Plan::parse(text).unwrap();
+        assert_eq!(Plan::parse(&plan.to_toml()).unwrap(), plan);
+    }
+}
+
+#[test]
 fn loads_have_names_places_and_promises() {
     let plan = Plan::parse(
         r#"
@@ -88,7 +112,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare axes require files)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above axes require files)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),

@@ -32,7 +32,7 @@ fn searched(trouble: fn(Period, u64) -> Outcome, check: impl FnOnce(&Searched<'_
 fn text(trouble: fn(Period, u64) -> Outcome, expected: &Expect) {
     searched(trouble, |searched| {
         let mut out = Vec::new();
-        let style = Style { width: 80, colour: false, unicode: false, all_findings: false };
+        let style = Style { width: 80, colour: false, unicode: false, all_findings: false, each_spike: false };
         searched.text(&mut out, style).unwrap();
         expected.assert_eq(&String::from_utf8(out).unwrap());
     });

@@ -1,0 +1,97 @@
+//! What can be done about a cause, and which checks of `punctual doctor` tell more.
+
+use model::Cause;
+
+/// What to do about a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advice {
+    /// In a few words.
+    pub what: &'static str,
+    /// Names of the checks of `punctual doctor` that are about it; they say the commands.
+    pub checks: &'static [&'static str],
+}
+
+/// What can be done about a cause; `None` where there is nothing to do.
+#[must_use]
+pub fn advice(cause: Cause) -> Option<Advice> {
+    let (what, checks): (_, &[_]) = match cause {
+        Cause::Steal => (
+            "give the guest CPUs of its own, or ask the firmware's maker about SMIs",
+            &["virtual-machine", "steal", "smi"],
+        ),
+        Cause::IrqsOff => (
+            "keep who does it off the CPU, or take a kernel that does it for less long",
+            &["isolated-cpus", "preemption-model", "tracer"],
+        ),
+        Cause::NonPreemptible => {
+            ("boot with preempt=full, or take a PREEMPT_RT kernel", &["preemption-model", "workqueues"])
+        }
+        Cause::Softirq => (
+            "handle that device on other CPUs; PREEMPT_RT makes softirqs preemptible",
+            &["irq-affinity", "rcu-callbacks", "preemption-model"],
+        ),
+        Cause::Interrupt => {
+            ("handle that interrupt on other CPUs", &["irq-affinity", "default-irq-affinity", "irqbalance"])
+        }
+        Cause::HigherPriority => (
+            "give the thread a priority above that of who ran",
+            &["other-realtime-tasks", "irq-threads", "realtime-permission"],
+        ),
+        Cause::EqualPriority => ("give the thread a priority of its own; equal ones queue", &["other-realtime-tasks"]),
+        Cause::Throttling => (
+            "see which limit it was: of real-time threads, or of the control group",
+            &["rt-throttling", "fair-server", "rt-group-budget", "cpu-quota"],
+        ),
+        Cause::FairScheduling => (
+            "run the thread as fifo or deadline, or keep others off its CPU",
+            &["realtime-permission", "isolated-cpus"],
+        ),
+        Cause::TimerSlack => {
+            ("ask for less: --timer-slack, PR_SET_TIMERSLACK(2const); real-time threads have none", &[])
+        }
+        Cause::IdleExit => {
+            ("forbid deep idle states: hold 0 in /dev/cpu_dma_latency", &["idle-states", "idle-poll", "guest-halt"])
+        }
+        Cause::PageFault => (
+            "lock the program's memory (mlockall) and touch it before",
+            &["memory-lock", "locked-pages", "swap", "compaction"],
+        ),
+        Cause::Stopped => ("find out who sent SIGSTOP, or leave the debugger", &[]),
+        Cause::OwnOverrun => ("do less in a cycle, or take a longer period", &[]),
+        Cause::Ordinary => return None,
+        Cause::Unknown => ("explain again with --stacks, or as root with all events", &[]),
+    };
+    Some(Advice { what, checks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_checks_that_there_are() {
+        let names: Vec<_> = crate::doctor::checks().map(|check| check.name).collect();
+        let causes = [
+            Cause::Steal,
+            Cause::IrqsOff,
+            Cause::NonPreemptible,
+            Cause::Softirq,
+            Cause::Interrupt,
+            Cause::HigherPriority,
+            Cause::EqualPriority,
+            Cause::Throttling,
+            Cause::FairScheduling,
+            Cause::TimerSlack,
+            Cause::IdleExit,
+            Cause::PageFault,
+            Cause::Stopped,
+            Cause::OwnOverrun,
+            Cause::Unknown,
+        ];
+        for cause in causes {
+            let advice = advice(cause).unwrap();
+            assert!(advice.checks.iter().all(|check| names.contains(check)), "{cause:?}: {advice:?}");
+        }
+        assert_eq!(advice(Cause::Ordinary), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! What each phase of a wake-up takes when nothing is in its way: from the other wake-ups in the same trace.
+
+use super::event::{Event, Trace, What};
+use super::locate::{Subject, Wake};
+use model::{Phase, Span};
+
+/// Usual lengths, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Baseline {
+    expiry_ns: u64,
+    handler_ns: u64,
+    return_ns: u64,
+}
+
+/// Wake-ups that are looked at.
+const MOST: usize = 200;
+/// What a phase may take besides three times the usual and still be ordinary, ns: cold caches, a device's interrupt.
+const ALLOWANCE_NS: u64 = 10_000;
+
+impl Baseline {
+    /// From the wake-ups of the same thread before this one.
+    pub(super) fn of(trace: &Trace, subject: &Subject) -> Baseline {
+        let is_start = |event: &&Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
+        let mut starts: Vec<(u32, Event)> = Vec::new();
+        for (cpu, events) in trace.numbered() {
+            let before = events.between(0, subject.due_ns).iter().rev();
+            starts.extend(before.filter(is_start).take(MOST).map(|event| (cpu, *event)));
+        }
+        starts.sort_unstable_by_key(|(_, event)| event.at_ns);
+        let mut lengths: [Vec<u64>; 3] = Default::default();
+        for pair in starts.windows(2).rev().take(MOST) {
+            let [start, (_, next)] = *pair else { continue };
+            let What::TimerStart { soft_ns, .. } = start.1.what else { continue };
+            let due = u64::try_from(soft_ns).unwrap_or(0);
+            // The start of the next wait stands in for the reading of the clock. On another clock, due times say nothing.
+            if due < start.1.at_ns || due >= next.at_ns {
+                continue;
+            }
+            let usual = Subject { due_ns: due, woke_ns: next.at_ns, ..*subject };
+            for piece in Wake::from_start(trace, &usual, Some(start)).pieces(&usual) {
+                let Span(length) = piece.length().length;
+                match piece.phase {
+                    Phase::Expiry => lengths[0].push(length),
+                    Phase::Handler => lengths[1].push(length),
+                    Phase::Return => lengths[2].push(length),
+                    _ => {}
+                }
+            }
+        }
+        let [expiry_ns, handler_ns, return_ns] = lengths.map(median);
+        Baseline { expiry_ns, handler_ns, return_ns }
+    }
+
+    /// Up to which length, ns, a stretch of a phase is what a wake-up costs.
+    pub(super) fn ordinary_ns(&self, phase: Phase) -> u64 {
+        let usual = match phase {
+            Phase::Expiry => self.expiry_ns,
+            Phase::Handler => self.handler_ns,
+            Phase::Return => self.return_ns,
+            _ => 0,
+        };
+        usual.saturating_mul(3).saturating_add(ALLOWANCE_NS)
+    }
+}
+
+fn median(mut lengths: Vec<u64>) -> u64 {
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
+}

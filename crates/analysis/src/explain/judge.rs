@@ -1,0 +1,223 @@
+//! Judging: why a wake-up had to wait in each of its stretches, and how sure that is.
+
+mod interrupts;
+mod queue;
+
+use super::baseline::Baseline;
+use super::event::{CpuEvents, Trace};
+use super::locate::{Piece, Subject, Wake};
+use super::own::{self, Doing, Spell};
+use super::silence::{self, Hole};
+use super::stack;
+use super::timeline::{self, Stretch};
+use super::{Facts, Symbols};
+use model::{Cause, Evidence, Owner, Phase, Segment, Span};
+
+/// Everything that is known of one wake-up.
+pub(super) struct Scene<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) subject: &'a Subject,
+    pub(super) facts: &'a Facts,
+    pub(super) symbols: Symbols<'a>,
+    pub(super) baseline: Baseline,
+    pub(super) wake: &'a Wake,
+}
+
+/// What is said of a stretch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reading {
+    cause: Cause,
+    or: Option<Cause>,
+    evidence: Evidence,
+    place: Option<String>,
+}
+
+impl Reading {
+    fn direct(cause: Cause) -> Reading {
+        Reading { cause, or: None, evidence: Evidence::Direct, place: None }
+    }
+
+    fn inferred(cause: Cause, place: impl Into<String>) -> Reading {
+        Reading { cause, or: None, evidence: Evidence::Inferred, place: Some(place.into()) }
+    }
+
+    fn either(cause: Cause, or: Cause) -> Reading {
+        Reading { cause, or: Some(or), evidence: Evidence::TwoReadings, place: None }
+    }
+
+    fn cannot_tell(place: impl Into<String>) -> Reading {
+        Reading { cause: Cause::Unknown, or: None, evidence: Evidence::CannotTell, place: Some(place.into()) }
+    }
+
+    fn at(self, place: Option<String>) -> Reading {
+        Reading { place: place.or(self.place), ..self }
+    }
+}
+
+/// A silence shorter than this is not asked whether the whole machine stood still, ns.
+const STANDSTILL_NS: u64 = 50_000;
+
+impl Scene<'_> {
+    /// The stretches of a piece, each judged.
+    pub(super) fn judge(&self, piece: &Piece) -> Vec<Segment> {
+        let Some(cpu) = self.trace.cpu(piece.cpu) else {
+            let owner = Owner { name: "?".to_owned(), pid: None };
+            let reading = Reading::cannot_tell(format!("CPU {} is not in the trace", piece.cpu));
+            return vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)];
+        };
+        match piece.phase {
+            Phase::Slack => {
+                let reading = Reading::direct(Cause::TimerSlack);
+                vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, self.own(), reading)]
+            }
+            Phase::Expiry | Phase::Handler => {
+                let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
+                self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
+            }
+            Phase::Queue => self.queue(cpu, piece),
+            Phase::NotAsleep | Phase::Return | Phase::Undivided => self.by_spells(piece),
+        }
+    }
+
+    /// A phase in which the thread itself may run, be held up or be stopped.
+    fn by_spells(&self, piece: &Piece) -> Vec<Segment> {
+        let spells = own::spells(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
+        spells.iter().flat_map(|spell| self.spell(piece, spell)).collect()
+    }
+
+    fn spell(&self, piece: &Piece, spell: &Spell) -> Vec<Segment> {
+        let one = |reading| vec![self.segment(piece.phase, spell.from_ns, spell.to_ns, self.own(), reading)];
+        let part = |cpu| Piece { cpu, from_ns: spell.from_ns, to_ns: spell.to_ns, ..*piece };
+        match spell.doing {
+            Doing::Stopped => one(Reading::direct(Cause::Stopped)),
+            Doing::Blocked
+                if own::first_fault(self.trace, self.subject.pid, piece.from_ns, spell.from_ns).is_some() =>
+            {
+                one(Reading::direct(Cause::PageFault))
+            }
+            Doing::Blocked if piece.phase == Phase::Undivided => {
+                one(Reading::cannot_tell("the events of its timer are missing"))
+            }
+            Doing::Blocked if !self.facts.sees_page_faults => one(Reading::either(Cause::PageFault, Cause::OwnOverrun)),
+            Doing::Blocked => one(Reading::direct(Cause::OwnOverrun)),
+            Doing::Runnable(cpu) => {
+                let part = part(cpu);
+                self.trace.cpu(cpu).map_or_else(Vec::new, |events| self.queue(events, &part))
+            }
+            Doing::Running(cpu) => {
+                let part = part(cpu);
+                let Some(events) = self.trace.cpu(cpu) else {
+                    return one(Reading::cannot_tell("the events of its CPU are missing"));
+                };
+                let judged = |stretch: &Stretch| self.running(events, piece, stretch);
+                let stretches = self.stretches(events, &part);
+                stretches.iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
+            }
+        }
+    }
+
+    /// Stretches of a piece; a long silence of the whole machine is one of its own.
+    fn stretches(&self, cpu: &CpuEvents, piece: &Piece) -> Vec<Stretch> {
+        timeline::stretches(cpu, piece.from_ns, piece.to_ns)
+    }
+
+    /// A stretch judged; where the whole machine stood still within it, that is a segment of its own.
+    fn segments(&self, piece: &Piece, stretch: &Stretch, judged: impl Fn(&Stretch) -> Reading) -> Vec<Segment> {
+        let segment = |part: &Stretch, reading| {
+            self.segment(piece.phase, part.from_ns, part.to_ns, self.owner(piece.cpu, part), reading)
+        };
+        let still = self.trace.cpu(piece.cpu).and_then(|cpu| {
+            let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
+            let is_long = hole.length_ns() >= STANDSTILL_NS;
+            silence::stood_still(self.trace, piece.cpu, hole).filter(|_| is_long).map(|late| (hole, late))
+        });
+        let Some((Hole { from_ns, to_ns }, late)) = still else {
+            return vec![segment(stretch, judged(stretch))];
+        };
+        let before = Stretch { to_ns: from_ns, ..*stretch };
+        let within = Stretch { from_ns, to_ns, ..*stretch };
+        let after = Stretch { from_ns: to_ns, is_chosen: false, ..*stretch };
+        let timers = crate::wording::things(late as u64, "timer");
+        let stood = Reading::inferred(
+            Cause::Steal,
+            format!("no CPU left an event, and {timers} of other CPUs due meanwhile came late as well"),
+        );
+        let parts = [(before, None), (within, Some(stood)), (after, None)];
+        let parts = parts.into_iter().filter(|(part, _)| part.from_ns < part.to_ns);
+        parts.map(|(part, reading)| segment(&part, reading.unwrap_or_else(|| judged(&part)))).collect()
+    }
+
+    /// The measured thread had the CPU, or an interrupt of it.
+    fn running(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
+        let length = stretch.length_ns();
+        if let Some(context) = stretch.context {
+            return self.context(cpu, context, stretch);
+        }
+        if own::first_fault(self.trace, self.subject.pid, piece.from_ns, stretch.to_ns.saturating_sub(1)).is_some() {
+            return Reading::direct(Cause::PageFault);
+        }
+        if stretch.is_broken && stretch.pid != self.subject.pid {
+            return Reading::cannot_tell("a switch left no event");
+        }
+        match piece.phase {
+            Phase::NotAsleep => Reading::direct(Cause::OwnOverrun),
+            Phase::Undivided => Reading::cannot_tell("the events of its timer and its waking are missing"),
+            phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::Ordinary),
+            _ if !self.facts.sees_page_faults => Reading::either(Cause::PageFault, Cause::Steal),
+            _ => Reading::inferred(Cause::Steal, "the thread was switched in, and took long to go on"),
+        }
+    }
+
+    /// A whole stretch of one phase.
+    fn segment(&self, phase: Phase, from_ns: u64, to_ns: u64, owner: Owner, reading: Reading) -> Segment {
+        let Reading { cause, or, evidence, place } = reading;
+        Segment {
+            at: Span(from_ns - self.subject.due_ns),
+            length: Span(to_ns - from_ns),
+            phase,
+            owner,
+            cause,
+            or,
+            evidence,
+            place,
+        }
+    }
+
+    /// The measured thread.
+    fn own(&self) -> Owner {
+        Owner { name: self.trace.owner_name(None, self.subject.pid), pid: Some(self.subject.pid) }
+    }
+
+    /// Who had the CPU in a stretch.
+    fn owner(&self, cpu: u32, stretch: &Stretch) -> Owner {
+        let name = self.trace.owner_name(stretch.context, stretch.pid);
+        let is_worker = stretch.context.is_none() && name.starts_with("kworker/");
+        // A worker says what it works on; its number says nothing.
+        let work = self.trace.cpu(cpu).filter(|_| is_worker).and_then(|cpu| self.work(cpu, stretch));
+        let name = work.map_or(name, |work| format!("kworker {work}"));
+        Owner { name, pid: stretch.context.is_none().then_some(stretch.pid).filter(|pid| *pid != 0) }
+    }
+
+    /// The function that a kernel worker works on.
+    fn work(&self, cpu: &CpuEvents, stretch: &Stretch) -> Option<String> {
+        let since = stretch.from_ns.saturating_sub(super::silence::NOTABLE_NS * 500);
+        let works = cpu.between(since, stretch.to_ns).iter().rev().filter(|event| event.pid == stretch.pid);
+        let function = works.into_iter().find_map(|event| match event.what {
+            super::What::Work { function } => Some(function),
+            _ => None,
+        })?;
+        (self.symbols)(function)
+    }
+
+    /// Where the thread before let go of the CPU at the end of the queue phase.
+    fn let_go(&self) -> Option<String> {
+        let (cpu, at) = self.wake.switched?;
+        stack::let_go(self.trace, self.trace.cpu(cpu)?, at, self.symbols)
+    }
+
+    /// What the interrupt hit that woke the thread.
+    fn hit(&self) -> Option<stack::Hit> {
+        let (cpu, at) = self.wake.waking?;
+        stack::interrupted(self.trace, self.trace.cpu(cpu)?, at, self.symbols)
+    }
+}

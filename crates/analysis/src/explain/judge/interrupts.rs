@@ -1,0 +1,105 @@
+//! From the due time to the waking: why the interrupt came late, or took long.
+
+use super::{Reading, Scene};
+use crate::explain::event::{Context, CpuEvents, Event, What, flags};
+use crate::explain::locate::Piece;
+use crate::explain::silence::{self, NOTABLE_NS};
+use crate::explain::stack::Hit;
+use crate::explain::timeline::Stretch;
+use crate::wording::duration;
+use model::{Cause, Phase};
+
+/// After the expiry, an event this much later that shows interrupts on says that the interrupt itself was late, ns.
+const DELIVERY_NS: u64 = 2_000;
+/// A silence this long within an interrupt's handler is none of it if it is most of it, ns.
+const LONG_NS: u64 = 100_000;
+
+impl Scene<'_> {
+    /// A stretch between the expiry of the timer and the waking.
+    pub(super) fn interrupt(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
+        let length = stretch.length_ns();
+        // A phase that is as long as usual needs no reading of its parts.
+        if piece.length().length.ns() <= self.baseline.ordinary_ns(piece.phase) {
+            return Reading::direct(Cause::Ordinary);
+        }
+        if stretch.is_broken {
+            return Reading::cannot_tell("a switch left no event");
+        }
+        match (piece.phase, stretch.context) {
+            (Phase::Handler, Some(context)) => self.handler(cpu, piece, context, stretch),
+            (_, Some(context)) if context.is_hard() => self.context(cpu, context, stretch),
+            (_, None) if stretch.pid == 0 => self.idle_exit(cpu, stretch),
+            (Phase::Expiry, _) if length > NOTABLE_NS / 4 => self.held_off(cpu, stretch),
+            (_, Some(context)) => self.context(cpu, context, stretch),
+            _ => Reading::direct(Cause::Ordinary),
+        }
+    }
+
+    /// An interrupt or softirq had the CPU, and may have stalled.
+    pub(super) fn context(&self, cpu: &CpuEvents, context: Context, stretch: &Stretch) -> Reading {
+        let cause = if context.is_hard() { Cause::Interrupt } else { Cause::Softirq };
+        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        let may_be_stolen = self.facts.is_guest && context != Context::Nmi;
+        if may_be_stolen && hole > LONG_NS && hole > stretch.length_ns() / 2 {
+            return Reading::either(cause, Cause::Steal);
+        }
+        Reading::direct(cause)
+    }
+
+    /// The handler of the timer's own interrupt.
+    fn handler(&self, cpu: &CpuEvents, piece: &Piece, context: Context, stretch: &Stretch) -> Reading {
+        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        if hole > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS {
+            return Reading::inferred(Cause::Steal, "the handler of the timer stood still");
+        }
+        let is_expiry = |event: &&Event| matches!(event.what, What::TimerExpire { .. });
+        let timers = cpu.between(stretch.from_ns, stretch.to_ns).iter().filter(is_expiry).count();
+        let place = (timers > 1).then(|| format!("{} expired in it", crate::wording::things(timers as u64, "timer")));
+        self.context(cpu, context, stretch).at(place)
+    }
+
+    /// The CPU was idle when the timer expired.
+    fn idle_exit(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
+        let before = cpu.between(0, stretch.from_ns).iter().rev();
+        let state = before.take_while(|event| !matches!(event.what, What::Switch { .. }));
+        let state = state.into_iter().find_map(|event| match event.what {
+            What::Idle { state } => state,
+            _ => None,
+        });
+        let place = state.map(|state| format!("idle state {state}"));
+        if self.facts.is_guest {
+            return Reading::either(Cause::IdleExit, Cause::Steal).at(place);
+        }
+        Reading::inferred(Cause::IdleExit, "the CPU was idle").at(place)
+    }
+
+    /// A thread or softirq ran on after the timer had expired.
+    fn held_off(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
+        let is_on = |event: &&Event| {
+            let is_plain = !matches!(event.what, What::Enter(_) | What::Leave(_) | What::Stack(_));
+            is_plain && event.flags & flags::IRQS_OFF == 0
+        };
+        let later = cpu.between(stretch.from_ns + DELIVERY_NS, stretch.to_ns.saturating_sub(1));
+        let switched = |event: &Event| matches!(event.what, What::Switch { .. });
+        if let Some(event) = later.iter().find(is_on).or(later.iter().find(|event| switched(event))) {
+            let after = duration((event.at_ns - stretch.from_ns) as f64);
+            let place = format!("interrupts were on {after} after the timer had expired, and its own did not come");
+            return Reading::inferred(Cause::Steal, place);
+        }
+        match self.hit() {
+            Some(Hit::User) => {
+                Reading::inferred(Cause::Steal, "the late interrupt hit user mode, where interrupts are on")
+            }
+            Some(Hit::Kernel(place)) => {
+                let why = format!("the late interrupt hit {place}, which turns no interrupts on");
+                Reading::inferred(Cause::Steal, why)
+            }
+            Some(Hit::TurnsOn(place)) if self.facts.is_guest => {
+                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("turned on again in {place}")))
+            }
+            Some(Hit::TurnsOn(place)) => Reading::inferred(Cause::IrqsOff, format!("turned on again in {place}")),
+            None if self.facts.is_guest => Reading::either(Cause::IrqsOff, Cause::Steal),
+            None => Reading::inferred(Cause::IrqsOff, "the CPU ran, and took no interrupt"),
+        }
+    }
+}

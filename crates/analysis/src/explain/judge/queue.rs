@@ -1,0 +1,124 @@
+//! From the waking to the switch: who ran although the measured thread could have.
+
+use super::{Reading, Scene};
+use crate::explain::event::CpuEvents;
+use crate::explain::locate::Piece;
+use crate::explain::silence;
+use crate::explain::timeline::{self, Stretch};
+use model::{Cause, Segment};
+
+/// What leaving a CPU takes a thread at most, ns.
+const SWITCH_NS: u64 = 5_000;
+/// How long a normal thread may go on after it was to be switched out, until it is said that it could not be, ns.
+const PROMPT_NS: u64 = 50_000;
+/// A silence this long leaves it open in a guest whether the CPU was there, ns.
+const LONG_NS: u64 = 100_000;
+
+impl Scene<'_> {
+    /// The measured thread could run, and did not.
+    pub(super) fn queue(&self, cpu: &CpuEvents, piece: &Piece) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        for stretch in self.stretches(cpu, piece) {
+            for part in self.parts(cpu, &stretch) {
+                segments.extend(self.segments(piece, &part, |part| self.waited_for(cpu, piece, part)));
+            }
+        }
+        segments
+    }
+
+    /// A stretch of a normal thread is cut where it was asked to let go: before that the scheduler let it run.
+    fn parts(&self, cpu: &CpuEvents, stretch: &Stretch) -> Vec<Stretch> {
+        let is_fair = self.subject.is_fair() && stretch.priority.is_none_or(|priority| priority >= 100);
+        let asked = timeline::resched_at(cpu, stretch.from_ns, stretch.to_ns);
+        let asked = asked.filter(|at| is_fair && stretch.context.is_none() && stretch.to_ns - at > PROMPT_NS);
+        let asked = asked.filter(|at| *at > stretch.from_ns);
+        let Some(at) = asked else { return vec![*stretch] };
+        let before = Stretch { to_ns: at, ..*stretch };
+        let after = Stretch { from_ns: at, is_chosen: false, ..*stretch };
+        vec![before, after]
+    }
+
+    fn waited_for(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
+        let length = stretch.length_ns();
+        let (ours, is_fair) = (self.subject.priority, self.subject.is_fair());
+        if let Some(context) = stretch.context {
+            return self.context(cpu, context, stretch);
+        }
+        if stretch.pid == self.subject.pid {
+            return Reading::direct(Cause::Ordinary);
+        }
+        if stretch.is_broken {
+            return Reading::cannot_tell("a switch left no event");
+        }
+        let is_first = stretch.from_ns == piece.from_ns || !stretch.is_chosen;
+        if stretch.pid == 0 {
+            return match () {
+                () if !is_first => Reading::inferred(
+                    Cause::Throttling,
+                    "the CPU went idle although the thread could run: a limit of its control group, or of real-time threads",
+                ),
+                () if length <= SWITCH_NS * 3 => Reading::direct(Cause::Ordinary),
+                () if self.facts.is_guest => Reading::either(Cause::IdleExit, Cause::Steal),
+                () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
+            };
+        }
+        match stretch.priority {
+            Some(theirs) if theirs < ours && (theirs < 100 || !is_fair) => Reading::direct(Cause::HigherPriority),
+            Some(theirs) if theirs == ours && !is_fair => Reading::direct(Cause::EqualPriority),
+            _ if is_fair => self.fair(cpu, stretch),
+            None => Reading::cannot_tell("its priority is in no event"),
+            Some(_) => self.lower(cpu, piece, stretch, is_first),
+        }
+    }
+
+    /// A normal thread ran before another.
+    fn fair(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
+        let asked = timeline::resched_at(cpu, stretch.from_ns, stretch.from_ns).is_some();
+        if asked && stretch.length_ns() > PROMPT_NS && !stretch.is_chosen {
+            return self.non_preemptible(cpu, stretch);
+        }
+        Reading::direct(Cause::FairScheduling)
+    }
+
+    /// A thread of lower priority ran although a real-time thread could.
+    fn lower(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, is_first: bool) -> Reading {
+        let (from, to) = (stretch.from_ns, stretch.to_ns);
+        if !is_first {
+            let why = "the scheduler switched to it although the measured thread could run";
+            return Reading::inferred(Cause::Throttling, why);
+        }
+        if stretch.length_ns() <= SWITCH_NS {
+            return Reading::direct(Cause::Ordinary);
+        }
+        // The request may stand in an interrupt before. A switch at the end says nothing of an answer.
+        let answered = timeline::resched_was_answered(cpu, piece.from_ns, to.saturating_sub(1));
+        if answered.is_some_and(|at| to - at > SWITCH_NS) {
+            let why = "the scheduler was asked, and let it go on although the measured thread could run";
+            return Reading::inferred(Cause::Throttling, why);
+        }
+        if timeline::resched_at(cpu, piece.from_ns, to).is_some() {
+            return self.non_preemptible(cpu, stretch);
+        }
+        match cpu.between(from + SWITCH_NS, to.saturating_sub(1)).is_empty() {
+            true => Reading::either(Cause::NonPreemptible, Cause::Steal),
+            false => Reading::inferred(Cause::Throttling, "nobody asked it to let go"),
+        }
+    }
+
+    /// A thread was to be switched out, and went on.
+    fn non_preemptible(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
+        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        let is_last = self.wake.switched.is_some_and(|(_, at)| at == stretch.to_ns);
+        let place = self.let_go().filter(|_| is_last).map(|place| format!("let go in {place}"));
+        // A witness that is silent for two of its periods was kept from ticking.
+        if let Some(witness) = self.facts.witness_ns
+            && hole > witness.saturating_mul(5) / 2
+        {
+            return Reading::inferred(Cause::Steal, "not even the witness ticked").at(place);
+        }
+        if self.facts.is_guest && hole > LONG_NS && hole > stretch.length_ns() / 4 {
+            return Reading::either(Cause::NonPreemptible, Cause::Steal).at(place);
+        }
+        Reading::direct(Cause::NonPreemptible).at(place)
+    }
+}

@@ -1,0 +1,163 @@
+//! The events of one wake-up: when its timer was started and expired, when it was woken and switched in.
+
+use super::event::{Event, Trace, What};
+use super::timeline;
+use model::{Phase, PhaseLength, Span};
+
+/// Which wake-up is to be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// The measured thread, as the kernel numbers it.
+    pub pid: i32,
+    /// The CPU that it was made for.
+    pub cpu: u32,
+    /// Its priority as the kernel counts: -1 deadline, 0 to 98 real-time, 100 to 139 normal; lower is more.
+    pub priority: i32,
+    /// When it was due, `CLOCK_MONOTONIC`, ns.
+    pub due_ns: u64,
+    /// When it read the clock, `CLOCK_MONOTONIC`, ns.
+    pub woke_ns: u64,
+    /// How much later than asked its timer may expire, ns, where the start of the timer is not in the trace.
+    pub slack_ns: u64,
+}
+
+impl Subject {
+    /// Whether the fair scheduler decides when it runs.
+    pub(super) fn is_fair(&self) -> bool {
+        self.priority >= 100
+    }
+}
+
+/// An instant on a CPU.
+pub(super) type Place = (u32, u64);
+
+/// What the trace holds of a wake-up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wake {
+    /// When the thread had begun to wait: it started its timer.
+    pub(super) asleep: Option<Place>,
+    /// How much later than asked the timer was allowed to expire, ns.
+    pub(super) slack_ns: u64,
+    /// When the interrupt began that let the timer expire.
+    pub(super) entry: Option<Place>,
+    /// When the thread was being woken.
+    pub(super) waking: Option<Place>,
+    /// When it was switched in.
+    pub(super) switched: Option<Place>,
+}
+
+/// A stretch of the wake-up in one phase, on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) phase: Phase,
+    pub(super) cpu: u32,
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+}
+
+impl Piece {
+    pub(super) fn length(&self) -> PhaseLength {
+        PhaseLength { phase: self.phase, length: Span(self.to_ns - self.from_ns) }
+    }
+}
+
+impl Wake {
+    /// Finds the events of `subject`. Timers are recognised by their address: so it works for every way to wait that
+    /// starts a timer, whatever clock that is on.
+    pub(super) fn find(trace: &Trace, subject: &Subject) -> Wake {
+        let is_start = |event: &Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
+        Wake::from_start(trace, subject, last_before(trace, subject.woke_ns, is_start))
+    }
+
+    /// The same, with the event that started the timer.
+    pub(super) fn from_start(trace: &Trace, subject: &Subject, start: Option<(u32, Event)>) -> Wake {
+        let woke = subject.woke_ns;
+        let mut wake = Wake { slack_ns: subject.slack_ns, ..Wake::default() };
+        let mut since = subject.due_ns;
+        if let Some((cpu, Event { at_ns, what: What::TimerStart { timer, expires_ns, soft_ns }, .. })) = start {
+            wake.asleep = Some((cpu, at_ns));
+            wake.slack_ns = u64::try_from(expires_ns.saturating_sub(soft_ns)).unwrap_or(0);
+            let is_expiry = |event: &Event| event.what == What::TimerExpire { timer };
+            // One that has expired before it was due is of another wait.
+            since = at_ns;
+            if let Some((cpu, event)) = first_after(trace, at_ns, woke, is_expiry) {
+                wake.entry = Some((cpu, entry_of(trace, cpu, event.at_ns)));
+                since = event.at_ns;
+            }
+        }
+        let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
+        let is_switch = |event: &Event| matches!(event.what, What::Switch { next, .. } if next == subject.pid);
+        let waking = first_after(trace, since, woke, is_waking);
+        wake.waking = waking.map(|(cpu, event)| (cpu, event.at_ns));
+        if let (None, Some((cpu, at))) = (wake.entry, wake.waking) {
+            wake.entry = Some((cpu, entry_of(trace, cpu, at))).filter(|entry| *entry != (cpu, at));
+        }
+        let since = wake.waking.map_or(since, |(_, at)| at);
+        let switched = first_after(trace, since, woke, is_switch);
+        wake.switched = switched.map(|(cpu, event)| (cpu, event.at_ns));
+        wake
+    }
+
+    /// The phases from the due time to the reading of the clock, without gaps; those without length left out.
+    pub(super) fn pieces(&self, subject: &Subject) -> Vec<Piece> {
+        let home = self.switched.map_or(subject.cpu, |(cpu, _)| cpu);
+        let timer_cpu = self.entry.or(self.waking).map_or(home, |(cpu, _)| cpu);
+        let mut pieces = Vec::new();
+        let mut at = subject.due_ns;
+        let mut until = |phase: Phase, cpu: u32, to: u64| {
+            let to_ns = to.clamp(at, subject.woke_ns);
+            if to_ns > at {
+                pieces.push(Piece { phase, cpu, from_ns: at, to_ns });
+                at = to_ns;
+            }
+        };
+        if let Some((cpu, asleep)) = self.asleep {
+            until(Phase::NotAsleep, cpu, asleep);
+        }
+        if let Some((_, entry)) = self.entry {
+            until(Phase::Slack, timer_cpu, subject.due_ns.saturating_add(self.slack_ns).min(entry));
+            until(Phase::Expiry, timer_cpu, entry);
+        }
+        match (self.waking, self.switched) {
+            (Some((cpu, waking)), _) => {
+                let phase = if self.entry.is_some() { Phase::Handler } else { Phase::Undivided };
+                until(phase, cpu, waking);
+                if let Some((cpu, switched)) = self.switched {
+                    until(Phase::Queue, cpu, switched);
+                }
+            }
+            (None, Some((cpu, switched))) => until(Phase::Undivided, cpu, switched),
+            (None, None) => {}
+        }
+        let last = if self.waking.or(self.switched).is_some() { Phase::Return } else { Phase::Undivided };
+        until(last, home, subject.woke_ns);
+        pieces
+    }
+}
+
+/// When the interrupt or softirq began in which something happened at `at_ns`; `at_ns` itself outside of all.
+fn entry_of(trace: &Trace, cpu: u32, at_ns: u64) -> u64 {
+    let Some(events) = trace.cpu(cpu) else { return at_ns };
+    let open = timeline::contexts_at(events, at_ns);
+    // The outermost interrupt; a timer that expires in a softirq begins with that.
+    let hard = open.iter().find(|(context, _)| context.is_hard());
+    hard.or(open.last()).map_or(at_ns, |(_, entered)| *entered)
+}
+
+/// The last event at or before `to`, on any CPU, that is meant.
+fn last_before(trace: &Trace, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
+    let last = |(cpu, events): (u32, &super::CpuEvents)| {
+        let found = events.between(0, to).iter().rev().find(|event| is_meant(event));
+        found.map(|event| (cpu, *event))
+    };
+    trace.numbered().filter_map(last).max_by_key(|(_, event)| event.at_ns)
+}
+
+/// The first event from `from` until `to`, on any CPU, that is meant.
+fn first_after(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
+    let first = |(cpu, events): (u32, &super::CpuEvents)| {
+        let found = events.between(from, to).iter().find(|event| is_meant(event));
+        found.map(|event| (cpu, *event))
+    };
+    trace.numbered().filter_map(first).min_by_key(|(_, event)| event.at_ns)
+}

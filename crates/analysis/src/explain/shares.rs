@@ -1,0 +1,57 @@
+//! Adding up stretches: by who and why, threads of one program together.
+
+use model::{Cause, Evidence, Explanation, Owner, Segment, Share, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Stretches of one name, cause and evidence.
+#[derive(Debug)]
+struct Sum<'a> {
+    total: u64,
+    pieces: u32,
+    pids: BTreeSet<Option<i32>>,
+    longest: &'a Segment,
+}
+
+type Key<'a> = (&'a str, Cause, Option<Cause>, Evidence);
+
+/// What each name took by each cause, largest first. Their sum is that of the stretches.
+pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
+    let mut sums: BTreeMap<Key<'_>, Sum<'_>> = BTreeMap::new();
+    for segment in segments {
+        // What a wake-up costs anyway is one thing, whoever was current.
+        let name = if segment.cause == Cause::Ordinary { ORDINARY } else { &segment.owner.name };
+        let key = (name, segment.cause, segment.or, segment.evidence);
+        let sum = sums.entry(key).or_insert(Sum { total: 0, pieces: 0, pids: BTreeSet::new(), longest: segment });
+        sum.total += segment.length.ns();
+        sum.pieces = sum.pieces.saturating_add(1);
+        sum.pids.insert(segment.owner.pid);
+        if segment.length > sum.longest.length {
+            sum.longest = segment;
+        }
+    }
+    let share = |((name, cause, or, evidence), sum): (Key<'_>, Sum<'_>)| Share {
+        phase: sum.longest.phase,
+        owner: Owner { name: name.to_owned(), pid: sum.longest.owner.pid.filter(|_| cause != Cause::Ordinary) },
+        threads: if cause == Cause::Ordinary { 1 } else { u32::try_from(sum.pids.len()).unwrap_or(u32::MAX) },
+        cause,
+        or,
+        evidence,
+        total: Span(sum.total),
+        longest: sum.longest.length,
+        pieces: sum.pieces,
+        place: sum.longest.place.clone(),
+    };
+    let mut shares: Vec<_> = sums.into_iter().map(share).collect();
+    shares.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.owner.cmp(&b.owner)));
+    shares
+}
+
+/// What the ordinary cost of a wake-up is called.
+const ORDINARY: &str = "the wake-up itself";
+
+/// Keeps the longest stretches, in time.
+pub(super) fn keep_longest(segments: &mut Vec<Segment>) {
+    segments.sort_by_key(|segment| std::cmp::Reverse(segment.length));
+    segments.truncate(Explanation::STRETCHES);
+    segments.sort_by_key(|segment| segment.at);
+}

@@ -1,0 +1,87 @@
+//! Where a CPU left no event for long, and whether the others stood still, too.
+
+use super::event::{CpuEvents, Event, Trace, What};
+use std::collections::HashMap;
+
+/// The longest stretch without an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hole {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+}
+
+impl Hole {
+    pub(super) fn length_ns(self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// Shorter holes are nothing to think about, ns.
+pub(super) const NOTABLE_NS: u64 = 20_000;
+/// How much later than its expiry a timer of another CPU has to be to have been held up, ns: more than an ordinary one is.
+const LATE_NS: u64 = 15_000;
+
+/// The longest stretch without an event of `cpu` from `from` until `to`, whose ends count as events.
+pub(super) fn longest_hole(cpu: &CpuEvents, from: u64, to: u64) -> Hole {
+    let (mut at, mut hole) = (from, Hole { from_ns: from, to_ns: from });
+    for event_ns in cpu.between(from, to).iter().map(|event| event.at_ns).chain([to]) {
+        if event_ns - at > hole.length_ns() {
+            hole = Hole { from_ns: at, to_ns: event_ns };
+        }
+        at = event_ns;
+    }
+    hole
+}
+
+/// How many timers of other CPUs were due in `hole` and late too, while no CPU left an event: the whole machine stood
+/// still. `None` when another CPU was active, or no timer was due: silence alone proves nothing, because a CPU that runs
+/// a program in user mode is silent as well.
+pub(super) fn stood_still(trace: &Trace, cpu: u32, hole: Hole) -> Option<usize> {
+    // What the others did just before and after the hole belongs to its ends.
+    let margin = hole.length_ns() / 20;
+    let (from, to) = (hole.from_ns + margin, hole.to_ns - margin);
+    let others = || trace.numbered().filter(|(other, events)| *other != cpu && !events.events.is_empty());
+    if others().any(|(_, events)| !events.between(from, to).is_empty()) {
+        return None;
+    }
+    let late = others().map(|(_, events)| late_timers(events, from, to)).sum();
+    (late > 0).then_some(late)
+}
+
+/// Timers of one CPU that were due from `from` until `to` and expired later than that: as far as their expiry is known,
+/// from their start or because they expire periodically.
+fn late_timers(cpu: &CpuEvents, from: u64, to: u64) -> usize {
+    let mut due: HashMap<u64, u64> = HashMap::new();
+    let mut last: HashMap<u64, (u64, Option<u64>)> = HashMap::new();
+    let mut late = 0;
+    for Event { at_ns, what, .. } in &cpu.events {
+        match *what {
+            What::TimerStart { timer, expires_ns, .. } => {
+                due.insert(timer, u64::try_from(expires_ns).unwrap_or(0));
+            }
+            What::TimerExpire { timer } => {
+                let told = due.remove(&timer);
+                let before = last.get(&timer).copied();
+                let period = before.map(|(before, _)| at_ns - before);
+                // Three expirations at the same distance make a period.
+                let usual = before.and_then(|(before, distance)| Some((before, distance?)));
+                let guessed = usual.map(|(before, distance)| before + distance);
+                if *at_ns > to && told.or(guessed).is_some_and(|due| (from..to).contains(&due) && at_ns - due > LATE_NS)
+                {
+                    late += 1;
+                }
+                let is_same = |distance: &u64| period.is_some_and(|period| period.abs_diff(*distance) < distance / 20);
+                let distance = match before {
+                    Some((_, Some(distance))) => Some(distance).filter(is_same).or(period),
+                    Some((_, None)) | None => period,
+                };
+                last.insert(timer, (*at_ns, distance));
+                if *at_ns > to + LATE_NS * 1000 {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    late
+}

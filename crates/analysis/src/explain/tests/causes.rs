@@ -1,0 +1,260 @@
+//! Each cause by a wake-up that has it, and what is told apart from what.
+
+use super::*;
+use Cause::*;
+use Evidence::*;
+
+#[test]
+fn phases_begin_where_the_events_are_and_leave_nothing_over() {
+    let explanation = Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 5_000).explained();
+    let phases: Vec<_> = explanation.phases.iter().map(|phase| (phase.phase, phase.length.ns())).collect();
+    assert_eq!(
+        phases,
+        [(Phase::Expiry, 1_000), (Phase::Handler, 1_000), (Phase::Queue, 3_000), (Phase::Return, 2_000)]
+    );
+    assert_eq!(explanation.blame().unwrap().cause, Ordinary);
+    // Everything at one instant: no phase, and no blame.
+    let nothing = Story::new(OTHER).reads(DUE).explained();
+    assert_eq!((nothing.phases.len(), nothing.shares.len()), (0, 0));
+}
+
+#[test]
+fn a_thread_of_higher_priority_is_named_and_one_of_equal_priority_is_not_called_higher() {
+    for (priority, cause) in [(4, HigherPriority), (18, HigherPriority), (19, EqualPriority), (-1, HigherPriority)] {
+        let story = Story::new(0).switch(DUE - 100_000, OTHER, priority, 0).interrupt(DUE + 1_000);
+        story.runs(DUE + 405_000).expect(cause, None, Direct, "other");
+    }
+    // One below ours that cannot let go.
+    let story = Story::new(0).switch(DUE - 100_000, OTHER, 20, 0).interrupt(DUE + 1_000);
+    story.runs(DUE + 55_000).expect(NonPreemptible, None, Direct, "other");
+}
+
+#[test]
+fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
+    // Interrupts lie inside: the CPU was there.
+    let mut story = Story::new(300).interrupt(DUE + 1_000).then(DUE - 5_000, What::Work { function: CLEAR_PAGE });
+    for at in (20_000..380_000).step_by(20_000) {
+        story
+            .at(DUE + at, What::Enter(Context::Interrupt(36)))
+            .at(DUE + at + 1_000, What::Leave(Context::Interrupt(36)));
+    }
+    story.trace.cpus[0].events.sort_by_key(|event| event.at_ns);
+    let story = story.guest().runs(DUE + 400_000);
+    let mut with_stack = story.clone();
+    let behind = with_stack.trace.cpus[0].events.iter().position(|event| event.at_ns == DUE + 400_000).unwrap();
+    with_stack.trace.stacks.push(vec![SCHEDULE, CLEAR_PAGE]);
+    with_stack.trace.cpus[0]
+        .events
+        .insert(behind + 1, Event { at_ns: DUE + 400_000, pid: 300, flags: 0, what: What::Stack(0) });
+    story.expect(NonPreemptible, None, Direct, "kworker clear_page_erms");
+    assert!(with_stack.explained().doubts.is_empty(), "a stack behind a switch is of the thread before");
+    let place = with_stack.explained().shares.iter().find_map(|share| share.place.clone());
+    assert_eq!(place.as_deref(), Some("let go in clear_page_erms"));
+}
+
+#[test]
+fn a_silent_section_in_a_guest_has_two_readings_and_a_witness_decides() {
+    let story = Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 400_000);
+    story.expect(NonPreemptible, None, Direct, "other");
+    let mut guest = story.guest();
+    guest.expect(NonPreemptible, Some(Steal), TwoReadings, "other");
+    guest.facts.witness_ns = Some(100_000);
+    guest.expect(Steal, None, Inferred, "other");
+    guest.facts.witness_ns = Some(200_000);
+    guest.expect(NonPreemptible, Some(Steal), TwoReadings, "other");
+}
+
+#[test]
+fn interrupts_that_were_off_and_a_stolen_cpu_are_told_apart_by_what_the_late_interrupt_hit() {
+    let late = |stack: &[u64]| {
+        let at = DUE + 300_000;
+        let story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, What::TimerExpire { timer: TIMER });
+        let story = story.then(at + 1_000, What::Waking { pid: ME });
+        let story = if stack.is_empty() { story } else { story.stack(at + 1_001, stack) };
+        story.flags(flags::NEED_RESCHED).then(at + 1_500, What::Leave(TICK)).runs(at + 3_000)
+    };
+    late(&[]).expect(IrqsOff, None, Inferred, "other");
+    late(&[]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    late(&[SCHEDULE, ENTRY, UNLOCK, CLEAR_PAGE]).expect(IrqsOff, None, Inferred, "other");
+    late(&[ENTRY, UNLOCK]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    late(&[ENTRY]).guest().expect(Steal, None, Inferred, "other");
+    late(&[ENTRY, CLEAR_PAGE, UNLOCK]).guest().expect(Steal, None, Inferred, "other");
+    let place = late(&[ENTRY, UNLOCK, CLEAR_PAGE]).explained().shares[0].place.clone();
+    assert_eq!(place.as_deref(), Some("turned on again in _raw_spin_unlock_irqrestore < clear_page_erms"));
+}
+
+#[test]
+fn an_event_with_interrupts_on_says_that_the_interrupt_itself_was_late() {
+    let story = Story::new(OTHER).then(DUE + 100_000, What::PageFault).interrupt(DUE + 300_000).runs(DUE + 303_000);
+    story.guest().expect(Steal, None, Inferred, "other");
+}
+
+#[test]
+fn the_whole_machine_stood_still_if_timers_of_other_cpus_came_late_as_well() {
+    let tick = What::TimerExpire { timer: 0xdef };
+    let mut story = Story::new(OTHER).interrupt(DUE + 5_900_000).runs(DUE + 5_903_000).guest();
+    story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    // Ticks of CPU 1 every 300 us, and the next one only when CPU 0 goes on, too.
+    for at in [100_000, 400_000, 700_000, DUE - 1_000] {
+        story.on(1, at, tick);
+    }
+    story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    story.on(1, DUE + 5_901_000, tick);
+    story.expect(Steal, None, Inferred, "other");
+    // CPU 1 was active meanwhile: its silence would have been no evidence.
+    let mut active = story.clone();
+    active.trace.cpus[1]
+        .events
+        .insert(4, Event { at_ns: DUE + 3_000_000, pid: 0, flags: 0, what: What::Waking { pid: 1 } });
+    active.expect(IrqsOff, Some(Steal), TwoReadings, "other");
+}
+
+#[test]
+fn interrupts_and_softirqs_are_named() {
+    let softirq = Context::Softirq(9);
+    let story = Story::new(OTHER).interrupt(DUE + 1_000).then(DUE + 3_000, What::Enter(softirq));
+    story.then(DUE + 83_000, What::Leave(softirq)).runs(DUE + 85_000).expect(Softirq, None, Direct, "softirq RCU");
+    let device = Context::Interrupt(36);
+    let story = Story::new(OTHER).interrupt(DUE + 1_000).then(DUE + 3_000, What::Enter(device));
+    let story = story.then(DUE + 83_000, What::Leave(device)).runs(DUE + 85_000);
+    story.expect(Interrupt, None, Direct, "interrupt 36 virtio1-req");
+    // The same before the timer's own: interrupts are off in it.
+    let story = Story::new(OTHER).then(DUE - 1_000, What::Enter(device)).then(DUE + 60_000, What::Leave(device));
+    story.interrupt(DUE + 61_000).runs(DUE + 64_000).expect(Interrupt, None, Direct, "interrupt 36 virtio1-req");
+    // A handler of a guest that is silent for long may have been stolen from.
+    let story = Story::new(OTHER).then(DUE - 1_000, What::Enter(device)).then(DUE + 900_000, What::Leave(device));
+    let story = story.interrupt(DUE + 901_000).runs(DUE + 904_000).guest();
+    story.expect(Interrupt, Some(Steal), TwoReadings, "interrupt 36 virtio1-req");
+}
+
+#[test]
+fn a_non_maskable_interrupt_is_carved_out_of_whoever_ran() {
+    let story = Story::new(OTHER).then(DUE + 70_000, What::Nmi { length_ns: 65_000 });
+    let explanation = story.interrupt(DUE + 71_000).runs(DUE + 74_000).explained();
+    let blame = explanation.blame().unwrap();
+    assert_eq!((blame.owner.name.as_str(), blame.total.ns()), ("non-maskable interrupt", 65_000));
+}
+
+#[test]
+fn a_handler_that_stalls_is_the_cpu_and_one_with_many_timers_is_not() {
+    let at = DUE + 1_000;
+    let story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, What::TimerExpire { timer: TIMER });
+    let stalled = story.clone().then(at + 200_000, What::Waking { pid: ME }).then(at + 201_000, What::Leave(TICK));
+    stalled.runs(at + 203_000).expect(Steal, None, Inferred, "interrupt local_timer");
+    let mut busy = story;
+    for i in 1..20 {
+        busy.at(at + i * 8_000, What::TimerExpire { timer: i });
+    }
+    let busy = busy.then(at + 160_000, What::Waking { pid: ME }).then(at + 161_000, What::Leave(TICK));
+    busy.runs(at + 163_000).expect(Interrupt, None, Direct, "interrupt local_timer");
+}
+
+#[test]
+fn throttling_shows_by_a_scheduler_that_was_asked_and_chose_another() {
+    // Switched to a normal thread although ours could run.
+    let story = Story::new(0).switch(DUE - 100_000, OTHER, 4, 0).interrupt(DUE + 1_000).flags(0);
+    let switched = story.clone().switch(DUE + 50_000, 201, 120, 0).runs(DUE + 40_000_000);
+    switched.expect(Throttling, None, Inferred, "other");
+    // To idle.
+    story.switch(DUE + 50_000, 0, 120, 0).runs(DUE + 40_000_000).expect(Throttling, None, Inferred, "idle");
+    // The request was answered without a switch: the fair server let the same one go on.
+    let story = Story::new(OTHER).interrupt(DUE + 1_000).flags(0).then(DUE + 4_000, What::Enter(TICK));
+    let story = story.then(DUE + 5_000, What::Leave(TICK)).runs(DUE + 40_000_000);
+    story.expect(Throttling, None, Inferred, "other");
+}
+
+#[test]
+fn threads_of_one_program_that_the_fair_scheduler_lets_run_are_added_up() {
+    let mut story = Story::new(OTHER).fair().interrupt(DUE + 1_000).flags(0);
+    for i in 0..50_u64 {
+        let next = if i % 2 == 0 { 201 } else { OTHER };
+        story = story.switch(DUE + 10_000 + i * 20_000, next, 120, 0);
+    }
+    let explanation = story.runs(DUE + 1_100_000).explained();
+    let blame = explanation.blame().unwrap();
+    assert_eq!((blame.cause, blame.threads, blame.evidence), (FairScheduling, 2, Direct));
+    assert!(blame.pieces > 40 && blame.total.ns() > 1_000_000, "{blame:?}");
+    assert!(explanation.segments.len() <= Explanation::STRETCHES);
+    // A real-time thread before a normal one.
+    let story = Story::new(0).fair().switch(DUE - 9_000, OTHER, 50, 0).interrupt(DUE + 1_000).runs(DUE + 90_000);
+    story.expect(HigherPriority, None, Direct, "other");
+    // A limit of its control group: the CPU is idle although it could run.
+    let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).switch(DUE + 5_000, 0, 120, 0).runs(DUE + 90_000);
+    story.expect(Throttling, None, Inferred, "idle");
+    // Asked to let go, and in the kernel for long.
+    let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).runs(DUE + 90_000);
+    story.expect(NonPreemptible, None, Direct, "other");
+}
+
+#[test]
+fn timer_slack_is_what_the_start_of_the_timer_allowed() {
+    let mut story = Story::new(OTHER).fair();
+    let (soft_ns, expires_ns) = (DUE.cast_signed(), DUE.cast_signed() + 50_000);
+    story.trace.cpus[0].events[0].what = What::TimerStart { timer: TIMER, expires_ns, soft_ns };
+    let late = story.clone().interrupt(DUE + 51_000).runs(DUE + 54_000);
+    late.expect(TimerSlack, None, Direct, "measured/0");
+    assert_eq!(late.explained().blame().unwrap().total.ns(), 50_000);
+    // An interrupt that comes before: only what was used of it.
+    let early = story.interrupt(DUE + 20_000).runs(DUE + 23_000).explained();
+    assert_eq!((early.phases[0].phase, early.phases[0].length.ns()), (Phase::Slack, 20_000));
+}
+
+#[test]
+fn an_idle_cpu_that_takes_long_to_come_back_is_named_with_its_state() {
+    let story = Story::new(0).then(200_000, What::Idle { state: Some(3) }).interrupt(DUE + 200_000).runs(DUE + 204_000);
+    story.expect(IdleExit, None, Inferred, "idle");
+    assert_eq!(story.explained().blame().unwrap().place.as_deref(), Some("idle state 3"));
+    story.guest().expect(IdleExit, Some(Steal), TwoReadings, "idle");
+}
+
+#[test]
+fn a_page_fault_after_the_switch_is_the_threads_own() {
+    let story = Story::new(OTHER).interrupt(DUE + 1_000).flags(0).switch(DUE + 3_000, ME, 19, 0);
+    let fault = story.clone().then(DUE + 4_000, What::PageFault);
+    // Answered from memory.
+    fault.clone().reads(DUE + 90_000).expect(PageFault, None, Direct, "measured/0");
+    // From a disk: it waits meanwhile.
+    let waits = fault.switch(DUE + 6_000, OTHER, 120, 2).then(DUE + 700_000, What::Waking { pid: ME });
+    waits.flags(flags::NEED_RESCHED).runs(DUE + 702_000).expect(PageFault, None, Direct, "measured/0");
+    // Nothing but silence.
+    let silent = story.reads(DUE + 90_000);
+    silent.expect(Steal, None, Inferred, "measured/0");
+    let mut blind = silent;
+    blind.facts.sees_page_faults = false;
+    blind.expect(PageFault, Some(Steal), TwoReadings, "measured/0");
+}
+
+#[test]
+fn a_stopped_thread_is_said_to_be_stopped_and_its_neighbours_are_left_alone() {
+    // Woken by SIGSTOP before it was due, stopped, and let go on 65 ms later: it starts its timer again, which has expired.
+    let mut story = Story::new(OTHER).then(500_000, What::Waking { pid: ME }).switch(502_000, ME, 19, 0);
+    story = story.switch(510_000, OTHER, 120, 4).then(DUE + 65_000_000, What::Waking { pid: ME });
+    story = story.switch(DUE + 65_002_000, ME, 19, 0);
+    story.at(DUE + 65_010_000, What::TimerStart { timer: TIMER, expires_ns: 1_000_000, soft_ns: 1_000_000 });
+    let story = story.switch(DUE + 65_012_000, OTHER, 120, 1).interrupt(DUE + 65_013_000).runs(DUE + 65_020_000);
+    story.expect(Stopped, None, Direct, "measured/0");
+    let explanation = story.explained();
+    assert_eq!(explanation.phases[0].phase, Phase::NotAsleep);
+    assert_eq!(explanation.blame().unwrap().total.ns(), 65_000_000);
+}
+
+#[test]
+fn a_thread_that_was_still_running_when_due_has_itself_to_blame() {
+    let mut story = Story::new(OTHER);
+    story.trace.cpus[0].events.clear();
+    story.current[0] = ME;
+    story = story.switch(900_000, ME, 19, 0);
+    story.at(DUE + 300_000, What::TimerStart { timer: TIMER, expires_ns: 1_000_000, soft_ns: 1_000_000 });
+    let story = story.switch(DUE + 301_000, OTHER, 120, 1).interrupt(DUE + 302_000).runs(DUE + 305_000);
+    story.expect(OwnOverrun, None, Direct, "measured/0");
+}
+
+#[test]
+fn without_the_events_of_the_wake_up_nothing_is_claimed() {
+    // Switched in, but nobody knows by what.
+    let mut story = Story::new(OTHER);
+    story.trace.cpus[0].events.remove(0);
+    let story = story.runs(DUE + 300_000);
+    story.expect(Unknown, None, CannotTell, "measured/0");
+    assert_eq!(story.explained().phases[0].phase, Phase::Undivided);
+}

@@ -1,0 +1,173 @@
+//! Who had a CPU when.
+
+use super::event::{Context, CpuEvents, Event, What, flags};
+
+/// A stretch in which one thread, interrupt or softirq had a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+    /// The innermost interrupt or softirq; `None` when the thread itself ran.
+    pub(super) context: Option<Context>,
+    /// The current thread; 0 is idle.
+    pub(super) pid: i32,
+    /// Its priority; `None` when no switch says it.
+    pub(super) priority: Option<i32>,
+    /// Whether the thread was switched in within the window that was asked for.
+    pub(super) is_chosen: bool,
+    /// Whether who had the CPU is not sure, because a switch left no event.
+    pub(super) is_broken: bool,
+}
+
+impl Stretch {
+    pub(super) fn length_ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// The state of a CPU while its events go by.
+#[derive(Debug, Clone, Default)]
+struct State {
+    pid: i32,
+    priority: Option<i32>,
+    contexts: Vec<(Context, u64)>,
+    is_chosen: bool,
+    is_broken: bool,
+}
+
+impl State {
+    /// The state before the event with index `at`: what follows from the last switch before it.
+    fn before(cpu: &CpuEvents, at: usize) -> State {
+        let past = cpu.events.get(..at).unwrap_or_default();
+        let is_switch = |event: &Event| matches!(event.what, What::Switch { .. });
+        let begin = past.iter().rposition(is_switch).unwrap_or(0);
+        let rest = cpu.events.get(at..).unwrap_or_default();
+        let mut state = State::default();
+        // Without a switch before, the next one tells; without any, whoever was current at an event.
+        let next = rest.iter().find_map(|event| match event.what {
+            What::Switch { prev, prev_priority, .. } => Some((prev, Some(prev_priority))),
+            _ => None,
+        });
+        let current = past.first().or(rest.first()).map(|event| (event.pid, None));
+        if let Some((pid, priority)) = next.or(current) {
+            (state.pid, state.priority) = (pid, priority);
+        }
+        for event in past.get(begin..).unwrap_or_default() {
+            state.take(event);
+        }
+        (state.is_chosen, state.is_broken) = (false, false);
+        state
+    }
+
+    /// Whether the thread that an event names as current is another one than was thought.
+    fn contradicts(&self, event: &Event) -> bool {
+        // The stack of a switch comes behind it, and still names the thread before.
+        event.pid != self.pid && !matches!(event.what, What::Stack(_))
+    }
+
+    fn take(&mut self, event: &Event) {
+        if self.contradicts(event) {
+            *self = State { pid: event.pid, is_broken: true, ..State::default() };
+        }
+        match event.what {
+            What::Switch { next, next_priority, .. } => {
+                *self = State { pid: next, priority: Some(next_priority), is_chosen: true, ..State::default() };
+            }
+            What::Enter(context) => self.contexts.push((context, event.at_ns)),
+            What::Leave(context) => {
+                // Whatever was entered within it and left no end is over, too.
+                if let Some(at) = self.contexts.iter().rposition(|(open, _)| *open == context) {
+                    self.contexts.truncate(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn stretch(&self, from_ns: u64, to_ns: u64) -> Stretch {
+        let context = self.contexts.last().map(|(context, _)| *context);
+        let State { pid, priority, is_chosen, is_broken, .. } = *self;
+        Stretch { from_ns, to_ns, context, pid, priority, is_chosen, is_broken }
+    }
+}
+
+/// Who had the CPU from `from` until `to`: stretches without gaps.
+pub(super) fn stretches(cpu: &CpuEvents, from: u64, to: u64) -> Vec<Stretch> {
+    let first = cpu.from(from);
+    let mut state = State::before(cpu, first);
+    let mut found: Vec<Stretch> = Vec::new();
+    let mut push = |stretch: Stretch| match found.last_mut() {
+        _ if stretch.from_ns == stretch.to_ns => {}
+        Some(last)
+            if Stretch { from_ns: last.from_ns, to_ns: stretch.to_ns, ..stretch }
+                == Stretch { to_ns: stretch.to_ns, ..*last } =>
+        {
+            last.to_ns = stretch.to_ns;
+        }
+        _ => found.push(stretch),
+    };
+    let mut at = from;
+    for event in cpu.events.get(first..).unwrap_or_default().iter().take_while(|event| event.at_ns < to) {
+        let mut before = state.stretch(at, event.at_ns);
+        // Somewhere before this event a switch went missing: who had the CPU until then is not known.
+        before.is_broken |= state.contradicts(event);
+        push(before);
+        at = event.at_ns;
+        state.take(event);
+        state.is_broken = false;
+    }
+    let mut last = state.stretch(at, to);
+    let next = cpu.events.get(first..).unwrap_or_default().iter().find(|event| event.at_ns >= to);
+    last.is_broken |= next.is_some_and(|event| state.contradicts(event));
+    push(last);
+    for event in cpu.between(from, to) {
+        if let What::Nmi { length_ns } = event.what {
+            carve(&mut found, event.at_ns.saturating_sub(length_ns).max(from), event.at_ns);
+        }
+    }
+    found
+}
+
+/// Gives the time from `from` until `to` to a non-maskable interrupt.
+fn carve(stretches: &mut Vec<Stretch>, from: u64, to: u64) {
+    let parts = |stretch: &Stretch| {
+        let (a, b) = (from.clamp(stretch.from_ns, stretch.to_ns), to.clamp(stretch.from_ns, stretch.to_ns));
+        [
+            Stretch { to_ns: a, ..*stretch },
+            Stretch { from_ns: a, to_ns: b, context: Some(Context::Nmi), ..*stretch },
+            Stretch { from_ns: b, ..*stretch },
+        ]
+    };
+    *stretches = stretches.iter().flat_map(parts).filter(|part| part.from_ns < part.to_ns).collect();
+}
+
+/// The interrupts and softirqs that were open at `at_ns`, outermost first, and since when.
+pub(super) fn contexts_at(cpu: &CpuEvents, at_ns: u64) -> Vec<(Context, u64)> {
+    State::before(cpu, cpu.from(at_ns)).contexts
+}
+
+/// How many switches from `from` until `to` left no event: the thread that ran is not the one switched in last.
+pub(super) fn broken_switches(cpu: &CpuEvents, from: u64, to: u64) -> u64 {
+    let mut state = State::before(cpu, cpu.from(from));
+    let mut broken = 0;
+    // The first event afterwards tells who ran at the end.
+    let next = cpu.events.get(cpu.from(to + 1)..).unwrap_or_default().first();
+    for event in cpu.between(from, to).iter().chain(next) {
+        broken += u64::from(state.contradicts(event));
+        state.take(event);
+    }
+    broken
+}
+
+/// The first event of a thread's own code or of interrupts in it, after `from`, that says it was to be switched out.
+pub(super) fn resched_at(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
+    cpu.between(from, to).iter().find(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns)
+}
+
+/// Whether the request to switch was there and then gone, without a switch: the scheduler had looked, and let the same
+/// thread go on.
+pub(super) fn resched_was_answered(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
+    let asked = resched_at(cpu, from, to)?;
+    let rest = cpu.between(asked, to).iter().take_while(|event| !matches!(event.what, What::Switch { .. }));
+    rest.skip_while(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns).next()
+}

@@ -1,0 +1,123 @@
+//! What makes a cell late: the causes of all its explained wake-ups together.
+
+use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Span};
+use std::collections::BTreeMap;
+
+/// Sums over explained wake-ups, also over those that are not kept.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    causes: BTreeMap<(Cause, Option<Cause>), Total>,
+    /// Wake-ups added.
+    pub explained: u64,
+    /// Their time, ns.
+    pub late_ns: u64,
+    /// Their time by evidence, ns.
+    pub evidence_ns: [u64; 4],
+}
+
+#[derive(Debug, Clone, Default)]
+struct Total {
+    total_ns: u64,
+    worst_ns: u64,
+    wakeups: u64,
+    blamed: u64,
+    owners: BTreeMap<String, u64>,
+}
+
+/// Names that are kept of each cause.
+const OWNERS: usize = 5;
+
+impl Totals {
+    /// Adds an explained wake-up.
+    pub fn add(&mut self, explanation: &Explanation) {
+        self.explained += 1;
+        self.late_ns += explanation.latency.ns();
+        for evidence in Evidence::ALL {
+            if let Some(sum) = self.evidence_ns.get_mut(evidence.index()) {
+                *sum += explanation.time_with(evidence).ns();
+            }
+        }
+        let mut own: BTreeMap<_, u64> = BTreeMap::new();
+        for share in &explanation.shares {
+            *own.entry((share.cause, share.or)).or_default() += share.total.ns();
+            let total = self.causes.entry((share.cause, share.or)).or_default();
+            *total.owners.entry(share.owner.name.clone()).or_default() += share.total.ns();
+        }
+        let blamed = own.iter().max_by_key(|(_, ns)| **ns).map(|(key, _)| *key);
+        for (key, ns) in own {
+            let total = self.causes.entry(key).or_default();
+            total.total_ns += ns;
+            total.worst_ns = total.worst_ns.max(ns);
+            total.wakeups += 1;
+            total.blamed += u64::from(blamed == Some(key));
+        }
+    }
+
+    /// What took the time, largest first.
+    #[must_use]
+    pub fn causes(&self) -> Vec<CauseTotal> {
+        let total = |(&(cause, or), total): (&(Cause, Option<Cause>), &Total)| {
+            let mut owners: Vec<_> = total.owners.iter().collect();
+            owners.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+            CauseTotal {
+                cause,
+                or,
+                total: Span(total.total_ns),
+                worst: Span(total.worst_ns),
+                wakeups: total.wakeups,
+                blamed: total.blamed,
+                owners: owners.into_iter().take(OWNERS).map(|(name, _)| name.clone()).collect(),
+            }
+        };
+        let mut causes: Vec<_> = self.causes.iter().map(total).collect();
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
+        causes
+    }
+}
+
+/// The records of several measurements of one cell as one; `None` when there is none. As many of the worst are kept as
+/// the record with most has.
+#[must_use]
+pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<ExplainRecord> {
+    let mut all = ExplainRecord::default();
+    let (mut found, mut most) = (false, 0);
+    let mut causes: BTreeMap<(Cause, Option<Cause>), CauseTotal> = BTreeMap::new();
+    for record in records {
+        found = true;
+        most = most.max(record.worst.len());
+        all.above = [all.above, record.above].into_iter().flatten().min();
+        all.above_at_end = all.above_at_end.max(record.above_at_end);
+        all.spikes += record.spikes;
+        all.explained += record.explained;
+        all.not_covered += record.not_covered;
+        all.longest_freeze = all.longest_freeze.max(record.longest_freeze);
+        all.events += record.events;
+        all.explaining_us = [all.explaining_us, record.explaining_us].into_iter().flatten().reduce(|a, b| a + b);
+        all.late = Span(all.late.ns() + record.late.ns());
+        for (sum, ns) in all.evidence_ns.iter_mut().zip(record.evidence_ns) {
+            *sum += ns;
+        }
+        for lost in record.missing.iter().filter(|lost| !all.missing.contains(lost)).cloned().collect::<Vec<_>>() {
+            all.missing.push(lost);
+        }
+        for cause in &record.causes {
+            let Some(sum) = causes.get_mut(&(cause.cause, cause.or)) else {
+                causes.insert((cause.cause, cause.or), cause.clone());
+                continue;
+            };
+            sum.total = Span(sum.total.ns() + cause.total.ns());
+            sum.worst = sum.worst.max(cause.worst);
+            sum.wakeups += cause.wakeups;
+            sum.blamed += cause.blamed;
+            let new: Vec<_> = cause.owners.iter().filter(|name| !sum.owners.contains(name)).cloned().collect();
+            sum.owners.extend(new);
+            sum.owners.truncate(OWNERS);
+        }
+        all.worst.extend(record.worst.iter().cloned());
+    }
+    all.worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
+    all.worst.truncate(most);
+    all.causes = causes.into_values().collect();
+    all.causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
+    found.then_some(all)
+}

@@ -1,0 +1,183 @@
+//! Explanations in words: one sentence for the blame, a few words for the rest.
+
+use crate::wording::{duration, things};
+use model::{Cause, Evidence, Explanation, Phase, Share};
+
+/// What a cause is called in tables.
+#[must_use]
+pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
+    let name = |cause| match cause {
+        Cause::Steal => "CPU stood still",
+        Cause::IrqsOff => "interrupts off",
+        Cause::NonPreemptible => "not preemptible",
+        Cause::Softirq => "softirq",
+        Cause::Interrupt => "interrupt",
+        Cause::HigherPriority => "higher priority",
+        Cause::EqualPriority => "equal priority",
+        Cause::Throttling => "throttling",
+        Cause::FairScheduling => "fair scheduling",
+        Cause::TimerSlack => "timer slack",
+        Cause::IdleExit => "idle exit",
+        Cause::PageFault => "page fault",
+        Cause::Stopped => "stopped",
+        Cause::OwnOverrun => "own overrun",
+        Cause::Ordinary => "the wake-up itself",
+        Cause::Unknown => "unknown",
+    };
+    or.map_or_else(|| name(cause).to_owned(), |or| format!("{} or {}", name(cause), name(or)))
+}
+
+/// How sure, in a word or two.
+#[must_use]
+pub fn evidence_name(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Direct => "direct",
+        Evidence::Inferred => "inferred",
+        Evidence::TwoReadings => "two readings",
+        Evidence::CannotTell => "cannot tell",
+    }
+}
+
+/// What a phase is called.
+#[must_use]
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::NotAsleep => "not asleep",
+        Phase::Slack => "timer slack",
+        Phase::Expiry => "expiry to interrupt",
+        Phase::Handler => "interrupt to waking",
+        Phase::Queue => "waking to switch",
+        Phase::Return => "switch to user",
+        Phase::Undivided => "undivided",
+    }
+}
+
+/// One sentence: what made the wake-up late, as far as one cause did.
+#[must_use]
+pub fn blame(explanation: &Explanation) -> String {
+    let Some(share) = explanation.blame() else { return "Nothing made it late.".to_owned() };
+    let percent = share.total.ns().saturating_mul(100) / explanation.latency.ns().max(1);
+    let mut sentence = clause(share);
+    if let Some(place) = &share.place {
+        sentence.push_str(": ");
+        sentence.push_str(place);
+    }
+    if percent < 95 {
+        sentence.push_str(&format!(", {percent} % of it"));
+    }
+    sentence.push_str(&format!(" [{}]", evidence_name(share.evidence)));
+    let mut letters = sentence.chars();
+    // Names are left as they are; only our own words begin with a capital.
+    let first = letters.next().filter(|_| !sentence.starts_with(&share.owner.name));
+    first.map_or(sentence.clone(), |first| format!("{}{}", first.to_uppercase(), letters.as_str())) + "."
+}
+
+/// What one share took, with what by: for a list.
+#[must_use]
+pub fn share_line(share: &Share) -> String {
+    let place = share.place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
+    format!("{}{place}", clause(share))
+}
+
+/// Who did what for how long.
+fn clause(share: &Share) -> String {
+    let took = duration(share.total.ns() as f64);
+    let name = &share.owner.name;
+    let longest = duration(share.longest.ns() as f64);
+    let pieces = match share.pieces {
+        0 | 1 => String::new(),
+        n => format!(" in {} (longest {longest})", things(n.into(), "piece")),
+    };
+    let who = match share.threads {
+        0 | 1 => name.clone(),
+        n => format!("{n} threads of {name}"),
+    };
+    match (share.cause, share.or) {
+        (Cause::IrqsOff, Some(Cause::Steal)) => {
+            format!("{who} kept interrupts off {took}{pieces}, or the CPU was taken away meanwhile")
+        }
+        (Cause::NonPreemptible, Some(Cause::Steal)) => {
+            format!("{who} ran {took}{pieces} in the kernel without letting go, or the CPU was taken away meanwhile")
+        }
+        (Cause::IdleExit, Some(Cause::Steal)) => {
+            format!("the CPU was idle and took {took}{pieces} to come back, or was not given back so long")
+        }
+        (cause, Some(or)) => format!("{who} {took}{pieces}: {}", cause_name(cause, Some(or))),
+        (Cause::Steal, None) => format!("the CPU itself stood still {took}{pieces} while {who} had it"),
+        (Cause::IrqsOff, None) => format!("{who} kept interrupts off {took}{pieces}"),
+        (Cause::NonPreemptible, None) => format!("{who} ran {took}{pieces} in the kernel without letting go"),
+        (Cause::Softirq | Cause::Interrupt, None) => format!("{who} ran {took}{pieces}"),
+        (Cause::HigherPriority, None) => format!("{who}, of higher priority, ran {took}{pieces}"),
+        (Cause::EqualPriority, None) => format!("{who}, of the same priority, ran first, {took}{pieces}"),
+        (Cause::Throttling, None) => format!("{who} was let run {took}{pieces} instead of it"),
+        (Cause::FairScheduling, None) => format!("{who} ran {took}{pieces}: the fair scheduler shares the CPU"),
+        (Cause::TimerSlack, None) => format!("its timer was allowed to expire {took} later (timer slack)"),
+        (Cause::IdleExit, None) => format!("the CPU was idle and took {took}{pieces} to come back"),
+        (Cause::PageFault, None) => format!("its memory was not there: page faults took {took}{pieces}"),
+        (Cause::Stopped, None) => format!("it was stopped {took}{pieces} by a signal or a debugger"),
+        (Cause::OwnOverrun, None) => format!("it was not waiting itself {took}{pieces}"),
+        (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
+        (Cause::Unknown, None) => format!("nothing says what happened {took}{pieces} while {who} was current"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Owner, Span};
+
+    fn share(cause: Cause, or: Option<Cause>, evidence: Evidence) -> Share {
+        Share {
+            phase: Phase::Queue,
+            owner: Owner { name: "kworker vmstat_update".to_owned(), pid: Some(7) },
+            threads: 1,
+            cause,
+            or,
+            evidence,
+            total: Span(391_000),
+            longest: Span(391_000),
+            pieces: 1,
+            place: Some("let go in refresh_cpu_vm_stats".to_owned()),
+        }
+    }
+
+    fn said(shares: Vec<Share>, latency: u64) -> String {
+        blame(&Explanation {
+            cpu: 0,
+            cycle: 0,
+            due_ns: 0,
+            latency: Span(latency),
+            phases: Vec::new(),
+            shares,
+            segments: Vec::new(),
+            doubts: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn the_blame_is_one_sentence_with_what_it_rests_on() {
+        assert_eq!(said(Vec::new(), 0), "Nothing made it late.");
+        assert_eq!(
+            said(vec![share(Cause::NonPreemptible, None, Evidence::Direct)], 400_000),
+            "kworker vmstat_update ran 391 us in the kernel without letting go: let go in refresh_cpu_vm_stats [direct]."
+        );
+        assert_eq!(
+            said(vec![share(Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings)], 782_000),
+            "kworker vmstat_update ran 391 us in the kernel without letting go, or the CPU was taken away meanwhile: let \
+             go in refresh_cpu_vm_stats, 50 % of it [two readings]."
+        );
+        let slack = Share { place: None, ..share(Cause::TimerSlack, None, Evidence::Direct) };
+        assert_eq!(said(vec![slack], 391_000), "Its timer was allowed to expire 391 us later (timer slack) [direct].");
+        let many = Share {
+            threads: 3,
+            pieces: 9,
+            place: None,
+            longest: Span(50_000),
+            ..share(Cause::FairScheduling, None, Evidence::Direct)
+        };
+        assert_eq!(
+            said(vec![many], 391_000),
+            "3 threads of kworker vmstat_update ran 391 us in 9 pieces (longest 50 us): the fair scheduler shares the CPU [direct]."
+        );
+    }
+}

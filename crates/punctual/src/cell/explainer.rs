@@ -1,0 +1,309 @@
+//! Explaining late wake-ups while a cell runs.
+//!
+//! A thread off the measured CPUs takes the frozen trace, lets it go on, and says what made them late.
+
+mod kept;
+
+use crate::host::{self, KernelSymbols};
+use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
+use analysis::explain::{self, Facts, Subject, What};
+use kept::Kept;
+use model::{Cell, ClockId, Explain, ExplainRecord, Explanation, Host, MonoTime, Nice, Policy, Schedule, Span};
+use rt::{LogReader, Sample, SpikeWatch, sys};
+use std::cell::OnceCell;
+use std::io::{PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// How long after the trace goes on a wake-up may be due to be covered: its timer is started before that.
+const MARGIN: Span = Span(100_000);
+/// How long the thread waits at most, should nobody wake it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A measured thread whose late wake-ups are explained.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) cpu: u32,
+    /// Its id, gettid(2).
+    pub(super) tid: u32,
+    pub(super) policy: Policy,
+    pub(super) slack: Span,
+    /// Its due times.
+    pub(super) schedule: Schedule,
+    pub(super) late: LogReader,
+}
+
+/// The trace of a cell, before and while it is measured. Dropping it removes the trace.
+#[derive(Debug)]
+pub(super) struct Explainer {
+    asked: Explain,
+    watch: Arc<SpikeWatch>,
+    is_over: Arc<AtomicBool>,
+    facts: Facts,
+    /// Whether the CPUs have idle states to tell apart.
+    idle_states: bool,
+    /// What ticks on the measured CPUs, if that is asked.
+    witnesses: Vec<OwnedFd>,
+    /// Until it is started.
+    ready: Option<(Instance, Option<Decoder>, PipeReader)>,
+    /// From then on.
+    thread: Option<JoinHandle<(ExplainRecord, Instance)>>,
+    /// At the end. Last, because it cannot be removed while a file of it is open.
+    instance: Option<Instance>,
+}
+
+impl Explainer {
+    /// Makes the trace, which does not run yet.
+    ///
+    /// # Errors
+    /// Without tracefs, or the right to use it.
+    pub(super) fn create(asked: Explain, host: &Host) -> Result<Explainer, TraceError> {
+        let instance = Instance::create()?;
+        let (marker, tracing_on) = instance.freezer()?;
+        let (watch, bell) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
+        let facts = Facts { is_guest: host.hypervisor.is_some(), ..Facts::default() };
+        let is_over = Arc::default();
+        Ok(Explainer {
+            asked,
+            watch,
+            is_over,
+            facts,
+            idle_states: !host.power.idle_states.is_empty(),
+            witnesses: Vec::new(),
+            ready: Some((instance, None, bell)),
+            thread: None,
+            instance: None,
+        })
+    }
+
+    /// What the measured threads tell their late wake-ups to.
+    pub(super) fn watch(&self) -> &Arc<SpikeWatch> {
+        &self.watch
+    }
+
+    /// Turns on the events, of the threads with these ids. The kernel patches its code for that on all CPUs: so it is done
+    /// before anything is measured.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn enable(&mut self, tids: &[u32]) -> Result<(), TraceError> {
+        let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
+        let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
+            .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
+        let enabled = instance.enable(Watched {
+            pids: pids.as_deref(),
+            stacks: self.asked.stacks,
+            idle_states: self.idle_states,
+        })?;
+        self.facts.sees_page_faults = enabled.sees_page_faults();
+        *decoder = Some(enabled);
+        Ok(())
+    }
+
+    /// Begins to trace, and starts the thread that explains. It runs where the caller may run.
+    ///
+    /// # Errors
+    /// When the trace or the thread cannot be started.
+    pub(super) fn start(&mut self, cell: &Cell, started: MonoTime, measured: Vec<Measured>) -> Result<(), TraceError> {
+        let Some((mut instance, Some(decoder), bell)) = self.ready.take() else { return Ok(()) };
+        if let Some(period) = self.asked.witness {
+            let ticks = measured.iter().map(|thread| sys::perf::tick(thread.cpu, period.ns()));
+            self.witnesses = ticks.collect::<Result<_, _>>().map_err(TraceError::Witness)?;
+            self.facts.witness_ns = Some(period.ns());
+        }
+        instance.start()?;
+        let export = self.asked.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
+        let missing = std::mem::take(&mut instance.missing);
+        let explaining = Explaining {
+            kept: Kept::new(self.asked.keep, missing),
+            pages: vec![Vec::new(); instance.n_cpus()],
+            instance,
+            decoder,
+            bell,
+            watch: Arc::clone(&self.watch),
+            is_over: Arc::clone(&self.is_over),
+            facts: Facts { armed_ns: sys::clock::monotonic().plus(MARGIN).0, ..self.facts },
+            stacks: self.asked.stacks,
+            clock: cell.method.clock(),
+            first_cycle: cell.first_cycle(),
+            started,
+            measured,
+            symbols: OnceCell::new(),
+            export,
+        };
+        if let Some(above) = self.asked.above {
+            self.set_threshold(above);
+        }
+        self.watch.arm();
+        let thread = Builder::new().name("explainer".to_owned()).spawn(move || explaining.run());
+        self.thread = Some(thread.map_err(TraceError::Process)?);
+        Ok(())
+    }
+
+    /// Whether the threshold is still to be found.
+    pub(super) fn wants_threshold(&self) -> bool {
+        self.watch.above_ns() == i64::MAX
+    }
+
+    /// Sets the first threshold.
+    pub(super) fn set_threshold(&self, above: Span) {
+        self.watch.set_above_ns(i64::try_from(above.ns()).unwrap_or(i64::MAX));
+    }
+
+    /// Ends it, with what was found.
+    pub(super) fn finish(&mut self) -> Option<ExplainRecord> {
+        self.witnesses.clear();
+        self.is_over.store(true, Relaxed);
+        self.watch.ring();
+        let (record, instance) = self.thread.take()?.join().ok()?;
+        self.instance = Some(instance);
+        Some(record)
+    }
+}
+
+impl Drop for Explainer {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// What the explaining thread holds.
+struct Explaining {
+    instance: Instance,
+    decoder: Decoder,
+    bell: PipeReader,
+    watch: Arc<SpikeWatch>,
+    is_over: Arc<AtomicBool>,
+    facts: Facts,
+    stacks: bool,
+    clock: ClockId,
+    first_cycle: u64,
+    started: MonoTime,
+    measured: Vec<Measured>,
+    pages: Vec<Vec<u8>>,
+    symbols: OnceCell<KernelSymbols>,
+    /// Where each kept spike is written to, if that is asked.
+    export: Option<Export>,
+    kept: Kept,
+}
+
+impl Explaining {
+    fn run(mut self) -> (ExplainRecord, Instance) {
+        // Under load, whoever comes soon takes the next spike, too. Without the right to, it comes later.
+        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        if self.stacks {
+            self.symbols.get_or_init(KernelSymbols::read);
+        }
+        let before = sys::usage::thread().ok();
+        while !self.is_over.load(Relaxed) {
+            let is_rung = sys::pipe::wait_readable(self.bell.as_fd(), PATIENCE).unwrap_or(false);
+            if is_rung && self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) {
+                self.look();
+            }
+        }
+        // A trace that somebody has just stopped is looked at, too.
+        if self.watch.disarm() {
+            self.look();
+        }
+        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        self.kept.explaining_us = used.map(|used| used.user_us + used.system_us);
+        let rest: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
+        let lost: u64 = self.measured.iter().map(|thread| thread.late.lost()).sum();
+        self.kept.not_covered(rest.iter().map(Vec::len).sum::<usize>() as u64 + lost);
+        if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
+            self.kept.missed(lost);
+        }
+        (self.kept.finish(&self.watch), self.instance)
+    }
+
+    /// Takes the frozen trace, lets it go on, and explains what is in it.
+    fn look(&mut self) {
+        self.kept.threshold(self.watch.above_ns());
+        let page_bytes = self.decoder.page_bytes();
+        for (cpu, pages) in self.pages.iter_mut().enumerate() {
+            if self.instance.drain(cpu, page_bytes, pages).is_err() {
+                pages.clear();
+            }
+        }
+        let late: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
+        let armed_before_ns = self.facts.armed_ns;
+        if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
+            self.facts.armed_ns = sys::clock::monotonic().plus(MARGIN).0;
+            self.watch.arm();
+        }
+        let mut trace = self.decoder.begin(self.pages.len());
+        for (cpu, pages) in self.pages.iter().enumerate() {
+            self.kept.events += self.decoder.read(&mut trace, cpu, pages).events;
+        }
+        let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
+        // Without the mark, nobody knows when the trace was stopped.
+        let frozen_ns = marks.map(|event| event.at_ns).max().unwrap_or(0);
+        let facts = Facts { armed_ns: armed_before_ns, frozen_ns, ..self.facts };
+        let ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        for (thread, samples) in self.measured.iter().zip(late) {
+            let Some(pid) = kernel_pid(thread, &trace) else {
+                self.kept.not_covered(samples.len() as u64);
+                continue;
+            };
+            for Sample { cycle, latency } in samples {
+                let due_ns = thread.schedule.cycle(cycle).due.0.wrapping_add_signed(-ahead_ns);
+                let subject = Subject {
+                    pid,
+                    cpu: thread.cpu,
+                    priority: kernel_priority(thread.policy),
+                    due_ns,
+                    woke_ns: due_ns.saturating_add_signed(latency.0),
+                    slack_ns: thread.slack.ns(),
+                };
+                let Some(explanation) = explain::explain(&trace, &subject, &facts, &symbols) else {
+                    self.kept.not_covered(1);
+                    continue;
+                };
+                let explanation = Explanation {
+                    cycle: cycle.cast_signed().wrapping_sub_unsigned(self.first_cycle),
+                    due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
+                    ..explanation
+                };
+                if let Some(export) = &mut self.export {
+                    export.write(&explanation, &subject, &trace, &self.pages, &symbols);
+                }
+                let dropped = self.kept.take(explanation);
+                if let (Some(export), Some(dropped)) = (&mut self.export, dropped) {
+                    export.remove(&dropped);
+                }
+            }
+        }
+        if let Some(above_ns) = self.kept.raised() {
+            self.watch.set_above_ns(above_ns.max(self.watch.above_ns()));
+        }
+    }
+}
+
+fn taken(log: &mut LogReader) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    log.drain(|sample| samples.push(sample));
+    samples
+}
+
+/// The number of a thread in the trace. In a container it has another one: there it is known by its name.
+fn kernel_pid(thread: &Measured, trace: &explain::Trace) -> Option<i32> {
+    if host::is_initial_pid_namespace() {
+        return i32::try_from(thread.tid).ok();
+    }
+    let name = format!("measured/{}", thread.cpu);
+    trace.names.iter().find(|(_, known)| **known == name).map(|(pid, _)| *pid)
+}
+
+/// The priority of a policy as the kernel counts it (include/linux/sched/prio.h): lower is more.
+fn kernel_priority(policy: Policy) -> i32 {
+    match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
+        Policy::Deadline(_) => -1,
+        Policy::Other(nice) => 120 + nice.get(),
+        Policy::Batch | Policy::Idle => 120,
+    }
+}

@@ -1,0 +1,114 @@
+//! What is kept of explanations: the worst, the sums over all, and the counts.
+
+use analysis::explain::Totals;
+use model::{ExplainRecord, Explanation, Span};
+use rt::SpikeWatch;
+
+/// Growing results.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// So many of the worst.
+    most: usize,
+    first_above: Option<Span>,
+    missing: Vec<String>,
+    pub(super) events: u64,
+    pub(super) explaining_us: Option<u64>,
+    not_covered: u64,
+    totals: Totals,
+    /// Worst first.
+    worst: Vec<Explanation>,
+}
+
+impl Kept {
+    pub(super) fn new(most: u32, missing: Vec<String>) -> Kept {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Kept { most, missing, ..Kept::default() }
+    }
+
+    /// The threshold as it is now, ns.
+    pub(super) fn threshold(&mut self, above_ns: i64) {
+        self.first_above = self.first_above.or(known(above_ns));
+    }
+
+    /// Spikes that the trace does not cover.
+    pub(super) fn not_covered(&mut self, n: u64) {
+        self.not_covered += n;
+    }
+
+    /// Something else that is not there.
+    pub(super) fn missed(&mut self, what: String) {
+        self.missing.push(what);
+    }
+
+    /// Takes an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
+    pub(super) fn take(&mut self, explanation: Explanation) -> Option<Explanation> {
+        self.totals.add(&explanation);
+        let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
+        self.worst.insert(at, explanation);
+        if self.worst.len() > self.most { self.worst.pop() } else { None }
+    }
+
+    /// The threshold, ns, that only a wake-up exceeds that would be kept; `None` while there is room.
+    pub(super) fn raised(&self) -> Option<i64> {
+        let least = self.worst.get(self.most.checked_sub(1)?)?;
+        i64::try_from(least.latency.ns()).ok()
+    }
+
+    pub(super) fn finish(self, watch: &SpikeWatch) -> ExplainRecord {
+        let above_at_end = known(watch.above_ns());
+        ExplainRecord {
+            above: self.first_above.or(above_at_end),
+            above_at_end,
+            spikes: self.totals.explained + self.not_covered,
+            explained: self.totals.explained,
+            not_covered: self.not_covered,
+            longest_freeze: watch.longest_freeze_ns().map(Span),
+            events: self.events,
+            explaining_us: self.explaining_us,
+            late: Span(self.totals.late_ns),
+            evidence_ns: self.totals.evidence_ns,
+            missing: self.missing,
+            causes: self.totals.causes(),
+            worst: self.worst,
+        }
+    }
+}
+
+/// A threshold, if there is one yet.
+fn known(above_ns: i64) -> Option<Span> {
+    u64::try_from(above_ns).ok().filter(|_| above_ns < i64::MAX).map(Span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explanation(latency: u64) -> Explanation {
+        Explanation {
+            cpu: 0,
+            cycle: 0,
+            due_ns: 0,
+            latency: Span(latency),
+            phases: Vec::new(),
+            shares: Vec::new(),
+            segments: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
+        let mut kept = Kept::new(2, Vec::new());
+        kept.threshold(i64::MAX);
+        kept.threshold(10);
+        kept.take(explanation(20));
+        assert_eq!(kept.raised(), None);
+        kept.take(explanation(50));
+        assert_eq!(kept.raised(), Some(20));
+        kept.take(explanation(15));
+        kept.take(explanation(30));
+        assert_eq!(kept.raised(), Some(30));
+        assert_eq!(kept.worst.iter().map(|one| one.latency.ns()).collect::<Vec<_>>(), [50, 30]);
+        assert_eq!((kept.totals.explained, kept.first_above), (4, Some(Span(10))));
+    }
+}

@@ -1,0 +1,27 @@
+//! `punctual explain`: one cell, measured while the kernel is traced; each late wake-up is explained.
+
+use super::arguments::ExplainArguments;
+use super::measure::measured;
+use super::output::Shown;
+use super::{Outcome, output};
+use model::{Explain, Plan};
+use std::error::Error;
+use std::path::PathBuf;
+
+pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
+    let ExplainArguments { above, keep, stacks, witness, export, cell } = arguments;
+    let export = export.map(directory).transpose()?;
+    let asked = Explain { above: above.0, keep, stacks, witness, export };
+    asked.check()?;
+    let (common, plan) = cell.ask("explain");
+    let plan = Plan { explain: Some(asked), ..plan };
+    let (header, entry) = measured(plan, &common, None)?;
+    let shown = Shown { each_spike: true, ..common.format.into() };
+    output::show(&header, &[entry], shown)
+}
+
+/// The directory to write to, made if it is not there, as a path that another process can use.
+fn directory(path: PathBuf) -> Result<PathBuf, Box<dyn Error>> {
+    let made = std::fs::create_dir_all(&path).and_then(|()| path.canonicalize());
+    made.map_err(|err| format!("--export {}: {err}", path.display()).into())
+}

@@ -1,0 +1,110 @@
+//! What is exported, read by trace-cmd.
+
+use super::super::instance::Watched;
+use super::*;
+use std::collections::HashMap;
+use std::io::Write;
+use std::process::Command;
+
+/// The events of each CPU as trace-cmd reads them: time, ns, and name, in time.
+fn read_by_trace_cmd(path: &Path) -> Option<HashMap<usize, Vec<(u64, String)>>> {
+    let said = Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(path).output().ok()?;
+    assert!(said.status.success(), "{said:?}");
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let mut events: HashMap<usize, Vec<(u64, String)>> = HashMap::new();
+    // Like `   name-with-[x]-75    [000] 49052.245767836: reschedule_entry:     vector=253`.
+    for line in text.lines() {
+        let Some((cpu, rest)) = line.match_indices("] ").find_map(|(end, _)| {
+            let cpu = line[..end].rsplit('[').next()?.parse::<usize>().ok()?;
+            Some((cpu, &line[end + 2..]))
+        }) else {
+            continue;
+        };
+        let mut words = rest.split_whitespace();
+        let (Some(time), Some(name)) = (words.next(), words.next()) else { continue };
+        let Some((seconds, fraction)) = time.trim_end_matches(':').split_once('.') else { continue };
+        let (Ok(seconds), Ok(fraction)) = (seconds.parse::<u64>(), fraction.parse::<u64>()) else { continue };
+        let name = name.trim_end_matches(':').to_owned();
+        events.entry(cpu).or_default().push((seconds * 1_000_000_000 + fraction, name));
+    }
+    Some(events)
+}
+
+#[test]
+#[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
+    let Ok(mut instance) = Instance::create() else {
+        eprintln!("skipped: needs root and tracefs");
+        return;
+    };
+    let pid = i32::try_from(std::process::id()).unwrap();
+    let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: false, idle_states: true }).unwrap();
+    let (mut marker, mut tracing_on) = instance.freezer().unwrap();
+    instance.start().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    marker.write_all(b"here").unwrap();
+    tracing_on.write_all(b"0").unwrap();
+    let mut trace = decoder.begin(instance.n_cpus());
+    let mut pages = vec![Vec::new(); instance.n_cpus()];
+    let mut n_events = 0;
+    for (cpu, pages) in pages.iter_mut().enumerate() {
+        instance.drain(cpu, decoder.page_bytes(), pages).unwrap();
+        let counted = decoder.read(&mut trace, cpu, pages);
+        assert_eq!(counted.damaged, 0);
+        n_events += counted.events;
+    }
+    assert!(n_events > 20, "{n_events}");
+    let path = std::env::temp_dir().join(format!("punctual-dat-{pid}"));
+    let mut file = fs::File::create(&path).unwrap();
+    dat::write(&mut file, &instance.dat_head().unwrap(), &pages, &trace.names, &[]).unwrap();
+    let read = read_by_trace_cmd(&path);
+    fs::remove_file(&path).unwrap();
+    let Some(read) = read else {
+        eprintln!("skipped: needs trace-cmd (apt-get install trace-cmd)");
+        return;
+    };
+    assert_eq!(read.values().map(|events| events.len() as u64).sum::<u64>(), n_events);
+    for (cpu, events) in trace.cpus.iter().enumerate().filter(|(_, cpu)| !cpu.events.is_empty()) {
+        let theirs = &read[&cpu];
+        assert!(theirs.iter().zip(&events.events).all(|((at, _), ours)| *at == ours.at_ns), "CPU {cpu}");
+        let switches = events.events.iter().filter(|event| matches!(event.what, What::Switch { .. })).count();
+        assert_eq!(theirs.iter().filter(|(_, name)| name == "sched_switch").count(), switches);
+    }
+}
+
+#[test]
+fn a_story_has_a_track_for_each_cpu_and_the_phases_in_their_order() {
+    use analysis::explain::{CpuEvents, Event};
+    use model::{Phase, PhaseLength, Span};
+    let switch = What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: 19 };
+    let events = vec![Event { at_ns: 5_000, pid: 7, flags: 0, what: switch }];
+    let cpu = CpuEvents { events, ..CpuEvents::default() };
+    let trace = Trace { cpus: vec![cpu, CpuEvents::default()], ..Trace::default() };
+    let phase = |phase, ns| PhaseLength { phase, length: Span(ns) };
+    let explanation = Explanation {
+        cpu: 0,
+        cycle: 3,
+        due_ns: 0,
+        latency: Span(7_000),
+        phases: vec![phase(Phase::Queue, 4_000), phase(Phase::Return, 3_000)],
+        shares: Vec::new(),
+        segments: Vec::new(),
+        doubts: Vec::new(),
+    };
+    let subject = Subject { pid: 8, cpu: 0, priority: 19, due_ns: 1_000, woke_ns: 8_000, slack_ns: 0 };
+    let story = story_of(&explanation, &subject, &trace);
+    let events = story["traceEvents"].as_array().unwrap();
+    let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+    let times: Vec<_> =
+        slices.iter().map(|slice| (slice["tid"].as_u64(), slice["ts"].as_f64(), slice["dur"].as_f64())).collect();
+    let want = [
+        (Some(2), Some(1.0), Some(4.0)),
+        (Some(2), Some(5.0), Some(3.0)),
+        (Some(0), Some(0.0), Some(5.0)),
+        (Some(0), Some(5.0), Some(53.0)),
+    ];
+    assert_eq!(times, want);
+    assert_eq!(events.iter().filter(|event| event["ph"] == "M").count(), 3);
+    // What the format asks of every event ("Trace Event Format").
+    assert!(events.iter().all(|event| event["pid"].is_u64() && event["tid"].is_u64() && event["name"].is_string()));
+}

@@ -1,0 +1,96 @@
+//! Pages as no kernel would write them, for as long as `cargo xtask fuzz` asks.
+//!
+//! Reader, decoder and analysis against mutations: nothing may panic, and an explanation has to add up whatever it was made
+//! of.
+
+#![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+
+use super::decode::Decoder;
+use super::decode::tests::{all_kinds, data, formats};
+use super::pages::tests::{LAYOUT, Record, page, written};
+use analysis::explain::{Facts, Subject, explain};
+use model::SplitMix64;
+use std::time::{Duration, Instant};
+
+struct Random(SplitMix64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.0.next_bits() % u64::try_from(end.max(1)).unwrap()).unwrap()
+    }
+}
+
+/// A page of the wake-up of thread 9, and of all kinds of events.
+fn seed(random: &mut Random) -> Vec<u8> {
+    let mut records = all_kinds();
+    let pids = |prev: i32, next: i32| {
+        data(1, prev, 64, &[(24, &prev.to_ne_bytes()), (28, &120_i32.to_ne_bytes()), (56, &next.to_ne_bytes())])
+    };
+    let due = 5_000_u64.to_ne_bytes();
+    records.extend([
+        Record::Event(100, data(3, 9, 48, &[(8, &[1]), (24, &due), (32, &due)])),
+        Record::Event(100, pids(9, 8)),
+        Record::Extend(4000),
+        Record::Event(900, data(15, 8, 12, &[])),
+        Record::Event(100, data(4, 8, 32, &[(8, &[1])])),
+        Record::Event(100, data(2, 8, 28, &[(24, &9_i32.to_ne_bytes())])),
+        Record::Event(100, data(16, 8, 12, &[])),
+        Record::Discarded(5, 3),
+        Record::Event(70_000, pids(8, 9)),
+        Record::Absolute(90_000),
+    ]);
+    for _ in 0..random.below(4) {
+        let (a, b) = (random.below(records.len()), random.below(records.len()));
+        records.swap(a, b);
+    }
+    let lost = [0, 1 << 31, 3 << 30][random.below(3)];
+    page(1000, lost, &written(&records), &LAYOUT, Some(5))
+}
+
+/// Bits turned, numbers replaced, pages cut or repeated.
+fn mutated(random: &mut Random) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..=random.below(2)).flat_map(|_| seed(random)).collect();
+    for _ in 0..random.below(8) {
+        // Most of a page is empty; what is written lies at its beginning.
+        let at = random.below(bytes.len().min(1400));
+        match random.below(4) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = [0, 1, 0x1d, 0x1e, 0x1f, 0x7f, 0x80, 0xff][random.below(8)],
+            2 => {
+                let value = random.0.next_bits().to_ne_bytes();
+                let end = (at + 8).min(bytes.len());
+                bytes[at..end].copy_from_slice(&value[..end - at]);
+            }
+            _ if random.below(20) == 0 => bytes.truncate(at),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+#[test]
+fn fuzz_trace() {
+    let seconds = std::env::var("PUNCTUAL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (start, long) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(0)));
+    let seed = std::env::var("PUNCTUAL_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut random = Random(SplitMix64::new(seed));
+    let decoder = Decoder::new(LAYOUT, &formats());
+    let (mut runs, mut damaged, mut explained) = (0_u64, 0_u64, 0_u64);
+    while if seconds.is_some() { start.elapsed() < long } else { runs < 2000 } {
+        let mut trace = decoder.begin(2);
+        for cpu in 0..2 {
+            damaged += decoder.read(&mut trace, cpu, &mutated(&mut random)).damaged;
+        }
+        let priority = [-1, 19, 120][random.below(3)];
+        let late = random.below(200_000) as u64;
+        let subject = Subject { pid: 9, cpu: 0, priority, due_ns: 5_000, woke_ns: 5_000 + late, slack_ns: 0 };
+        let facts = Facts { is_guest: random.below(2) == 0, frozen_ns: u64::MAX, ..Facts::default() };
+        if let Some(explanation) = explain(&trace, &subject, &facts, &|address| Some(format!("{address:x}"))) {
+            assert!(explanation.is_complete(), "run {runs} with seed {seed}: {explanation:#?}");
+            explained += 1;
+        }
+        runs += 1;
+    }
+    eprintln!("trace: {runs} traces, {damaged} damaged pages, {explained} explained");
+    assert!(damaged > 0 && explained > 0 && explained < runs, "mutations that are all the same show nothing");
+}

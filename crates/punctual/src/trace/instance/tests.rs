@@ -1,0 +1,57 @@
+//! A real instance, and whose instances are removed.
+
+use super::*;
+
+#[test]
+fn only_instances_of_the_dead_are_abandoned() {
+    let (pid, namespace) = (std::process::id(), host::pid_namespace().unwrap());
+    let ticks = host::started_ticks_of(pid).unwrap();
+    // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+    let dead = (1 << 22) + 1;
+    for (name, is_abandoned_now) in [
+        (own_name(), false),
+        (format!("punctual-{namespace}-{dead}-5"), true),
+        // The id is another process's now.
+        (format!("punctual-{namespace}-{pid}-{}", ticks + 1), true),
+        // Of a container, whose ids mean nothing here.
+        (format!("punctual-{}-{dead}-5", namespace + 1), false),
+        (format!("others-{namespace}-{dead}-5"), false),
+        (format!("punctual-{dead}"), false),
+        ("punctual".to_owned(), false),
+    ] {
+        assert_eq!(is_abandoned(&name), is_abandoned_now, "{name}");
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+fn root_an_instance_traces_and_is_gone_afterwards() {
+    let Ok(mut instance) = Instance::create() else {
+        eprintln!("skipped: needs root and tracefs");
+        return;
+    };
+    let dir = instance.dir.clone();
+    let pid = i32::try_from(std::process::id()).unwrap();
+    let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: true, idle_states: true }).unwrap();
+    assert_eq!(instance.read("events/sched/sched_waking/filter").unwrap().trim(), format!("pid == {pid}"));
+    let (mut marker, mut tracing_on) = instance.freezer().unwrap();
+    instance.start().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    marker.write_all(b"here").unwrap();
+    tracing_on.write_all(b"0").unwrap();
+    assert!(marker.write_all(b"nobody reads this").is_err(), "the trace stands still");
+    let mut trace = decoder.begin(instance.n_cpus());
+    let mut pages = Vec::new();
+    let mut damaged = 0;
+    for cpu in 0..instance.n_cpus() {
+        instance.drain(cpu, decoder.page_bytes(), &mut pages).unwrap();
+        damaged += decoder.read(&mut trace, cpu, &pages).damaged;
+    }
+    assert_eq!(damaged, 0);
+    let events = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
+    assert_eq!(events().filter(|event| event.what == analysis::explain::What::Mark).count(), 1);
+    assert!(events().any(|event| matches!(event.what, analysis::explain::What::Switch { .. })));
+    drop((marker, tracing_on));
+    drop(instance);
+    assert!(!dir.exists());
+}

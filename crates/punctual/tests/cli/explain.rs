@@ -1,0 +1,346 @@
+//! Explaining late wake-ups for real: known culprits, and what is left behind.
+
+use crate::program::{
+    Scratch, a_cpu, cell, comes_true, command, is_root, machine, punctual, record, run, start_cell, wait_for_progress,
+    wrapped,
+};
+use model::{Cause, Cell, Evidence, Explain, ExplainRecord, Explanation, Phase, Policy, Record, Span};
+use rt::sys::{process, sched, thread};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// Where tracefs is; `None`, and the test says that it is skipped, where there is none or no right to it.
+fn instances() -> Option<PathBuf> {
+    let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let found = mounts.iter().map(|mount| Path::new(mount).join("instances")).find(|dir| dir.is_dir());
+    if !is_root() {
+        return None;
+    }
+    if found.is_none() {
+        eprintln!("skipped: needs tracefs");
+    }
+    found
+}
+
+/// Names of our instances.
+fn ours(instances: &Path) -> Vec<String> {
+    let names =
+        std::fs::read_dir(instances).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("punctual-")).collect()
+}
+
+/// A cell on one CPU whose wake-ups later than `above` are explained.
+fn asked(policy: &str, above: &str, duration: &str) -> Cell {
+    let explain = Explain { above: Some(above.parse().unwrap()), keep: 50, ..Explain::default() };
+    Cell { explain: Some(explain), lock_memory: true, ..cell(policy, "none", &a_cpu().to_string(), duration) }
+}
+
+/// A thread of its own name on the measured CPU that runs for `burst` every `pause`, until it is dropped or 4 s have
+/// passed.
+struct Spinner {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Spinner {
+    fn start(policy: &str, burst: Duration, pause: Duration) -> Spinner {
+        let policy: Policy = policy.parse().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_over);
+        let spin = move || {
+            sched::set_affinity(0, &[a_cpu()].into_iter().collect()).unwrap();
+            sched::set_policy(thread::id(), policy).unwrap();
+            let begin = Instant::now();
+            while !told.load(Relaxed) && begin.elapsed() < Duration::from_secs(4) {
+                let burst_begins = Instant::now();
+                while burst_begins.elapsed() < burst && !told.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+                if !pause.is_zero() {
+                    sleep(pause);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("culprit".to_owned()).spawn(spin).unwrap();
+        Spinner { is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// What was explained, and sound: each adds up to the nanosecond, and to the latency that the record has for its cycle.
+#[track_caller]
+fn explained(record: &Record) -> &ExplainRecord {
+    let explained = record.explained.as_ref().expect("it was asked for");
+    assert_eq!(explained.explained + explained.not_covered, explained.spikes);
+    assert_eq!(explained.evidence_ns.iter().sum::<u64>(), explained.late.ns());
+    for one in &explained.worst {
+        assert!(one.is_complete(), "{one:#?}");
+        let thread = record.threads.iter().find(|thread| thread.cpu == one.cpu).unwrap();
+        let latency = i64::try_from(one.latency.ns()).unwrap();
+        let same = thread.worst.iter().find(|worst| i64::try_from(worst.cycle) == Ok(one.cycle));
+        assert!(same.is_none_or(|worst| worst.latency_ns == latency), "{one:#?}");
+    }
+    for thread in &record.threads {
+        assert!(thread.is_consistent(), "{thread:?}");
+        assert!(thread.usage.is_none_or(|usage| usage.allocations == 0), "{:?}", thread.usage);
+    }
+    explained
+}
+
+/// Most of the spikes are blamed on this, most of the time of each being of it.
+#[track_caller]
+fn expect_blame(explained: &ExplainRecord, cause: Cause, owner: Option<&str>) {
+    let is_meant = |one: &&Explanation| {
+        one.blame().is_some_and(|blame| blame.cause == cause && owner.is_none_or(|name| blame.owner.name == name))
+    };
+    let meant = explained.worst.iter().filter(is_meant).count();
+    let all = explained.worst.len();
+    assert!(meant > 0 && meant * 2 > all, "{meant} of {all} are {cause:?} by {owner:?}: {:#?}", explained.causes);
+}
+
+#[test]
+fn root_a_thread_of_higher_or_equal_priority_is_named() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    for (policy, cause) in [("fifo:95", Cause::HigherPriority), ("fifo:80", Cause::EqualPriority)] {
+        let spinner = Spinner::start(policy, Duration::from_micros(2500), Duration::from_millis(20));
+        let record = record(start_cell(command("cell"), &asked("fifo:80", "800us", "1500ms")));
+        drop(spinner);
+        let explained = explained(&record);
+        expect_blame(explained, cause, Some("culprit"));
+        let direct = explained.evidence_ns[Evidence::Direct.index()];
+        assert!(direct * 2 > explained.late.ns(), "{explained:#?}");
+    }
+}
+
+#[test]
+fn root_fair_competition_is_named() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let spinner = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
+    let record = record(start_cell(command("cell"), &asked("other", "900us", "1500ms")));
+    drop(spinner);
+    let explained = explained(&record);
+    if explained.worst.is_empty() {
+        // A scheduler may let a thread that sleeps most of the time run at once, whoever competes.
+        eprintln!("skipped: this scheduler made nobody late");
+        return;
+    }
+    expect_blame(explained, Cause::FairScheduling, None);
+}
+
+#[test]
+fn root_timer_slack_is_named_and_is_as_long_as_was_allowed() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let cell =
+        Cell { timer_slack: Some(Span(3_000_000)), period: "10ms".parse().unwrap(), ..asked("other", "1ms", "1s") };
+    let record = record(start_cell(command("cell"), &cell));
+    let explained = explained(&record);
+    expect_blame(explained, Cause::TimerSlack, None);
+    let slack =
+        |one: &Explanation| one.phases.iter().find(|phase| phase.phase == Phase::Slack).map(|phase| phase.length.ns());
+    assert!(explained.worst.iter().filter_map(slack).all(|ns| ns <= 3_000_000));
+}
+
+#[test]
+fn root_a_stopped_process_is_said_to_be_stopped() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let mut command = command("cell");
+    command.arg("--progress");
+    let mut child = start_cell(command, &asked("fifo:80", "30ms", "3s"));
+    wait_for_progress(&mut child);
+    // Longer than anything else here: what other work makes late is not the question.
+    for _ in 0..5 {
+        process::signal(child.id(), libc::SIGSTOP).unwrap();
+        sleep(Duration::from_millis(40));
+        process::signal(child.id(), libc::SIGCONT).unwrap();
+        sleep(Duration::from_millis(100));
+    }
+    let record = record(child);
+    expect_blame(explained(&record), Cause::Stopped, None);
+}
+
+#[test]
+fn root_throttling_of_real_time_threads_is_named() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    // Below the measured thread, and so busy that the kernel gives normal threads their part; one of them wants it.
+    let normal = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
+    let busy = Spinner::start("fifo:50", Duration::from_millis(3500), Duration::ZERO);
+    let record = record(start_cell(command("cell"), &asked("fifo:80", "20ms", "2500ms")));
+    drop((busy, normal));
+    let explained = explained(&record);
+    if explained.spikes == 0 {
+        eprintln!("skipped: nothing was throttled here");
+        return;
+    }
+    expect_blame(explained, Cause::Throttling, None);
+}
+
+#[test]
+fn root_the_threshold_is_found_and_the_worst_are_kept() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(50));
+    let explain = Explain { keep: 3, ..Explain::default() };
+    let cell = Cell { explain: Some(explain), ..asked("fifo:80", "1ms", "3500ms") };
+    let record = record(start_cell(command("cell"), &cell));
+    drop(spinner);
+    let explained = explained(&record);
+    let above = explained.above.expect("3500 wake-ups say what is usual");
+    assert!(explained.worst.len() <= 3 && explained.above_at_end >= Some(above), "{explained:#?}");
+    assert!(explained.worst.iter().all(|one| one.latency > above));
+}
+
+#[test]
+fn root_nothing_is_left_behind_and_what_a_killed_one_left_is_removed() {
+    let Some(instances) = instances() else { return };
+    let _machine = machine();
+    let others = instances.join(format!("somebody-elses-{}", std::process::id()));
+    std::fs::create_dir(&others).unwrap();
+    std::fs::write(others.join("tracing_on"), "1").unwrap();
+    let mut command = command("cell");
+    command.arg("--progress");
+    let mut child = start_cell(command, &asked("fifo:80", "1s", "20s"));
+    wait_for_progress(&mut child);
+    let instance = ours(&instances).into_iter().find(|name| name.contains(&format!("-{}-", child.id()))).unwrap();
+    let on = |dir: &Path| std::fs::read_to_string(dir.join("tracing_on")).unwrap();
+    assert_eq!(on(&instances.join(&instance)), "1\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The kernel itself stops the trace of a process that is gone.
+    assert!(comes_true(|| on(&instances.join(&instance)) == "0\n"));
+    let record = record(start_cell(crate::program::command("cell"), &asked("fifo:80", "1s", "100ms")));
+    assert!(record.explained.is_some());
+    assert!(!ours(&instances).contains(&instance), "{:?}", ours(&instances));
+    assert_eq!(on(&others), "1\n", "other people's traces are left alone");
+    std::fs::remove_dir(&others).unwrap();
+}
+
+#[test]
+fn root_explain_tells_each_spike_and_what_makes_the_cell_late() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(20));
+    let arguments = format!("explain --wait --policy fifo:80 --cpus {} --duration 1s --above 800us --keep 2", a_cpu());
+    let said = punctual(&arguments);
+    drop(spinner);
+    assert_eq!(said.status, 0, "{said:?}");
+    for part in
+        ["spike 1 of 2 ", "culprit, of higher priority, ran", "What makes it late: ", "doctor: other-realtime-tasks"]
+    {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    let json = punctual(&format!("{arguments} --format json")).json();
+    assert!(json["cells"][0]["summary"]["explained"]["above_ns"] == 800_000, "{json}");
+}
+
+#[test]
+fn what_cannot_be_explained_is_said_before_anything_is_measured() {
+    punctual("explain --above 5").expect_error("--above: `5` has no unit; write 5us, 5ms, 5s, 5min or 5h, or auto");
+    punctual("explain --witness 1us").expect_error("a witness has a period of 20us to 100ms");
+    punctual("explain itimer")
+        .expect_error("method itimer measures in other processes, which cannot be explained; leave explain out");
+    let _machine = machine();
+    let scratch = Scratch::new("explain");
+    let said =
+        run(&mut wrapped(&scratch, crate::program::UNPRIVILEGED, "explain --wait --policy idle --duration 100ms"));
+    if is_root() {
+        assert_eq!(said.status, 1, "{said:?}");
+        let last = said.stderr.lines().last().unwrap();
+        assert!(last.starts_with("punctual: cannot explain: "), "{last}");
+    }
+}
+
+#[test]
+fn root_a_late_thread_stops_the_trace_by_three_writes_and_makes_no_other_call() {
+    if instances().is_none() || !crate::program::is_installed("strace", "strace") {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("explain-strace");
+    let trace = scratch.path("trace");
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["-f", "-o"]).arg(&trace).args([crate::program::PROGRAM, "cell"]);
+    // Whoever is traced like this is late every time.
+    let record = record(start_cell(strace, &asked("fifo:80", "1us", "200ms")));
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let explained = record.explained.as_ref().unwrap();
+    assert!(explained.spikes > 0, "{explained:#?}");
+    let calls_of = |tid: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.split_once(' ')).filter(|(id, _)| *id == tid);
+        let calls = lines.map(|(_, call)| call.trim_start().to_owned());
+        // The second half of a call that another thread's stands within.
+        calls.filter(|call| !call.starts_with("<... ")).collect()
+    };
+    let mark = text.lines().find(|line| line.contains("\"punctual: late\"")).expect("a spike stops the trace");
+    let calls = calls_of(mark.split_once(' ').unwrap().0);
+    let is_wait = |call: &String| call.contains("clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, {");
+    let first = calls.iter().position(is_wait).unwrap();
+    let last = calls.iter().rposition(is_wait).unwrap();
+    let others: Vec<_> = calls[first..=last].iter().filter(|call| !is_wait(call)).collect();
+    assert!(others.iter().all(|call| call.starts_with("write(")), "{others:?}");
+    let at = others.iter().position(|call| call.contains("punctual: late")).unwrap();
+    assert!(others[at + 1].contains("\"0\", 1") && others[at + 2].contains("\"\\1\", 1"), "{others:?}");
+    assert_eq!(others.len() % 3, 0, "{others:?}");
+}
+
+#[test]
+fn root_exported_spikes_are_read_by_trace_cmd_and_only_the_kept_are_there() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("explain-export");
+    let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(20));
+    let dir = scratch.path("spikes");
+    let cpu = a_cpu();
+    let dir_name = dir.display();
+    let said = punctual(&format!(
+        "explain --wait --policy fifo:80 --cpus {cpu} --duration 1s --above 800us --keep 2 --export {dir_name} --format json"
+    ));
+    drop(spinner);
+    let worst = said.json()["cells"][0]["summary"]["explained"]["worst"].as_array().unwrap().len();
+    let names = |kind: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.extension().is_some_and(|end| end == kind)).collect()
+    };
+    assert_eq!((worst, names("json").len(), names("dat").len()), (2, 2, 2));
+    for story in names("json") {
+        let story: serde_json::Value = serde_json::from_slice(&std::fs::read(story).unwrap()).unwrap();
+        assert!(story["otherData"]["blame"].as_str().unwrap().contains("culprit"), "{}", story["otherData"]);
+    }
+    if !crate::program::is_installed("trace-cmd", "trace-cmd") {
+        return;
+    }
+    for raw in names("dat") {
+        let said = std::process::Command::new("trace-cmd").args(["report", "-i"]).arg(&raw).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success() && text.contains("culprit") && text.contains("punctual: late"), "{said:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Stopping the kernel's trace at a late wake-up, from inside the measured thread: nobody else is in time.
+
+use crate::log::{LogReader, LogWriter, Sample, sample_log};
+use crate::{RtSection, sys};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+
+/// Late wake-ups of one thread that find room until they are taken. They are rare, and taken after each stop.
+const ROOM: usize = 256;
+/// What is written into the trace.
+const MARK: &[u8] = b"punctual: late";
+
+/// What the measured threads of a cell share: the threshold, and the trace that the first late one stops.
+#[derive(Debug)]
+pub struct SpikeWatch {
+    /// A latency above this, ns, is a spike; `i64::MAX` for none.
+    above_ns: AtomicI64,
+    /// Whether the trace stands still, or does not run yet: then nobody stops it.
+    is_frozen: AtomicBool,
+    /// The longest time that a thread took to stop it, ns; 0 when none did.
+    longest_freeze_ns: AtomicU64,
+    marker: File,
+    tracing_on: File,
+    bell: PipeWriter,
+}
+
+/// One thread's part of it.
+#[derive(Debug)]
+pub struct Watcher {
+    watch: Arc<SpikeWatch>,
+    /// Every spike of this thread.
+    late: LogWriter,
+}
+
+impl SpikeWatch {
+    /// For a trace whose marks are written to `marker`, and which 0 written to `tracing_on` stops. Returns also what
+    /// becomes readable when it was stopped. Nothing is a spike yet.
+    ///
+    /// # Errors
+    /// When no pipe can be made.
+    pub fn new(marker: File, tracing_on: File) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
+        let (reader, bell) = io::pipe()?;
+        let watch = SpikeWatch {
+            above_ns: AtomicI64::new(i64::MAX),
+            is_frozen: AtomicBool::new(true),
+            longest_freeze_ns: AtomicU64::new(0),
+            marker,
+            tracing_on,
+            bell,
+        };
+        Ok((Arc::new(watch), reader))
+    }
+
+    /// A latency above this, ns, is a spike from now on.
+    pub fn set_above_ns(&self, above_ns: i64) {
+        self.above_ns.store(above_ns, Relaxed);
+    }
+
+    /// The threshold, ns.
+    pub fn above_ns(&self) -> i64 {
+        self.above_ns.load(Relaxed)
+    }
+
+    /// The trace runs: the next spike stops it.
+    pub fn arm(&self) {
+        self.is_frozen.store(false, Release);
+    }
+
+    /// The trace is to be left alone from now on; whether it stands still already.
+    pub fn disarm(&self) -> bool {
+        self.is_frozen.swap(true, AcqRel)
+    }
+
+    /// The longest time that a thread took to stop the trace, ns; `None` when none did.
+    pub fn longest_freeze_ns(&self) -> Option<u64> {
+        Some(self.longest_freeze_ns.load(Relaxed)).filter(|ns| *ns > 0)
+    }
+
+    /// Wakes whoever reads the pipe.
+    pub fn ring(&self) {
+        let _ = (&self.bell).write(&[0]);
+    }
+
+    /// A thread's part, and where its spikes can be read.
+    #[must_use]
+    pub fn watcher(self: &Arc<Self>) -> (Watcher, LogReader) {
+        let (late, reader) = sample_log(ROOM);
+        (Watcher { watch: Arc::clone(self), late }, reader)
+    }
+}
+
+impl Watcher {
+    /// Whether a wake-up is a spike.
+    #[inline]
+    pub(crate) fn is_spike(&self, _rt: &RtSection<'_>, sample: Sample) -> bool {
+        sample.latency.0 > self.watch.above_ns.load(Relaxed)
+    }
+
+    /// Notes a spike, and stops the trace unless somebody has done so; whether it did. The three calls it makes then are
+    /// after the reading of the clock, and what they take is not counted as anybody's lateness.
+    #[cold]
+    pub(crate) fn take(&mut self, rt: &RtSection<'_>, sample: Sample) -> bool {
+        self.late.push(rt, sample);
+        if self.watch.is_frozen.compare_exchange(false, true, AcqRel, Relaxed).is_err() {
+            return false;
+        }
+        let before = sys::clock::monotonic();
+        // Should one fail, the mark is missing, and the reader says so.
+        let _ = (&self.watch.marker).write(MARK);
+        let _ = (&self.watch.tracing_on).write(b"0");
+        let _ = (&self.watch.bell).write(&[1]);
+        let took = sys::clock::monotonic().0.saturating_sub(before.0);
+        self.watch.longest_freeze_ns.fetch_max(took, Relaxed);
+        true
+    }
+}
+
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Nanos;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    /// A watch whose files are pipes.
+    fn watch() -> (Arc<SpikeWatch>, PipeReader, [PipeReader; 2]) {
+        let ((marks, marker), (ons, on)) = (io::pipe().unwrap(), io::pipe().unwrap());
+        let (watch, bell) = SpikeWatch::new(OwnedFd::from(marker).into(), OwnedFd::from(on).into()).unwrap();
+        (watch, bell, [marks, ons])
+    }
+
+    #[test]
+    fn the_first_spike_stops_the_trace_and_the_others_are_noted() {
+        let (watch, mut bell, [mut marks, mut ons]) = watch();
+        let (mut watcher, mut late) = watch.watcher();
+        let sample = |ns| Sample { cycle: 5, latency: Nanos(ns) };
+        let (said, allocations) = RtSection::enter(|rt| {
+            let before = watcher.is_spike(rt, sample(i64::MAX));
+            watch.set_above_ns(100);
+            let limit = (watcher.is_spike(rt, sample(100)), watcher.is_spike(rt, sample(101)));
+            let unarmed = watcher.take(rt, sample(101));
+            watch.arm();
+            (before, limit, unarmed, watcher.take(rt, sample(102)), watcher.take(rt, sample(103)))
+        });
+        assert_eq!((said, allocations), ((false, (false, true), false, true, false), 0));
+        let mut byte = [9];
+        assert_eq!((bell.read(&mut byte).unwrap(), byte), (1, [1]));
+        let mut text = [0; 64];
+        let n = marks.read(&mut text).unwrap();
+        assert_eq!(&text[..n], MARK);
+        assert_eq!((ons.read(&mut byte).unwrap(), byte), (1, *b"0"));
+        let mut noted = Vec::new();
+        late.drain(|sample| noted.push(sample.latency.0));
+        assert_eq!(noted, [101, 102, 103]);
+        assert!(watch.longest_freeze_ns().is_some());
+        assert!(watch.disarm());
+    }
+}

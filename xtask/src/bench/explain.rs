@@ -1,0 +1,101 @@
+//! Explaining late wake-ups: what tracing adds to a wake-up, what stopping the trace takes, what an event costs.
+
+use super::process::{finish, quiet_cell};
+use super::statistics::row;
+use model::{Cell, CpuSet, Explain, ExplainRecord, Load, Record, Span};
+use std::path::Path;
+use std::process::Command;
+
+/// Promises: us that the default events add to the smallest latency, us that a thread takes to stop the trace, ms of CPU time
+/// to take and explain 150 000 events, and CPU time as a share of what trace-cmd takes to print the same events.
+const ADDED_US: f64 = 0.6;
+const FREEZE_US: f64 = 40.0;
+const EXPLAIN_MS: f64 = 200.0;
+const OF_TRACE_CMD: f64 = 0.1;
+/// The events that the third promise is about.
+const EVENTS: f64 = 150_000.0;
+
+/// Measures all and prints the table.
+pub(super) fn report(program: &Path, cpus: &CpuSet, pairs: u64) -> Result<(), String> {
+    println!("\nexplain: {pairs} pairs");
+    println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
+    let cpu: CpuSet = cpus.iter().last().into_iter().collect();
+    let plain = quiet_cell(cpu, Span(2_000_000_000))?;
+    let never = Explain { above: Some(Span(3_600_000_000_000)), ..Explain::default() };
+    let traced = Cell { explain: Some(never), ..plain.clone() };
+    let mut added_us = Vec::new();
+    for pair in 0..pairs {
+        let (with, without) = if pair % 2 == 0 {
+            (min_us(&record(program, &traced)?)?, min_us(&record(program, &plain)?)?)
+        } else {
+            let without = min_us(&record(program, &plain)?)?;
+            (min_us(&record(program, &traced)?)?, without)
+        };
+        added_us.push(with - without);
+    }
+    row("smallest latency, added, us", &added_us, ADDED_US);
+    let dir = std::env::temp_dir().join(format!("punctual-bench-explain-{}", std::process::id()));
+    let measured = loaded(program, cpus, &dir, pairs);
+    // Nothing of it is worth keeping, whatever came of it.
+    let _ = std::fs::remove_dir_all(&dir);
+    measured
+}
+
+/// What spikes cost on all CPUs under a load.
+fn loaded(program: &Path, cpus: &CpuSet, dir: &Path, pairs: u64) -> Result<(), String> {
+    let load: Load = "messaging".parse().map_err(|err| format!("{err}"))?;
+    let (mut freeze_us, mut explain_ms, mut of_trace_cmd) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..pairs {
+        std::fs::create_dir_all(dir).map_err(|err| format!("{}: {err}", dir.display()))?;
+        let above = Some(Span(30_000));
+        let asked = Explain { above, keep: 1, ..Explain::default() };
+        let cell = Cell { load: load.clone(), explain: Some(asked), ..quiet_cell(cpus.clone(), Span(3_000_000_000))? };
+        let explained = explained(record(program, &cell)?)?;
+        freeze_us.extend(explained.longest_freeze.map(|span| span.ns() as f64 / 1e3));
+        let ours_us =
+            explained.explaining_us.filter(|_| explained.events > 0).map(|us| us as f64 / explained.events as f64);
+        explain_ms.extend(ours_us.map(|us| us * EVENTS / 1e3));
+        let export = Explain { above, keep: 1, export: Some(dir.to_owned()), ..Explain::default() };
+        record(program, &Cell { explain: Some(export), ..cell })?;
+        of_trace_cmd.extend(trace_cmd_us(dir)?.zip(ours_us).map(|(theirs, ours)| ours / theirs));
+        std::fs::remove_dir_all(dir).map_err(|err| format!("{}: {err}", dir.display()))?;
+    }
+    row("longest time to stop the trace, us", &freeze_us, FREEZE_US);
+    row("to take and explain 150 000 events, CPU ms", &explain_ms, EXPLAIN_MS);
+    if of_trace_cmd.is_empty() {
+        println!("  beside trace-cmd: not installed (apt-get install trace-cmd), or there was no spike");
+    } else {
+        row("  of what trace-cmd report takes", &of_trace_cmd, OF_TRACE_CMD);
+    }
+    Ok(())
+}
+
+/// CPU time, us, that `trace-cmd report` takes for each event of the spike in `dir`; `None` without either.
+fn trace_cmd_us(dir: &Path) -> Result<Option<f64>, String> {
+    let files = std::fs::read_dir(dir).map_err(|err| err.to_string())?.flatten().map(|entry| entry.path());
+    let Some(file) = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "dat")) else {
+        return Ok(None);
+    };
+    if Command::new("trace-cmd").arg("--version").output().is_err() {
+        return Ok(None);
+    }
+    let finished = finish(Command::new("trace-cmd").args(["report", "-t"]).arg(file), b"")?;
+    let events = finished.stdout.lines().filter(|line| line.contains("] ")).count();
+    let us = finished.reaped.usage.user_us + finished.reaped.usage.system_us;
+    Ok((events > 0).then(|| us as f64 / events as f64))
+}
+
+fn record(program: &Path, cell: &Cell) -> Result<Record, String> {
+    let json = serde_json::to_vec(cell).map_err(|err| err.to_string())?;
+    let finished = finish(Command::new(program).arg("cell"), &json)?;
+    serde_json::from_str(&finished.stdout).map_err(|err| format!("punctual cell: {err}"))
+}
+
+fn explained(record: Record) -> Result<ExplainRecord, String> {
+    record.explained.ok_or_else(|| "punctual cell: nothing was explained".to_owned())
+}
+
+fn min_us(record: &Record) -> Result<f64, String> {
+    let min_ns = record.threads.iter().filter_map(|thread| thread.histogram.min_ns).min();
+    min_ns.map(|ns| ns as f64 / 1e3).ok_or_else(|| "punctual cell: no wake-up".to_owned())
+}
