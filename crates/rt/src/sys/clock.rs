@@ -1,5 +1,6 @@
 //! Reading the kernel's clocks and waiting on them.
 
+use super::errno_of;
 use model::{ClockId, ClockTime, MonoTime, Span};
 
 /// The kernel's number of a clock.
@@ -95,7 +96,7 @@ pub fn nanosleep(span: Span) -> Result<(), i32> {
         let asked = left;
         // SAFETY: both are valid timespecs that outlive the call.
         let result = unsafe { libc::syscall(libc::SYS_nanosleep, &raw const asked, &raw mut left) };
-        match super::errno_of(result) {
+        match errno_of(result) {
             Err(libc::EINTR) => {}
             result => return result,
         }
