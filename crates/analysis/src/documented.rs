@@ -136,6 +136,7 @@ fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
         b: "none/fifo:80".to_owned(),
         blocks: 12,
         a_first: 6,
+        is_again: false,
         margin: 1.25,
         primary: Measured { metric: Metric::Quantile(Level::P99), a: Some(1.0), b: Some(1.0), ratio },
         ratios: Vec::new(),
@@ -156,7 +157,7 @@ fn answers_and_remarks_have_their_examples() {
     never.blocks = 6;
     let different = comparison(Answer::Different, Some((1.0 / 1.8, 1.0 / 2.2, 1.0 / 1.5)));
     let mut remarked = Comparison { a: "none/other".to_owned(), ..different };
-    (remarked.noise_floor, remarked.a_first) = (Some((0.86, 1.2)), 12);
+    (remarked.noise_floor, remarked.a_first, remarked.is_again) = (Some((0.86, 1.2)), 12, true);
     let governor = |governor: &str| Some(governor.to_owned());
     remarked.differences = vec![crate::comparability::Difference {
         fact: "frequency governor",

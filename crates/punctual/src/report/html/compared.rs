@@ -3,7 +3,7 @@
 use super::markup::{Markup, Text};
 use super::scale::Log;
 use super::{Ours, Shown, shown};
-use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells};
+use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells, only_pair};
 use analysis::wording::number;
 use model::{Cell, Header};
 use std::collections::HashMap;
@@ -42,13 +42,18 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
     page.raw("</tbody></table></div></section>\n");
 }
 
-/// Cells of one run that differ in policy, or in load, only; or the same cells of several runs.
+/// Cells of one run that differ in policy, or in load, only; where nothing does, its only two, or its only one with itself;
+/// or the same cells of several runs.
 fn comparisons(runs: &[Shown<'_>]) -> Vec<Comparison> {
     let question = Question::default();
     let ours: Vec<_> = shown::ours(runs).collect();
     let [(of_first, first), others @ ..] = &ours[..] else { return Vec::new() };
     if others.is_empty() {
-        let pairs = pairs_of(first.header).into_iter().take(MOST);
+        let mut pairs = pairs_of(first.header);
+        if pairs.is_empty() {
+            pairs.extend(only_pair(first.header));
+        }
+        let pairs = pairs.into_iter().take(MOST);
         return pairs.map(|(a, b)| compare_cells(first.header, first.entries, a, b, &question)).collect();
     }
     let found = others.iter().map(|other| (*other, positions(other.1.header))).collect::<Vec<_>>();
