@@ -169,7 +169,7 @@ fn hgrm(
 }
 
 /// Writes a document, with a line feed at its end.
-pub(super) fn json(out: &mut Vec<u8>, document: &serde_json::Value) -> serde_json::Result<()> {
+pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde_json::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     out.push(b'\n');
     Ok(())
