@@ -1,6 +1,6 @@
 //! Cells compared block by block: a dot for the ratio in each block, the interval of all, and the answer.
 
-use super::markup::{Markup, Text};
+use super::markup::{Markup, Prose, Text};
 use super::scale::Log;
 use super::{Ours, Shown, shown};
 use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells, only_pair};
@@ -126,7 +126,7 @@ fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
         "<tr><th scope=row>{} <small>against</small> {}<td class={class}><b>{word}</b><small>{}</small><td class=dots>",
         Text(b),
         Text(a),
-        Text(reason)
+        Prose(reason)
     ));
     page.add(format_args!(
         "<svg class=dots viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Ratios of {} in {} blocks: {}\">",

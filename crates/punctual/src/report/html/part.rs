@@ -3,7 +3,7 @@
 use super::axes::{Axes, Kind};
 use super::cells::{Cell, Member};
 use super::groups::{LINES, begin, end, keys};
-use super::markup::{Markup, Text};
+use super::markup::{Markup, Prose, Text};
 use super::matrix::{Heat, heat, ns};
 use super::{pictures, strip};
 use analysis::wording::{count, duration, number};
@@ -50,7 +50,7 @@ fn part(
     }
     if !findings.is_empty() {
         page.raw("<ul class=findings>\n");
-        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Text(finding))));
+        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
         page.raw("</ul>\n");
     }
     page.raw("</section>\n");
