@@ -36,7 +36,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let members = members(runs);
     let curves = members.iter().filter_map(|member| member.curves.as_ref());
-    let axes = Axes::around(curves, first.require(), counted(&members));
+    let axes = Axes::around(curves, first.require(), counted(&members), cells::virtually(&members));
     let mut page = Markup::default();
     head(&mut page, runs);
     if let Some(axes) = &axes {

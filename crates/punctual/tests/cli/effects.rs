@@ -205,7 +205,10 @@ fn what_is_measured_twice_is_not_found_to_differ() {
         other => panic!("{other}: {floor}"),
     };
     assert_eq!((only.status, &floor["blocks"], &floor["is_again"]), (status, &8.into(), &true.into()), "{floor}");
-    assert_eq!((&floor["b"], &floor["noise_floor"]), (&"none/other/again".into(), &floor["primary"]["ratio"]["interval"]));
+    assert_eq!(
+        (&floor["b"], &floor["noise_floor"]),
+        (&"none/other/again".into(), &floor["primary"]["ratio"]["interval"])
+    );
     // The cell and itself, as if they were two runs.
     let again = scratch.path("after");
     std::fs::create_dir_all(&again).unwrap();

@@ -79,18 +79,20 @@ fn lettered<'a>(runs: &[Shown<'_>], (index, run): (usize, &Ours<'a>), cell: usiz
     arm
 }
 
-/// Each cell against the first that differs from it in the policy only, then in the load only.
-fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
+/// Each cell against the first that differs from it in the policy only, then in the load only, then in the kernel only.
+pub(super) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let cells: Vec<(usize, &Cell)> =
         header.first_cells().into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
     let Some((_, model)) = cells.first() else { return Vec::new() };
     let mut pairs = Vec::new();
-    for with in [with_policy, with_load] {
+    for with in [with_policy, with_load, with_kernel] {
         // Cells that are the same once all have the policy, or the load, of one; the first of each kind. A run may have
         // thousands of cells, too many to compare each with each.
         let mut firsts: HashMap<String, usize> = HashMap::new();
         for (b, cell) in &cells {
-            let a = *firsts.entry(format!("{:?}", with(cell, model))).or_insert(*b);
+            // Kernels whose time is not the same are not compared.
+            let key = format!("{:?} {:?}", cell.kernel.clock(), with(cell, model));
+            let a = *firsts.entry(key).or_insert(*b);
             if a != *b {
                 pairs.push((a, *b));
             }
@@ -101,6 +103,10 @@ fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
 
 fn with_policy(cell: &Cell, of: &Cell) -> Cell {
     Cell { policy: of.policy, ..cell.clone() }
+}
+
+fn with_kernel(cell: &Cell, of: &Cell) -> Cell {
+    Cell { kernel: of.kernel.clone(), ..cell.clone() }
 }
 
 fn with_load(cell: &Cell, of: &Cell) -> Cell {

@@ -88,7 +88,12 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
 /// The numbers that the table has no room for.
 fn facts(cell: &CellSummary) -> Vec<String> {
     let mut facts = vec![
-        format!("{} measured in {} blocks", duration(cell.measured.ns() as f64), cell.blocks),
+        format!(
+            "{}{} measured in {} blocks",
+            duration(cell.measured.ns() as f64),
+            if cell.cell.kernel.is_virtual() { " of virtual time" } else { "" },
+            cell.blocks
+        ),
         format!("{} wake-ups", count(cell.samples)),
     ];
     facts.extend(cell.n_eff.map(|n| format!("worth {} independent ones at p99", count(n))));
