@@ -78,7 +78,7 @@ fn of_conditions() -> Vec<Finding> {
         Finding::Allocations { allocations: 2 },
         Finding::HostChanged { fact: "frequency governor", before: some("powersave"), after: some("performance") },
         Finding::SettingLost {
-            what: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor".to_owned(),
+            what: "cpu0/cpufreq/scaling_governor".to_owned(),
             set: "performance".to_owned(),
             found: some("powersave"),
             measurements: 3,
