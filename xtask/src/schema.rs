@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Every committed schema: its file below the root, and what it must hold now.
-fn schemas() -> Result<[(&'static str, String); 11], String> {
+fn schemas() -> Result<[(&'static str, String); 13], String> {
     Ok([
         ("schema/record.schema.json", text(&schemars::schema_for!(model::Record))?),
         ("schema/cell.schema.json", text(&schemars::schema_for!(model::Cell))?),
@@ -16,6 +16,8 @@ fn schemas() -> Result<[(&'static str, String); 11], String> {
         ("schema/load.schema.json", text(&written::<analysis::LoadDocument<'static>>())?),
         ("schema/loads.schema.json", text(&written::<Vec<model::AboutLoad>>())?),
         ("schema/recover.schema.json", text(&written::<model::Recovery>())?),
+        ("schema/lab-list.schema.json", text(&written::<model::ListedKernels<'static>>())?),
+        ("schema/lab-check.schema.json", text(&written::<analysis::LabCheckDocument<'static, serde_json::Value>>())?),
         ("schema/frontier.schema.json", text(&written::<analysis::frontier::FrontierDocument<'static>>())?),
     ])
 }

@@ -129,7 +129,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
     }
     let prepare = if prepare.is_empty() { "nothing".to_owned() } else { prepare.to_string() };
     vec![
-        ("time", kernel.clock().map_or("real".to_owned(), |clock| clock.to_string())),
+        ("time", kernel.time().to_owned()),
         ("kernel", kernel.to_string()),
         ("load", load.to_string()),
         ("policy", policy.to_string()),

@@ -16,7 +16,7 @@ use crate::Level;
 use crate::comparability::Difference;
 use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
 pub use causes::CauseOfOne;
-pub use cells::{arm, compare_cells};
+pub use cells::{arm, compare_cells, only_pair};
 pub use document::{ComparisonDocument, document};
 pub use imported::compare_imported;
 use layout::Layout;
@@ -79,6 +79,8 @@ pub struct Comparison {
     pub blocks: u64,
     /// In how many of them the first was measured first.
     pub a_first: u64,
+    /// Whether both are one cell of a run, measured twice in each block: then the ratio is the noise of the machine.
+    pub is_again: bool,
     /// The ratio below which a difference does not matter.
     pub margin: f64,
     /// The metric that decides.
@@ -245,6 +247,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         b: b.name.clone(),
         blocks: count(pairs.len()),
         a_first: count(layout.a_first),
+        is_again: false,
         margin,
         primary,
         ratios,

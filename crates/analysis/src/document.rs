@@ -39,6 +39,8 @@ struct AboutRun<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
     name: &'a str,
+    /// What all times of the cell are of: `real`, or the clock of its guest (`virtual`, `emulated`, `kvm`).
+    time: &'static str,
     cell: &'a Cell,
     summary: SummaryDocument<'a>,
     findings: Vec<Remark<'a>>,
@@ -186,7 +188,13 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         machine: cell.machine,
         explained: &cell.explained,
     };
-    CellDocument { name: &cell.name, cell: &cell.cell, summary, findings: remarks(&cell.findings) }
+    CellDocument {
+        name: &cell.name,
+        time: cell.cell.kernel.time(),
+        cell: &cell.cell,
+        summary,
+        findings: remarks(&cell.findings),
+    }
 }
 
 fn steadiness(steadiness: &Steadiness) -> SteadinessDocument {

@@ -3,9 +3,13 @@
 use crate::comparison::{Answer, Comparison, Measured, Metric, Ratio, Refusal};
 use crate::enough::{Lack, Outlook, Shortfall};
 use crate::testing::cell;
-use crate::{Finding, Gap, Kept, Level, Limiter, Verdict, View, Violation};
-use model::Span;
+use crate::{Finding, Gap, ImportedFinding, Kept, Level, Limiter, Verdict, View, Violation};
+use model::{Preemption, Span};
+use std::collections::HashSet;
+use std::mem::discriminant;
 
+const FINDINGS: &str = include_str!("../../../docs/findings.md");
+const SHOW_SCHEMA: &str = include_str!("../../../schema/show.schema.json");
 const STATISTICS: &str = include_str!("../../../docs/statistics.md");
 const COMPARE: &str = include_str!("../../../docs/compare.md");
 
@@ -22,9 +26,9 @@ fn assert_documented(document: &str, sentences: &[String]) {
     assert!(missing.is_empty(), "without an example: {missing:#?}");
 }
 
-#[test]
-fn findings_have_their_examples() {
-    let findings = [
+/// Findings of the statistics.
+fn of_statistics() -> Vec<Finding> {
+    vec![
         Finding::FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) },
         Finding::FewSlices { slices: 6, need: 10 },
         Finding::Dependent { samples: 64_000, n_eff: 4_098 },
@@ -51,8 +55,103 @@ fn findings_have_their_examples() {
         Finding::RegularSpikes { every_ns: 60_000_000_000 },
         Finding::OwnPopulation { seconds: 36, from_ns: 38_000, to_ns: 150_000 },
         Finding::TailLimit { times: 10.0, upper_ns: 96_000 },
+    ]
+}
+
+/// All others.
+fn of_conditions() -> Vec<Finding> {
+    let some = |text: &str| Some(text.to_owned());
+    let messaging = || "messaging".to_owned();
+    vec![
+        Finding::VirtualTime { cells: 4 },
+        Finding::EmulatedTime { cells: 2 },
+        Finding::GuestTime { cells: 2 },
+        Finding::LoadFailed {
+            load: messaging(),
+            reason: "1 of 400 processes ended".to_owned(),
+            at_ms: 4_000,
+            measurements: 1,
+        },
+        Finding::LoadFell { load: "io".to_owned(), share: 0.37, measurements: 2 },
+        Finding::LoadDidNothing { load: "io".to_owned(), measurements: 2 },
+        Finding::Lost { lost: 3 },
+        Finding::Allocations { allocations: 2 },
+        Finding::HostChanged { fact: "frequency governor", before: some("powersave"), after: some("performance") },
+        Finding::SettingLost {
+            what: "cpu0/cpufreq/scaling_governor".to_owned(),
+            set: "performance".to_owned(),
+            found: some("powersave"),
+            measurements: 3,
+        },
+        Finding::BaselineDiffers {
+            fact: "kernel",
+            baseline: some("6.1.0-30-rt"),
+            now: some("6.1.0-56-rt"),
+            prevents: false,
+        },
+        Finding::ClockSet { steps: 1, largest_ns: -1_000_000_000 },
+        Finding::Interrupted { measurements: 2 },
+        Finding::NotAllCellsDone { done: 11, planned: 12 },
+        Finding::Skipped {
+            cells: vec!["none/fifo:80".to_owned(), "none/rr:80".to_owned()],
+            reason: "fifo:80 needs CAP_SYS_NICE; run as root".to_owned(),
+        },
+        Finding::Starved { waits: 1, at_least_ns: 3_000_000_000, samples: 0 },
+        Finding::Starved { waits: 1, at_least_ns: 3_000_000_000, samples: 310 },
+        Finding::StarvedOfCpu { woke: 310, due: 1_000 },
+        Finding::TakesTurns {
+            processes: 400,
+            max_ns: 48_000_000,
+            realtime: "fifo:80".parse().unwrap(),
+            realtime_max_ns: 210_000,
+        },
+        Finding::Drift { periods: 42, due: 1_000 },
+        Finding::MaxIsThrottleQuantum {
+            max_ns: 50_100_000,
+            quantum_us: 50_000,
+            limiter: Limiter::FairServer,
+            stops_realtime: true,
+        },
+        Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 },
+        Finding::FairServer { runtime_us: 50_000, period_us: 1_000_000 },
+        Finding::TimerSlack { slack_ns: 50_000 },
+        Finding::Early { early: 12, earliest_ns: 800 },
+        Finding::OriginUncertain { at_most_ns: 900 },
+        Finding::ClockSource { clock_source: "hpet".to_owned() },
+        Finding::MemoryUnlocked,
+        Finding::PageFaults { minor: 3, major: 1 },
+        Finding::DmaLatencyLeft,
+        Finding::Governor { governors: vec!["powersave".to_owned()] },
+        Finding::NotRealtimeKernel { preemption: Preemption::Voluntary },
+        Finding::VirtualMachine { hypervisor: "KVM".to_owned() },
+        Finding::Steal { steal_ms: 10, share: Some(0.0008) },
+        Finding::Container { container: "docker".to_owned() },
+    ]
+}
+
+#[test]
+fn findings_have_their_examples() {
+    let (of_statistics, of_conditions) = (of_statistics(), of_conditions());
+    let sentences = |findings: &[Finding]| findings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_documented(STATISTICS, &sentences(&of_statistics));
+    assert_documented(FINDINGS, &sentences(&of_conditions));
+    // Every kind there is: the schema, which a check compares with the types, names each once.
+    let remark = SHOW_SCHEMA.split_once("\n    \"Remark\": {").unwrap().1.split_once("\n    }").unwrap().0;
+    let kinds: HashSet<_> = of_statistics.iter().chain(&of_conditions).map(discriminant).collect();
+    assert_eq!(kinds.len(), remark.matches("\"kind\": {").count());
+}
+
+#[test]
+fn findings_of_imports_have_their_examples() {
+    let findings = [
+        ImportedFinding::Beyond { samples: Some(2), at_least_ns: 100_000 },
+        ImportedFinding::Beyond { samples: None, at_least_ns: 100_000 },
+        ImportedFinding::NoCourse,
+        ImportedFinding::Unknown { facts: vec!["period", "load"] },
+        ImportedFinding::Resolution { resolution_ns: 1_000 },
+        ImportedFinding::FewSamples { level: Level::P999, n_eff: 2_000 },
     ];
-    assert_documented(STATISTICS, &findings.map(|finding| finding.to_string()));
+    assert_documented(FINDINGS, &findings.map(|finding| finding.to_string()));
 }
 
 #[test]
@@ -68,6 +167,11 @@ fn verdicts_have_their_examples() {
         },
         Kept::Quantile { cell: cell(), level: Level::P99, view: View::Both, limit_ns: 200_000, upper_ns: 48_000 },
         Kept::MissesPerHour { cell: cell(), limit_per_hour: 200.0, upper_per_hour: 135.0 },
+        Kept::NotLater {
+            cell: cell(),
+            said: "EQUIVALENT: p99 of none/fifo:80 and of the baseline differ by less than 25 % (95 %, 12 blocks)"
+                .to_owned(),
+        },
     ];
     let violations = [
         Violation::Max { cell: cell(), limit_ns: 50_000, value_ns: 96_000, at_least: false },
@@ -80,6 +184,13 @@ fn verdicts_have_their_examples() {
             lower_ns: 39_000,
         },
         Violation::MissesPerHour { cell: cell(), limit_per_hour: 1.0, episodes: 4, lower_per_hour: 49.0 },
+        Violation::Later {
+            cell: cell(),
+            ratio: 1.8,
+            said: "DIFFERENT: p99 of none/fifo:80 is 1.8 times higher than that of the baseline (1.5 to 2.2 times, 95 %, 12 \
+                   blocks)"
+                .to_owned(),
+        },
     ];
     let rate = |episodes, upper_per_hour, hours_needed| Gap::MissesPerHour {
         cell: cell(),
@@ -102,7 +213,29 @@ fn verdicts_have_their_examples() {
         Gap::Unsteady { cell: cell(), level: Level::P99 },
         rate(0, 135.0, Some(3.0)),
         rate(1, 251.0, None),
+        Gap::Incomplete { done: 11, planned: 12 },
+        Gap::Incomplete { done: 0, planned: 0 },
+        Gap::Skipped { cells: 2, why: "fifo:80 needs CAP_SYS_NICE; run as root".to_owned() },
+        Gap::Untold { cell: cell(), why: "the baseline has no such cell".to_owned() },
+        Gap::NoSamples { cell: cell() },
+        Gap::Load { cell: cell(), load: "messaging".to_owned(), what: "1 of 400 processes ended".to_owned() },
+        Gap::Lost { cell: cell(), lost: 3 },
+        Gap::Open { cell: cell(), at_least_ns: 3_000_000_000 },
     ];
+    // Named so that a new kind of gap is a mistake here until it has an example, too.
+    let is_known = |gap: &Gap| match gap {
+        Gap::Incomplete { .. }
+        | Gap::Skipped { .. }
+        | Gap::Untold { .. }
+        | Gap::NoSamples { .. }
+        | Gap::Load { .. }
+        | Gap::Lost { .. }
+        | Gap::Open { .. }
+        | Gap::Quantile { .. }
+        | Gap::Unsteady { .. }
+        | Gap::MissesPerHour { .. } => true,
+    };
+    assert!(gaps.iter().all(is_known));
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(kept.map(|kept| Verdict::Pass { kept: vec![kept] }.to_string()));
     sentences.extend(violations.map(|violation| Verdict::Fail { violations: vec![violation] }.to_string()));
@@ -136,6 +269,7 @@ fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
         b: "none/fifo:80".to_owned(),
         blocks: 12,
         a_first: 6,
+        is_again: false,
         margin: 1.25,
         primary: Measured { metric: Metric::Quantile(Level::P99), a: Some(1.0), b: Some(1.0), ratio },
         ratios: Vec::new(),
@@ -157,7 +291,7 @@ fn answers_and_remarks_have_their_examples() {
     never.blocks = 6;
     let different = comparison(Answer::Different, Some((1.0 / 1.8, 1.0 / 2.2, 1.0 / 1.5)));
     let mut remarked = Comparison { a: "none/other".to_owned(), ..different };
-    (remarked.noise_floor, remarked.a_first) = (Some((0.86, 1.2)), 12);
+    (remarked.noise_floor, remarked.a_first, remarked.is_again) = (Some((0.86, 1.2)), 12, true);
     let governor = |governor: &str| Some(governor.to_owned());
     remarked.differences = vec![crate::comparability::Difference {
         fact: "frequency governor",

@@ -15,7 +15,7 @@ use crate::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
 pub use curves::imported_curves;
 pub use document::{ImportedDocument, document as imported_document};
 pub use finding::ImportedFinding;
-use model::{Histogram, Imported, ImportedThread, Requirement};
+use model::{Histogram, Imported, ImportedThread, Requirement, Span};
 
 /// All measurements that were imported together.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,12 +94,17 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     // Of equal ones the first.
     let largest = largest.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let whole = known.as_ref().filter(|_| is_whole);
+    let of_histogram = || whole.filter(|all| all.n > 0).map(|all| all.sum_ns as f64 / all.n as f64);
+    // Tools cut their mean to a microsecond as they do values; rows that stand for more are cut by more.
+    let is_coarse = imported.resolution > Span(1_000);
+    let mean_ns =
+        if is_coarse { mean(threads).or_else(of_histogram) } else { of_histogram().or_else(|| mean(threads)) };
     let mut cell = ImportedCell {
         name,
         samples: sum(threads, |thread| thread.samples),
         missed: sum(threads, |thread| thread.missed),
         min_ns: threads.iter().filter_map(|thread| thread.min_ns).min(),
-        mean_ns: whole.filter(|all| all.n > 0).map(|all| all.sum_ns as f64 / all.n as f64).or_else(|| mean(threads)),
+        mean_ns,
         stddev_ns: whole.and_then(standard_deviation),
         quantiles: quantiles(threads, known.as_ref()),
         max_ns: largest.map(|(max_ns, _)| max_ns),

@@ -21,6 +21,7 @@ pub mod facts;
 mod finding;
 pub mod frontier;
 mod imported;
+mod lab_check;
 mod list;
 mod loads;
 mod name;
@@ -51,6 +52,7 @@ pub use imported::{
     ImportedCell, ImportedDocument, ImportedFinding, ImportedSummary, imported_curves, imported_document,
     imported_histogram, summarise_imported,
 };
+pub use lab_check::{LabCheckDocument, RecordDifference};
 pub use list::{List, Listed, Unreadable};
 pub use loads::LoadDocument;
 pub use name::of_cells as cell_names;

@@ -95,6 +95,12 @@ impl Kernel {
         }
     }
 
+    /// What times measured on it are of, in a word: `real`, or the clock of its guests.
+    #[must_use]
+    pub fn time(&self) -> &'static str {
+        self.clock().map_or("real", LabClock::name)
+    }
+
     /// Whether its times are virtual: instructions that count as a nanosecond each.
     #[must_use]
     pub fn is_virtual(&self) -> bool {

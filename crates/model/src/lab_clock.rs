@@ -24,6 +24,12 @@ impl LabClock {
         [(LabClock::Virtual, "virtual"), (LabClock::Emulated, "emulated"), (LabClock::Kvm, "kvm")];
     /// Every clock as it is typed.
     pub const KNOWN: &[&str] = &["virtual", "emulated", "kvm"];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        LabClock::ALL.into_iter().find(|(clock, _)| *clock == self).map_or("", |(_, name)| name)
+    }
 }
 
 impl FromStr for LabClock {
@@ -37,7 +43,6 @@ impl FromStr for LabClock {
 
 impl fmt::Display for LabClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = LabClock::ALL.into_iter().find(|(clock, _)| clock == self).map_or("", |(_, name)| name);
-        f.pad(name)
+        f.pad(self.name())
     }
 }

@@ -13,6 +13,7 @@ mod host;
 mod imported;
 mod kernel;
 mod lab_clock;
+mod listed_kernel;
 mod load;
 mod method;
 mod plan;
@@ -43,6 +44,7 @@ pub use host::{
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
+pub use listed_kernel::{ListedKernel, ListedKernels};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };

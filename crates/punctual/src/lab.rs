@@ -31,7 +31,7 @@ pub(crate) use guest::{is_first_process, run as run_guest};
 pub(crate) use guests::Guests;
 pub(crate) use kernels::ready_observed;
 use kernels::{Ready, cache, ready};
-pub(crate) use list::{Listed, list};
+pub(crate) use list::list;
 pub(crate) use measure::carry_out;
 pub(crate) use refusal::why_not;
 

@@ -22,7 +22,7 @@ use model::{Header, Method, RuntimeRecord};
 use std::io;
 
 pub(crate) use doctor::Examination;
-pub(crate) use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
+pub(crate) use formats::{Named, Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub(crate) use frontier::Searched;
 pub(crate) use html::{Imports, Ours, Shown, html};
 pub(crate) use imported::{json as imported_json, text as imported_text};

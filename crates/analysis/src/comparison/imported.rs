@@ -27,6 +27,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         b: b.name.clone(),
         blocks: 0,
         a_first: 0,
+        is_again: false,
         margin: question.margin_at(level),
         primary: measured(primary),
         ratios: Vec::new(),

@@ -62,12 +62,19 @@ impl Comparison {
     /// What has to be known beside the answer, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let Comparison { a, b, blocks, a_first, noise_floor, differences, causes, answer, .. } = self;
+        let Comparison { a, b, blocks, a_first, noise_floor, differences, causes, answer, is_again, .. } = self;
         let mut remarks = Vec::new();
         if let Some((low, high)) = noise_floor {
             let (low, high) = (digits(*low), digits(*high));
             remarks
                 .push(format!("Noise floor: {a} measured twice differs from itself by {low} to {high} times (95 %)."));
+        }
+        if *is_again && *answer == Answer::Different {
+            remarks.push(
+                "Both are the same configuration: this is the noise of the machine, and a ratio like it between two \
+                 others says nothing of them."
+                    .to_owned(),
+            );
         }
         let is_one_sided = *a_first == 0 || a_first == blocks;
         if is_one_sided && *blocks >= 6 && !matches!(answer, Answer::Refused { why: Refusal::Separate }) {

@@ -63,13 +63,13 @@ fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {
     Ok(run)
 }
 
-/// Two cells of one run: those that are selected, or the only two.
+/// Two cells of one run: those that are selected, or the only two; an only cell that was measured twice, with itself.
 fn two_cells(run: &Run, selectors: &[Selector]) -> Result<(usize, usize), String> {
-    let (a, b) = match (selectors, run.header.first_cells().as_slice()) {
-        ([], [a, b]) => (*a, *b),
+    let (a, b) = match (selectors, comparison::only_pair(&run.header)) {
+        ([], Some(pair)) => pair,
         ([a, b], _) => (selected(run, a)?, selected(run, b)?),
-        (_, all) => {
-            let cells = names(run, all);
+        _ => {
+            let cells = names(run, &run.header.first_cells());
             return Err(format!("name two cells, each like load=messaging,policy=fifo:80; the run has {cells}"));
         }
     };

@@ -2,7 +2,7 @@
 
 use super::arguments::RunFormat;
 use super::note;
-use crate::report::{self, Page, Style};
+use crate::report::{self, Named, Page, Style};
 use crate::store;
 use analysis::{ImportedSummary, RunSummary};
 use model::{Entry, Header, Histogram, ImportHeader};
@@ -85,7 +85,12 @@ fn document(
         RunFormat::Json => as_json(&report::json(header, summary)),
         RunFormat::Hgrm => {
             let histograms = || analysis::histograms(header, entries).into_iter().map(Some).collect();
-            let cells = summary.cells.iter().map(|cell| (cell.name.as_str(), cell.mean_ns, cell.stddev_ns));
+            let cells = summary.cells.iter().map(|cell| Named {
+                name: &cell.name,
+                is_virtual: cell.cell.kernel.is_virtual(),
+                mean_ns: cell.mean_ns,
+                stddev_ns: cell.stddev_ns,
+            });
             hgrm(&cells.collect::<Vec<_>>(), histograms, cell)
         }
         _ => Ok(page(&Page::of_run(header, summary, all_findings), format).into_bytes()),
@@ -114,7 +119,12 @@ pub(super) fn imported(
         RunFormat::Json => as_json(&report::imported_json(header, summary)),
         RunFormat::Hgrm => {
             let histograms = || summary.cells.iter().map(|cell| analysis::imported_histogram(&cell.imported)).collect();
-            let cells = summary.cells.iter().map(|cell| (cell.name.as_str(), cell.mean_ns, cell.stddev_ns));
+            let cells = summary.cells.iter().map(|cell| Named {
+                name: &cell.name,
+                is_virtual: false,
+                mean_ns: cell.mean_ns,
+                stddev_ns: cell.stddev_ns,
+            });
             hgrm(&cells.collect::<Vec<_>>(), histograms, cell)
         }
         _ => Ok(page(&Page::of_imported(header, summary), format).into_bytes()),
@@ -148,30 +158,27 @@ fn as_json(document: &serde_json::Value) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(text)
 }
 
-/// A cell's name, mean and standard deviation.
-type Named<'a> = (&'a str, Option<f64>, Option<f64>);
-
 /// The distribution of the cell with this name; it need not be named where there is only one.
 fn hgrm(
     cells: &[Named<'_>],
     histograms: impl Fn() -> Vec<Option<Histogram>>,
     name: Option<&str>,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
-    let names = || cells.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+    let names = || cells.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
     let index = match (name, cells.len()) {
         (None, 1) => Some(0),
         (None, _) => return Err(format!("hgrm holds one cell; name it with --cell (cells: {})", names()).into()),
-        (Some(name), _) => cells.iter().position(|(other, ..)| *other == name),
+        (Some(name), _) => cells.iter().position(|other| other.name == name),
     };
     let index = index.ok_or_else(|| format!("no cell is named `{}` (cells: {})", name.unwrap_or_default(), names()))?;
-    let (name, mean_ns, stddev_ns) = cells[index];
+    let cell = &cells[index];
     let histogram = histograms().into_iter().nth(index).flatten();
-    let histogram = histogram.ok_or_else(|| format!("{name} has no distribution, only its ends"))?;
-    Ok(report::hgrm(name, &histogram, mean_ns, stddev_ns).into_bytes())
+    let histogram = histogram.ok_or_else(|| format!("{} has no distribution, only its ends", cell.name))?;
+    Ok(report::hgrm(cell, &histogram).into_bytes())
 }
 
 /// Writes a document, with a line feed at its end.
-pub(super) fn json(out: &mut Vec<u8>, document: &serde_json::Value) -> serde_json::Result<()> {
+pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde_json::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     out.push(b'\n');
     Ok(())

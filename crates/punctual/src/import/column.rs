@@ -41,10 +41,17 @@ impl Column {
 
     /// The samples with values of `unit_ns`.
     pub(super) fn histogram(&self, unit_ns: u64) -> Result<Histogram, Flaw> {
+        self.histogram_from(unit_ns, None)
+    }
+
+    /// The same, none of them smaller than `least_ns`, which the tool says: its first row may begin far below that.
+    pub(super) fn histogram_from(&self, unit_ns: u64, least_ns: Option<i64>) -> Result<Histogram, Flaw> {
         let mut histogram = Histogram::default();
+        let mut least_ns = least_ns;
         for (value, n) in &self.counts {
             let value = i64::try_from(*value).map_err(|_| Flaw::of_file(format!("{value} is no latency")))?;
-            histogram.record_n(ns(value, unit_ns).map_err(Flaw::of_file)?, *n);
+            let value_ns = ns(value, unit_ns).map_err(Flaw::of_file)?;
+            histogram.record_n(least_ns.take().map_or(value_ns, |least_ns| value_ns.max(least_ns)), *n);
         }
         Ok(histogram)
     }

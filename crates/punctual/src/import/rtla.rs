@@ -205,7 +205,7 @@ fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -
         number: *cpu,
         cpu: Some(*cpu),
         samples: Some(known),
-        histogram: Some(column.histogram(unit_ns)?),
+        histogram: Some(column.histogram_from(unit_ns, scaled("min")?)?),
         beyond: over.filter(|n| *n > 0).map(|n| Beyond { samples: Some(n), at_least_ns: least_ns }),
         min_ns: scaled("min")?.filter(|_| has_samples),
         max_ns: scaled("max")?.filter(|_| has_samples),

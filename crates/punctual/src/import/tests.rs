@@ -133,6 +133,20 @@ fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
     }
 }
 
+/// A row of ten microseconds begins at 0, below the smallest sample; its mean is the tool's.
+#[test]
+fn rows_of_rtla_that_stand_for_several_microseconds_say_nothing_that_it_denies() {
+    let imported = read("rtla-osnoise.txt").remove(0);
+    assert_eq!(imported.resolution, model::Span(10_000));
+    let requirement = model::Requirement::default();
+    let summary = analysis::summarise_imported(&[imported], &requirement);
+    let cell = &summary.cells[0];
+    // A quantile is the upper edge of its bucket.
+    assert_eq!((cell.min_ns, cell.quantiles.p50.value_ns()), (Some(1_000), Some(1_003)));
+    let mean_ns = (4_000.0 * 55_214.0 + 3_000.0 * 54_646.0) / 109_860.0;
+    assert!((cell.mean_ns.unwrap() - mean_ns).abs() < 1.0, "{:?}", cell.mean_ns);
+}
+
 #[test]
 fn raw_samples_are_those_that_are_in_the_file() {
     for (name, unit_ns, period) in [("jitterdebugger-us.raw", 1_000, "1ms"), ("jitterdebugger-ns.raw", 1, "500us")] {

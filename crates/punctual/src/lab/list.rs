@@ -2,43 +2,18 @@
 
 use super::fetch::{self, Kept};
 use super::{kernels, packages};
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-
-/// A kernel that can be booted, or fetched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Listed {
-    /// How a plan names it: `debian:6.1-rt`, or the file of an older one that is kept.
-    pub(crate) kernel: String,
-    /// The package, or the file of one.
-    pub(crate) package: String,
-    /// Its version; `null` when it is not known.
-    pub(crate) version: Option<String>,
-    /// How it was built: `stock`, `rt`, `cloud`; `null` for a package that is no kernel of Debian.
-    pub(crate) flavour: Option<&'static str>,
-    /// Whether it is PREEMPT_RT; `null` when that is not known before it is fetched.
-    pub(crate) preempt_rt: Option<bool>,
-    /// What its argument `preempt=` takes, empty when it takes none; `null` when that is not known before it is fetched.
-    pub(crate) preempt: Option<Vec<String>>,
-    /// Size of the package, bytes.
-    pub(crate) package_bytes: Option<u64>,
-    /// SHA-256 of the package.
-    pub(crate) package_sha256: Option<String>,
-    /// The kernel in the cache; `null` when it is not there.
-    pub(crate) path: Option<PathBuf>,
-    /// SHA-256 of that kernel.
-    pub(crate) kernel_sha256: Option<String>,
-}
+use model::ListedKernel;
+use std::path::Path;
 
 /// All kernels that can be named, and all that are kept, the oldest first; and whether there is a package manager to ask.
-pub(crate) fn list() -> (Vec<Listed>, bool) {
+pub(crate) fn list() -> (Vec<ListedKernel>, bool) {
     let cache = kernels::place();
     let names = kernels::names_in(&cache);
     let known = packages::known("[0-9]");
     let newest = newest_of_each(known.as_deref().unwrap_or_default());
     let newest = if newest.is_empty() { newest_of_each(&names) } else { newest };
     let described = packages::described(&newest.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut all: Vec<Listed> = newest
+    let mut all: Vec<ListedKernel> = newest
         .iter()
         .filter_map(|package| {
             let mut listed = of_name(package)?;
@@ -47,7 +22,7 @@ pub(crate) fn list() -> (Vec<Listed>, bool) {
                 listed.package_sha256.clone_from(&about.sha256);
             }
             if let Some(kept) = fetch::kept_in(&cache.join(package)) {
-                listed.is_kept(kept, &cache.join(package));
+                add_kept(&mut listed, kept, &cache.join(package));
             }
             Some(listed)
         })
@@ -55,8 +30,8 @@ pub(crate) fn list() -> (Vec<Listed>, bool) {
     for name in names.iter().filter(|name| !name.starts_with('.') && !newest.contains(name)) {
         let dir = cache.join(name);
         let Some(kept) = fetch::kept_in(&dir) else { continue };
-        let mut listed = of_name(&kept.package).unwrap_or_else(|| Listed::of(&kept.package));
-        listed.is_kept(kept, &dir);
+        let mut listed = of_name(&kept.package).unwrap_or_else(|| of_package(&kept.package));
+        add_kept(&mut listed, kept, &dir);
         listed.kernel = fetch::kernel_in(&dir).display().to_string();
         all.push(listed);
     }
@@ -74,41 +49,39 @@ fn newest_of_each(packages: &[String]) -> Vec<String> {
 }
 
 /// What the name of a package says.
-fn of_name(package: &str) -> Option<Listed> {
+fn of_name(package: &str) -> Option<ListedKernel> {
     let named = packages::named(package)?;
     let flavour = named.flavour.strip_prefix('-').unwrap_or("stock");
-    Some(Listed {
+    Some(ListedKernel {
         kernel: format!("debian:{}{}", named.series, named.flavour),
         flavour: Some(flavour),
         preempt_rt: Some(flavour == "rt"),
-        ..Listed::of(package)
+        ..of_package(package)
     })
 }
 
-impl Listed {
-    fn of(package: &str) -> Listed {
-        Listed {
-            kernel: package.to_owned(),
-            package: package.to_owned(),
-            version: None,
-            flavour: None,
-            preempt_rt: None,
-            preempt: None,
-            package_bytes: None,
-            package_sha256: None,
-            path: None,
-            kernel_sha256: None,
-        }
+fn of_package(package: &str) -> ListedKernel {
+    ListedKernel {
+        kernel: package.to_owned(),
+        package: package.to_owned(),
+        version: None,
+        flavour: None,
+        preempt_rt: None,
+        preempt: None,
+        package_bytes: None,
+        package_sha256: None,
+        path: None,
+        kernel_sha256: None,
     }
+}
 
-    /// Puts in what the cache knows.
-    fn is_kept(&mut self, kept: Kept, dir: &Path) {
-        self.version = kept.version.or_else(|| self.version.take());
-        self.preempt = kept.preempt_rt.map(|_| kept.preempt);
-        self.preempt_rt = kept.preempt_rt.or(self.preempt_rt);
-        (self.package_bytes, self.package_sha256) = (Some(kept.package_bytes), Some(kept.package_sha256));
-        (self.path, self.kernel_sha256) = (Some(fetch::kernel_in(dir)), Some(kept.kernel_sha256));
-    }
+/// Puts in what the cache knows.
+fn add_kept(listed: &mut ListedKernel, kept: Kept, dir: &Path) {
+    listed.version = kept.version.or_else(|| listed.version.take());
+    listed.preempt = kept.preempt_rt.map(|_| kept.preempt);
+    listed.preempt_rt = kept.preempt_rt.or(listed.preempt_rt);
+    (listed.package_bytes, listed.package_sha256) = (Some(kept.package_bytes), Some(kept.package_sha256));
+    (listed.path, listed.kernel_sha256) = (Some(fetch::kernel_in(dir)), Some(kept.kernel_sha256));
 }
 
 #[cfg(test)]

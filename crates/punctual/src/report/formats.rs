@@ -12,7 +12,7 @@ mod tap;
 use analysis::{Case, Verdict};
 
 pub(crate) use csv::csv;
-pub(crate) use hgrm::hgrm;
+pub(crate) use hgrm::{Named, hgrm};
 pub(crate) use junit::junit;
 pub(crate) use lava::lava;
 pub(crate) use markdown::markdown;
@@ -63,11 +63,12 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
         };
         let why = case.verdict.to_string();
         let row = page.rows.iter().find(|row| Some(row.name) == case.cell.as_deref());
+        let virtually = if row.is_some_and(Row::is_virtual) { " (virtual time)" } else { "" };
         Test {
             of: case.cell.as_deref().unwrap_or("run"),
             limit: &case.limit,
             outcome,
-            why: why.strip_prefix("Verdict: ").unwrap_or(&why).trim_end().to_owned(),
+            why: why.strip_prefix("Verdict: ").unwrap_or(&why).trim_end().to_owned() + virtually,
             seconds: row.map_or(0.0, Row::seconds),
         }
     };

@@ -25,7 +25,7 @@ use super::host;
 use analysis::Verdict;
 use axes::Axes;
 use cells::{counted, members};
-use markup::{Markup, Text};
+use markup::{Markup, Prose, Text};
 pub(crate) use shown::{Imports, Ours, Shown};
 
 /// Findings listed for a run; those of a cell are in its part.
@@ -36,7 +36,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let members = members(runs);
     let curves = members.iter().filter_map(|member| member.curves.as_ref());
-    let axes = Axes::around(curves, first.require(), counted(&members));
+    let axes = Axes::around(curves, first.require(), counted(&members), cells::virtually(&members));
     let mut page = Markup::default();
     head(&mut page, runs);
     if let Some(axes) = &axes {
@@ -101,7 +101,7 @@ fn question(page: &mut Markup, run: &Shown<'_>, letter: Option<char>) {
     };
     if !word.is_empty() {
         let reason = verdict.split_once(word).map_or("", |(_, reason)| reason).trim_start_matches([':', ' ']);
-        page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Text(reason)));
+        page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Prose(reason)));
     }
     page.add(format_args!("<p class=answer>{}</p>\n", Text(run.answer())));
     page.raw("<ul class=facts>");
@@ -129,7 +129,7 @@ fn findings(page: &mut Markup, runs: &[Shown<'_>]) {
         }
         let letter = letter(runs, index).map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default();
         page.add(format_args!("<section id=findings{index}>\n<h2>What stands out{letter}</h2>\n<ul class=findings>\n"));
-        sentences.iter().for_each(|sentence| page.add(format_args!("<li>{}\n", Text(sentence))));
+        sentences.iter().for_each(|sentence| page.add(format_args!("<li>{}\n", Prose(sentence))));
         page.raw("</ul>\n");
         if more > 0 {
             page.add(format_args!("<p class=quiet>{more} more, in the parts of the cells.</p>\n"));

@@ -67,6 +67,22 @@ fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
     golden.assert_eq(&out);
 }
 
+/// Cells of lab kernels that differ in these words, under a light and a heavy load.
+pub(super) fn lab(kernels: &[&str]) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    for load in ["light", "cpu+sync+mmap"] {
+        for words in kernels {
+            run.cell(load, "fifo:99");
+            run.header.cells.last_mut().unwrap().kernel = format!("/boot/vmlinuz {words}").parse().unwrap();
+        }
+    }
+    for cell in 0..run.header.cells.len() {
+        let later = i64::try_from(cell + 1).unwrap();
+        run.measure(0, cell, move |_, cycle| later * (4_000 + i64::try_from(cycle % 97).unwrap() * 40));
+    }
+    run
+}
+
 #[test]
 fn a_run_at_80_columns() {
     check(&run(), 80, expect_file!["../../tests/golden/run-80.txt"]);

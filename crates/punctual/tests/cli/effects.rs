@@ -35,6 +35,10 @@ impl Interferer {
         });
         Interferer { stop, thread: Some(thread) }
     }
+
+    fn is_at_work(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
 }
 
 impl Drop for Interferer {
@@ -68,7 +72,8 @@ fn interfered(scratch: &Scratch, every: Duration, blocks: u32, duration: &str) {
             };
             let interferer = (side == "after").then(|| Interferer::on(cpu, every));
             let said = run(&mut one_block);
-            drop(interferer);
+            // One that ended by itself, because something else had the machine meanwhile, was not there all the time.
+            assert!(interferer.is_none_or(|interferer| interferer.is_at_work()), "the interferer ended too early");
             assert_eq!(said.status, 0, "{said:?}");
         }
     }
@@ -190,6 +195,20 @@ fn what_is_measured_twice_is_not_found_to_differ() {
     let (plan, out) = (scratch.file("plan.toml", one.replace("= 6", "= 8")), scratch.path("before"));
     let said = run(command("run --wait --out").arg(&out).arg(&plan));
     assert_eq!(said.status, 0, "{said:?}");
+    // Nobody has to name two cells: the only one is compared with itself.
+    let only = run(command("compare --format json --metric p99").arg(&out));
+    let floor = only.json();
+    let status = match floor["answer"]["kind"].as_str().unwrap() {
+        "equivalent" => 0,
+        "different" => 2,
+        "undecided" => 3,
+        other => panic!("{other}: {floor}"),
+    };
+    assert_eq!((only.status, &floor["blocks"], &floor["is_again"]), (status, &8.into(), &true.into()), "{floor}");
+    assert_eq!(
+        (&floor["b"], &floor["noise_floor"]),
+        (&"none/other/again".into(), &floor["primary"]["ratio"]["interval"])
+    );
     // The cell and itself, as if they were two runs.
     let again = scratch.path("after");
     std::fs::create_dir_all(&again).unwrap();

@@ -125,7 +125,9 @@ fn a_fetched_kernel_is_checked_and_made_again_when_it_is_damaged() {
     assert_eq!((said.status, said.stderr.lines().count()), (0, 1), "{said:?}");
     assert!(said.stderr.starts_with("fetching linux-image-6.1.0-9-amd64"), "{said:?}");
     assert!(said.stdout.starts_with("debian:6.1: linux-image-6.1.0-9-amd64, "), "{said:?}");
-    let after = listed(&system.say("lab list --format json"));
+    let said = system.say("lab list --format json");
+    crate::schema::assert_conforms("lab-list", &said.json());
+    let after = listed(&said);
     assert_eq!(
         (&after["version"], &after["preempt"]),
         (&"6.1.4-1".into(), &serde_json::json!(["none", "voluntary", "full"]))
@@ -394,6 +396,7 @@ fn vm_a_check_finds_virtual_time_the_same_beside_a_load() {
     let said = run(command("lab check --wait --format json").arg(&kernel));
     assert_eq!(said.status, 0, "{said:?}");
     let document = said.json();
+    crate::schema::assert_conforms("lab-check", &document);
     assert_eq!((&document["identical"], &document["alone"]), (&true.into(), &document["loaded"]));
     assert_eq!(document["alone"]["threads"][0]["cycles_due"], 300);
     assert_eq!(document["differences"], serde_json::json!([]));

@@ -7,9 +7,9 @@ use super::super::{ERROR, Outcome, note, output};
 use super::Asked;
 use crate::campaign::{Executor, HereOrLab, Stop};
 use crate::load::{self, Place};
+use analysis::{LabCheckDocument, RecordDifference};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
 use rt::sys::sched;
-use serde::Serialize;
 use serde_json::Value;
 use std::error::Error;
 
@@ -18,16 +18,7 @@ const SHOWN: usize = 5;
 /// The load beside the second guest ends by itself after this, should nobody end it.
 const AT_MOST: Span = Span(600_000_000_000);
 
-/// A place of two records that holds different values.
-#[derive(Debug, PartialEq, Serialize)]
-struct Difference {
-    /// Names and indexes on the way to it: `threads.0.recorded`.
-    path: String,
-    /// Measured alone; `null` where nothing stands.
-    alone: Value,
-    /// Measured beside a load.
-    loaded: Value,
-}
+type Difference = RecordDifference<Value>;
 
 pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let stop = Stop::on_signals()?;
@@ -60,13 +51,7 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     match arguments.format {
         Format::Json => output::json(
             &mut text,
-            &serde_json::json!({
-                "kernel": kernel,
-                "identical": is_same,
-                "differences": differences,
-                "alone": alone,
-                "loaded": loaded,
-            }),
+            &LabCheckDocument { kernel, identical: is_same, differences: &differences, alone: &alone, loaded: &loaded },
         )?,
         Format::Text => text = said(&kernel, &alone, &cpus, &differences).into_bytes(),
     }

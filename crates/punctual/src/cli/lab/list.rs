@@ -2,15 +2,16 @@
 
 use super::super::arguments::{Format, LabListArguments};
 use super::super::{Outcome, note, output};
-use crate::lab::{self, Listed};
+use crate::lab;
 use crate::report;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use model::{ListedKernel, ListedKernels};
 
 pub(super) fn list(arguments: &LabListArguments) -> Outcome {
     let (kernels, has_packages) = lab::list();
     let mut text = Vec::new();
     match arguments.format {
-        Format::Json => output::json(&mut text, &serde_json::json!({ "kernels": kernels }))?,
+        Format::Json => output::json(&mut text, &ListedKernels { kernels: &kernels })?,
         Format::Text if kernels.is_empty() => {}
         Format::Text => text = drawn(&kernels).into_bytes(),
     }
@@ -23,7 +24,7 @@ pub(super) fn list(arguments: &LabListArguments) -> Outcome {
 }
 
 /// A row for each kernel; what is not known is a dash.
-fn drawn(kernels: &[Listed]) -> String {
+fn drawn(kernels: &[ListedKernel]) -> String {
     let dash = || "-".to_owned();
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -48,7 +49,7 @@ fn drawn(kernels: &[Listed]) -> String {
 }
 
 /// The preemption models, as far as they are known.
-fn models(kernel: &Listed) -> String {
+fn models(kernel: &ListedKernel) -> String {
     let choices = kernel.preempt.as_ref().filter(|choices| !choices.is_empty());
     let choices = choices.map(|choices| format!("preempt={}", choices.join("|")));
     match (kernel.preempt_rt, choices) {

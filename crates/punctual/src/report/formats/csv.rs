@@ -7,12 +7,13 @@ use std::fmt::Display;
 /// A column: its head, and what it holds of a cell; empty where nothing is known.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
-const COLUMNS: [Column; 37] = [
+const COLUMNS: [Column; 38] = [
     ("started_unix_ms", |row| known(row.started_unix_ms)),
     ("hostname", |row| known(row.host.hostname.as_ref())),
     ("kernel_release", |row| known(row.host.kernel_release.as_ref())),
     ("name", |row| row.name.to_owned()),
     ("kernel", |row| known(row.kernel.as_ref())),
+    ("time", |row| known(row.time)),
     ("load", |row| known(row.load)),
     ("policy", |row| known(row.policy.as_ref())),
     ("period_ns", |row| known(row.period.map(model::Period::ns))),

@@ -10,11 +10,23 @@ use std::fmt::Write;
 /// Steps for each halving of what is left to 100 %, as the original has by default.
 const STEPS_PER_HALVING: i32 = 5;
 
+/// A cell of which the distribution is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    /// Whether its microseconds are virtual ones.
+    pub(crate) is_virtual: bool,
+    pub(crate) mean_ns: Option<f64>,
+    pub(crate) stddev_ns: Option<f64>,
+}
+
 /// One cell's distribution. `buckets` of the last line are those that hold samples.
-pub(crate) fn hgrm(name: &str, histogram: &Histogram, mean_ns: Option<f64>, stddev_ns: Option<f64>) -> String {
+pub(crate) fn hgrm(cell: &Named<'_>, histogram: &Histogram) -> String {
+    let Named { name, is_virtual, mean_ns, stddev_ns } = *cell;
     let mut text = format!(
-        "# {}: latency by wake-up, us\n{:>12} {:>14} {:>10} {:>14}\n\n",
+        "# {}: latency by wake-up, {}\n{:>12} {:>14} {:>10} {:>14}\n\n",
         name.replace(char::is_control, " "),
+        if is_virtual { "virtual us" } else { "us" },
         "Value",
         "Percentile",
         "TotalCount",
@@ -62,6 +74,17 @@ fn share(step: i32) -> f64 {
 mod tests {
     use super::*;
 
+    fn named(name: &str) -> Named<'_> {
+        Named { name, is_virtual: false, mean_ns: None, stddev_ns: None }
+    }
+
+    #[test]
+    fn virtual_microseconds_are_called_that() {
+        let cell = Named { is_virtual: true, ..named("a kernel/none/fifo:80") };
+        let text = hgrm(&cell, &Histogram::default());
+        assert!(text.starts_with("# a kernel/none/fifo:80: latency by wake-up, virtual us\n"), "{text}");
+    }
+
     #[test]
     fn shares_go_to_one_by_halves() {
         let shares: Vec<_> = [0, 1, 5, 6, 10, 15].map(share).to_vec();
@@ -71,7 +94,7 @@ mod tests {
     #[test]
     fn rows_rise_and_end_with_the_maximum() {
         let latencies: Vec<i64> = (1..=10_000).map(|i| i * 100).collect();
-        let text = hgrm("none/other", &Histogram::of(&latencies), None, None);
+        let text = hgrm(&named("none/other"), &Histogram::of(&latencies));
         let rows: Vec<Vec<f64>> = text
             .lines()
             .skip(3)
@@ -88,7 +111,7 @@ mod tests {
 
     #[test]
     fn no_samples_are_no_rows() {
-        let text = hgrm("x\ny", &Histogram::default(), None, None);
+        let text = hgrm(&named("x\ny"), &Histogram::default());
         assert!(text.starts_with("# x y: ") && text.contains("Total count    =            0]"), "{text}");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn lava(page: &Page<'_>) -> String {
         ];
         for (name, value_ns) in values {
             let result = if value_ns.is_some() { "pass" } else { "unknown" };
-            let measurement = value_ns.map(|ns| format!(" UNITS=us MEASUREMENT={}", decimal(ns / 1e3)));
+            let measurement = value_ns.map(|ns| format!(" UNITS={} MEASUREMENT={}", cell.us(), decimal(ns / 1e3)));
             signals.case(&format!("{}-{name}", cell.name), result, &measurement.unwrap_or_default());
         }
         if let Some(missed) = cell.missed {

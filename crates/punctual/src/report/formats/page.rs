@@ -2,7 +2,7 @@
 
 use super::super::{answer, host, imported, standout, table};
 use analysis::{Case, CellSummary, ImportedCell, ImportedSummary, Quantiles, RunSummary, Verdict};
-use model::{Cell, Header, Host, ImportHeader, Load, Method, Period, Span};
+use model::{Cell, Header, Host, ImportHeader, LabClock, Load, Method, Period, Span};
 
 /// A run, ready to be written in any form.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(in crate::report) struct Row<'a> {
     pub(in crate::report) host: &'a Host,
     pub(in crate::report) started_unix_ms: Option<u64>,
     pub(in crate::report) kernel: Option<String>,
+    /// What its times are of: `real`, `virtual`, `emulated`, `kvm`.
+    pub(in crate::report) time: Option<&'static str>,
     pub(in crate::report) load: Option<&'a Load>,
     pub(in crate::report) policy: Option<String>,
     pub(in crate::report) period: Option<Period>,
@@ -120,6 +122,15 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// The unit of its microseconds: virtual ones are never shown as if they were time.
+    pub(in crate::report) fn us(&self) -> &'static str {
+        if self.is_virtual() { "virtual-us" } else { "us" }
+    }
+
+    pub(in crate::report) fn is_virtual(&self) -> bool {
+        self.time == Some(LabClock::Virtual.name())
+    }
+
     pub(in crate::report) fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
         let asked = &summary.cell;
         Row {
@@ -127,6 +138,7 @@ impl<'a> Row<'a> {
             host: &header.host,
             started_unix_ms: Some(header.started_unix_ms),
             kernel: Some(asked.kernel.to_string()),
+            time: Some(asked.kernel.time()),
             load: Some(&asked.load),
             policy: Some(asked.policy.to_string()),
             period: Some(asked.period),
@@ -163,6 +175,7 @@ impl<'a> Row<'a> {
             host: &measured.host,
             started_unix_ms: measured.started_unix_ms,
             kernel: None,
+            time: None,
             load: conditions.load.as_ref(),
             policy: conditions.policy.map(|policy| policy.to_string()),
             period: conditions.period,

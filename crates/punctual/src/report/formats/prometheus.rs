@@ -130,6 +130,7 @@ fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
     // An empty label is as good as none to Prometheus: that is how unknown reads.
     let own = [
         ("cell", cell.name.to_owned()),
+        ("time", cell.time.unwrap_or_default().to_owned()),
         ("load", cell.load.map(model::Load::label).unwrap_or_default()),
         ("policy", cell.policy.clone().unwrap_or_default()),
         ("method", cell.method.clone().unwrap_or_default()),

@@ -1,7 +1,7 @@
 //! Every format against golden files, and against the rules of who reads it. `UPDATE_EXPECT=1` renews the files.
 
 use super::*;
-use crate::report::tests::{run, starved};
+use crate::report::tests::{lab, run, starved};
 use analysis::testing::RunBuilder;
 use analysis::{histograms, summarise};
 use expect_test::{ExpectFile, expect_file};
@@ -202,7 +202,10 @@ fn hgrm_is_as_the_original_writes_it() {
     let run = run();
     let summary = summarise(&run.header, &run.entries);
     let cell = &summary.cells[1];
-    let text = hgrm(&cell.name, &histograms(&run.header, &run.entries)[1], cell.mean_ns, cell.stddev_ns);
+    let text = hgrm(
+        &Named { name: &cell.name, is_virtual: false, mean_ns: cell.mean_ns, stddev_ns: cell.stddev_ns },
+        &histograms(&run.header, &run.entries)[1],
+    );
     check(&text, expect_file!["../../../tests/golden/formats/run.hgrm"]);
 }
 
@@ -271,4 +274,34 @@ fn prometheus_grammar(text: &str) {
             }
         }
     }
+}
+
+#[test]
+fn virtual_time_is_called_that_in_every_format() {
+    let mut run = lab(&["preempt=none", "clock=emulated"]);
+    run.require("max=1s");
+    let summary = summarise(&run.header, &run.entries);
+    let page = Page::of_run(&run.header, &summary, false);
+    let csv = csv(&page);
+    let mut lines = csv.lines();
+    let index = lines.next().unwrap().split(',').position(|head| head == "time").unwrap();
+    let times: Vec<_> = lines.map(|line| line.split(',').nth(index).unwrap()).collect();
+    assert_eq!(times, ["virtual", "emulated", "virtual", "emulated"]);
+    let is_virtual = |line: &&str| line.contains("preempt=none") || line.contains("preempt-none");
+    let all = |text: &str, of: &str, virtually: &str, otherwise: &str| {
+        let lines: Vec<_> = text.lines().filter(|line| line.contains(of)).collect();
+        assert!(lines.len() >= 4, "{text}");
+        for line in lines {
+            let (is, is_not) = if is_virtual(&line) { (virtually, otherwise) } else { (otherwise, virtually) };
+            assert!(line.contains(is) && !line.contains(is_not), "{line}");
+        }
+    };
+    all(&prometheus(&page), "punctual_latency_seconds{", "time=\"virtual\"", "time=\"emulated\"");
+    all(&lava(&page), "-p50 ", "UNITS=virtual-us ", "UNITS=us ");
+    for text in [junit(&page), tap(&page)] {
+        let verdicts: Vec<_> = text.lines().filter(|line| line.contains("PASS max ")).collect();
+        assert_eq!(verdicts.len(), 4, "{text}");
+        assert_eq!(verdicts.iter().filter(|line| line.contains(" (virtual time)")).count(), 2, "{verdicts:?}");
+    }
+    assert!(markdown(&page).contains("of lab kernels virtual ones, 1000 instructions"));
 }

@@ -68,6 +68,8 @@ impl Counted {
 pub(super) struct Axes {
     /// What is counted.
     pub(super) counted: Counted,
+    /// What is said of times that are none.
+    pub(super) virtually: &'static str,
     pub(super) latency: Log,
     /// Wake-ups in a bin; from one half, so that a single one can be seen.
     pub(super) count: Log,
@@ -85,6 +87,7 @@ impl Axes {
         curves: impl Iterator<Item = &'a Curves> + Clone,
         require: &Requirement,
         counted: Counted,
+        virtually: &'static str,
     ) -> Option<Axes> {
         let histograms = curves.clone().map(|curves| &curves.histogram).filter(|histogram| histogram.n > 0);
         let lowest =
@@ -104,6 +107,7 @@ impl Axes {
             curves.clone().map(|curves| curves.measured.ns()).filter(|ns| *ns > 0).max().unwrap_or(Span::SECOND.ns());
         Some(Axes {
             counted,
+            virtually,
             latency: Log::around(lowest.unwrap_or(1) as f64, highest as f64),
             count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, most as f64) },
             nines: Log::around(1.0, 1.0 / rarest.unwrap_or(0.1)),
@@ -169,11 +173,13 @@ impl Axes {
             "<path class=grid d=\"{major}\"/><path class=tick d=\"{minor}M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>"
         ));
         let share = format!("share of {} no later", self.counted.name());
+        let [latency, measured, largest] =
+            ["latency", "time measured", "largest so far"].map(|name| format!("{name}{}", self.virtually));
         let (label_x, label_y, below, beside): (Label, Label, &str, &str) = match kind {
-            Kind::Histogram => (time_label, count_label, "latency", self.counted.name()),
-            Kind::Nines => (|inverse| nines_label(1.0 / inverse), time_label, &share, "latency"),
-            Kind::Staircase => (time_label, time_label, "time measured", "largest so far"),
-            Kind::Ccdf => (time_label, share_label, "latency", "share later"),
+            Kind::Histogram => (time_label, count_label, &latency, self.counted.name()),
+            Kind::Nines => (|inverse| nines_label(1.0 / inverse), time_label, &share, &latency),
+            Kind::Staircase => (time_label, time_label, &measured, &largest),
+            Kind::Ccdf => (time_label, share_label, &latency, "share later"),
         };
         page.raw("<g class=tx>");
         for value in horizontal.labelled() {

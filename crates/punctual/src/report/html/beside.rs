@@ -6,7 +6,7 @@ use super::matrix::ns;
 use crate::report::published::{self, About, Row};
 use analysis::CellSummary;
 use analysis::wording::{count, duration};
-use model::{Load, Study};
+use model::{Kernel, LabClock, Load, Study};
 use std::collections::BTreeSet;
 
 const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
@@ -81,12 +81,23 @@ fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Ours<'_>) {
     let unknown = || "not given".to_owned();
     let ours =
         super::host::named(host).into_iter().skip(usize::from(host.hostname.is_some())).collect::<Vec<_>>().join(", ");
+    let kernels_here: BTreeSet<String> = run.summary.cells.iter().map(|cell| kernel(cell, run)).collect();
+    let mut clocks: Vec<_> = run.summary.cells.iter().map(|cell| cell.cell.kernel.clock()).collect();
+    clocks.sort_unstable();
+    clocks.dedup();
+    let times: Vec<_> = clocks.iter().map(|clock| time(*clock)).collect();
+    let ours = if clocks.contains(&None) || clocks.is_empty() { ours } else { format!("QEMU, on {ours}") };
     page.raw("<table class=conditions><thead><tr><th scope=col>differs in<th scope=col>published<th scope=col>here</thead><tbody>\n");
     for (what, published, here) in [
         ("machine", about.machine.clone().unwrap_or_else(unknown), ours),
         ("year", about.year.clone().unwrap_or_else(unknown), started.get(..4).unwrap_or_default().to_owned()),
-        ("kernel", kernels, host.kernel_release.clone().unwrap_or_else(|| "unknown".to_owned())),
+        ("kernel", kernels, kernels_here.into_iter().collect::<Vec<_>>().join(", ")),
+        ("time", "real".to_owned(), times.join(", ")),
     ] {
+        // Where nothing runs in a guest, time is nothing that differs.
+        if what == "time" && published == here {
+            continue;
+        }
         page.add(format_args!("<tr><th scope=row>{what}<td>{}<td>{}\n", Text(published), Text(here)));
     }
     page.raw("</tbody></table>\n");
@@ -130,10 +141,10 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
         page.raw("\n");
     }
     for cell in ours {
-        let release = run.header.host.kernel_release.clone().unwrap_or_else(dash);
+        let virtually = if cell.cell.kernel.is_virtual() { ", virtual time" } else { "" };
         let missed = if cell.cell.method.is_relative() { dash() } else { count(cell.missed) };
         let values = [
-            format!("here: {release}"),
+            format!("here: {}{virtually}", kernel(cell, run)),
             cell.cell.policy.to_string(),
             count(cell.samples),
             cell.min_ns.map_or_else(dash, ns),
@@ -147,6 +158,24 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
         page.raw("\n");
     }
     page.raw("</tbody>\n");
+}
+
+/// The kernel of a cell: that of the machine, or of its guest.
+fn kernel(cell: &CellSummary, run: &Ours<'_>) -> String {
+    match &cell.cell.kernel {
+        Kernel::Running => run.header.host.kernel_release.clone().unwrap_or_else(|| "unknown".to_owned()),
+        lab @ Kernel::Lab(_) => lab.to_string(),
+    }
+}
+
+/// What the times of cells are.
+fn time(clock: Option<LabClock>) -> &'static str {
+    match clock {
+        None => "real",
+        Some(LabClock::Virtual) => "virtual: an instruction counts as a nanosecond, nothing else takes time",
+        Some(LabClock::Emulated) => "real, of an emulated machine: no latency of any hardware",
+        Some(LabClock::Kvm) => "real, of a KVM guest",
+    }
 }
 
 fn dash() -> String {

@@ -103,6 +103,15 @@ pub(super) fn counted(members: &[Member<'_>]) -> Counted {
     if of_others { Counted::Samples } else { Counted::WakeUps }
 }
 
+/// What times of these are of, where that is not time: for axes and tables, which do not tell cells apart.
+pub(super) fn virtually(members: &[Member<'_>]) -> &'static str {
+    match members.iter().filter(|member| member.row.is_virtual()).count() {
+        0 => "",
+        n if n == members.len() => ", virtual time",
+        _ => ", of lab kernels in virtual time",
+    }
+}
+
 /// The numbers of the cells with pictures.
 fn pictured(members: &[Member<'_>]) -> HashSet<usize> {
     let mut measured: Vec<_> = members.iter().filter(|member| member.is_measured()).collect();

@@ -1,9 +1,9 @@
 //! Cells compared block by block: a dot for the ratio in each block, the interval of all, and the answer.
 
-use super::markup::{Markup, Text};
+use super::markup::{Markup, Prose, Text};
 use super::scale::Log;
 use super::{Ours, Shown, shown};
-use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells};
+use analysis::comparison::{Answer, Arm, Comparison, Question, arm, compare, compare_cells, only_pair};
 use analysis::wording::number;
 use model::{Cell, Header};
 use std::collections::HashMap;
@@ -42,13 +42,18 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
     page.raw("</tbody></table></div></section>\n");
 }
 
-/// Cells of one run that differ in policy, or in load, only; or the same cells of several runs.
+/// Cells of one run that differ in policy, or in load, only; where nothing does, its only two, or its only one with itself;
+/// or the same cells of several runs.
 fn comparisons(runs: &[Shown<'_>]) -> Vec<Comparison> {
     let question = Question::default();
     let ours: Vec<_> = shown::ours(runs).collect();
     let [(of_first, first), others @ ..] = &ours[..] else { return Vec::new() };
     if others.is_empty() {
-        let pairs = pairs_of(first.header).into_iter().take(MOST);
+        let mut pairs = pairs_of(first.header);
+        if pairs.is_empty() {
+            pairs.extend(only_pair(first.header));
+        }
+        let pairs = pairs.into_iter().take(MOST);
         return pairs.map(|(a, b)| compare_cells(first.header, first.entries, a, b, &question)).collect();
     }
     let found = others.iter().map(|other| (*other, positions(other.1.header))).collect::<Vec<_>>();
@@ -74,18 +79,20 @@ fn lettered<'a>(runs: &[Shown<'_>], (index, run): (usize, &Ours<'a>), cell: usiz
     arm
 }
 
-/// Each cell against the first that differs from it in the policy only, then in the load only.
-fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
+/// Each cell against the first that differs from it in the policy only, then in the load only, then in the kernel only.
+pub(super) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let cells: Vec<(usize, &Cell)> =
         header.first_cells().into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
     let Some((_, model)) = cells.first() else { return Vec::new() };
     let mut pairs = Vec::new();
-    for with in [with_policy, with_load] {
+    for with in [with_policy, with_load, with_kernel] {
         // Cells that are the same once all have the policy, or the load, of one; the first of each kind. A run may have
         // thousands of cells, too many to compare each with each.
         let mut firsts: HashMap<String, usize> = HashMap::new();
         for (b, cell) in &cells {
-            let a = *firsts.entry(format!("{:?}", with(cell, model))).or_insert(*b);
+            // Kernels whose time is not the same are not compared.
+            let key = format!("{:?} {:?}", cell.kernel.clock(), with(cell, model));
+            let a = *firsts.entry(key).or_insert(*b);
             if a != *b {
                 pairs.push((a, *b));
             }
@@ -96,6 +103,10 @@ fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
 
 fn with_policy(cell: &Cell, of: &Cell) -> Cell {
     Cell { policy: of.policy, ..cell.clone() }
+}
+
+fn with_kernel(cell: &Cell, of: &Cell) -> Cell {
+    Cell { kernel: of.kernel.clone(), ..cell.clone() }
 }
 
 fn with_load(cell: &Cell, of: &Cell) -> Cell {
@@ -121,7 +132,7 @@ fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
         "<tr><th scope=row>{} <small>against</small> {}<td class={class}><b>{word}</b><small>{}</small><td class=dots>",
         Text(b),
         Text(a),
-        Text(reason)
+        Prose(reason)
     ));
     page.add(format_args!(
         "<svg class=dots viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Ratios of {} in {} blocks: {}\">",

@@ -6,7 +6,7 @@ use super::markup::{Markup, Text};
 use super::pictures;
 use analysis::Curves;
 use analysis::wording::duration;
-use model::Load;
+use model::{LabClock, Load};
 use std::collections::{BTreeSet, HashSet};
 
 /// Lines in one picture. There are as many colours that people with any kind of colour vision tell apart, each with dashes
@@ -49,8 +49,8 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
     by_cpu
 }
 
-/// Cells with the same period, method and clock; more of them than fit are divided by load, so that kernels are beside each
-/// other, then by number.
+/// Cells with the same period, method and kind of time; those of several kernels, or more than fit, are divided by load, so
+/// that kernels are drawn over each other; then by number.
 fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     let has_lines = |curves: &Curves| curves.histogram.n > 0 || !curves.new_maxima.is_empty();
     let drawn: Vec<_> = members.iter().filter(|member| member.curves.as_ref().is_some_and(has_lines)).collect();
@@ -60,8 +60,13 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
         let every = every.unwrap_or_else(|| "period not known".to_owned());
         match member.cell {
             Cell::Ours(cell) => {
-                let clock = cell.cell.kernel.clock().map(|clock| format!(", {clock} time")).unwrap_or_default();
-                format!("{every} by {}{clock}", cell.cell.method)
+                let time = match cell.cell.kernel.clock() {
+                    None => "",
+                    Some(LabClock::Virtual) => ", virtual time",
+                    Some(LabClock::Emulated) => ", emulated machines",
+                    Some(LabClock::Kvm) => ", KVM guests",
+                };
+                format!("{every} by {}{time}", cell.cell.method)
             }
             // Noise is no latency; the kinds of latency of one tool belong together.
             Cell::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
@@ -70,7 +75,8 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     };
     let mut groups = Vec::new();
     for (title, members) in by(&drawn, of) {
-        if members.len() <= LINES {
+        let kernels: BTreeSet<_> = members.iter().map(|member| &member.row.kernel).collect();
+        if members.len() <= LINES && kernels.len() < 2 {
             groups.push(Group { title, members });
             continue;
         }

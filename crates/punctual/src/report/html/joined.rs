@@ -1,6 +1,6 @@
 //! Several runs on one page: in what they differ beside their latencies, and whether these can be compared at all.
 
-use super::markup::{Markup, Text};
+use super::markup::{Markup, Prose};
 use super::{Ours, Shown, shown};
 use analysis::comparability::{self, Role};
 
@@ -18,7 +18,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
     page.raw("<section id=joined>\n<h2>Between the runs</h2>\n<ul class=findings>\n");
     for (prevents, sentence) in sentences {
         let strong = if prevents { "<strong>Not comparable.</strong> " } else { "" };
-        page.add(format_args!("<li>{strong}{}\n", Text(sentence)));
+        page.add(format_args!("<li>{strong}{}\n", Prose(sentence)));
     }
     page.raw("</ul>\n</section>\n");
 }

@@ -34,6 +34,24 @@ impl<T: fmt::Display> fmt::Display for Text<T> {
     }
 }
 
+/// A sentence as HTML: foreign text in which no line ends within an option (`--unit`), where browsers would break it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prose<T>(pub(super) T);
+
+impl<T: fmt::Display> fmt::Display for Prose<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, word) in self.0.to_string().split(' ').enumerate() {
+            let space = if i > 0 { " " } else { "" };
+            if word.trim_start_matches(['(', '`']).starts_with("--") {
+                write!(f, "{space}<span class=option>{}</span>", Text(word))?;
+            } else {
+                write!(f, "{space}{}", Text(word))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Escapes whatever is written through it.
 struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
@@ -72,6 +90,19 @@ mod tests {
             ("\u{202e}txt.exe", "\u{fffd}txt.exe"),
         ] {
             assert_eq!(Text(text).to_string(), escaped);
+        }
+    }
+
+    #[test]
+    fn options_stay_whole() {
+        for (text, markup) in [
+            ("", ""),
+            ("if ns: --unit ns", "if ns: <span class=option>--unit</span> ns"),
+            ("measure more (--repetitions 12).", "measure more <span class=option>(--repetitions</span> 12)."),
+            ("--a<b", "<span class=option>--a&lt;b</span>"),
+            ("a - b -- c", "a - b <span class=option>--</span> c"),
+        ] {
+            assert_eq!(Prose(text).to_string(), markup);
         }
     }
 }

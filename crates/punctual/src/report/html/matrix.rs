@@ -78,6 +78,12 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
             super::cells::PICTURED
         ));
     }
+    if members.iter().any(|member| member.row.is_virtual()) {
+        page.add(format_args!(
+            " <b>Virtual time</b>{}: an instruction counts as a nanosecond, so \"us\" are thousands of instructions.",
+            if members.iter().all(|member| member.row.is_virtual()) { "" } else { " in cells of lab kernels" }
+        ));
+    }
     page.raw("</p>\n</section>\n");
 }
 

@@ -3,7 +3,7 @@
 use super::axes::{Axes, Kind};
 use super::cells::{Cell, Member};
 use super::groups::{LINES, begin, end, keys};
-use super::markup::{Markup, Text};
+use super::markup::{Markup, Prose, Text};
 use super::matrix::{Heat, heat, ns};
 use super::{pictures, strip};
 use analysis::wording::{count, duration, number};
@@ -50,7 +50,7 @@ fn part(
     }
     if !findings.is_empty() {
         page.raw("<ul class=findings>\n");
-        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Text(finding))));
+        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
         page.raw("</ul>\n");
     }
     page.raw("</section>\n");
@@ -88,7 +88,12 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
 /// The numbers that the table has no room for.
 fn facts(cell: &CellSummary) -> Vec<String> {
     let mut facts = vec![
-        format!("{} measured in {} blocks", duration(cell.measured.ns() as f64), cell.blocks),
+        format!(
+            "{}{} measured in {} blocks",
+            duration(cell.measured.ns() as f64),
+            if cell.cell.kernel.is_virtual() { " of virtual time" } else { "" },
+            cell.blocks
+        ),
         format!("{} wake-ups", count(cell.samples)),
     ];
     facts.extend(cell.n_eff.map(|n| format!("worth {} independent ones at p99", count(n))));

@@ -1,6 +1,7 @@
 //! Pages of runs of every kind: what is on them, what is not, and that nothing foreign gets in.
 
 mod imported;
+mod lab;
 
 use super::*;
 use analysis::summarise;
