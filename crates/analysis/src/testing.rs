@@ -140,6 +140,7 @@ impl RunBuilder {
             runtime: None,
             loads: Vec::new(),
             lab: None,
+            tracers: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),

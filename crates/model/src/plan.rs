@@ -74,6 +74,9 @@ pub struct Plan {
     /// Settings of the machine that every cell changes for as long as it lasts.
     #[serde(default)]
     pub prepare: Prepare,
+    /// Whether the kernel's tracers run after each cell, under the same load.
+    #[serde(default)]
+    pub tracers: bool,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -162,6 +165,7 @@ impl Default for Plan {
             load_policy: None,
             load_must_hold: None,
             prepare: Prepare::default(),
+            tracers: false,
             axes: Axes::default(),
             require: Requirement::default(),
         }

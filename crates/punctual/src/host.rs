@@ -20,6 +20,7 @@ mod snapshot;
 mod status;
 mod system;
 mod trace_mark;
+mod tracer;
 
 pub(crate) use activity::ActivityLog;
 pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
@@ -36,6 +37,7 @@ pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
 pub(crate) use system::{make_system, mount_points};
 pub(crate) use trace_mark::TraceMark;
+pub(crate) use tracer::{Asked as AskedTracer, NoTracer, Tracer};
 
 use std::path::{Path, PathBuf};
 

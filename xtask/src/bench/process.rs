@@ -72,5 +72,6 @@ pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
         load_policy: None,
         load_must_hold: None,
         prepare: Prepare::default(),
+        tracers: false,
     })
 }

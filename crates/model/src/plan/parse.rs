@@ -28,7 +28,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "axes", "require", "files",
+    "prepare", "tracers", "axes", "require", "files",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -83,6 +83,7 @@ fn plan(text: &str) -> Located<Plan> {
             "loads" => {}
             "files" => files = Some((guest_files(value)?, at)),
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
+            "tracers" => plan.tracers = boolean(value)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),

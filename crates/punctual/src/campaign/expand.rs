@@ -70,6 +70,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             load_policy: plan.load_policy.filter(|_| is_loaded),
             load_must_hold: plan.load_must_hold.filter(|_| is_loaded),
             prepare: plan.prepare.clone(),
+            tracers: plan.tracers,
         };
         cell.check()?;
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();

@@ -97,6 +97,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         load_policy: None,
         load_must_hold: None,
         prepare: Prepare::default(),
+        tracers: false,
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -254,6 +255,7 @@ mod tests {
             cpu_dma_latency_us: None,
             load_cpus: None,
             prepare: Prepare::default(),
+        tracers: false,
             align: align.map(Span),
             ..cell.clone()
         };

@@ -41,6 +41,7 @@ impl Measured {
             runtime: measurement.runtime,
             loads,
             lab: None,
+            tracers: None,
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),
