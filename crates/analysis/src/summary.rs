@@ -11,6 +11,7 @@ use crate::rate::Rate;
 use crate::steadiness::Steadiness;
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate_at};
+use crate::tracers::{self, Tracers};
 use crate::{Level, name};
 use model::{Cell, Entry, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
@@ -77,6 +78,8 @@ pub struct CellSummary {
     pub runtime: Option<RuntimeRecord>,
     /// What each part of the load achieved; empty without one.
     pub loads: Vec<LoadRate>,
+    /// What the kernel's tracers saw after it; `None` unless that was asked for.
+    pub tracers: Option<Tracers>,
     /// How busy the machine was while measuring.
     pub machine: Busy,
     /// What is true of this cell, most important first.
@@ -193,6 +196,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         loads: intensity::loads(pool),
+        tracers: tracers::of(pool),
         machine: intensity::busy(header, pool),
         findings: Vec::new(),
     }

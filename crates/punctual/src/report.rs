@@ -14,6 +14,7 @@ mod list;
 mod published;
 mod standout;
 mod table;
+mod tracers;
 
 use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
@@ -63,6 +64,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         table::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
         intensity::write(out, summary, &lines)?;
+        tracers::write(out, summary, &lines)?;
         writeln!(out)?;
     }
     standout::write(out, summary, &lines, style.all_findings)?;
