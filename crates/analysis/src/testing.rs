@@ -49,6 +49,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load_policy: None,
         load_must_hold: None,
         prepare: model::Prepare::default(),
+        tracers: false,
     }
 }
 

@@ -248,6 +248,7 @@ mod tests {
             load_policy: None,
             load_must_hold: None,
             prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
+            tracers: false,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
@@ -255,7 +256,7 @@ mod tests {
             cpu_dma_latency_us: None,
             load_cpus: None,
             prepare: Prepare::default(),
-        tracers: false,
+            tracers: false,
             align: align.map(Span),
             ..cell.clone()
         };

@@ -314,6 +314,7 @@ mod tests {
             load_policy: None,
             load_must_hold: None,
             prepare: model::Prepare::default(),
+            tracers: false,
         }
     }
 

@@ -80,7 +80,12 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let drawn = table.join("\n");
     let (head, rows) = drawn.split_once('\n').unwrap_or((&drawn, ""));
     lines.heading(out, head)?;
-    writeln!(out, "{rows}\n{unit:>width$}", width = widest(&table))
+    writeln!(out, "{rows}")?;
+    // That of virtual time is longer than a narrow line.
+    if unit.chars().count() > lines.width {
+        return lines.paragraph(out, "", &unit);
+    }
+    writeln!(out, "{unit:>width$}", width = widest(&table))
 }
 
 /// Every column there is for these cells, and the cells in the order of the table.
@@ -144,7 +149,9 @@ fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
 /// wider than the terminal.
 pub(super) fn fit(heads: &[(&str, bool)], rows: &[Vec<String>], width: usize) -> String {
     /// In the order in which they go.
-    const SPARE: [&str; 9] = ["mean", "tool", "min", "load", "p50", "nmi", "softirqs", "hw", "threads"];
+    const SPARE: [&str; 12] = [
+        "mean", "tool", "min", "load", "p50", "nmi", "softirqs", "hw", "irqs", "threads", "longest", "noise",
+    ];
     let says = |i: &usize| rows.iter().any(|row| row.get(*i).is_some_and(|field| field != "-"));
     let mut shown: Vec<usize> = (0..heads.len()).filter(says).collect();
     loop {

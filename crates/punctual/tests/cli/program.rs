@@ -139,6 +139,7 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
         load_policy: None,
         load_must_hold: None,
         prepare: model::Prepare::default(),
+        tracers: false,
     }
 }
 
