@@ -156,13 +156,7 @@ mod tests {
         let Tracers { timerlat, osnoise } =
             run([Some(seen(0, &[10, 20], &[100], 10)), Some(seen(0, &[30], &[300], 30))]).unwrap();
         let (timerlat, osnoise) = (timerlat.unwrap(), osnoise.unwrap());
-        let irq = TracedLatency {
-            samples: 3,
-            min_ns: Some(10),
-            p50_ns: Some(20),
-            p99_ns: Some(30),
-            max_ns: Some(30),
-        };
+        let irq = TracedLatency { samples: 3, min_ns: Some(10), p50_ns: Some(20), p99_ns: Some(30), max_ns: Some(30) };
         assert_eq!((timerlat.irq, timerlat.thread.max_ns, timerlat.lost), (irq, Some(300), 2));
         assert_eq!((osnoise.samples, osnoise.noise_us, osnoise.max_single_us, osnoise.irq), (2, 40, 15, 8));
         assert!((osnoise.noise_percent - 2.0).abs() < 1e-9);

@@ -54,7 +54,7 @@ fn record(cell: &Cell) -> Record {
         runtime: None,
         loads: Vec::new(),
         lab: None,
-            tracers: None,
+        tracers: None,
         prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default().into(),

@@ -115,7 +115,10 @@ mod tests {
              \x20           rtla-300     [000] .......     1.785: #2     context user ret timer_latency      7000 ns"
         ))
         .unwrap();
-        assert_eq!((known[0].irq.clone(), known[0].thread.clone()), (Histogram::of(&[1888]), Histogram::of(&[5384, 0])));
+        assert_eq!(
+            (known[0].irq.clone(), known[0].thread.clone()),
+            (Histogram::of(&[1888]), Histogram::of(&[5384, 0]))
+        );
         assert_eq!((known[1].irq.clone(), known[1].thread.n), (Histogram::of(&[18_446_744_073]), 0));
     }
 

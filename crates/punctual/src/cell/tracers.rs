@@ -98,8 +98,7 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < asked.saturating_mul(2) + LOOK {
         std::thread::sleep(LOOK);
     }
-    let mut known: Vec<_> =
-        cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();
+    let mut known: Vec<_> = cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();
     taken(tracer, |line| trace_lines::osnoise(line, samples, &mut known))?;
     Ok(Some(known))
 }

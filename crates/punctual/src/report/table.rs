@@ -149,9 +149,8 @@ fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
 /// wider than the terminal.
 pub(super) fn fit(heads: &[(&str, bool)], rows: &[Vec<String>], width: usize) -> String {
     /// In the order in which they go.
-    const SPARE: [&str; 12] = [
-        "mean", "tool", "min", "load", "p50", "nmi", "softirqs", "hw", "irqs", "threads", "longest", "noise",
-    ];
+    const SPARE: [&str; 12] =
+        ["mean", "tool", "min", "load", "p50", "nmi", "softirqs", "hw", "irqs", "threads", "longest", "noise"];
     let says = |i: &usize| rows.iter().any(|row| row.get(*i).is_some_and(|field| field != "-"));
     let mut shown: Vec<usize> = (0..heads.len()).filter(says).collect();
     loop {
