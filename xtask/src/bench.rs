@@ -8,6 +8,7 @@ mod first_sample;
 mod host;
 mod import;
 mod jitterdebugger;
+mod lab;
 mod loads;
 mod measure;
 mod process;
@@ -73,7 +74,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or import (400 MB below TMPDIR)";
+  or host, or import (400 MB below TMPDIR), or lab (fetches kernels)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -98,6 +99,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "import" {
         return import::report(&program, pairs);
+    }
+    if only == "lab" {
+        return lab::report(&program, pairs);
     }
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
@@ -134,6 +138,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if only.is_empty() {
         statistics::report(&program, pairs)?;
         import::report(&program, pairs)?;
+        lab::report(&program, pairs)?;
     }
     first_sample::report(&program, task)
 }

@@ -176,6 +176,10 @@ impl Plan {
     /// How many blocks a plan can have.
     pub const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=10_000;
 
+    /// Blocks of a plan that does not say how many, where all kernels are in virtual time: nothing varies there but the phase
+    /// that a cell meets the kernel in, another one in each block.
+    pub const PHASES: u32 = 8;
+
     /// How many cycles a cell can be asked to have.
     pub const CYCLES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000_000;
 
@@ -186,12 +190,19 @@ impl Plan {
         self.cycles.map_or(self.duration.max(span(self.min_cycles.unwrap_or(0))), span)
     }
 
+    /// Whether it measures in virtual time only.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.axes.kernel.iter().all(Kernel::is_virtual)
+    }
+
     /// The same plan in its short form: 2 blocks, at most 1 s a cell, or one period where that is longer. Enough to see
-    /// that it runs, not to judge by.
+    /// that it runs, not to judge by. In virtual time, which has no noise, 4 blocks of at most 300 ms.
     #[must_use]
     pub fn quick(mut self) -> Plan {
-        self.repetitions = self.repetitions.min(2);
-        self.duration = self.duration.min(Span::SECOND);
+        let (blocks, duration) = if self.is_virtual() { (4, Span(300_000_000)) } else { (2, Span::SECOND) };
+        self.repetitions = self.repetitions.min(blocks);
+        self.duration = self.duration.min(duration);
         (self.cycles, self.min_cycles) = (None, Some(1));
         self
     }
@@ -226,6 +237,17 @@ mod tests {
         let quick = plan.quick();
         assert_eq!((quick.repetitions, quick.duration_of(quick.axes.period[0])), (1, Span(10_000_000_000)));
         assert_eq!(quick.duration_of("1ms".parse().unwrap()), Span::SECOND);
+    }
+
+    #[test]
+    fn virtual_time_has_phases_in_place_of_noise() {
+        let plan = |text: &str| Plan::parse(&format!("{text}[axes]\nkernel = [\"debian:6.1\", \"/k\"]")).unwrap();
+        assert_eq!(plan("").repetitions, Plan::PHASES);
+        assert_eq!(plan("repetitions = 3\n").repetitions, 3);
+        let quick = plan("duration = \"1s\"\n").quick();
+        assert_eq!((quick.repetitions, quick.duration), (4, Span(300_000_000)));
+        let mixed = Plan::parse("[axes]\nkernel = [\"running\", \"/k\"]").unwrap();
+        assert_eq!((mixed.repetitions, mixed.quick().repetitions), (Plan::default().repetitions, 2));
     }
 
     #[test]

@@ -98,6 +98,9 @@ fn plan(text: &str) -> Located<Plan> {
         }
         plan.axes.kernel.iter_mut().for_each(|kernel| kernel.give(&files));
     }
+    if plan.is_virtual() && document.get_ref().get("repetitions").is_none() {
+        plan.repetitions = Plan::PHASES;
+    }
     let replaced = ["duration", "min_cycles"].map(|key| document.get_ref().get_key_value(key));
     if let (Some(_), Some((key, value))) = (plan.cycles, replaced.into_iter().flatten().next()) {
         let message = format!("`cycles` stands in for `{}`; leave one of them out", key.get_ref());

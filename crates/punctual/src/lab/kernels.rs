@@ -28,6 +28,18 @@ pub(crate) fn ready(source: &KernelSource) -> Result<Ready, LabError> {
     ready_observed(source, &mut |_| ())
 }
 
+/// Why there is no kernel of `source` to be had here: the package manager knows none. Whether a file is one shows when it
+/// is read. Asked once for each.
+pub(super) fn why_none(source: &KernelSource) -> Option<String> {
+    static ASKED: Mutex<Option<HashMap<KernelSource, Option<String>>>> = Mutex::new(None);
+    let KernelSource::Debian { version, flavour } = source else { return None };
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let reason = asked.get_or_insert_default().entry(source.clone()).or_insert_with(|| {
+        packages::newest(version, flavour.suffix(), &names_in(&place())).err().map(|err| err.to_string())
+    });
+    reason.clone()
+}
+
 /// As [`ready`]; `observe` is told how far fetching it is, if it has to be fetched.
 pub(crate) fn ready_observed(source: &KernelSource, observe: &mut dyn FnMut(Fetching<'_>)) -> Result<Ready, LabError> {
     static FOUND: Mutex<Option<HashMap<KernelSource, Ready>>> = Mutex::new(None);

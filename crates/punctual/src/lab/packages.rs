@@ -44,10 +44,10 @@ pub(super) fn named(package: &str) -> Option<Named<'_>> {
 
 /// The kernels that the package manager knows; `None` where there is no such package manager.
 pub(super) fn known(series: &str) -> Option<Vec<String>> {
-    let pattern = format!("^linux-image-{}", series.replace('.', "\\."));
-    let output = Command::new("apt-cache").args(["search", "--names-only", &pattern]).stderr(Stdio::null()).output();
+    let begin = format!("linux-image-{series}");
+    let output = Command::new("apt-cache").args(["pkgnames", &begin]).stderr(Stdio::null()).output();
     let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
-    let names = text.lines().filter_map(|line| line.split_whitespace().next());
+    let names = text.lines().map(str::trim);
     Some(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
 }
 

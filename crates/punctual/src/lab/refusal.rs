@@ -1,6 +1,6 @@
 //! What the lab cannot do, said before anything is started.
 
-use super::{kvm, qemu, shipped};
+use super::{kernels, kvm, qemu, shipped};
 use model::{Cell, Kernel, LabClock, LoadPart, Method};
 
 /// The oldest QEMU that was tried: older ones count instructions in another way.
@@ -44,12 +44,11 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         Some(numbers) if numbers < OLDEST => {
             Some(format!("this QEMU is too old for virtual time: {version}; install {major}.{minor} or newer"))
         }
-        Some(_) => match kernel.clock {
-            LabClock::Kvm => {
-                kvm::why_not().map(|why| format!("KVM does not work here: {why}; clock=virtual needs none"))
-            }
-            LabClock::Virtual | LabClock::Emulated => None,
-        },
+        Some(_) => {
+            let kvm = (kernel.clock == LabClock::Kvm).then(kvm::why_not).flatten();
+            let kvm = kvm.map(|why| format!("KVM does not work here: {why}; clock=virtual needs none"));
+            kvm.or_else(|| kernels::why_none(&kernel.source))
+        }
         None => Some(format!("{} says no version, but: {version}; install {major}.{minor} or newer", qemu::QEMU)),
     }
 }

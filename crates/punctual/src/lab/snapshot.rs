@@ -1,7 +1,7 @@
 //! A guest at rest, saved once and gone on from any number of times.
 //!
-//! What is saved follows from the setup alone, to the bit, so that a run that saves it anew has the same records as one
-//! that finds it.
+//! What a guest finds there follows from the setup alone, so that a run that saves it anew has the same records, to the
+//! bit, as one that finds it. The file itself does not: QEMU writes more into it than guests see.
 
 use super::machine::Setup;
 use super::qemu::{Gone, Limits, Qemu};

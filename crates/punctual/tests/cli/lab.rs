@@ -5,13 +5,12 @@ use crate::vm::kernel;
 use model::{Entry, LabClock};
 use std::path::Path;
 
-/// One kernel of Debian, as if it were two.
-fn plan(scratch: &Scratch, kernel: &Path) -> String {
-    let kernel = kernel.display();
+/// A plan for these kernels under loads that tell preemption models apart.
+fn plan(scratch: &Scratch, kernels: &[String], phases: u32) -> String {
+    let kernels = kernels.iter().map(|kernel| format!("\"{kernel}\"")).collect::<Vec<_>>().join(", ");
     let plan = format!(
-        "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n[axes]\n\
-         kernel = [\"{kernel} preempt=none\", \"{kernel} preempt=full\"]\n\
-         load = [\"none\", \"exec\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n"
+        "repetitions = {phases}\nduration = \"300ms\"\nwarm_up = \"50ms\"\n[axes]\nkernel = [{kernels}]\n\
+         load = [\"exec\", \"tcp\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n"
     );
     scratch.file("plan.toml", plan).display().to_string()
 }
@@ -21,12 +20,25 @@ fn entries(run: &Path) -> Vec<Entry> {
     text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The three models of one kernel, and PREEMPT_RT where its package can be had.
+fn models() -> Option<Vec<String>> {
+    let kernel = kernel()?.display().to_string();
+    let mut models: Vec<_> = ["none", "voluntary", "full"].map(|model| format!("{kernel} preempt={model}")).into();
+    let fetched = punctual("lab fetch debian:6.1-rt");
+    if fetched.status == 0 {
+        models.push("debian:6.1-rt".to_owned());
+    } else {
+        eprintln!("skipped: PREEMPT_RT among the models: {}", fetched.stderr.trim_end());
+    }
+    Some(models)
+}
+
 #[test]
 fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
-    let Some(kernel) = kernel() else { return };
+    let Some(models) = models() else { return };
     let _machine = machine();
     let scratch = Scratch::new("lab");
-    let plan = plan(&scratch, &kernel);
+    let plan = plan(&scratch, &models, 2);
     let [quiet, busy] = ["quiet", "busy"].map(|name| scratch.path(name));
     let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", quiet.display()));
     assert_eq!(said.status, 0, "{said:?}");
@@ -38,22 +50,123 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     assert_eq!(again.status, 0, "{again:?}");
 
     let entries = [entries(&quiet), entries(&busy)];
-    assert_eq!(entries[0].len(), 4);
-    assert!(entries[0] == entries[1], "virtual time does not depend on what else the machine does");
+    assert_eq!(entries[0].len(), models.len() * 2 * 2);
+    for (alone, loaded) in entries[0].iter().zip(&entries[1]) {
+        assert_eq!(alone, loaded, "virtual time does not depend on what else the machine does");
+    }
     for entry in &entries[0] {
         let lab = entry.record.lab.as_ref().unwrap();
         assert_eq!(lab.clock, LabClock::Virtual);
-        assert!(lab.command_line.contains("preempt=") && lab.qemu.starts_with("QEMU"), "{lab:?}");
+        assert!(lab.command_line.contains("tsc_early_khz") && lab.qemu.starts_with("QEMU"), "{lab:?}");
         assert!(entry.record.threads[0].is_consistent());
-        assert_eq!(entry.record.threads[0].recorded, 200);
+        assert_eq!(entry.record.threads[0].recorded, 300);
     }
-    // Of the order of the plan: none and exec without preemption, none and exec with it.
-    let mut by_cell: Vec<_> = entries[0].iter().collect();
-    by_cell.sort_by_key(|entry| entry.planned.cell_index);
-    let max = |cell: usize| by_cell[cell].record.threads[0].histogram.max_ns.unwrap();
-    assert!(max(1) > 2 * max(3), "exec holds up a kernel without preemption: {} and {}", max(1), max(3));
+    // Cells are in the order of the plan: exec and tcp of each model. No phase of one model is like any of the next.
+    for load in 0..2 {
+        let averages: Vec<Vec<f64>> = (0..models.len()).map(|model| averages(&entries[0], 2 * model + load)).collect();
+        for pair in averages.windows(2) {
+            let least = pair[0].iter().copied().fold(f64::INFINITY, f64::min);
+            let most = pair[1].iter().copied().fold(0.0, f64::max);
+            assert!(least > most, "{}: {averages:?}", ["exec", "tcp"][load]);
+        }
+    }
     assert!(said.stdout.contains("virtual time, in 1000 instructions"), "{}", said.stdout);
     assert!(said.stdout.contains("is no latency of any hardware"), "{}", said.stdout);
+}
+
+/// The mean latency of a cell in each phase, ns.
+fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
+    let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
+    let histograms = of_cell.map(|entry| &entry.record.threads[0].histogram);
+    histograms.map(|histogram| histogram.sum_ns as f64 / histogram.n as f64).collect()
+}
+
+#[test]
+fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-emulated");
+    let kernel = kernel.display();
+    let plan = format!(
+        "repetitions = 1\nduration = \"200ms\"\n[axes]\nkernel = [\"{kernel} clock=emulated cpus=2\", \"{kernel}\"]\n\
+         load = [\"none\"]\npolicy = [\"fifo:90\"]\nperiod = [\"10ms\"]\n"
+    );
+    let plan = scratch.file("plan.toml", plan);
+    let out = scratch.path("run");
+    let said = punctual(&format!("run {} --wait --out {}", plan.display(), out.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let entries = entries(&out);
+    let emulated = entries.iter().find(|entry| entry.planned.cell_index == 0).unwrap();
+    let lab = emulated.record.lab.as_ref().unwrap();
+    assert_eq!((lab.clock, lab.machine.as_str()), (LabClock::Emulated, "pc, qemu64, 2 CPUs"));
+    assert_eq!(emulated.record.threads.iter().map(|thread| thread.cpu).collect::<Vec<_>>(), [0, 1]);
+    assert!(said.stdout.contains("emulated machines in 1 cell"), "{}", said.stdout);
+    let compared_by_name = |a: &str, b: &str| run(command("compare").arg(&out).arg(a).arg(b));
+    let by_kernel = compared_by_name(&format!("kernel={kernel} clock=emulated cpus=2"), &format!("kernel={kernel}"));
+    assert_eq!(by_kernel.status, 1, "{by_kernel:?}");
+    assert!(by_kernel.stderr.contains("time"), "{by_kernel:?}");
+}
+
+#[test]
+fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-damaged");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 1);
+    let cache = scratch.path("cache");
+    let measure = |name: &str| {
+        let out = scratch.path(name);
+        let said =
+            run(command(&format!("run {plan} --seed 1 --wait --out {}", out.display())).env("XDG_CACHE_HOME", &cache));
+        assert_eq!(said.status, 0, "{said:?}");
+        entries(&out)
+    };
+    let before = measure("before");
+    let states: Vec<_> =
+        std::fs::read_dir(cache.join("punctual/snapshots")).unwrap().flatten().map(|e| e.path()).collect();
+    let state = states.iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(state).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(state, &bytes).unwrap();
+    assert_eq!(before, measure("after"), "a damaged state is not gone on from");
+}
+
+#[test]
+fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_keeps_what_it_has() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-qemu-killed");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 200);
+    let out = scratch.path("run");
+    let mut campaign = command(&format!("run {plan} --wait --out {}", out.display()));
+    let mut campaign =
+        campaign.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let of_campaign = format!("punctual-guest-{}", campaign.id());
+    assert!(comes_true(|| std::fs::read_to_string(out.join("run.jsonl")).is_ok_and(|text| text.lines().count() > 2)));
+    let guests = || guests_with(&of_campaign);
+    assert!(comes_true(|| guests().first().is_some_and(|pid| rt::sys::process::signal(*pid, libc::SIGKILL).is_ok())));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut campaign.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!(campaign.wait().unwrap().code(), Some(1), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.contains("ended with qemu-system-x86_64 (signal: 9 (SIGKILL))") && last.contains("kept so far"),
+        "{said}"
+    );
+    assert!(comes_true(|| guests().is_empty()), "the other guests end, too");
+    assert!(!entries(&out).is_empty());
+}
+
+/// Process ids of QEMUs with this text in their command line.
+fn guests_with(text: &str) -> Vec<u32> {
+    let is_guest = |path: &Path| {
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        line.starts_with(b"qemu") && String::from_utf8_lossy(&line).contains(text)
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let guests = processes.filter(|path| is_guest(path));
+    guests.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
 }
 
 #[test]
@@ -61,19 +174,13 @@ fn vm_a_guest_ends_with_its_campaign() {
     let Some(kernel) = kernel() else { return };
     let _machine = machine();
     let scratch = Scratch::new("lab-killed");
-    let plan = plan(&scratch, &kernel);
+    let plan = plan(&scratch, &[kernel.display().to_string()], 100);
     let mut campaign = run_in_background(&format!("run {plan} --wait --out {}", scratch.path("run").display()));
     let image = format!("punctual-guest-{}", campaign.id());
-    let guests = || {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-        let is_qemu = |line: &Vec<u8>| line.starts_with(b"qemu") && String::from_utf8_lossy(line).contains(&image);
-        lines.filter(is_qemu).count()
-    };
-    assert!(comes_true(|| guests() == 1), "a guest runs");
+    assert!(comes_true(|| !guests_with(&image).is_empty()), "a guest runs");
     campaign.kill().unwrap();
     campaign.wait().unwrap();
-    assert!(comes_true(|| guests() == 0), "QEMU outlives its campaign");
+    assert!(comes_true(|| guests_with(&image).is_empty()), "QEMU outlives its campaign");
 }
 
 fn run_in_background(arguments: &str) -> std::process::Child {
@@ -83,7 +190,7 @@ fn run_in_background(arguments: &str) -> std::process::Child {
 
 #[test]
 fn vm_what_cannot_boot_is_one_line() {
-    let Some(_) = kernel() else { return };
+    let Some(good) = kernel() else { return };
     let _machine = machine();
     let scratch = Scratch::new("lab-broken");
     let text = scratch.file("notes.txt", "no kernel");
@@ -97,6 +204,7 @@ fn vm_what_cannot_boot_is_one_line() {
         (text.display().to_string(), "no bzImage and no vmlinux of x86; name another file"),
         ("/nowhere/vmlinuz".to_owned(), "/nowhere/vmlinuz: No such file or directory"),
         ("debian:1.3".to_owned(), "knows no package of debian:1.3"),
+        (format!("{} rdinit=/nowhere root=/dev/nowhere", good.display()), "its console ends with: "),
     ] {
         let said = with(&kernel);
         assert_eq!(said.status, 1, "{said:?}");

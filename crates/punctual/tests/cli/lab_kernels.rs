@@ -79,7 +79,7 @@ impl System {
         self.program(
             "apt-cache",
             &format!(
-                "case $1 in search) echo 'linux-image-6.1.0-9-amd64 - Linux';;\n*) printf '%s\\n' \
+                "case $1 in pkgnames) echo linux-image-6.1.0-9-amd64;;\n*) printf '%s\\n' \
                  'Package: linux-image-6.1.0-9-amd64' 'Version: 6.1.4-1' 'Size: {bytes}' 'SHA256: {sum}';; esac"
             ),
         );

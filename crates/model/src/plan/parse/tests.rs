@@ -202,7 +202,7 @@ fn kernels_may_be_tables_and_guests_be_given_files() {
         ("[axes]\nkernel = [{ image = \"running\" }]", "2:21: `running` is booted already; write it as \"running\""),
         (
             "[axes]\nkernel = [{ image = \"/k\", apend = \"\" }]",
-            "2:27: unknown key `apend` (did you mean `append`? known: image append modules files)",
+            "2:27: unknown key `apend` (did you mean `append`? known: image append modules files clock cpus)",
         ),
         (
             "[axes]\nkernel = [\"/k quiet\", { image = \"/k\", append = \"quiet\" }]",

@@ -6,7 +6,7 @@ use super::markup::{Markup, Text};
 use super::pictures;
 use analysis::Curves;
 use analysis::wording::duration;
-use model::{Kernel, Load};
+use model::Load;
 use std::collections::{BTreeSet, HashSet};
 
 /// Lines in one picture. There are as many colours that people with any kind of colour vision tell apart, each with dashes
@@ -49,18 +49,20 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
     by_cpu
 }
 
-/// Cells with the same period, method and kernel; more of them than fit are divided by load, then by number.
+/// Cells with the same period, method and clock; more of them than fit are divided by load, so that kernels are beside each
+/// other, then by number.
 fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     let has_lines = |curves: &Curves| curves.histogram.n > 0 || !curves.new_maxima.is_empty();
     let drawn: Vec<_> = members.iter().filter(|member| member.curves.as_ref().is_some_and(has_lines)).collect();
     let of = |member: &Member<'_>| {
         let row = &member.row;
-        let kernel = row.kernel.as_ref().filter(|kernel| **kernel != Kernel::Running.to_string());
-        let kernel = kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
         let every = row.period.map(|period| format!("every {}", duration(period.ns() as f64)));
         let every = every.unwrap_or_else(|| "period not known".to_owned());
         match member.cell {
-            Cell::Ours(cell) => format!("{every} by {}{kernel}", cell.cell.method),
+            Cell::Ours(cell) => {
+                let clock = cell.cell.kernel.clock().map(|clock| format!(", {clock} time")).unwrap_or_default();
+                format!("{every} by {}{clock}", cell.cell.method)
+            }
             // Noise is no latency; the kinds of latency of one tool belong together.
             Cell::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
             Cell::Imported(_) => format!("{every}, imported"),

@@ -1,0 +1,94 @@
+//! A guest with a shell, cyclictest and punctual: both measure the same idle kernel, in virtual time.
+
+use super::super::process::finish;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// As the lab starts its guests.
+const QEMU: &str = "timeout 300 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -M pc \
+    -accel tcg,thread=single -icount shift=0,sleep=off -cpu qemu64 -smp 1 -rtc base=2026-01-01,clock=vm -m 512";
+const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
+    i8042.nokbd i8042.nopnp random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
+
+/// Both measure 2000 cycles of a millisecond at FIFO 90 and say nanoseconds. Between them the kernel comes to rest.
+const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev tmp run; do /busybox mkdir -p /$dir; done\n\
+    /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n\
+    /busybox sleep 5\n/cyclictest -m -p 90 -i 1000 -l 2000 -q -N > /tmp/theirs\n/busybox sleep 2\n\
+    /punctual cell < /cell > /tmp/ours\n\
+    echo; echo THEIRS $(/busybox cat /tmp/theirs); echo OURS $(/busybox cat /tmp/ours)\n/busybox reboot -f\n";
+
+/// The cache where `punctual lab fetch` keeps kernels.
+pub(super) fn kernels() -> Result<PathBuf, String> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    Ok(base.ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("punctual/kernels"))
+}
+
+/// Fetches the kernels of these names. Returns each name with the file that QEMU starts.
+pub(super) fn fetched(program: &Path, kernels: &[&str]) -> Result<Vec<(String, PathBuf)>, String> {
+    let mut command = Command::new(program);
+    let said = finish(command.args(["lab", "fetch"]).args(kernels), b"")?.stdout;
+    let file = |line: &str| line.rsplit_once(", ").map(|(_, path)| PathBuf::from(path));
+    Ok(kernels.iter().zip(said.lines()).filter_map(|(name, line)| Some(((*name).to_owned(), file(line)?))).collect())
+}
+
+/// Measures by both on each kernel, and prints smallest and mean latency.
+pub(super) fn beside_cyclictest(program: &Path, dir: &Path, kernels: &[(String, PathBuf)]) -> Result<(), String> {
+    println!("\nidle, FIFO 90, 1 ms, 2000 cycles, in one guest; virtual ns     ours min/mean   cyclictest min/mean");
+    let archive = archive(program, dir)?;
+    for (name, kernel) in kernels {
+        let words = name.split_once(' ').map_or("", |(_, words)| words);
+        let mut qemu = QEMU.split(' ');
+        let mut command = Command::new(qemu.next().unwrap_or_default());
+        command.args(qemu).arg("-kernel").arg(kernel).arg("-initrd").arg(&archive);
+        command.args(["-serial", "stdio", "-append", &format!("{ARGUMENTS} {words}")]);
+        let output = command.stdin(Stdio::null()).output().map_err(|err| format!("qemu-system-x86_64: {err}"))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let line = |begin: &str| said.lines().find_map(|line| line.trim().strip_prefix(begin));
+        let theirs = line("THEIRS ").ok_or_else(|| format!("{name}: the guest said nothing of cyclictest"))?;
+        let number = |key: &str| theirs.split(key).nth(1)?.split_whitespace().next()?.parse::<u64>().ok();
+        let ours = line("OURS ").and_then(|json| serde_json::from_str::<Value>(json).ok());
+        let ours = ours.ok_or_else(|| format!("{name}: the guest gave no record"))?;
+        let histogram = &ours["threads"][0]["histogram"];
+        let [min, sum, n] = ["min_ns", "sum_ns", "n"].map(|key| histogram[key].as_f64());
+        let mean = sum.zip(n).map(|(sum, n)| sum / n);
+        let show = |ns: Option<f64>| ns.map_or("?".to_owned(), |ns| format!("{ns:.0}"));
+        let [their_min, their_mean] =
+            ["Min:", "Avg:"].map(|key| number(key).map_or("?".to_owned(), |ns| ns.to_string()));
+        println!("{name:<64}{:>6} /{:>6}        {their_min:>6} /{their_mean:>6}", show(min), show(mean));
+    }
+    Ok(())
+}
+
+/// The guest's first file system: a static busybox, cyclictest with its libraries, punctual, and a cell for it.
+fn archive(program: &Path, dir: &Path) -> Result<PathBuf, String> {
+    let failed = |err: std::io::Error| err.to_string();
+    let root = dir.join("root");
+    fs::create_dir_all(&root).map_err(failed)?;
+    let cyclictest = which("cyclictest").ok_or("cyclictest is not installed; apt-get install rt-tests")?;
+    let busybox = which("busybox").ok_or("busybox is not installed; apt-get install busybox-static")?;
+    let mut cell = super::super::process::quiet_cell([0].into_iter().collect(), model::Span(2_000_000_000))?;
+    cell.policy = "fifo:90".parse().map_err(|err| format!("{err}"))?;
+    fs::write(root.join("cell"), serde_json::to_vec(&cell).map_err(|err| err.to_string())?).map_err(failed)?;
+    for (from, to) in [(busybox, "busybox"), (program.to_owned(), "punctual"), (cyclictest.clone(), "cyclictest")] {
+        fs::copy(from, root.join(to)).map_err(failed)?;
+    }
+    fs::write(root.join("init"), INIT).map_err(failed)?;
+    let libraries = finish(Command::new("ldd").arg(&cyclictest), b"")?.stdout;
+    for library in libraries.split_whitespace().filter(|word| word.starts_with('/')) {
+        let target = root.join(library.trim_start_matches('/'));
+        fs::create_dir_all(target.parent().unwrap_or(&root)).map_err(failed)?;
+        fs::copy(library, target).map_err(failed)?;
+    }
+    let archive = dir.join("guest.cpio");
+    let script = "chmod 755 init busybox punctual cyclictest; find . | cpio --quiet -o -H newc > \"$0\"";
+    finish(Command::new("sh").args(["-c", script]).arg(&archive).current_dir(&root), b"")?;
+    Ok(archive)
+}
+
+fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file())
+}
