@@ -123,6 +123,8 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         prepare,
         explain,
         stop_above: _,
+        // They run when the cell is over.
+        tracers: _,
     } = cell;
     fn or<T: ToString>(value: Option<&T>, otherwise: &str) -> String {
         value.map_or(otherwise.to_owned(), ToString::to_string)

@@ -5,7 +5,7 @@ use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
 use crate::{
     Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
-    Steadiness, Verdict,
+    Steadiness, Tracers, Verdict,
 };
 use model::{Cell, ExplainRecord, Header, Host, RuntimeRecord};
 use serde::Serialize;
@@ -79,6 +79,8 @@ struct SummaryDocument<'a> {
     misses: Option<Rate>,
     runtime: &'a Option<RuntimeRecord>,
     loads: &'a [LoadRate],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracers: Option<&'a Tracers>,
     machine: Busy,
     explained: &'a Option<ExplainRecord>,
 }
@@ -185,6 +187,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         misses: cell.misses,
         runtime: &cell.runtime,
         loads: &cell.loads,
+        tracers: cell.tracers.as_ref(),
         machine: cell.machine,
         explained: &cell.explained,
     };

@@ -39,6 +39,7 @@ mod summary;
 pub mod tail;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod tracers;
 mod verdict;
 mod woodruff;
 pub mod wording;
@@ -64,5 +65,6 @@ pub use rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
 pub use special::{normal_beyond, normal_quantile};
 pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
+pub use tracers::{Osnoise, Timerlat, TracedLatency, Tracers};
 pub use verdict::{Case, Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate, estimate_at};

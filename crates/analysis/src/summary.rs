@@ -9,6 +9,7 @@ use crate::parallel::on_all_cpus;
 use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::steadiness::Steadiness;
+use crate::tracers::{self, Tracers};
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, explain, name};
@@ -77,6 +78,8 @@ pub struct CellSummary {
     pub runtime: Option<RuntimeRecord>,
     /// What each part of the load achieved; empty without one.
     pub loads: Vec<LoadRate>,
+    /// What the kernel's tracers saw after it; `None` unless that was asked for.
+    pub tracers: Option<Tracers>,
     /// How busy the machine was while measuring.
     pub machine: Busy,
     /// What made late wake-ups late; `None` unless that was asked.
@@ -195,6 +198,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         loads: intensity::loads(pool),
+        tracers: tracers::of(pool),
         machine: intensity::busy(header, pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
         findings: Vec::new(),

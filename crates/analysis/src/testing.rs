@@ -51,6 +51,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         prepare: model::Prepare::default(),
         explain: None,
         stop_above: None,
+        tracers: false,
     }
 }
 
@@ -143,6 +144,7 @@ impl RunBuilder {
             loads: Vec::new(),
             lab: None,
             explained: None,
+            tracers: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),

@@ -68,7 +68,13 @@ pub struct Cell {
     /// Latency, ns, above which a wake-up ends the cell for all its threads. `null`: none does.
     #[serde(rename = "stop_above_ns", default)]
     pub stop_above: Option<Span>,
+    /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracers: bool,
 }
+
+/// Periods that timerlat knows (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
+const TIMERLAT_PERIODS: std::ops::RangeInclusive<Span> = Span(100_000)..=Span::SECOND;
 
 /// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
 const TIMER_SLACK: std::ops::RangeInclusive<Span> = Span(1)..=Span::SECOND;
@@ -126,7 +132,29 @@ impl Cell {
                 .to_owned());
         }
         self.explain.as_ref().map_or(Ok(()), Explain::check)?;
+        self.check_tracers()?;
         self.check_method()
+    }
+
+    /// What the kernel's tracers cannot do.
+    fn check_tracers(&self) -> Result<(), String> {
+        let (period, policy) = (self.period.span(), self.policy);
+        match () {
+            () if !self.tracers => Ok(()),
+            () if self.kernel == Kernel::Running => Err(
+                "tracers run in guests of the lab only, not on the running kernel; name kernels like debian:6.1-rt, or \
+                 leave `tracers` out"
+                    .to_owned(),
+            ),
+            () if !TIMERLAT_PERIODS.contains(&period) || !period.ns().is_multiple_of(1000) => {
+                let (min, max) = (TIMERLAT_PERIODS.start(), TIMERLAT_PERIODS.end());
+                Err(format!("timerlat knows periods of {min} to {max} in whole microseconds, not {period}"))
+            }
+            () if matches!(policy, Policy::Deadline(_)) => {
+                Err(format!("the tracers' threads are bound to their CPUs and cannot have {policy}; leave `tracers` out"))
+            }
+            () => Ok(()),
+        }
     }
 
     /// What does not go together with the method.
@@ -196,11 +224,12 @@ fn canonical_text(cell: &Cell) -> String {
     let load_policy = cell.load_policy.map(|policy| format!(" load as {policy}")).unwrap_or_default();
     let must_hold = cell.load_must_hold.map(|share| format!(" load holds {}", share.get())).unwrap_or_default();
     let of_load = format!("{load_cpus}{load_policy}{must_hold}");
+    let tracers = if cell.tracers { " tracers" } else { "" };
     let prepare = if cell.prepare.is_empty() { String::new() } else { format!(" prepare {}", cell.prepare) };
     let stop_above = cell.stop_above.map(|above| format!(" stop above {above}")).unwrap_or_default();
     let explain = cell.explain.as_ref().map(|asked| format!(" explain {asked}")).unwrap_or_default();
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}{tracers}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -245,7 +274,12 @@ pub(crate) mod tests {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            tracers: false,
         }
+    }
+
+    fn traced() -> Cell {
+        Cell { kernel: "debian:6.1-rt".parse().unwrap(), tracers: true, ..cell() }
     }
 
     #[test]
@@ -256,6 +290,9 @@ pub(crate) mod tests {
             r#"{"kernel":"running","load":"none","policy":"other","period_ns":1000000,"method":"clock_nanosleep","cpus":"0-1","duration_ns":2000000000,"warm_up_ns":250500000,"deadline_ns":null,"timer_slack_ns":null,"align_ns":null,"distance_ns":null,"lock_memory":true,"cpu_dma_latency_us":0,"load_cpus":null,"load_policy":null,"load_must_hold_percent":null,"prepare":{},"explain":null,"stop_above_ns":null}"#
         );
         assert_eq!(serde_json::from_str::<Cell>(&json).unwrap(), cell());
+        let json_of_traced = serde_json::to_string(&traced()).unwrap();
+        assert!(json_of_traced.ends_with(r#""stop_above_ns":null,"tracers":true}"#), "{json_of_traced}");
+        assert_eq!(serde_json::from_str::<Cell>(&json_of_traced).unwrap(), traced());
         assert!(serde_json::from_str::<Cell>(&json.replace("lock_memory", "lock")).is_err());
         assert!(serde_json::from_str::<Cell>(&json.replace(":1000000,", ":0,")).is_err());
     }
@@ -324,8 +361,32 @@ pub(crate) mod tests {
                 Cell { explain: Some(Explain::default()), method: Method::Itimer, ..cell() },
                 "method itimer measures in other processes, which cannot be explained; leave explain out",
             ),
+            (
+                Cell { tracers: true, ..cell() },
+                "tracers run in guests of the lab only, not on the running kernel; name kernels like debian:6.1-rt, or \
+                 leave `tracers` out",
+            ),
+            (
+                Cell { period: "99us".parse().unwrap(), ..traced() },
+                "timerlat knows periods of 100us to 1s in whole microseconds, not 99us",
+            ),
+            (
+                Cell { period: "1001ms".parse().unwrap(), ..traced() },
+                "timerlat knows periods of 100us to 1s in whole microseconds, not 1001ms",
+            ),
+            (
+                Cell { period: "100500ns".parse().unwrap(), ..traced() },
+                "timerlat knows periods of 100us to 1s in whole microseconds, not 100500ns",
+            ),
+            (
+                Cell { policy: "deadline:1ms/2ms/2ms".parse().unwrap(), ..traced() },
+                "the tracers' threads are bound to their CPUs and cannot have deadline:1ms/2ms/2ms; leave `tracers` out",
+            ),
         ] {
             assert_eq!(impossible.check(), Err(reason.to_owned()));
+        }
+        for period in ["100us", "1s"] {
+            assert_eq!(Cell { period: period.parse().unwrap(), ..traced() }.check(), Ok(()));
         }
         assert_eq!(Cell { timer_slack: Some(Span::SECOND), duration: Span(1_000_000), ..cell() }.check(), Ok(()));
     }
@@ -348,6 +409,7 @@ pub(crate) mod tests {
             Cell { explain: Some(Explain::default()), ..cell() },
             Cell { stop_above: Some(Span(1)), ..cell() },
             Cell { prepare: Prepare { timer_migration: Some(false), ..Prepare::default() }, ..cell() },
+            Cell { tracers: true, ..cell() },
             Cell { lock_memory: false, ..cell() },
             Cell { cpu_dma_latency_us: None, ..cell() },
         ];

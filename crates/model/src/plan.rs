@@ -80,6 +80,9 @@ pub struct Plan {
     /// Latency above which a wake-up ends its cell; `None`: none does.
     #[serde(rename = "stop_above_ns", default)]
     pub stop_above: Option<Span>,
+    /// Whether the kernel's tracers run after each cell, under the same load.
+    #[serde(default)]
+    pub tracers: bool,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -170,6 +173,7 @@ impl Default for Plan {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            tracers: false,
             axes: Axes::default(),
             require: Requirement::default(),
         }

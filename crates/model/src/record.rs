@@ -3,6 +3,7 @@
 mod lab;
 mod load;
 mod machine;
+mod tracers;
 
 use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
+pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 
 /// The version of [`Record`] that this program writes.
 pub const RECORD_FORMAT: u32 = 1;
@@ -58,6 +60,9 @@ pub struct Record {
     /// What made late wake-ups late; `null` unless that was asked for.
     #[serde(default)]
     pub explained: Option<ExplainRecord>,
+    /// What the kernel's tracers saw after the cell, under the same load; `null` unless that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracers: Option<TracersRecord>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,

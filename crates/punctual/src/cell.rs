@@ -14,6 +14,8 @@ mod readings;
 mod sleepers;
 mod steps;
 mod threads;
+mod trace_lines;
+mod tracers;
 
 pub(crate) use prepared::Prepared;
 
@@ -69,6 +71,9 @@ pub(crate) enum CellError {
     /// A process that measures one CPU failed.
     #[error("{0}")]
     Child(String),
+    /// The kernel's tracers do not do what is asked.
+    #[error("tracers: {0}")]
+    Tracers(String),
     /// Interrupted before anything was measured.
     #[error("interrupted before the first measured cycle")]
     NothingMeasured,

@@ -21,6 +21,7 @@ mod status;
 mod symbols;
 mod system;
 mod trace_mark;
+mod tracer;
 
 pub(crate) use activity::ActivityLog;
 pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
@@ -40,6 +41,7 @@ pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, n
 pub(crate) use symbols::KernelSymbols;
 pub(crate) use system::{make_system, mount_points};
 pub(crate) use trace_mark::{TraceMark, tracing_dir};
+pub(crate) use tracer::{Asked as AskedTracer, NoTracer, Tracer};
 
 use std::path::{Path, PathBuf};
 

@@ -15,6 +15,7 @@ mod list;
 mod published;
 mod standout;
 mod table;
+mod tracers;
 
 use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
@@ -66,6 +67,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
         table::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
         intensity::write(out, summary, &lines)?;
+        tracers::write(out, summary, &lines)?;
         writeln!(out)?;
     }
     explained::write(out, summary, &lines, style.each_spike)?;

@@ -1,6 +1,6 @@
 //! Tracing by ftrace: a private instance, the kernel's ring buffer read raw, and its events for `analysis::explain`.
 //!
-//! The only module that writes below tracefs, and only below directories that it has made itself there.
+//! The only module that writes below tracefs, with `host::tracer` in guests, and only below directories that it has made itself there.
 
 mod dat;
 mod decode;

@@ -74,5 +74,6 @@ pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
         prepare: Prepare::default(),
         explain: None,
         stop_above: None,
+        tracers: false,
     })
 }

@@ -30,7 +30,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "explain", "stop_above", "axes", "require", "files",
+    "prepare", "explain", "stop_above", "tracers", "axes", "require", "files",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -87,6 +87,7 @@ fn plan(text: &str) -> Located<Plan> {
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
             "stop_above" => plan.stop_above = Some(parsed(value)?),
             "explain" => plan.explain = explain(value)?,
+            "tracers" => plan.tracers = boolean(value)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),

@@ -32,6 +32,9 @@ impl Plan {
         text(&mut out, "load_cpus", Some(&self.load_cpus).filter(|cpus| **cpus != LoadCpus::All));
         text(&mut out, "load_policy", self.load_policy);
         number(&mut out, "load_must_hold", self.load_must_hold.map(|share| u64::from(share.get())));
+        if self.tracers {
+            out.push_str("tracers = true\n");
+        }
 
         out.push_str("\n[axes]\n");
         list(&mut out, "kernel", &self.axes.kernel);
@@ -146,6 +149,7 @@ mod tests {
             load_cpus = "others"
             load_policy = "batch"
             load_must_hold = 40
+            tracers = true
             prepare = { governor = "performance", irq_cpus = "0,2-3", timer_migration = false, cgroup = "/a=b,c" }
             [axes]
             load = ["build", "high", "cmd:say \"x\" + y"]

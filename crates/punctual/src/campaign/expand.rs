@@ -72,6 +72,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             prepare: plan.prepare.clone(),
             explain: plan.explain.clone(),
             stop_above: plan.stop_above,
+            tracers: plan.tracers,
         };
         cell.check()?;
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();

@@ -55,6 +55,7 @@ fn record(cell: &Cell) -> Record {
         loads: Vec::new(),
         lab: None,
         explained: None,
+        tracers: None,
         prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default().into(),

@@ -99,6 +99,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         prepare: Prepare::default(),
         explain: None,
         stop_above: None,
+        tracers: false,
         align: is_aligned.then(|| offset(n)),
         distance: None,
         ..cell.clone()
@@ -251,6 +252,7 @@ mod tests {
             prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
             explain: None,
             stop_above: None,
+            tracers: false,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
@@ -260,6 +262,7 @@ mod tests {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            tracers: false,
             align: align.map(Span),
             ..cell.clone()
         };

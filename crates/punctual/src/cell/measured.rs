@@ -42,6 +42,7 @@ impl Measured {
             loads,
             lab: None,
             explained: measurement.explained,
+            tracers: None,
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),

@@ -7,7 +7,7 @@ use super::measurers::Measurers;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
 use crate::host::{self, DmaLatency, HostFs, Preparation};
-use crate::load::{self, Place};
+use crate::load::{self, Place, Running};
 use crate::store::SampleWriter;
 use model::{Cell, CpuSet, Host, Method, Policy, Span};
 use rt::sys;
@@ -72,14 +72,7 @@ impl Prepared {
             Method::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
             _ => None,
         };
-        let place = Place {
-            cpus: cell.load_cpus.as_ref().unwrap_or(&self.allowed),
-            policy: cell.load_policy.unwrap_or(Policy::OTHER),
-            at_most: [cell.warm_up, cell.duration, AFTER_THE_CELL]
-                .iter()
-                .fold(Span(0), |sum, span| Span(sum.ns().saturating_add(span.ns()))),
-        };
-        let loads = load::start(&cell.load, &place)?;
+        let loads = self.start_load(&[cell.warm_up, cell.duration])?;
         // Whoever measures comes into the group; the load stays outside.
         if let Some(group) = &cell.prepare.cgroup {
             host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
@@ -95,5 +88,16 @@ impl Prepared {
             sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
         }
         Ok(Armed { measurers, loads, prepared: self })
+    }
+
+    /// Starts the load of the cell, which is wanted for these spans.
+    pub(super) fn start_load(&self, wanted: &[Span]) -> Result<Vec<Running>, CellError> {
+        let sum = |sum: Span, span: &Span| Span(sum.ns().saturating_add(span.ns()));
+        let place = Place {
+            cpus: self.cell.load_cpus.as_ref().unwrap_or(&self.allowed),
+            policy: self.cell.load_policy.unwrap_or(Policy::OTHER),
+            at_most: wanted.iter().fold(AFTER_THE_CELL, sum),
+        };
+        Ok(load::start(&self.cell.load, &place)?)
     }
 }

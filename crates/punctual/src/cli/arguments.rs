@@ -321,6 +321,9 @@ pub(super) struct CellArguments {
     /// Keep the raw samples in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(super) samples: Option<PathBuf>,
+    /// Run the kernel's tracers in place of measured threads, and write what they saw in place of the record
+    #[arg(long, conflicts_with_all = ["progress", "samples"])]
+    pub(super) tracers: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use crate::campaign::Stop;
 use crate::cell::Prepared;
 use model::{Cell, Progress};
 use rt::sys::process;
+use serde::Serialize;
 use std::io::{self, Read, Write};
 
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
@@ -24,8 +25,15 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
+    if arguments.tracers {
+        return write(&Prepared::new(cell, None)?.trace()?);
+    }
     let record = Prepared::new(cell, arguments.samples.as_deref())?.arm()?.measure(stop.flag(), observe)?.record()?;
-    let mut line = serde_json::to_vec(&record)?;
+    write(&record)
+}
+
+fn write(what: &impl Serialize) -> Outcome {
+    let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     io::stdout().write_all(&line).map_err(|err| format!("cannot write the record to stdout: {err}"))?;
     Ok(0)

@@ -13,8 +13,9 @@ use std::io::{self, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How the line with the record begins, and how one that says why there is none.
+/// How the line with the record begins, that with what the kernel's tracers saw, and one that says why there is none.
 pub(super) const RECORD: &str = "record ";
+pub(super) const TRACERS: &str = "tracers ";
 pub(super) const FAILED: &str = "failed ";
 
 /// For how long to leave the kernel alone: it does the last of its start in the background. Nothing happens meanwhile, so
@@ -74,21 +75,35 @@ fn measured(job: &Job) -> String {
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
 }
 
+/// The record; the tracers have the guest for themselves, in a process of their own, when the cell is over.
 fn carry_out(job: &Job) -> io::Result<String> {
+    let record = cell(job, &[])?;
+    Ok(match record {
+        Ok(record) if job.cell.tracers => match cell(job, &["--tracers"])? {
+            Ok(seen) => format!("{RECORD}{record}\n{TRACERS}{seen}"),
+            Err(said) => format!("{FAILED}{said}"),
+        },
+        Ok(record) => format!("{RECORD}{record}"),
+        Err(said) => format!("{FAILED}{said}"),
+    })
+}
+
+/// What `punctual cell` writes, or why it fails.
+fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     let mut command = Command::new(host::THIS_PROGRAM);
-    let command = command.arg("cell").env("PATH", shipped::PATH);
+    let command = command.arg("cell").args(arguments).env("PATH", shipped::PATH);
     let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = cell.stdin.take() {
         stdin.write_all(&serde_json::to_vec(&job.cell)?)?;
     }
     let cell = cell.wait_with_output()?;
     if cell.status.success() {
-        return Ok(format!("{RECORD}{}", String::from_utf8_lossy(&cell.stdout).trim_end()));
+        return Ok(Ok(String::from_utf8_lossy(&cell.stdout).trim_end().to_owned()));
     }
     let said = String::from_utf8_lossy(&cell.stderr);
     let said = said.trim_end().replace('\n', "; ");
     let said = said.strip_prefix("punctual: ").unwrap_or(&said);
-    Ok(format!("{FAILED}says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() }))
+    Ok(Err(format!("says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
 }
 
 /// Says what came of it, and ends.

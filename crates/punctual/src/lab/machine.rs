@@ -149,6 +149,11 @@ impl Setup {
             let said = line(super::guest::FAILED).map(str::to_owned);
             return Err(self.error(said.unwrap_or_else(|| format!("ended without a record; {}", files.last_words()))));
         };
+        if job.cell.tracers {
+            let seen = line(super::guest::TRACERS).and_then(|json| serde_json::from_str(json).ok());
+            let missing = || self.error(format!("ended before its tracers said anything; {}", files.last_words()));
+            record.tracers = Some(seen.ok_or_else(missing)?);
+        }
         record.lab = Some(LabRecord {
             clock: self.clock,
             kernel: self.kernel.name.clone(),

@@ -20,6 +20,8 @@ const CPU_TO_START: Duration = Duration::from_secs(60);
 const CPU_FOR_A_SECOND: u32 = 30;
 /// How many times longer it may take than the CPU time, on a busy machine.
 const WALL: u32 = 8;
+/// How many times longer than the cell it is busy with the tracers, which run one after the other and may have to wait.
+const WITH_TRACERS: u32 = 5;
 /// After how much of its own time a guest gives up, beyond what the cell is to take.
 const LONGER: Duration = Duration::from_secs(30);
 
@@ -36,6 +38,7 @@ pub(crate) fn carry_out(
 ) -> Result<Record, LabError> {
     let setup = Setup::of(cell.kernel.to_string(), kernel)?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.warm_up.ns()));
+    let busy = busy.saturating_mul(if cell.tracers { WITH_TRACERS } else { 1 });
     let cpu = CPU_TO_START + busy.saturating_mul(CPU_FOR_A_SECOND);
     let limits = Limits { is_asked, cpu, wall: cpu.saturating_mul(WALL) };
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);

@@ -20,6 +20,7 @@ mod pictures;
 mod scale;
 mod shown;
 mod strip;
+mod tracers;
 
 use super::host;
 use analysis::Verdict;
@@ -47,6 +48,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     joined::write(&mut page, runs);
     matrix::write(&mut page, &members);
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
+    tracers::write(&mut page, runs);
     compared::write(&mut page, runs);
     findings(&mut page, runs);
     published_rows(&mut page, runs);

@@ -17,6 +17,9 @@ struct Column {
     spare: Option<u8>,
 }
 
+/// The heads of a table, each with whether its column holds text.
+pub(super) type Heads = Vec<(&'static str, bool)>;
+
 /// The head of an interval's column.
 const INTERVAL: &str = "[95 %]";
 
@@ -77,7 +80,12 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let drawn = table.join("\n");
     let (head, rows) = drawn.split_once('\n').unwrap_or((&drawn, ""));
     lines.heading(out, head)?;
-    writeln!(out, "{rows}\n{unit:>width$}", width = widest(&table))
+    writeln!(out, "{rows}")?;
+    // That of virtual time is longer than a narrow line.
+    if unit.chars().count() > lines.width {
+        return lines.paragraph(out, "", &unit);
+    }
+    writeln!(out, "{unit:>width$}", width = widest(&table))
 }
 
 /// Every column there is for these cells, and the cells in the order of the table.
@@ -98,7 +106,7 @@ fn are_sleeps(cells: &[&CellSummary]) -> bool {
 }
 
 /// Heads of all columns, with whether they hold text, and the rows: the table where nothing limits its width.
-pub(super) fn everything(summary: &RunSummary) -> (Vec<(&'static str, bool)>, Vec<Vec<String>>) {
+pub(super) fn everything(summary: &RunSummary) -> (Heads, Vec<Vec<String>>) {
     let (columns, cells) = asked(summary);
     let rows = cells.iter().map(|cell| columns.iter().map(|column| (column.show)(cell)).collect()).collect();
     (columns.iter().map(|column| (column.head, column.is_text)).collect(), rows)
@@ -141,7 +149,8 @@ fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
 /// wider than the terminal.
 pub(super) fn fit(heads: &[(&str, bool)], rows: &[Vec<String>], width: usize) -> String {
     /// In the order in which they go.
-    const SPARE: [&str; 5] = ["mean", "tool", "min", "load", "p50"];
+    const SPARE: [&str; 12] =
+        ["mean", "tool", "min", "load", "p50", "nmi", "softirqs", "hw", "irqs", "threads", "longest", "noise"];
     let says = |i: &usize| rows.iter().any(|row| row.get(*i).is_some_and(|field| field != "-"));
     let mut shown: Vec<usize> = (0..heads.len()).filter(says).collect();
     loop {

@@ -4,7 +4,10 @@ use super::*;
 use analysis::summarise;
 use analysis::testing::RunBuilder;
 use expect_test::{ExpectFile, expect_file};
-use model::{LoadRecord, LoadSecond, MachineSecond, Preemption, RuntimeRecord, Skipped, Span};
+use model::{
+    Histogram, LoadRecord, LoadSecond, MachineSecond, OsnoiseRecord, Preemption, RuntimeRecord, Skipped, Span,
+    TimerlatRecord, TracersRecord,
+};
 
 /// A spread of latencies that follows from CPU and cycle alone: most near `middle_ns`, a tail to 16 times that.
 fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
@@ -150,6 +153,55 @@ fn sleeps_of_languages_have_a_table_of_their_own() {
         entry.record.threads.iter_mut().for_each(|thread| thread.achieved.memory_locked_bytes = 0);
     }
     check(&run, 80, expect_file!["../../tests/golden/run-sleeps.txt"]);
+}
+
+/// Guests on a kernel with tracers and on one without; one trace was too small.
+fn traced() -> RunBuilder {
+    let mut run = RunBuilder::new();
+    for kernel in ["debian:6.1-rt", "debian:6.1"] {
+        run.cell("exec", "fifo:90");
+        let cell = run.header.cells.last_mut().unwrap();
+        (cell.kernel, cell.tracers, cell.cpus) = (kernel.parse().unwrap(), true, [0].into_iter().collect());
+    }
+    run.measure(0, 0, |cpu, cycle| spread(4_000, cpu, cycle)).measure(0, 1, |cpu, cycle| spread(9_000, cpu, cycle));
+    let latencies = |middle: i64| -> Vec<i64> { (0..2_000).map(|cycle| spread(middle, 0, cycle)).collect() };
+    let [irq, thread] = [700, 4_000].map(|middle| Histogram::of(&latencies(middle)));
+    let osnoise = OsnoiseRecord {
+        cpu: 0,
+        samples: 2,
+        runtime_us: 2_000_000,
+        noise_us: 856_400,
+        max_single_us: Some(4_047),
+        hardware: 0,
+        nmi: 0,
+        irq: 500,
+        softirq: 3,
+        thread: 2_796,
+    };
+    let timerlat = TimerlatRecord { cpu: 0, irq, thread, lost: 1_200 };
+    run.entries[0].record.tracers =
+        Some(TracersRecord { timerlat: Some(vec![timerlat]), osnoise: Some(vec![osnoise]) });
+    run.entries[1].record.tracers = Some(TracersRecord { timerlat: None, osnoise: None });
+    run
+}
+
+#[test]
+fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
+    let run = traced();
+    check(&run, 80, expect_file!["../../tests/golden/run-tracers-80.txt"]);
+    check(&run, 120, expect_file!["../../tests/golden/run-tracers-120.txt"]);
+    let summary = summarise(&run.header, &run.entries);
+    let page = Page::of_run(&run.header, &summary, false);
+    expect_file!["../../tests/golden/run-tracers.md"].assert_eq(&markdown(&page));
+    expect_file!["../../tests/golden/run-tracers.csv"].assert_eq(&csv(&page));
+    let document = json(&run.header, &summary);
+    let seen = |cell: usize| document["cells"][cell]["summary"]["tracers"].clone();
+    assert_eq!(seen(0)["timerlat"]["irq"]["samples"], 2_000);
+    assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null }));
+    let (entries, name) = (&run.entries, "run");
+    let shown = Shown::Ours(Ours { name, header: &run.header, entries, summary: &summary });
+    let html = html(&[shown]);
+    assert!(html.contains("<th scope=col>irq p50") && html.contains("<p class=quiet>No tracers in debian:6.1: "));
 }
 
 #[test]

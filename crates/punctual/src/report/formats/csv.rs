@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180, lines ended by a line feed): one row for each cell, units in the heads.
 
 use super::page::{Page, Row};
-use analysis::Level;
+use analysis::{Level, Osnoise, Timerlat};
 use std::fmt::Display;
 
 /// A column: its head, and what it holds of a cell; empty where nothing is known.
@@ -48,14 +48,43 @@ const COLUMNS: [Column; 38] = [
     ("misses_upper_per_hour", |row| known(row.misses_upper_per_hour)),
 ];
 
+/// Those of a run whose plan asks for the kernel's tracers, after all others.
+const OF_TRACERS: [Column; 15] = [
+    ("timerlat_irq_samples", |row| known(timerlat(row).map(|seen| seen.irq.samples))),
+    ("timerlat_irq_p50_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.p50_ns))),
+    ("timerlat_irq_max_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.max_ns))),
+    ("timerlat_thread_samples", |row| known(timerlat(row).map(|seen| seen.thread.samples))),
+    ("timerlat_thread_p50_ns", |row| known(timerlat(row).and_then(|seen| seen.thread.p50_ns))),
+    ("timerlat_thread_max_ns", |row| known(timerlat(row).and_then(|seen| seen.thread.max_ns))),
+    ("timerlat_lost", |row| known(timerlat(row).map(|seen| seen.lost))),
+    ("osnoise_runtime_us", |row| known(osnoise(row).map(|seen| seen.runtime_us))),
+    ("osnoise_noise_us", |row| known(osnoise(row).map(|seen| seen.noise_us))),
+    ("osnoise_max_single_us", |row| known(osnoise(row).map(|seen| seen.max_single_us))),
+    ("osnoise_hardware", |row| known(osnoise(row).map(|seen| seen.hardware))),
+    ("osnoise_nmi", |row| known(osnoise(row).map(|seen| seen.nmi))),
+    ("osnoise_irq", |row| known(osnoise(row).map(|seen| seen.irq))),
+    ("osnoise_softirq", |row| known(osnoise(row).map(|seen| seen.softirq))),
+    ("osnoise_thread", |row| known(osnoise(row).map(|seen| seen.thread))),
+];
+
 /// The cells of a run as CSV. The first columns say which run it is, so that files can be put below each other.
 pub(crate) fn csv(page: &Page<'_>) -> String {
-    let mut text = COLUMNS.map(|(head, _)| head).join(",") + "\n";
+    let is_traced = page.rows.iter().any(|row| row.tracers.is_some());
+    let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).collect();
+    let line = |fields: Vec<String>| fields.join(",") + "\n";
+    let mut text = line(columns.iter().map(|(head, _)| (*head).to_owned()).collect());
     for row in &page.rows {
-        text += &COLUMNS.map(|(_, show)| field(&show(row))).join(",");
-        text.push('\n');
+        text += &line(columns.iter().map(|(_, show)| field(&show(row))).collect());
     }
     text
+}
+
+fn timerlat<'a>(row: &Row<'a>) -> Option<&'a Timerlat> {
+    row.tracers?.timerlat.as_ref()
+}
+
+fn osnoise<'a>(row: &Row<'a>) -> Option<&'a Osnoise> {
+    row.tracers?.osnoise.as_ref()
 }
 
 fn known(value: Option<impl Display>) -> String {

@@ -18,15 +18,12 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
     };
     let (heads, rows) = &page.table;
     if !rows.is_empty() {
-        let line = |fields: Vec<String>| format!("| {} |\n", fields.join(" | "));
-        text.push('\n');
-        text.push_str(&line(heads.iter().map(|(head, _)| (*head).to_owned()).collect()));
-        let ruler = heads.iter().map(|(_, is_text)| if *is_text { "---" } else { "--:" }.to_owned());
-        text.push_str(&line(ruler.collect()));
-        for row in rows {
-            text.push_str(&line(row.iter().map(|field| escaped(field)).collect()));
-        }
+        table(&mut text, heads, rows);
         let _ = writeln!(text, "\n{}", page.legend);
+    }
+    if let Some(traced) = &page.traced {
+        table(&mut text, &traced.heads, &traced.rows);
+        let _ = writeln!(text, "\n{}", escaped(&traced.notes.join(" ")));
     }
     if !page.sentences.is_empty() {
         text.push_str("\n**What stands out**\n\n");
@@ -36,6 +33,17 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
     }
     let _ = writeln!(text, "\n{}", escaped(&page.about));
     text
+}
+
+fn table(text: &mut String, heads: &[(&str, bool)], rows: &[Vec<String>]) {
+    let line = |fields: Vec<String>| format!("| {} |\n", fields.join(" | "));
+    text.push('\n');
+    text.push_str(&line(heads.iter().map(|(head, _)| (*head).to_owned()).collect()));
+    let ruler = heads.iter().map(|(_, is_text)| if *is_text { "---" } else { "--:" }.to_owned());
+    text.push_str(&line(ruler.collect()));
+    for row in rows {
+        text.push_str(&line(row.iter().map(|field| escaped(field)).collect()));
+    }
 }
 
 /// Text that means itself: what Markdown and HTML would read otherwise gets a backslash.

@@ -1,7 +1,9 @@
 //! What every format shows, of a run of ours as of imported measurements: a fact that is not known is `None`.
 
+use super::super::table::Heads;
+use super::super::tracers::{self, Traced};
 use super::super::{answer, host, imported, standout, table};
-use analysis::{Case, CellSummary, ImportedCell, ImportedSummary, Quantiles, RunSummary, Verdict};
+use analysis::{Case, CellSummary, ImportedCell, ImportedSummary, Quantiles, RunSummary, Tracers, Verdict};
 use model::{Cell, Header, Host, ImportHeader, LabClock, Load, Method, Period, Span};
 
 /// A run, ready to be written in any form.
@@ -20,6 +22,8 @@ pub(crate) struct Page<'a> {
     pub(super) table: Table,
     /// How to read the table.
     pub(super) legend: String,
+    /// What the kernel's tracers saw; `None` where none was asked for.
+    pub(super) traced: Option<Traced>,
     /// What stands out.
     pub(super) sentences: Vec<String>,
     /// Machine and extent in a line.
@@ -27,7 +31,7 @@ pub(crate) struct Page<'a> {
 }
 
 /// Heads, with whether the column holds text, and rows.
-pub(super) type Table = (Vec<(&'static str, bool)>, Vec<Vec<String>>);
+pub(super) type Table = (Heads, Vec<Vec<String>>);
 
 /// One cell, whoever measured it.
 #[derive(Debug)]
@@ -63,6 +67,7 @@ pub(in crate::report) struct Row<'a> {
     pub(in crate::report) n_eff: Option<u64>,
     pub(in crate::report) miss_episodes: Option<u64>,
     pub(in crate::report) misses_upper_per_hour: Option<f64>,
+    pub(in crate::report) tracers: Option<&'a Tracers>,
 }
 
 /// A host of which nothing is known.
@@ -85,6 +90,7 @@ impl<'a> Page<'a> {
             answer: answer::how_late(summary),
             table: table::everything(summary),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::report::unit(summary)),
+            traced: tracers::of(summary),
             sentences: standout::as_text(summary, all_findings),
             about: format!("{}; {}", facts.join(" · "), host::measured(header, summary)),
         }
@@ -115,6 +121,7 @@ impl<'a> Page<'a> {
             answer: imported::answer(summary),
             table: imported::table(summary),
             legend: "In microseconds where no unit stands; - is not known.".to_owned(),
+            traced: None,
             sentences: imported::sentences(summary),
             about: format!("{}; {}", header.tool, imported::about(summary).join("; ")),
         }
@@ -163,6 +170,7 @@ impl<'a> Row<'a> {
             n_eff: summary.n_eff,
             miss_episodes: summary.misses.map(|rate| rate.episodes),
             misses_upper_per_hour: summary.misses.map(|rate| rate.upper_per_hour),
+            tracers: summary.tracers.as_ref(),
         }
     }
 
@@ -200,6 +208,7 @@ impl<'a> Row<'a> {
             n_eff: summary.quantiles.p99.n_eff(),
             miss_episodes: None,
             misses_upper_per_hour: None,
+            tracers: None,
         }
     }
 

@@ -1,0 +1,102 @@
+//! The kernel's tracers in guests: there where the kernel has them, the same to the bit, and refused elsewhere.
+
+use crate::program::{Scratch, command, machine, punctual};
+use crate::vm::kernel;
+use model::Entry;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A kernel that has both tracers.
+const RT: &str = "debian:6.1-rt";
+
+fn entries(run: &Path) -> Vec<Entry> {
+    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
+    let mut entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    entries.sort_by_key(|entry| entry.planned);
+    entries
+}
+
+/// A plan for these kernels; `keys` stand at its top.
+fn plan(scratch: &Scratch, name: &str, kernels: &[&str], keys: &str) -> String {
+    let plan = format!(
+        "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n{keys}\n[axes]\nkernel = {kernels:?}\n\
+         load = [\"exec\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n"
+    );
+    scratch.file(name, plan).display().to_string()
+}
+
+#[test]
+fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
+    let Some(without) = kernel() else { return };
+    if punctual(&format!("lab fetch {RT}")).status != 0 {
+        eprintln!("skipped: needs {RT} (Debian's packages, or one fetched before)");
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("lab-tracers");
+    let asked = plan(&scratch, "traced.toml", &[RT, without.to_str().unwrap()], "tracers = true");
+    let [quiet, busy, untraced] = ["quiet", "busy", "untraced"].map(|name| scratch.path(name));
+    let said = punctual(&format!("run {asked} --seed 1 --wait --out {}", quiet.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().unwrap();
+    let again = punctual(&format!("run {asked} --seed 1 --wait --out {}", busy.display()));
+    load.kill().unwrap();
+    load.wait().unwrap();
+    assert_eq!(again.status, 0, "{again:?}");
+    let entries_of_both = [entries(&quiet), entries(&busy)];
+    assert!(entries_of_both[0] == entries_of_both[1], "virtual time does not depend on what else the machine does");
+
+    let of_kernel = |name: &str| {
+        let found = entries_of_both[0].iter().find(|entry| entry.record.cell.kernel.to_string() == name);
+        &found.unwrap_or_else(|| panic!("no entry of {name}")).record
+    };
+    let record = of_kernel(RT);
+    assert_eq!(record.threads[0].recorded, 200);
+    let seen = record.tracers.as_ref().unwrap();
+    let [timerlat] = &seen.timerlat.as_ref().unwrap()[..] else { panic!("{seen:?}") };
+    assert_eq!((timerlat.cpu, timerlat.lost), (0, 0));
+    for histogram in [&timerlat.irq, &timerlat.thread] {
+        assert!((195..=205).contains(&histogram.n), "one a millisecond in 200 ms: {histogram:?}");
+    }
+    // The thread is woken by the timer's handler.
+    assert!(timerlat.irq.min_ns > Some(0) && timerlat.thread.min_ns > timerlat.irq.min_ns, "{timerlat:?}");
+    assert!(timerlat.thread.sum_ns > timerlat.irq.sum_ns, "{timerlat:?}");
+    let [osnoise] = &seen.osnoise.as_ref().unwrap()[..] else { panic!("{seen:?}") };
+    assert_eq!(osnoise.samples, 1, "{osnoise:?}");
+    assert!((200_000..400_000).contains(&osnoise.runtime_us), "{osnoise:?}");
+    // The clock ticks, and the load wants the CPU, too: it runs again after the cell.
+    assert!(osnoise.irq > 0 && osnoise.thread > 10 && osnoise.noise_us > 10_000, "{osnoise:?}");
+    assert!(osnoise.max_single_us.is_some_and(|longest| longest > 0 && longest <= osnoise.noise_us), "{osnoise:?}");
+    assert_eq!(osnoise.hardware, 0, "nothing but the kernel holds up a virtual machine: {osnoise:?}");
+
+    let none = of_kernel(without.to_str().unwrap()).tracers.as_ref().unwrap();
+    assert_eq!((&none.timerlat, &none.osnoise), (&None, &None), "a kernel for clouds has no such tracers");
+    assert!(said.stdout.contains("irq p50") && said.stdout.contains("thread max"), "{}", said.stdout);
+    assert!(said.stdout.contains("No tracers in"), "{}", said.stdout);
+
+    // Nothing but the tracers' own entry tells a record from one without.
+    let plain = plan(&scratch, "plain.toml", &[RT], "");
+    let said = punctual(&format!("run {plain} --seed 1 --wait --out {}", untraced.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let text = std::fs::read_to_string(untraced.join("run.jsonl")).unwrap();
+    let record_line = text.lines().nth(1).unwrap();
+    assert!(!record_line.contains("tracers") && !said.stdout.contains("irq p50"), "{record_line:.400}");
+    let [entry] = &entries(&untraced)[..] else { panic!("one cell") };
+    assert_eq!(entry.record.threads[0].recorded, record.threads[0].recorded);
+}
+
+#[test]
+fn tracers_are_refused_where_there_can_be_none() {
+    let scratch = Scratch::new("tracers-refused");
+    let out = scratch.path("out").display().to_string();
+    let run = |plan: &str| punctual(&format!("run {plan} --wait --out {out}"));
+    let here = plan(&scratch, "here.toml", &["running"], "tracers = true");
+    let why = "tracers run in guests of the lab only, not on the running kernel; name kernels like debian:6.1-rt, or leave \
+               `tracers` out";
+    run(&here).expect_error(why);
+    let both = plan(&scratch, "both.toml", &[RT, "running"], "tracers = true");
+    run(&both).expect_error(why);
+    let wrong = plan(&scratch, "wrong.toml", &[RT], "tracers = \"yes\"");
+    run(&wrong).expect_error(&format!("{wrong}:4:11: true or false is expected here, not text"));
+    assert!(!Path::new(&out).exists(), "nothing is begun");
+}
