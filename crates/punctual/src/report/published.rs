@@ -176,11 +176,13 @@ mod tests {
             repeat += 1;
             let loads: Vec<Load> =
                 rows(study).into_iter().filter_map(|row| row.our_load).map(|load| load.parse().unwrap()).collect();
-            for load in plan.axes.load {
+            // In virtual time, loads are those that tell kernels apart.
+            let is_other = plan.is_virtual() && path.ends_with("preemption-models.toml");
+            for load in plan.axes.load.into_iter().filter(|_| !is_other) {
                 assert!(loads.iter().any(|row| row.parts() == load.parts()), "{}: {load}", path.display());
             }
         }
-        assert_eq!(repeat, 4);
+        assert_eq!(repeat, 7);
     }
 
     #[test]
