@@ -91,6 +91,7 @@ fn of_conditions() -> Vec<Finding> {
         },
         Finding::ClockSet { steps: 1, largest_ns: -1_000_000_000 },
         Finding::Interrupted { measurements: 2 },
+        Finding::Stopped { measurements: 2 },
         Finding::NotAllCellsDone { done: 11, planned: 12 },
         Finding::Skipped {
             cells: vec!["none/fifo:80".to_owned(), "none/rr:80".to_owned()],
