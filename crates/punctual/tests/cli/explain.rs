@@ -96,15 +96,27 @@ fn explained(record: &Record) -> &ExplainRecord {
     explained
 }
 
-/// Most of the spikes are blamed on this, most of the time of each being of it.
+/// The machine has causes of its own to be late, which now and then make most of the spikes of a round: what is not so in one
+/// has to be so in two more.
 #[track_caller]
-fn expect_blame(explained: &ExplainRecord, cause: Cause, owner: Option<&str>) {
+fn in_most_rounds(mut round: impl FnMut() -> Result<(), String>) {
+    if let Err(first) = round() {
+        eprintln!("two rounds more, because in the first: {first}");
+        for _ in 0..2 {
+            round().unwrap_or_else(|again| panic!("once more: {again}"));
+        }
+    }
+}
+
+/// Whether most of the spikes are blamed on this.
+fn expect_blame(explained: &ExplainRecord, cause: Cause, owner: Option<&str>) -> Result<(), String> {
     let is_meant = |one: &&Explanation| {
         one.blame().is_some_and(|blame| blame.cause == cause && owner.is_none_or(|name| blame.owner.name == name))
     };
     let meant = explained.worst.iter().filter(is_meant).count();
     let all = explained.worst.len();
-    assert!(meant > 0 && meant * 2 > all, "{meant} of {all} are {cause:?} by {owner:?}: {:#?}", explained.causes);
+    let said = || format!("{meant} of {all} are {cause:?} by {owner:?}: {:#?}", explained.causes);
+    (meant > 0 && meant * 2 > all).then_some(()).ok_or_else(said)
 }
 
 #[test]
@@ -114,13 +126,15 @@ fn root_a_thread_of_higher_or_equal_priority_is_named() {
     }
     let _machine = machine();
     for (policy, cause) in [("fifo:95", Cause::HigherPriority), ("fifo:80", Cause::EqualPriority)] {
-        let spinner = Spinner::start(policy, Duration::from_micros(2500), Duration::from_millis(20));
-        let record = record(start_cell(command("cell"), &asked("fifo:80", "800us", "1500ms")));
-        drop(spinner);
-        let explained = explained(&record);
-        expect_blame(explained, cause, Some("culprit"));
-        let direct = explained.evidence_ns[Evidence::Direct.index()];
-        assert!(direct * 2 > explained.late.ns(), "{explained:#?}");
+        in_most_rounds(|| {
+            let spinner = Spinner::start(policy, Duration::from_micros(2500), Duration::from_millis(20));
+            let record = record(start_cell(command("cell"), &asked("fifo:80", "800us", "1500ms")));
+            drop(spinner);
+            let explained = explained(&record);
+            expect_blame(explained, cause, Some("culprit"))?;
+            let direct = explained.evidence_ns[Evidence::Direct.index()];
+            (direct * 2 > explained.late.ns()).then_some(()).ok_or_else(|| format!("{explained:#?}"))
+        });
     }
 }
 
@@ -130,16 +144,18 @@ fn root_fair_competition_is_named() {
         return;
     }
     let _machine = machine();
-    let spinner = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
-    let record = record(start_cell(command("cell"), &asked("other", "900us", "1500ms")));
-    drop(spinner);
-    let explained = explained(&record);
-    if explained.worst.is_empty() {
-        // A scheduler may let a thread that sleeps most of the time run at once, whoever competes.
-        eprintln!("skipped: this scheduler made nobody late");
-        return;
-    }
-    expect_blame(explained, Cause::FairScheduling, None);
+    in_most_rounds(|| {
+        let spinner = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
+        let record = record(start_cell(command("cell"), &asked("other", "900us", "1500ms")));
+        drop(spinner);
+        let explained = explained(&record);
+        if explained.worst.is_empty() {
+            // A scheduler may let a thread that sleeps most of the time run at once, whoever competes.
+            eprintln!("skipped: this scheduler made nobody late");
+            return Ok(());
+        }
+        expect_blame(explained, Cause::FairScheduling, None)
+    });
 }
 
 #[test]
@@ -150,12 +166,14 @@ fn root_timer_slack_is_named_and_is_as_long_as_was_allowed() {
     let _machine = machine();
     let cell =
         Cell { timer_slack: Some(Span(3_000_000)), period: "10ms".parse().unwrap(), ..asked("other", "1ms", "1s") };
-    let record = record(start_cell(command("cell"), &cell));
-    let explained = explained(&record);
-    expect_blame(explained, Cause::TimerSlack, None);
     let slack =
         |one: &Explanation| one.phases.iter().find(|phase| phase.phase == Phase::Slack).map(|phase| phase.length.ns());
-    assert!(explained.worst.iter().filter_map(slack).all(|ns| ns <= 3_000_000));
+    in_most_rounds(|| {
+        let record = record(start_cell(command("cell"), &cell));
+        let explained = explained(&record);
+        assert!(explained.worst.iter().filter_map(slack).all(|ns| ns <= 3_000_000));
+        expect_blame(explained, Cause::TimerSlack, None)
+    });
 }
 
 #[test]
@@ -164,19 +182,21 @@ fn root_a_stopped_process_is_said_to_be_stopped() {
         return;
     }
     let _machine = machine();
-    let mut command = command("cell");
-    command.arg("--progress");
-    let mut child = start_cell(command, &asked("fifo:80", "30ms", "3s"));
-    wait_for_progress(&mut child);
-    // Longer than anything else here: what other work makes late is not the question.
-    for _ in 0..5 {
-        process::signal(child.id(), libc::SIGSTOP).unwrap();
-        sleep(Duration::from_millis(40));
-        process::signal(child.id(), libc::SIGCONT).unwrap();
-        sleep(Duration::from_millis(100));
-    }
-    let record = record(child);
-    expect_blame(explained(&record), Cause::Stopped, None);
+    in_most_rounds(|| {
+        let mut command = command("cell");
+        command.arg("--progress");
+        let mut child = start_cell(command, &asked("fifo:80", "30ms", "3s"));
+        wait_for_progress(&mut child);
+        // Longer than anything else here: what other work makes late is not the question.
+        for _ in 0..5 {
+            process::signal(child.id(), libc::SIGSTOP).unwrap();
+            sleep(Duration::from_millis(40));
+            process::signal(child.id(), libc::SIGCONT).unwrap();
+            sleep(Duration::from_millis(100));
+        }
+        let record = record(child);
+        expect_blame(explained(&record), Cause::Stopped, None)
+    });
 }
 
 #[test]
@@ -185,17 +205,19 @@ fn root_throttling_of_real_time_threads_is_named() {
         return;
     }
     let _machine = machine();
-    // Below the measured thread, and so busy that the kernel gives normal threads their part; one of them wants it.
-    let normal = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
-    let busy = Spinner::start("fifo:50", Duration::from_millis(3500), Duration::ZERO);
-    let record = record(start_cell(command("cell"), &asked("fifo:80", "20ms", "2500ms")));
-    drop((busy, normal));
-    let explained = explained(&record);
-    if explained.spikes == 0 {
-        eprintln!("skipped: nothing was throttled here");
-        return;
-    }
-    expect_blame(explained, Cause::Throttling, None);
+    in_most_rounds(|| {
+        // Below the measured thread, and so busy that the kernel gives normal threads their part; one of them wants it.
+        let normal = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
+        let busy = Spinner::start("fifo:50", Duration::from_millis(3500), Duration::ZERO);
+        let record = record(start_cell(command("cell"), &asked("fifo:80", "20ms", "2500ms")));
+        drop((busy, normal));
+        let explained = explained(&record);
+        if explained.spikes == 0 {
+            eprintln!("skipped: nothing was throttled here");
+            return Ok(());
+        }
+        expect_blame(explained, Cause::Throttling, None)
+    });
 }
 
 #[test]
