@@ -7,6 +7,7 @@
 mod advice;
 mod baseline;
 mod event;
+mod implied;
 mod judge;
 mod locate;
 mod own;

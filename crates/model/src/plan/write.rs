@@ -13,6 +13,9 @@ impl Plan {
         text(&mut out, "title", Some(&self.title));
         text(&mut out, "study", self.study);
         number(&mut out, "repetitions", Some(u64::from(self.repetitions)));
+        if self.aa {
+            out.push_str("aa = true\n");
+        }
         match self.cycles {
             Some(cycles) => number(&mut out, "cycles", Some(cycles)),
             None => {

@@ -238,6 +238,7 @@ impl Explaining {
         for (cpu, pages) in self.pages.iter().enumerate() {
             self.kept.events += self.decoder.read(&mut trace, cpu, pages).events;
         }
+        trace.imply_switches();
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
         // Without the mark, nobody knows when the trace was stopped.
         let frozen_ns = marks.map(|event| event.at_ns).max().unwrap_or(0);

@@ -1,0 +1,93 @@
+//! Switches that left no event.
+//!
+//! A kernel may leave out the switch away from idle (seen: every one, in a guest with Linux 6.18). An idle CPU is left in
+//! no other way, so that whoever is current at the next event was switched to right after the last one of the idle CPU.
+
+use super::event::{CpuEvents, Event, Trace, What};
+use std::collections::HashMap;
+
+/// The priority of idle threads, as `sched_switch` says it.
+const IDLE_PRIORITY: i32 = 120;
+
+impl Trace {
+    /// Adds the switches away from idle that left no event, where another one says the priority of who was switched to.
+    pub fn imply_switches(&mut self) {
+        self.cpus.iter_mut().for_each(imply);
+    }
+}
+
+fn imply(cpu: &mut CpuEvents) {
+    let mut priorities = HashMap::new();
+    for event in &cpu.events {
+        if let What::Switch { prev, prev_priority, next, next_priority, .. } = event.what {
+            priorities.insert(prev, prev_priority);
+            priorities.insert(next, next_priority);
+        }
+    }
+    let mut whole = Vec::with_capacity(cpu.events.len());
+    let mut current = None;
+    for event in &cpu.events {
+        let before = whole.last().map(|before: &Event| before.at_ns);
+        // The stack of a switch comes behind it, and still names the thread before.
+        let is_left = current == Some(0) && event.pid != 0 && !matches!(event.what, What::Stack(_));
+        if let (true, Some(at_ns), Some(priority)) = (is_left, before, priorities.get(&event.pid)) {
+            let what = What::Switch {
+                prev: 0,
+                prev_priority: IDLE_PRIORITY,
+                prev_state: 0,
+                next: event.pid,
+                next_priority: *priority,
+            };
+            whole.push(Event { at_ns, pid: 0, flags: 0, what });
+        }
+        current = match event.what {
+            What::Switch { next, .. } => Some(next),
+            What::Stack(_) => current,
+            _ => Some(event.pid),
+        };
+        whole.push(*event);
+    }
+    cpu.events = whole;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(at_ns: u64, prev: i32, next: i32) -> Event {
+        let priority = |pid: i32| if pid == 0 { IDLE_PRIORITY } else { pid };
+        let what =
+            What::Switch { prev, prev_priority: priority(prev), prev_state: 1, next, next_priority: priority(next) };
+        Event { at_ns, pid: prev, flags: 0, what }
+    }
+
+    fn waking(at_ns: u64, pid: i32) -> Event {
+        Event { at_ns, pid, flags: 0, what: What::Waking { pid: 7 } }
+    }
+
+    fn implied(events: Vec<Event>) -> Vec<(u64, i32, i32)> {
+        let mut trace = Trace { cpus: vec![CpuEvents { events, ..CpuEvents::default() }], ..Trace::default() };
+        trace.imply_switches();
+        let switches = trace.cpus[0].events.iter().filter_map(|event| match event.what {
+            What::Switch { prev, next, next_priority, .. } if prev == 0 => Some((event.at_ns, next, next_priority)),
+            _ => None,
+        });
+        switches.collect()
+    }
+
+    #[test]
+    fn a_switch_away_from_idle_is_where_the_idle_cpu_was_left() {
+        // Thread 4 runs without an event until it is switched out; its priority is known from there.
+        assert_eq!(implied(vec![switch(10, 7, 0), waking(20, 0), switch(30, 4, 7)]), [(20, 4, 4)]);
+        // Thread 7 has an event of its own, and its priority stands in an earlier switch.
+        assert_eq!(implied(vec![switch(10, 7, 0), waking(20, 0), waking(30, 7)]), [(20, 7, 7)]);
+    }
+
+    #[test]
+    fn what_is_there_or_not_known_is_left_as_it_is() {
+        assert_eq!(implied(vec![switch(10, 7, 0), switch(20, 0, 4), waking(30, 4)]), [(20, 4, 4)]);
+        assert_eq!(implied(vec![switch(10, 7, 0), waking(20, 0), waking(30, 9)]), []);
+        // Not away from idle: another switch went missing, and who ran in between is not known.
+        assert_eq!(implied(vec![switch(10, 7, 4), waking(20, 5)]), []);
+    }
+}
