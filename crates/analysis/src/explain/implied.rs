@@ -69,7 +69,7 @@ mod tests {
         let mut trace = Trace { cpus: vec![CpuEvents { events, ..CpuEvents::default() }], ..Trace::default() };
         trace.imply_switches();
         let switches = trace.cpus[0].events.iter().filter_map(|event| match event.what {
-            What::Switch { prev, next, next_priority, .. } if prev == 0 => Some((event.at_ns, next, next_priority)),
+            What::Switch { prev: 0, next, next_priority, .. } => Some((event.at_ns, next, next_priority)),
             _ => None,
         });
         switches.collect()
