@@ -48,9 +48,6 @@ pub(crate) trait Observer {
     fn recorded(&mut self, entry: &Entry);
 }
 
-/// How far ahead an executor learns what comes.
-const AHEAD: usize = 256;
-
 /// Makes every measurement of the run that `done` does not hold, in its planned order, and has `writer` keep each, if the
 /// run is to be kept. Before each block that is not begun, `is_over` may end the run with what there is.
 ///
@@ -82,9 +79,8 @@ pub(crate) fn carry_out(
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");
         observer.starts(planned, entries.len());
-        let next = to_make.iter().skip(n).take(AHEAD);
-        let next: Vec<_> = next.filter_map(|next| Some((header.cells.get(next.cell_index)?, next.block))).collect();
-        executor.expect(&next, stop);
+        let next = to_make.iter().skip(n);
+        executor.expect(&mut next.filter_map(|next| Some((header.cells.get(next.cell_index)?, next.block))), stop);
         let keeper = writer.as_deref().filter(|_| header.samples);
         let samples = keeper.map(|writer| writer.samples(planned)).transpose()?;
         let record = executor.execute(cell, planned.block, samples.as_deref(), stop, &mut |p| observer.progress(p));

@@ -36,7 +36,7 @@ pub(crate) use measure::carry_out;
 pub(crate) use refusal::why_not;
 
 /// Why a cell could not be carried out in the lab.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum LabError {
     /// A program that is needed failed or is missing.
     #[error("{program}: {reason}")]
@@ -72,4 +72,9 @@ impl LabError {
     fn program(program: &str, reason: impl ToString) -> LabError {
         LabError::Program { program: program.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// Stands for a content: 16 hexadecimal digits (FNV-1a). It says that something is the same, not that nobody meant harm.
+fn hash(content: &[u8]) -> String {
+    format!("{:016x}", model::fnv1a_bytes(content))
 }

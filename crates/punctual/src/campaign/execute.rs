@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Carries out cells. The campaign knows nothing else about how that is done.
 pub(crate) trait Executor {
     /// Learns what it will be asked to measure next, in which blocks, in this order; it may begin with that.
-    fn expect(&mut self, _next: &[(&Cell, u32)], _stop: &Stop) {}
+    fn expect(&mut self, _next: &mut dyn Iterator<Item = (&Cell, u32)>, _stop: &Stop) {}
 
     /// Measures `cell` in block `block`; ends early, with what there is, when asked to stop. `observe` is called now and then. The raw
     /// samples go to the new file `samples`, if it is named.
@@ -115,8 +115,8 @@ pub(crate) struct HereOrLab {
 }
 
 impl Executor for HereOrLab {
-    fn expect(&mut self, next: &[(&Cell, u32)], stop: &Stop) {
-        self.guests.run_ahead(next.iter().copied(), stop.flag());
+    fn expect(&mut self, next: &mut dyn Iterator<Item = (&Cell, u32)>, stop: &Stop) {
+        self.guests.run_ahead(next, stop.flag());
     }
 
     fn execute(

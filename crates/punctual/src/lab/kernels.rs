@@ -1,9 +1,9 @@
 //! Kernels as plans name them, made ready to be booted, and kept in a cache.
 
-use super::{LabError, fetch, image, packages};
+use super::{LabError, fetch, hash, image, packages};
 use crate::host;
 use fetch::Fetching;
-use model::{KernelSource, fnv1a_bytes};
+use model::{Flavour, KernelSource};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,19 @@ pub(crate) fn ready(source: &KernelSource) -> Result<Ready, LabError> {
 }
 
 /// Why there is no kernel of `source` to be had here: the package manager knows none. Whether a file is one shows when it
-/// is read. Asked once for each.
+/// is read.
 pub(super) fn why_none(source: &KernelSource) -> Option<String> {
-    static ASKED: Mutex<Option<HashMap<KernelSource, Option<String>>>> = Mutex::new(None);
     let KernelSource::Debian { version, flavour } = source else { return None };
-    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let reason = asked.get_or_insert_default().entry(source.clone()).or_insert_with(|| {
-        packages::newest(version, flavour.suffix(), &names_in(&place())).err().map(|err| err.to_string())
-    });
-    reason.clone()
+    newest(version, *flavour).err().map(|err| err.to_string())
+}
+
+/// The newest package of a version and a flavour. The package manager is asked once for each.
+fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
+    type Found = HashMap<(String, Flavour), Result<String, LabError>>;
+    static FOUND: Mutex<Option<Found>> = Mutex::new(None);
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let entry = found.get_or_insert_default().entry((version.to_owned(), flavour));
+    entry.or_insert_with(|| packages::newest(version, flavour.suffix(), &names_in(&place()))).clone()
 }
 
 /// As [`ready`]; `observe` is told how far fetching it is, if it has to be fetched.
@@ -55,7 +59,7 @@ pub(crate) fn ready_observed(source: &KernelSource, observe: &mut dyn FnMut(Fetc
         }
         KernelSource::File(path) => (path.clone(), PathBuf::from(path)),
         KernelSource::Debian { version, flavour } => {
-            let package = packages::newest(version, flavour.suffix(), &names_in(&cache))?;
+            let package = newest(version, *flavour)?;
             let kernel = fetch::from_package(&package, &cache, observe)?;
             (package, kernel)
         }
@@ -107,27 +111,27 @@ pub(super) fn names_in(cache: &Path) -> Vec<String> {
 /// The kernel as QEMU starts it: unpacked where that is possible, and kept under a name that follows from its content.
 fn unpacked(name: String, kernel: &Path, cache: &Path) -> Result<Ready, LabError> {
     let whole = fs::read(kernel).map_err(|err| LabError::file(kernel, err))?;
-    let hash = format!("{:016x}", fnv1a_bytes(&whole));
-    let begin = format!("vmlinux-{hash}-");
+    let of_whole = hash(&whole);
+    let begin = format!("vmlinux-{of_whole}-");
     for old in names_in(cache) {
         let Some(content) = old.strip_prefix(&begin) else { continue };
         let file = cache.join(&old);
-        let is_intact = fs::read(&file).is_ok_and(|bytes| format!("{:016x}", fnv1a_bytes(&bytes)) == content);
+        let is_intact = fs::read(&file).is_ok_and(|bytes| hash(&bytes) == content);
         if is_intact {
-            return Ok(Ready { name, file, hash });
+            return Ok(Ready { name, file, hash: of_whole });
         }
         fetch::note(&format!("{} is damaged; it is made again", file.display()));
         fs::remove_file(&file).map_err(|err| LabError::file(&file, err))?;
     }
     let Some(elf) = image::uncompressed(kernel, &whole)? else {
-        return Ok(Ready { name, file: kernel.to_owned(), hash });
+        return Ok(Ready { name, file: kernel.to_owned(), hash: of_whole });
     };
-    let kept = cache.join(format!("{begin}{:016x}", fnv1a_bytes(&elf)));
-    let new = cache.join(format!(".vmlinux-{hash}.{}", std::process::id()));
+    let kept = cache.join(format!("{begin}{}", hash(&elf)));
+    let new = cache.join(format!(".vmlinux-{of_whole}.{}", std::process::id()));
     let written = fs::write(&new, elf).and_then(|()| fs::rename(&new, &kept));
     written.map_err(|err| {
         let _ = fs::remove_file(&new);
         LabError::file(&kept, format!("{err}; set XDG_CACHE_HOME to a directory with room"))
     })?;
-    Ok(Ready { name, file: kept, hash })
+    Ok(Ready { name, file: kept, hash: of_whole })
 }

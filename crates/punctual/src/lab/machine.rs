@@ -5,11 +5,13 @@ use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
 use super::snapshot::quoted;
-use super::{LabError, Ready, program, ready, shipped};
-use model::{LabClock, LabKernel, LabRecord, Record, fnv1a, fnv1a_bytes};
+use super::{LabError, Ready, hash, program, ready, shipped};
+use model::{LabClock, LabKernel, LabRecord, Record};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const MEMORY_MIB: u32 = 512;
 
@@ -66,7 +68,20 @@ pub(super) struct Files {
 }
 
 impl Setup {
-    pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
+    /// The setup of a kernel, made once: what its guests are given is read, packed and hashed for all of them.
+    pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Arc<Setup>, LabError> {
+        static MADE: Mutex<Option<HashMap<LabKernel, Arc<Setup>>>> = Mutex::new(None);
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = made.get_or_insert_default();
+        if let Some(setup) = made.get(kernel) {
+            return Ok(Arc::clone(setup));
+        }
+        let setup = Arc::new(Setup::make(name, kernel)?);
+        made.insert(kernel.clone(), Arc::clone(&setup));
+        Ok(setup)
+    }
+
+    fn make(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
         let archive = initramfs(kernel)?;
         let is_virtual = kernel.clock == LabClock::Virtual;
         let words = [ARGUMENTS, if is_virtual { VIRTUAL_ARGUMENTS } else { "" }, &kernel.arguments];
@@ -77,7 +92,7 @@ impl Setup {
             cpus: kernel.cpus,
             kernel: ready(&kernel.source)?,
             command_line: words.collect::<Vec<_>>().join(" "),
-            archive_hash: format!("{:016x}", fnv1a_bytes(&archive)),
+            archive_hash: hash(&archive),
             archive,
         })
     }
@@ -88,7 +103,7 @@ impl Setup {
         let (qemu, kernel, machine) = (version().unwrap_or_default(), &kernel.hash, self.machine());
         let processor = processor(*clock).join(" ");
         let text = format!("{qemu}\n{machine}\n{MEMORY_MIB}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
-        format!("{:016x}", fnv1a(&text))
+        hash(text.as_bytes())
     }
 
     /// Writes what the guest is given into `dir`: the first file system, and what to do, if that is known yet.

@@ -6,8 +6,7 @@
 use super::machine::Setup;
 use super::qemu::{Gone, Limits, Qemu};
 use super::scratch::Scratch;
-use super::{LabError, cache};
-use model::fnv1a_bytes;
+use super::{LabError, cache, hash};
 use serde_json::json;
 use std::collections::HashMap;
 use std::fs;
@@ -49,7 +48,7 @@ fn seal(file: &Path) -> PathBuf {
 /// Whether a file is there and what was written.
 fn is_whole(file: &Path) -> bool {
     let sealed = fs::read_to_string(seal(file));
-    fs::read(file).is_ok_and(|bytes| sealed.is_ok_and(|sealed| sealed == format!("{:016x}", fnv1a_bytes(&bytes))))
+    fs::read(file).is_ok_and(|bytes| sealed.is_ok_and(|sealed| sealed == hash(&bytes)))
 }
 
 fn save(setup: &Setup, file: &Path, limits: Limits<'_>) -> Result<(), LabError> {
@@ -62,7 +61,7 @@ fn save(setup: &Setup, file: &Path, limits: Limits<'_>) -> Result<(), LabError> 
     let saved = at_rest_into(&mut qemu, &new, limits);
     saved.map_err(|gone| setup.failed(&files, gone))?;
     let bytes = fs::read(&new).map_err(|err| LabError::file(&new, err))?;
-    let sealed = fs::write(seal(file), format!("{:016x}", fnv1a_bytes(&bytes)));
+    let sealed = fs::write(seal(file), hash(&bytes));
     sealed.and_then(|()| fs::rename(&new, file)).map_err(|err| LabError::file(file, err))
 }
 

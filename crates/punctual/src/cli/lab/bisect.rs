@@ -50,7 +50,7 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let mut measured = Measured::default();
     let mut lab = HereOrLab::default();
     for phase in 0..phases {
-        lab.expect(&(phase..phases).map(|phase| (cell, phase)).collect::<Vec<_>>(), &stop);
+        lab.expect(&mut (phase..phases).map(|phase| (cell, phase)), &stop);
         let record = match lab.execute(cell, phase, None, &stop, &mut |_| ()) {
             Ok(record) => record,
             Err(_) if stop.is_asked() => return Err("interrupted; nothing is said of this kernel".into()),
