@@ -1,6 +1,7 @@
 //! Kernels out of packages: fetched without being installed, checked, and kept in the cache.
 
 use super::packages::{self, Package};
+use super::scratch::Scratch;
 use super::{LabError, modes};
 use crate::host;
 use serde::{Deserialize, Serialize};
@@ -220,21 +221,4 @@ fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabEr
 /// Something worth knowing that is no error.
 pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "punctual: {text}");
-}
-
-/// A directory of this process in the cache, gone in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn in_cache(cache: &Path, name: &str) -> Result<Scratch, LabError> {
-        let dir = cache.join(format!(".{name}.{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|err| LabError::file(&dir, err))?;
-        Ok(Scratch(dir))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
