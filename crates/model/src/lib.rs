@@ -14,6 +14,7 @@ mod imported;
 mod kernel;
 mod lab_clock;
 mod listed_kernel;
+mod link;
 mod load;
 mod method;
 mod plan;
@@ -45,6 +46,7 @@ pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, S
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
 pub use listed_kernel::{ListedKernel, ListedKernels};
+pub use link::{Link, LinkError, Place};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };

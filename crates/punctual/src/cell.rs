@@ -7,6 +7,7 @@ mod armed;
 mod children;
 mod collector;
 mod explainer;
+mod link;
 mod measured;
 mod measurers;
 mod prepared;

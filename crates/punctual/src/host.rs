@@ -6,6 +6,8 @@ mod activity;
 mod cgroup;
 mod clock;
 mod dma_latency;
+#[cfg(target_arch = "x86_64")]
+mod dma_timers;
 mod leftovers;
 mod lock;
 mod preemption;
@@ -27,6 +29,8 @@ pub(crate) use activity::ActivityLog;
 pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
 pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use dma_timers::dma_timers;
 pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
 pub(crate) use prepare::{Preparation, recover};

@@ -7,6 +7,7 @@
 mod clock;
 mod cyclic;
 mod gate;
+mod link;
 mod log;
 mod section;
 mod settings;
@@ -15,8 +16,11 @@ pub mod sys;
 mod team;
 mod waiting;
 
-pub use clock::Clock;
+pub use clock::{Clock, NOTHING_CAME};
 pub use cyclic::{Ended, Limits, run_cycles};
+pub use link::LinkEnd;
+#[cfg(target_arch = "x86_64")]
+pub use link::DmaTimer;
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};

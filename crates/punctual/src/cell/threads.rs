@@ -4,13 +4,13 @@ use super::collector::Collector;
 use super::explainer::{self, Explainer};
 use super::measurers::{Measurement, Measurers, Window};
 use super::steps::Steps;
-use super::{CellError, prepared::Prepared};
+use super::{CellError, link, prepared::Prepared};
 use crate::host;
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Link, Method, MonoTime, Schedule, Span, ThreadProgress, ThreadRecord,
 };
-use rt::{Limits, Member, Settings, Task, Team, sys};
+use rt::{Limits, LinkEnd, Member, Settings, Task, Team, sys};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Threads {
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
         let mut explainer = cell.explain.clone().map(|asked| Explainer::create(asked, &prepared.host)).transpose()?;
         let watch = explainer.as_ref().map(Explainer::watch);
-        let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room, watch)?;
+        let team = Team::muster(tasks(&cell, settings, &prepared.allowed, link::end_of(&cell)?), limits, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
@@ -202,12 +202,13 @@ impl Threads {
     }
 }
 
-/// One thread for each CPU of the cell.
-fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet) -> Vec<Task> {
+/// One thread for each CPU of the cell; the first has the link.
+fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<Task> {
     let distance = cell.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
-    cell.cpus.iter().zip(phases).map(|(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase }).collect()
+    let task = |(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase, link: link.take() };
+    cell.cpus.iter().zip(phases).map(task).collect()
 }
 
 /// Empties the log of `member` into its tables, and what counts into `samples`.
@@ -231,9 +232,14 @@ fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
 impl Measurers for Threads {
     fn release(&mut self) -> Result<Window, CellError> {
         let cell = &self.cell;
-        // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
-        let periods = if cell.method == Method::Deadline { 2 } else { 0 };
-        let lead = Span(LEAD.ns() + periods * cell.period.ns());
+        let ready = match cell.method {
+            // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
+            Method::Deadline => Span(2 * cell.period.ns()),
+            // The first device is due so long after it was started.
+            Method::Response(Link::Uio) => Link::DEVICE_DELAY,
+            _ => Span(0),
+        };
+        let lead = Span(LEAD.ns() + ready.ns());
         let (mono, now) = (sys::clock::monotonic(), self.now());
         self.schedule.first_due = first_due(now, lead, cell.align);
         let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
