@@ -198,9 +198,6 @@ impl Cell {
     fn check_link(&self, link: Link) -> Result<(), String> {
         let (period, policy) = (self.period, self.policy);
         match () {
-            () if self.cpus.len() > 1 => {
-                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
-            }
             () if self.explain.is_some() => Err("what makes an answer late is not explained yet; leave explain out".to_owned()),
             () if matches!(policy, Policy::Deadline(_)) => {
                 Err(format!("who waits for an answer has no period of its own and cannot have {policy}; ask for another"))
@@ -210,6 +207,9 @@ impl Cell {
             ),
             () if link == Link::Uio && Link::devices(self.period).is_none() => {
                 Err(format!("the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {period}"))
+            }
+            () if self.cpus.len() > 1 => {
+                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
             }
             () => Ok(()),
         }
@@ -382,6 +382,26 @@ pub(crate) mod tests {
             (
                 Cell { explain: Some(Explain::default()), method: Method::Itimer, ..cell() },
                 "method itimer measures in other processes, which cannot be explained; leave explain out",
+            ),
+            (
+                Cell { method: "response:uio".parse().unwrap(), ..cell() },
+                "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link",
+            ),
+            (
+                Cell { method: "response:uio".parse().unwrap(), kernel: "debian:6.1".parse().unwrap(), ..cell() },
+                "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not 1ms",
+            ),
+            (
+                Cell { method: "response:udp:h:1".parse().unwrap(), cpus: "0-1".parse().unwrap(), ..cell() },
+                "one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)",
+            ),
+            (
+                Cell { method: "response:udp:h:1".parse().unwrap(), explain: Some(Explain::default()), ..cell() },
+                "what makes an answer late is not explained yet; leave explain out",
+            ),
+            (
+                Cell { align: Some(Span(0)), method: "response:udp:h:1".parse().unwrap(), ..cell() },
+                "align and distance do not apply to method response:udp:h:1: its due times follow from when it starts to wait",
             ),
             (
                 Cell { tracers: true, ..cell() },

@@ -134,7 +134,7 @@ pub(super) struct MeasureArguments {
 #[derive(Debug, Args)]
 pub(super) struct OneCell {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
-    /// deadline, sleep:RUNTIME; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// deadline, sleep:RUNTIME, response:LINK; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,

@@ -18,6 +18,7 @@ mod frontier;
 mod import;
 mod lab;
 mod lab_kernels;
+mod lab_response;
 mod lab_tracers;
 mod launch;
 mod leftovers;
