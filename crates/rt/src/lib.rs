@@ -7,6 +7,7 @@
 mod clock;
 mod cyclic;
 mod gate;
+mod line;
 mod link;
 mod log;
 mod section;
@@ -18,7 +19,8 @@ mod waiting;
 
 pub use clock::{Clock, NOTHING_CAME};
 pub use cyclic::{Ended, Limits, run_cycles};
-pub use link::LinkEnd;
+pub use line::{Heard, Line, Message};
+pub use link::{LinkCounts, LinkEnd, Logger, Target};
 #[cfg(target_arch = "x86_64")]
 pub use link::DmaTimer;
 pub use log::{LogReader, LogWriter, Sample, sample_log};

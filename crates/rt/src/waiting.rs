@@ -3,12 +3,14 @@
 #[cfg(target_arch = "x86_64")]
 mod devices;
 mod event;
+mod exchange;
 mod sleep;
 
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
 use crate::{Clock, Ended, Limits, LogWriter, LinkEnd, RtSection, Watcher, run_cycles};
 use event::{Itimer, SignalTimer};
+use exchange::{Answering, Asking};
 use model::{Method, Period, Schedule};
 use sleep::{Futexed, Polled, Relative, Sleep, TimerFile, Yield};
 use std::io;
@@ -26,6 +28,8 @@ pub(crate) enum Waiting {
     Yield(Yield),
     #[cfg(target_arch = "x86_64")]
     Timers(Timers),
+    Asking(Asking),
+    Answering(Answering),
 }
 
 impl Waiting {
@@ -51,6 +55,8 @@ impl Waiting {
             Method::Response(_) => match link {
                 #[cfg(target_arch = "x86_64")]
                 Some(LinkEnd::Timers(timers)) => Waiting::Timers(Timers::new(timers)),
+                Some(LinkEnd::Logger(logger)) => Waiting::Asking(Asking::new(logger)),
+                Some(LinkEnd::Target(target)) => Waiting::Answering(Answering::new(target)),
                 None => return Err(io::Error::other("nothing was made to answer by")),
             },
         })
@@ -86,6 +92,8 @@ impl Waiting {
             Waiting::Yield(clock) => run(clock, with),
             #[cfg(target_arch = "x86_64")]
             Waiting::Timers(clock) => run(clock, with),
+            Waiting::Asking(clock) => run(clock, with),
+            Waiting::Answering(clock) => run(clock, with),
         }
     }
 }
