@@ -116,7 +116,9 @@ impl Cell {
         if self.align.is_some_and(|offset| offset >= Span::SECOND) {
             return Err("an alignment is an offset into a second, 0us to below 1s".to_owned());
         }
-        if self.align.or(self.distance).is_some() && (self.method.is_relative() || self.method == Method::Deadline || self.method.link().is_some()) {
+        if self.align.or(self.distance).is_some()
+            && (self.method.is_relative() || self.method == Method::Deadline || self.method.link().is_some())
+        {
             let why = "its due times follow from when it starts to wait";
             return Err(format!("align and distance do not apply to method {}: {why}", self.method));
         }
@@ -198,13 +200,16 @@ impl Cell {
     fn check_link(&self, link: Link) -> Result<(), String> {
         let (period, policy) = (self.period, self.policy);
         match () {
-            () if self.explain.is_some() => Err("what makes an answer late is not explained yet; leave explain out".to_owned()),
-            () if matches!(policy, Policy::Deadline(_)) => {
-                Err(format!("who waits for an answer has no period of its own and cannot have {policy}; ask for another"))
+            () if self.explain.is_some() => {
+                Err("what makes an answer late is not explained yet; leave explain out".to_owned())
             }
-            () if link == Link::Uio && !self.kernel.is_virtual() => Err(
-                "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link".to_owned(),
-            ),
+            () if matches!(policy, Policy::Deadline(_)) => Err(format!(
+                "who waits for an answer has no period of its own and cannot have {policy}; ask for another"
+            )),
+            () if link == Link::Uio && !self.kernel.is_virtual() => {
+                Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
+                    .to_owned())
+            }
             () if link == Link::Uio && Link::devices(self.period).is_none() => {
                 Err(format!("the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {period}"))
             }

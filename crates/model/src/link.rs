@@ -106,7 +106,9 @@ pub enum LinkError {
         form: &'static str,
     },
     /// No speed of a serial port.
-    #[error("`{0}` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000")]
+    #[error(
+        "`{0}` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000"
+    )]
     Baud(String),
 }
 
@@ -134,12 +136,14 @@ impl FromStr for Link {
             ("uio", Some(_)) => Err(wrong("uio")),
             ("serial-loop", rest) => {
                 let port = device(rest.unwrap_or(Link::LOOP_PORT));
-                port.map(Link::SerialLoop).ok_or_else(|| wrong("serial-loop:/dev/ttyX, or serial-loop alone in the lab"))
+                port.map(Link::SerialLoop)
+                    .ok_or_else(|| wrong("serial-loop:/dev/ttyX, or serial-loop alone in the lab"))
             }
             ("serial", Some(rest)) => {
                 let (path, baud) = rest.split_once(',').map_or((rest, None), |(path, baud)| (path, Some(baud)));
                 let known = |given: &str| given.parse().ok().filter(|baud| BAUDS.contains(baud));
-                let baud = baud.map_or(Ok(BAUD), |given| known(given).ok_or_else(|| LinkError::Baud(given.to_owned())))?;
+                let baud =
+                    baud.map_or(Ok(BAUD), |given| known(given).ok_or_else(|| LinkError::Baud(given.to_owned())))?;
                 let device = device(path).ok_or_else(|| wrong("serial:/dev/ttyX or serial:/dev/ttyX,BAUD"))?;
                 Ok(Link::Serial { device, baud })
             }
@@ -207,14 +211,22 @@ mod tests {
                 "`12345` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 \
                  1000000 3000000",
             ),
-            ("upd:h:1", "unknown link `upd:h:1` (did you mean `udp:h:1`? known: uio serial-loop[:/dev/ttyX] \
-                         serial:/dev/ttyX[,BAUD] udp:HOST:PORT)"),
+            (
+                "upd:h:1",
+                "unknown link `upd:h:1` (did you mean `udp:h:1`? known: uio serial-loop[:/dev/ttyX] \
+                         serial:/dev/ttyX[,BAUD] udp:HOST:PORT)",
+            ),
         ] {
             assert_eq!(text.parse::<Link>().map_err(|err| err.to_string()), Err(message.to_owned()));
         }
-        for (period, devices) in
-            [("5ms", Some(20)), ("10ms", Some(10)), ("100ms", Some(1)), ("4ms", None), ("12500us", None), ("200ms", None)]
-        {
+        for (period, devices) in [
+            ("5ms", Some(20)),
+            ("10ms", Some(10)),
+            ("100ms", Some(1)),
+            ("4ms", None),
+            ("12500us", None),
+            ("200ms", None),
+        ] {
             assert_eq!(Link::devices(period.parse().unwrap()), devices, "{period}");
         }
         assert_eq!(Place::new(&"x".repeat(63)).unwrap().as_str().len(), 63);

@@ -1,7 +1,7 @@
 //! How a measured thread waits, and which clock it waits by.
 
-use crate::{Link, LinkError, UnknownWord};
 use crate::word::as_text;
+use crate::{Link, LinkError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -186,7 +186,14 @@ impl Method {
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
     #[must_use]
     pub fn has_timer_slack(self) -> bool {
-        !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline | Method::Response(_))
+        !matches!(
+            self,
+            Method::Timerfd { .. }
+                | Method::Itimer
+                | Method::PosixTimer { .. }
+                | Method::Deadline
+                | Method::Response(_)
+        )
     }
 
     /// By which link an answer is waited for; `None` for every other wait.

@@ -17,6 +17,7 @@ mod process;
 mod processes;
 #[cfg(test)]
 pub(crate) mod recorded;
+mod serial;
 mod smi;
 mod snapshot;
 mod status;
@@ -39,6 +40,7 @@ pub(crate) use process::{
     is_gone, is_initial_pid_namespace, memory_locked_bytes_of, pid_namespace, started_ticks_of, threads_of,
 };
 pub(crate) use processes::{children_of, look_at_all_processes};
+pub(crate) use serial::hand_on_each_byte;
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};

@@ -20,9 +20,9 @@ mod waiting;
 pub use clock::{Clock, NOTHING_CAME};
 pub use cyclic::{Ended, Limits, run_cycles};
 pub use line::{Heard, Line, Message};
-pub use link::{LinkCounts, LinkEnd, Logger, Target};
 #[cfg(target_arch = "x86_64")]
 pub use link::DmaTimer;
+pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};

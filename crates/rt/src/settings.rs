@@ -88,8 +88,8 @@ impl Settings {
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
-        let waiting =
-            Waiting::by(self.method, self.period, link).map_err(SettingError::refused(format!("method {}", self.method)))?;
+        let waiting = Waiting::by(self.method, self.period, link)
+            .map_err(SettingError::refused(format!("method {}", self.method)))?;
         sys::memory::touch_stack();
         // A real-time thread has none, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
         Ok((waiting, if self.policy.is_realtime() { Span(0) } else { found }))

@@ -6,9 +6,9 @@ mod event;
 mod exchange;
 mod sleep;
 
+use crate::{Clock, Ended, Limits, LinkEnd, LogWriter, RtSection, Watcher, run_cycles};
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
-use crate::{Clock, Ended, Limits, LogWriter, LinkEnd, RtSection, Watcher, run_cycles};
 use event::{Itimer, SignalTimer};
 use exchange::{Answering, Asking};
 use model::{Method, Period, Schedule};

@@ -36,7 +36,11 @@ pub(crate) fn dma_timers(fs: &HostFs, count: u64) -> Result<Vec<DmaTimer>, Strin
     if names.len() < count {
         return Err(format!("response:uio: {count} devices are needed, and this machine has {}", names.len()));
     }
-    names.iter().take(count).map(|name| ready(fs, name).map_err(|err| format!("response:uio: device {name}: {err}"))).collect()
+    names
+        .iter()
+        .take(count)
+        .map(|name| ready(fs, name).map_err(|err| format!("response:uio: device {name}: {err}")))
+        .collect()
 }
 
 fn ready(fs: &HostFs, name: &str) -> io::Result<DmaTimer> {

@@ -1,7 +1,7 @@
 //! Kernels out of packages: fetched without being installed, checked, and kept in the cache.
 
-use super::packages::{self, Package};
 use super::devices::MODULES;
+use super::packages::{self, Package};
 use super::{LabError, hash, modes, modules};
 use crate::host;
 use serde::{Deserialize, Serialize};

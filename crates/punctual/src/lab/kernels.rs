@@ -90,7 +90,8 @@ pub(super) fn modules(kernel: &LabKernel, names: &[&str]) -> Result<Vec<(String,
         }
     };
     if found.len() < names.len() && kernel.modules.is_none() {
-        let reason = format!("needs its modules {}; name the directory that holds them: modules=/path", names.join(" and "));
+        let reason =
+            format!("needs its modules {}; name the directory that holds them: modules=/path", names.join(" and "));
         return Err(LabError::program(&kernel.source.to_string(), reason));
     }
     Ok(found)

@@ -1,11 +1,11 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
+use super::devices::Devices;
 use super::guest::AT_REST;
 use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
 use super::snapshot::quoted;
-use super::devices::Devices;
 use super::{LabError, Ready, hash, program, ready, shipped};
 use model::{LabClock, LabKernel, LabRecord, Record};
 use std::collections::HashMap;
@@ -73,7 +73,8 @@ pub(super) struct Files {
 impl Setup {
     /// The setup of a kernel with these devices, made once: what its guests are given is read, packed and hashed for all of them.
     pub(super) fn of(name: String, kernel: &LabKernel, devices: Devices) -> Result<Arc<Setup>, LabError> {
-        static MADE: Mutex<Option<HashMap<(LabKernel, Devices), Arc<Setup>>>> = Mutex::new(None);
+        type Made = HashMap<(LabKernel, Devices), Arc<Setup>>;
+        static MADE: Mutex<Option<Made>> = Mutex::new(None);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = made.get_or_insert_default();
         if let Some(setup) = made.get(&(kernel.clone(), devices)) {

@@ -241,7 +241,7 @@ mod tests {
 
     fn shipped(words: &str) -> Result<Vec<String>, String> {
         let mut archive = Archive::default();
-        add(&mut archive, &kernel(words)).map_err(|err| err.to_string())?;
+        add(&mut archive, &kernel(words), &[]).map_err(|err| err.to_string())?;
         Ok(archive.names().to_vec())
     }
 

@@ -48,7 +48,13 @@ fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
         &thread.histogram
     };
     let [none, full, rt] = KERNELS.map(of);
-    assert!(none.max_ns > full.max_ns && full.max_ns > rt.max_ns, "{:?} {:?} {:?}", none.max_ns, full.max_ns, rt.max_ns);
+    assert!(
+        none.max_ns > full.max_ns && full.max_ns > rt.max_ns,
+        "{:?} {:?} {:?}",
+        none.max_ns,
+        full.max_ns,
+        rt.max_ns
+    );
     // PREEMPT_RT has a thread of its own for the interrupt, between it and the thread that answers.
     assert!(rt.min_ns > full.min_ns && full.min_ns > Some(0), "{:?} {:?}", rt.min_ns, full.min_ns);
 }

@@ -19,6 +19,7 @@ pub mod process;
 #[cfg(target_arch = "x86_64")]
 pub mod registers;
 pub mod sched;
+pub mod serial;
 pub mod signal;
 pub mod storage;
 pub mod terminal;

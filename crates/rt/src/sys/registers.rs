@@ -22,7 +22,8 @@ impl Registers {
     pub fn map(file: &impl AsRawFd, bytes: usize) -> io::Result<Registers> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory (mmap(2)); the file is open.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -154,7 +154,8 @@ impl Clock for Asking {
     fn begin(&self, rt: &RtSection<'_>, schedule: &Schedule, cycle: Cycle) -> Result<Cycle, i32> {
         let now = self.now(rt);
         // Triggers whose time is wholly over are not sent at all.
-        let index = if now >= schedule.cycle(cycle.index + 1).due { schedule.containing(now).index } else { cycle.index };
+        let index =
+            if now >= schedule.cycle(cycle.index + 1).due { schedule.containing(now).index } else { cycle.index };
         let was_answered = self.silence.get() == 0;
         self.go_on(index + 1, was_answered);
         while let Err(errno) = sys::clock::sleep_until(ClockId::Monotonic, schedule.cycle(index).due) {
@@ -220,7 +221,13 @@ const BURST: u64 = 32;
 impl Answering {
     pub(super) fn new(target: Target) -> Answering {
         let peer = if let Line::Udp { peer, .. } = &target.line { *peer } else { None };
-        Answering { target, peer: Cell::new(peer), trigger: Cell::new(None), last: Cell::new(None), next_ns: Cell::new(0) }
+        Answering {
+            target,
+            peer: Cell::new(peer),
+            trigger: Cell::new(None),
+            last: Cell::new(None),
+            next_ns: Cell::new(0),
+        }
     }
 
     /// What to answer, of what came at `now`.

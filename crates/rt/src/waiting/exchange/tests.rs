@@ -106,7 +106,8 @@ fn answers_are_limited_in_the_long_run() {
 /// 20 triggers of 2 ms; returns the samples.
 fn run(asking: LinkEnd) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
     let period = Period::try_from(Span(2_000_000)).unwrap();
-    let waiting = super::super::Waiting::by("response:udp:x:1".parse::<Method>().unwrap(), period, Some(asking)).unwrap();
+    let waiting =
+        super::super::Waiting::by("response:udp:x:1".parse::<Method>().unwrap(), period, Some(asking)).unwrap();
     let schedule = Schedule { first_due: sys::clock::now(ClockId::Monotonic).plus(Span(20_000_000)), period };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
     let (mut writer, mut reader) = sample_log(32);
@@ -132,7 +133,11 @@ fn each_trigger_is_answered_or_missed() {
                 socket.send_to(&Message::bytes(&message), from).unwrap();
             }
             let reply = Message { is_answer: true, ..trigger };
-            if trigger.number % 5 == 0 { held = Some(reply) } else { drop(socket.send_to(&reply.bytes(), from).unwrap()) }
+            if trigger.number % 5 == 0 {
+                held = Some(reply)
+            } else {
+                drop(socket.send_to(&reply.bytes(), from).unwrap())
+            }
             if trigger.number == 20 {
                 return;
             }
