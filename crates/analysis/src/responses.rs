@@ -52,7 +52,7 @@ mod tests {
     fn blocks_are_added_and_what_never_came_is_what_was_missed_and_not_late() {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
-        (0..2).for_each(|block| drop(run.measure(block, 0, |_, _| 5)));
+        run.measure(0, 0, |_, _| 5).measure(1, 0, |_, _| 5);
         let own = |p50_ns| Some(OwnExchange { exchanges: 9, min_ns: 1, p50_ns, max_ns: 100 });
         for (entry, (late, p50_ns)) in run.entries.iter_mut().zip([(2, 5), (1, 7)]) {
             entry.record.threads.truncate(1);

@@ -1,7 +1,7 @@
 //! One point of the matrix, complete: everything needed to carry it out.
 
 use crate::hash::fnv1a;
-use crate::{CpuSet, Explain, Kernel, Link, Load, Method, Percent, Period, Policy, Prepare, Span};
+use crate::{CpuSet, Explain, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -188,35 +188,11 @@ impl Cell {
             (Method::Sleep(_), _) if self.prepare.cgroup.is_some() => {
                 Err("a language's program runs in the group that this one was started in; leave cgroup out".to_owned())
             }
-            (Method::Response(link), _) => self.check_link(link),
+            (Method::Response(link), _) => link.check(self),
             (Method::Sleep(_), Policy::Deadline(_)) => {
                 Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
             }
             _ => Ok(()),
-        }
-    }
-
-    /// What does not go together with a link.
-    fn check_link(&self, link: Link) -> Result<(), String> {
-        let (period, policy) = (self.period, self.policy);
-        match () {
-            () if self.explain.is_some() => {
-                Err("what makes an answer late is not explained yet; leave explain out".to_owned())
-            }
-            () if matches!(policy, Policy::Deadline(_)) => Err(format!(
-                "who waits for an answer has no period of its own and cannot have {policy}; ask for another"
-            )),
-            () if link == Link::Uio && !self.kernel.is_virtual() => {
-                Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
-                    .to_owned())
-            }
-            () if link == Link::Uio && Link::devices(self.period).is_none() => {
-                Err(format!("the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {period}"))
-            }
-            () if self.cpus.len() > 1 => {
-                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
-            }
-            () => Ok(()),
         }
     }
 

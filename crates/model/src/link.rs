@@ -1,7 +1,7 @@
 //! By which way a trigger reaches the thread that answers it.
 
 use crate::word::as_text;
-use crate::{Period, Span, UnknownWord};
+use crate::{Cell, Period, Policy, Span, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -88,6 +88,33 @@ impl Link {
         let (delay, period) = (Link::DEVICE_DELAY.ns(), period.ns());
         let is_exact = delay.is_multiple_of(period) && period.is_multiple_of(1_000_000);
         Some(delay / period).filter(|count| is_exact && *count <= Link::MOST_DEVICES)
+    }
+}
+
+impl Link {
+    /// What does not go together with it in a cell.
+    pub(crate) fn check(self, cell: &Cell) -> Result<(), String> {
+        match () {
+            () if cell.explain.is_some() => {
+                Err("what makes an answer late is not explained yet; leave explain out".to_owned())
+            }
+            () if matches!(cell.policy, Policy::Deadline(_)) => Err(format!(
+                "who waits for an answer has no period of its own and cannot have {}; ask for another",
+                cell.policy
+            )),
+            () if self == Link::Uio && !cell.kernel.is_virtual() => {
+                Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
+                    .to_owned())
+            }
+            () if self == Link::Uio && Link::devices(cell.period).is_none() => Err(format!(
+                "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {}",
+                cell.period
+            )),
+            () if cell.cpus.len() > 1 => {
+                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
+            }
+            () => Ok(()),
+        }
     }
 }
 

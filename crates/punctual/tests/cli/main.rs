@@ -32,6 +32,7 @@ mod prepare;
 mod program;
 mod programs;
 mod report;
+mod response;
 mod samples;
 mod schema;
 mod sleep;

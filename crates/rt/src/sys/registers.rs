@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_register_is_where_it_is_and_nothing_is_beyond_the_last() {
-        let path = std::env::temp_dir().join(format!("punctual-registers-{}", std::process::id()));
+        let path = std::env::temp_dir().join(["punctual-registers-", &std::process::id().to_string()].concat());
         std::fs::write(&path, [7_u8; 4096]).unwrap();
         let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         let registers = Registers::map(&file, 4096).unwrap();

@@ -174,7 +174,7 @@ mod tests {
         let unlock: libc::c_int = 0;
         // SAFETY: the file is open; the request reads one int.
         check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlock) }.into()).unwrap();
-        let mut port = open(Path::new(&format!("/dev/pts/{number}"))).unwrap();
+        let mut port = open(&Path::new("/dev/pts").join(number.to_string())).unwrap();
         make_raw(&port, 115_200).unwrap();
         master.write_all(&[3, 13, 0]).unwrap();
         let mut bytes = [9; 3];

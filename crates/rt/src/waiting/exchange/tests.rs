@@ -133,10 +133,10 @@ fn each_trigger_is_answered_or_missed() {
                 socket.send_to(&Message::bytes(&message), from).unwrap();
             }
             let reply = Message { is_answer: true, ..trigger };
-            if trigger.number % 5 == 0 {
+            if trigger.number.is_multiple_of(5) {
                 held = Some(reply)
             } else {
-                drop(socket.send_to(&reply.bytes(), from).unwrap())
+                socket.send_to(&reply.bytes(), from).unwrap();
             }
             if trigger.number == 20 {
                 return;
