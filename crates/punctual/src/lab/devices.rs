@@ -13,6 +13,8 @@ pub(super) enum Devices {
     None,
     /// As many PCI devices that interrupt at known times as the shortest period needs.
     Timers,
+    /// A third serial port, with nothing behind it: its chip sends to itself.
+    Serial,
 }
 
 /// Modules of a kernel's package that drive them, without what a compressor adds to a name.
@@ -23,14 +25,19 @@ impl Devices {
     pub(super) fn of(cell: &Cell) -> Devices {
         match cell.method.link() {
             Some(Link::Uio) => Devices::Timers,
+            Some(Link::SerialLoop(_)) => Devices::Serial,
             _ => Devices::None,
         }
     }
 
     /// What QEMU is started with.
     pub(super) fn arguments(self) -> impl Iterator<Item = OsString> {
-        let count = if self == Devices::Timers { Link::MOST_DEVICES } else { 0 };
-        (0..count).flat_map(|_| ["-device".into(), "edu".into()])
+        let (count, words) = match self {
+            Devices::None => (0, ["", ""]),
+            Devices::Timers => (Link::MOST_DEVICES, ["-device", "edu"]),
+            Devices::Serial => (1, ["-serial", "null"]),
+        };
+        (0..count).flat_map(move |_| words.map(OsString::from))
     }
 
     /// What drives them, of the kernel's own modules.
@@ -45,6 +52,7 @@ impl fmt::Display for Devices {
         match self {
             Devices::None => Ok(()),
             Devices::Timers => write!(f, ", {} edu", Link::MOST_DEVICES),
+            Devices::Serial => write!(f, ", 3 serial ports"),
         }
     }
 }
