@@ -4,7 +4,7 @@ use super::lines::Lines;
 use super::table::latency;
 use analysis::wording::count;
 use analysis::{CellSummary, Response, RunSummary};
-use model::TargetRecord;
+use model::{Link, TargetRecord};
 use std::io;
 
 /// A sentence for each cell that measured answers over a line.
@@ -35,6 +35,9 @@ fn sentence(cell: &CellSummary, response: &Response) -> String {
         Some(own) => {
             let [p50, max] = [own.p50_ns, own.max_ns].map(|ns| latency(ns as f64));
             said.push_str(&format!(". The logger's own part, which is in every answer: p50 {p50}, max {max}."));
+        }
+        None if matches!(cell.cell.method.link(), Some(Link::SerialLoop(_))) => {
+            said.push_str(". One thread sends and answers: all that it does is in every answer.");
         }
         None => said.push_str(". The logger's own part, which is in every answer, is not known."),
     }

@@ -81,15 +81,15 @@ fn responder(mut command: Command) -> Child {
 
 /// Waits until a measurement says for the first time how it goes.
 fn wait_until_measuring(child: &mut Child) {
-    let mut said = Vec::new();
-    let bytes = child.stderr.as_mut().unwrap().bytes().map(Result::unwrap);
-    for byte in bytes {
-        said.push(byte);
-        if byte == b'\n' && said.windows(5).any(|words| words == b" max ") {
+    let (mut said, mut byte) = (String::new(), [0]);
+    // Byte by byte: what follows is somebody else's to read.
+    while child.stderr.as_mut().unwrap().read(&mut byte).unwrap() > 0 {
+        said.push(byte[0].into());
+        if said.ends_with('\n') && said.contains(" max ") {
             return;
         }
     }
-    panic!("{}", String::from_utf8_lossy(&said));
+    panic!("{said}");
 }
 
 /// What a responder says when it is asked to end.
