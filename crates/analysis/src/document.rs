@@ -4,8 +4,8 @@ use crate::enough::Shortfall;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
 use crate::{
-    Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
-    Steadiness, Tracers, Verdict,
+    Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, Response,
+    RunSummary, Steadiness, Tracers, Verdict,
 };
 use model::{Cell, ExplainRecord, Header, Host, RuntimeRecord};
 use serde::Serialize;
@@ -78,6 +78,8 @@ struct SummaryDocument<'a> {
     by_due_time: DueTimesDocument,
     misses: Option<Rate>,
     runtime: &'a Option<RuntimeRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<&'a Response>,
     loads: &'a [LoadRate],
     #[serde(skip_serializing_if = "Option::is_none")]
     tracers: Option<&'a Tracers>,
@@ -186,6 +188,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         },
         misses: cell.misses,
         runtime: &cell.runtime,
+        response: cell.response.as_ref(),
         loads: &cell.loads,
         tracers: cell.tracers.as_ref(),
         machine: cell.machine,

@@ -8,6 +8,7 @@ use crate::finding::{self, Finding, Realtime};
 use crate::parallel::on_all_cpus;
 use crate::pool::Pool;
 use crate::rate::Rate;
+use crate::responses::{self, Response};
 use crate::steadiness::Steadiness;
 use crate::tracers::{self, Tracers};
 use crate::verdict::{Case, Verdict};
@@ -76,6 +77,8 @@ pub struct CellSummary {
     pub misses: Option<Rate>,
     /// The language that was measured; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
+    /// What came over the link beside answers in time; `None` where no line was measured.
+    pub response: Option<Response>,
     /// What each part of the load achieved; empty without one.
     pub loads: Vec<LoadRate>,
     /// What the kernel's tracers saw after it; `None` unless that was asked for.
@@ -197,6 +200,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         quantiles: shown(quantiles),
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
+        response: responses::of(pool),
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
         machine: intensity::busy(header, pool),

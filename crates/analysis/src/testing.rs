@@ -141,6 +141,7 @@ impl RunBuilder {
             threads,
             clock_steps: Vec::new(),
             runtime: None,
+            response: None,
             loads: Vec::new(),
             lab: None,
             explained: None,

@@ -116,7 +116,9 @@ impl Cell {
         if self.align.is_some_and(|offset| offset >= Span::SECOND) {
             return Err("an alignment is an offset into a second, 0us to below 1s".to_owned());
         }
-        if self.align.or(self.distance).is_some() && (self.method.is_relative() || self.method == Method::Deadline) {
+        if self.align.or(self.distance).is_some()
+            && (self.method.is_relative() || self.method == Method::Deadline || self.method.link().is_some())
+        {
             let why = "its due times follow from when it starts to wait";
             return Err(format!("align and distance do not apply to method {}: {why}", self.method));
         }
@@ -186,6 +188,7 @@ impl Cell {
             (Method::Sleep(_), _) if self.prepare.cgroup.is_some() => {
                 Err("a language's program runs in the group that this one was started in; leave cgroup out".to_owned())
             }
+            (Method::Response(link), _) => link.check(self),
             (Method::Sleep(_), Policy::Deadline(_)) => {
                 Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
             }
@@ -360,6 +363,26 @@ pub(crate) mod tests {
             (
                 Cell { explain: Some(Explain::default()), method: Method::Itimer, ..cell() },
                 "method itimer measures in other processes, which cannot be explained; leave explain out",
+            ),
+            (
+                Cell { method: "response:uio".parse().unwrap(), ..cell() },
+                "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link",
+            ),
+            (
+                Cell { method: "response:uio".parse().unwrap(), kernel: "debian:6.1".parse().unwrap(), ..cell() },
+                "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not 1ms",
+            ),
+            (
+                Cell { method: "response:udp:h:1".parse().unwrap(), cpus: "0-1".parse().unwrap(), ..cell() },
+                "one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)",
+            ),
+            (
+                Cell { method: "response:udp:h:1".parse().unwrap(), explain: Some(Explain::default()), ..cell() },
+                "what makes an answer late is not explained yet; leave explain out",
+            ),
+            (
+                Cell { align: Some(Span(0)), method: "response:udp:h:1".parse().unwrap(), ..cell() },
+                "align and distance do not apply to method response:udp:h:1: its due times follow from when it starts to wait",
             ),
             (
                 Cell { tracers: true, ..cell() },

@@ -13,6 +13,7 @@ mod host;
 mod imported;
 mod kernel;
 mod lab_clock;
+mod link;
 mod listed_kernel;
 mod load;
 mod method;
@@ -44,6 +45,7 @@ pub use host::{
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
+pub use link::{Link, LinkError, Place};
 pub use listed_kernel::{ListedKernel, ListedKernels};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
@@ -56,8 +58,8 @@ pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice,
-    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    MachineSecond, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord,
+    RuntimeRecord, Second, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

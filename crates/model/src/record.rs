@@ -3,6 +3,7 @@
 mod lab;
 mod load;
 mod machine;
+mod response;
 mod tracers;
 
 use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Span};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
+pub use response::{OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 
 /// The version of [`Record`] that this program writes.
@@ -50,6 +52,9 @@ pub struct Record {
     /// The language whose sleep was measured; `null` for every method but `sleep`.
     #[serde(default)]
     pub runtime: Option<RuntimeRecord>,
+    /// What came over the link beside answers in time; `null` for every method but `response`, and where a device triggers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ResponseRecord>,
     /// What each part of the load did; empty without one.
     #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]

@@ -7,6 +7,7 @@ mod armed;
 mod children;
 mod collector;
 mod explainer;
+mod link;
 mod measured;
 mod measurers;
 mod prepared;
@@ -47,6 +48,9 @@ pub(crate) enum CellError {
         /// The kernel's reason.
         source: std::io::Error,
     },
+    /// Nobody answers any more.
+    #[error("{0}")]
+    Silent(String),
     /// More cycles left a trace than were due: a defect of this program.
     #[error(
         "CPU {cpu}: {accounted} cycles are accounted for, but only {cycles_due} were due; please report this defect"

@@ -21,6 +21,8 @@ mod progress;
 mod recover;
 mod redrawn;
 mod report;
+mod respond;
+mod response;
 mod run;
 mod show;
 mod sleep;
@@ -66,6 +68,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),

@@ -4,6 +4,7 @@
 //! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
+mod devices;
 mod elf;
 mod fetch;
 mod guest;

@@ -9,6 +9,7 @@ mod cyclictest;
 mod host;
 mod import;
 mod lab;
+mod link;
 mod load;
 mod report;
 mod runtime;

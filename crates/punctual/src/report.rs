@@ -13,6 +13,7 @@ mod intensity;
 mod lines;
 mod list;
 mod published;
+mod responses;
 mod standout;
 mod table;
 mod tracers;
@@ -30,6 +31,7 @@ pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
 pub(crate) use list::{size, text as list_text};
+pub(crate) use responses::target;
 
 /// What a number without a unit is. Virtual time is never shown as if it were time.
 fn unit(summary: &RunSummary) -> &'static str {
@@ -66,6 +68,7 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     if !summary.cells.is_empty() {
         table::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
+        responses::write(out, summary, &lines)?;
         intensity::write(out, summary, &lines)?;
         tracers::write(out, summary, &lines)?;
         writeln!(out)?;

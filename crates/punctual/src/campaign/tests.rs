@@ -52,6 +52,7 @@ fn record(cell: &Cell) -> Record {
         threads: Vec::new(),
         clock_steps: Vec::new(),
         runtime: None,
+        response: None,
         loads: Vec::new(),
         lab: None,
         explained: None,

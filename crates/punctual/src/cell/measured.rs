@@ -39,6 +39,7 @@ impl Measured {
             threads: measurement.threads,
             clock_steps: measurement.clock_steps,
             runtime: measurement.runtime,
+            response: measurement.response,
             loads,
             lab: None,
             explained: measurement.explained,

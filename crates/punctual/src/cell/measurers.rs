@@ -2,7 +2,10 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
+use model::{
+    ClockStep, Ended, ExplainRecord, MonoTime, Period, ResponseRecord, RuntimeRecord, Span, ThreadProgress,
+    ThreadRecord,
+};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -61,6 +64,8 @@ pub(super) struct Measurement {
     pub(super) clock_steps: Vec<ClockStep>,
     /// The language, if one was measured.
     pub(super) runtime: Option<RuntimeRecord>,
+    /// What came over a link beside answers in time, if one was measured.
+    pub(super) response: Option<ResponseRecord>,
     /// What made late wake-ups late, if that was asked.
     pub(super) explained: Option<ExplainRecord>,
 }
@@ -74,6 +79,15 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        Ok(Measurement { started, measured, ended, threads, clock_steps: Vec::new(), runtime: None, explained: None })
+        Ok(Measurement {
+            started,
+            measured,
+            ended,
+            threads,
+            clock_steps: Vec::new(),
+            runtime: None,
+            response: None,
+            explained: None,
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
+use super::devices::Devices;
 use super::guest::AT_REST;
 use super::initramfs::Archive;
 use super::job::{self, Job};
@@ -47,6 +48,8 @@ fn processor(clock: LabClock) -> &'static [&'static str] {
 pub(super) struct Setup {
     /// The kernel as it was asked for.
     name: String,
+    /// Devices beside those of every guest.
+    devices: Devices,
     pub(super) clock: LabClock,
     cpus: u32,
     kernel: Ready,
@@ -65,26 +68,28 @@ pub(super) struct Files {
 }
 
 impl Setup {
-    /// The setup of a kernel, made once: what its guests are given is read, packed and hashed for all of them.
-    pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Arc<Setup>, LabError> {
-        static MADE: Mutex<Option<HashMap<LabKernel, Arc<Setup>>>> = Mutex::new(None);
+    /// The setup of a kernel with these devices, made once: what its guests are given is read, packed and hashed for all of them.
+    pub(super) fn of(name: String, kernel: &LabKernel, devices: Devices) -> Result<Arc<Setup>, LabError> {
+        type Made = HashMap<(LabKernel, Devices), Arc<Setup>>;
+        static MADE: Mutex<Option<Made>> = Mutex::new(None);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = made.get_or_insert_default();
-        if let Some(setup) = made.get(kernel) {
+        if let Some(setup) = made.get(&(kernel.clone(), devices)) {
             return Ok(Arc::clone(setup));
         }
-        let setup = Arc::new(Setup::make(name, kernel)?);
-        made.insert(kernel.clone(), Arc::clone(&setup));
+        let setup = Arc::new(Setup::make(name, kernel, devices)?);
+        made.insert((kernel.clone(), devices), Arc::clone(&setup));
         Ok(setup)
     }
 
-    fn make(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
-        let archive = initramfs(kernel)?;
+    fn make(name: String, kernel: &LabKernel, devices: Devices) -> Result<Setup, LabError> {
+        let archive = initramfs(kernel, devices)?;
         let is_virtual = kernel.clock == LabClock::Virtual;
         let words = [ARGUMENTS, if is_virtual { VIRTUAL_ARGUMENTS } else { "" }, &kernel.arguments];
         let words = words.into_iter().filter(|words| !words.is_empty());
         Ok(Setup {
             name,
+            devices,
             clock: kernel.clock,
             cpus: kernel.cpus,
             kernel: ready(&kernel.source)?,
@@ -139,12 +144,12 @@ impl Setup {
         let pause =
             ["-action".into(), "panic=pause".into(), "-device".into(), format!("pvpanic,ioport={AT_REST}").into()];
         let pause = (self.clock == LabClock::Virtual).then_some(pause).into_iter().flatten();
-        words.chain(kernel).chain(pause).collect()
+        words.chain(kernel).chain(self.devices.arguments()).chain(pause).collect()
     }
 
     fn machine(&self) -> String {
         let processor = if self.clock == LabClock::Kvm { "host" } else { "qemu64" };
-        format!("pc, {processor}, {} CPU{}", self.cpus, if self.cpus == 1 { "" } else { "s" })
+        format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
     }
 
     /// The record that the guest has written.
@@ -204,12 +209,12 @@ impl Files {
 
 /// The first file system of every guest: this program as its init, and what the
 /// plan gives it.
-fn initramfs(kernel: &LabKernel) -> Result<Vec<u8>, LabError> {
+fn initramfs(kernel: &LabKernel, devices: Devices) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
     archive.program("init", program::stripped()?);
-    shipped::add(&mut archive, kernel)?;
+    shipped::add(&mut archive, kernel, devices.modules())?;
     Ok(archive.finish())
 }

@@ -1,5 +1,6 @@
 //! One measurement in a guest.
 
+use super::devices::Devices;
 use super::job::Job;
 use super::machine::Setup;
 use super::qemu::{Limits, Qemu};
@@ -34,7 +35,7 @@ pub(crate) fn carry_out(
     block: u32,
     is_asked: &dyn Fn() -> bool,
 ) -> Result<Record, LabError> {
-    let setup = Setup::of(cell.kernel.to_string(), kernel)?;
+    let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell))?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.warm_up.ns()));
     let busy = busy.saturating_mul(if cell.tracers { WITH_TRACERS } else { 1 });
     let cpu = CPU_TO_START + busy.saturating_mul(CPU_FOR_A_SECOND);

@@ -16,7 +16,10 @@ pub mod poll;
 pub mod port;
 pub mod posix_timer;
 pub mod process;
+#[cfg(target_arch = "x86_64")]
+pub mod registers;
 pub mod sched;
+pub mod serial;
 pub mod signal;
 pub mod storage;
 pub mod terminal;
