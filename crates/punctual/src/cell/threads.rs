@@ -58,7 +58,8 @@ impl Threads {
         };
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
-        let mut explainer = cell.explain.clone().map(|asked| Explainer::create(asked, &prepared.host)).transpose()?;
+        let mut explainer =
+            cell.explain.clone().map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host)).transpose()?;
         let watch = explainer.as_ref().map(Explainer::watch);
         let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room, watch)?;
         if let Some(explainer) = &mut explainer {

@@ -84,6 +84,26 @@ fn interrupts_that_were_off_and_a_stolen_cpu_are_told_apart_by_what_the_late_int
 }
 
 #[test]
+fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
+    let counted = |mut story: Story| {
+        story.facts.taker = Taker::Nobody;
+        story
+    };
+    counted(Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 400_000)).expect(NonPreemptible, None, Direct, "other");
+    let at = DUE + 300_000;
+    let late = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, What::TimerExpire { timer: TIMER });
+    let late = late.then(at + 1_000, What::Waking { pid: ME }).stack(at + 1_001, &[ENTRY, CLEAR_PAGE]);
+    let late = counted(late.flags(flags::NEED_RESCHED).then(at + 1_500, What::Leave(TICK)).runs(at + 3_000));
+    late.expect(IrqsOff, None, Inferred, "other");
+    assert_eq!(late.explained().shares[0].place.as_deref(), Some("turned on again in clear_page_erms"));
+    let softirq = Context::Softirq(1);
+    let held = Story::new(OTHER).then(DUE - 5_000, What::Enter(softirq)).interrupt(DUE + 1_000);
+    let held = held.flags(0).then(DUE + 350_000, What::Leave(softirq)).runs(DUE + 352_000);
+    held.clone().guest().expect(Softirq, Some(Steal), TwoReadings, "softirq TIMER");
+    counted(held).expect(Softirq, None, Direct, "softirq TIMER");
+}
+
+#[test]
 fn an_event_with_interrupts_on_says_that_the_interrupt_itself_was_late() {
     let story = Story::new(OTHER).then(DUE + 100_000, What::PageFault).interrupt(DUE + 300_000).runs(DUE + 303_000);
     story.guest().expect(Steal, None, Inferred, "other");
