@@ -22,9 +22,6 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
         return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
     }
-    if cell.explain.as_ref().is_some_and(|explain| explain.export.is_some()) {
-        return Some("a guest has nowhere to export spikes to; leave `export` out: the record has them".to_owned());
-    }
     let asked = cell.cpus.len();
     if kernel.clock == LabClock::Virtual && asked > 1 {
         return Some(

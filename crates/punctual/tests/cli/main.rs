@@ -17,6 +17,7 @@ mod formats;
 mod frontier;
 mod import;
 mod lab;
+mod lab_explain;
 mod lab_kernels;
 mod lab_tracers;
 mod launch;

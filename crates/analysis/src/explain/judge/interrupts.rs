@@ -77,7 +77,9 @@ impl Scene<'_> {
     fn held_off(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
         if self.facts.never_stands_still() {
             let place = match self.hit() {
-                Some(Hit::Kernel(place) | Hit::TurnsOn(place)) => format!("turned on again in {place}"),
+                Some(Hit::Kernel(place) | Hit::TurnsOn(place) | Hit::Plain(place)) => {
+                    format!("turned on again in {place}")
+                }
                 Some(Hit::User) | None => "the CPU ran, and took no interrupt".to_owned(),
             };
             return Reading::inferred(Cause::IrqsOff, place);
@@ -97,9 +99,12 @@ impl Scene<'_> {
             Some(Hit::User) => {
                 Reading::inferred(Cause::Steal, "the late interrupt hit user mode, where interrupts are on")
             }
-            Some(Hit::Kernel(place)) => {
+            Some(Hit::Plain(place)) => {
                 let why = format!("the late interrupt hit {place}, which turns no interrupts on");
                 Reading::inferred(Cause::Steal, why)
+            }
+            Some(Hit::Kernel(place)) => {
+                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("the late interrupt hit {place}")))
             }
             Some(Hit::TurnsOn(place)) if self.facts.may_be_taken() => {
                 Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("turned on again in {place}")))

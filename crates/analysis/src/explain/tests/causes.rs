@@ -79,6 +79,8 @@ fn interrupts_that_were_off_and_a_stolen_cpu_are_told_apart_by_what_the_late_int
     late(&[ENTRY, UNLOCK]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
     late(&[ENTRY]).guest().expect(Steal, None, Inferred, "other");
     late(&[ENTRY, CLEAR_PAGE, UNLOCK]).guest().expect(Steal, None, Inferred, "other");
+    // A function that nothing is known of may have turned them on itself.
+    late(&[ENTRY, SCHEDULE]).expect(IrqsOff, Some(Steal), TwoReadings, "other");
     let place = late(&[ENTRY, UNLOCK, CLEAR_PAGE]).explained().shares[0].place.clone();
     assert_eq!(place.as_deref(), Some("turned on again in _raw_spin_unlock_irqrestore < clear_page_erms"));
 }
