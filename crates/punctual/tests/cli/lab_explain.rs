@@ -1,7 +1,7 @@
 //! Explaining late wake-ups in guests: the same to the bit in virtual time, and culprits that this machine's kernel cannot have.
 
 use crate::lab::guests_with;
-use crate::program::{Scratch, comes_true, command, machine, punctual};
+use crate::program::{Scratch, command, machine, punctual};
 use crate::vm::kernel;
 use model::{Cause, Entry, Evidence, ExplainRecord, Explanation};
 use rt::sys::process;
