@@ -56,8 +56,8 @@ pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice,
-    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    MachineSecond, OnSpikeRecord, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord,
+    Second, Slice, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

@@ -9,6 +9,7 @@ mod collector;
 mod explainer;
 mod measured;
 mod measurers;
+mod on_spike;
 mod prepared;
 mod readings;
 mod sleepers;

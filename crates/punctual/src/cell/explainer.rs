@@ -4,11 +4,15 @@
 
 mod kept;
 
+use super::on_spike::OnSpike;
 use crate::host::{self, KernelSymbols};
 use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
 use analysis::explain::{self, Facts, Subject, Taker, What};
 use kept::Kept;
-use model::{Cell, ClockId, Explain, ExplainRecord, Explanation, Host, Kernel, MonoTime, Nice, Policy, Schedule, Span};
+use model::{
+    Cell, ClockId, Explain, ExplainRecord, Explanation, Host, Kernel, MonoTime, Nice, OnSpikeRecord, Policy, Schedule,
+    Span,
+};
 use rt::{LogReader, Sample, SpikeWatch, sys};
 use std::cell::OnceCell;
 use std::io::{PipeReader, Read};
@@ -39,6 +43,9 @@ pub(super) struct Measured {
     pub(super) late: LogReader,
 }
 
+/// What was explained, and how the command fared that runs at spikes.
+type Found = (ExplainRecord, Option<OnSpikeRecord>);
+
 /// The trace of a cell, before and while it is measured. Dropping it removes the trace.
 #[derive(Debug)]
 pub(super) struct Explainer {
@@ -50,10 +57,12 @@ pub(super) struct Explainer {
     idle_states: bool,
     /// What ticks on the measured CPUs, if that is asked.
     witnesses: Vec<OwnedFd>,
+    /// What runs at spikes.
+    on_spike: Option<OnSpike>,
     /// Until it is started.
     ready: Option<(Instance, Option<Decoder>, PipeReader)>,
     /// From then on.
-    thread: Option<JoinHandle<(ExplainRecord, Instance)>>,
+    thread: Option<JoinHandle<(Found, Instance)>>,
     /// At the end. Last, because it cannot be removed while a file of it is open.
     instance: Option<Instance>,
 }
@@ -81,10 +90,17 @@ impl Explainer {
             facts,
             idle_states: !host.power.idle_states.is_empty(),
             witnesses: Vec::new(),
+            on_spike: None,
             ready: Some((instance, None, bell)),
             thread: None,
             instance: None,
         })
+    }
+
+    /// Runs this at every spike that is explained; returns nothing that is left to do.
+    pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) -> Option<OnSpike> {
+        self.on_spike = on_spike;
+        None
     }
 
     /// What the measured threads tell their late wake-ups to.
@@ -143,6 +159,7 @@ impl Explainer {
             measured,
             symbols: OnceCell::new(),
             export,
+            on_spike: self.on_spike.take(),
         };
         if let Some(above) = self.asked.above {
             self.set_threshold(above);
@@ -164,13 +181,13 @@ impl Explainer {
     }
 
     /// Ends it, with what was found.
-    pub(super) fn finish(&mut self) -> Option<ExplainRecord> {
+    pub(super) fn finish(&mut self) -> Option<Found> {
         self.witnesses.clear();
         self.is_over.store(true, Relaxed);
         self.watch.ring();
-        let (record, instance) = self.thread.take()?.join().ok()?;
+        let (found, instance) = self.thread.take()?.join().ok()?;
         self.instance = Some(instance);
-        Some(record)
+        Some(found)
     }
 }
 
@@ -199,11 +216,13 @@ struct Explaining {
     symbols: OnceCell<KernelSymbols>,
     /// Where each kept spike is written to, if that is asked.
     export: Option<Export>,
+    /// What runs at each explained spike, if that is asked.
+    on_spike: Option<OnSpike>,
     kept: Kept,
 }
 
 impl Explaining {
-    fn run(mut self) -> (ExplainRecord, Instance) {
+    fn run(mut self) -> (Found, Instance) {
         // Under load, whoever comes soon takes the next spike, too. Without the right to, it comes later.
         let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         if self.stacks && self.later.is_none() {
@@ -229,7 +248,7 @@ impl Explaining {
         if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
             self.kept.missed(lost);
         }
-        (self.kept.finish(&self.watch), self.instance)
+        ((self.kept.finish(&self.watch), self.on_spike.map(OnSpike::finish)), self.instance)
     }
 
     /// Takes the frozen trace, lets it go on, and explains what is in it, now or later.
@@ -306,6 +325,9 @@ impl Explaining {
                 };
                 if let Some(export) = &mut self.export {
                     export.write(&explanation, &subject, &trace, &all, &symbols);
+                }
+                if let Some(on_spike) = &mut self.on_spike {
+                    on_spike.tell(&explanation);
                 }
                 let dropped = self.kept.take(explanation);
                 if let (Some(export), Some(dropped)) = (&mut self.export, dropped) {

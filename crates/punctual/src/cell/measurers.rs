@@ -2,7 +2,9 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
+use model::{
+    ClockStep, Ended, ExplainRecord, MonoTime, OnSpikeRecord, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord,
+};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -63,6 +65,8 @@ pub(super) struct Measurement {
     pub(super) runtime: Option<RuntimeRecord>,
     /// What made late wake-ups late, if that was asked.
     pub(super) explained: Option<ExplainRecord>,
+    /// How the command fared that runs at spikes, if one was asked for.
+    pub(super) on_spike: Option<OnSpikeRecord>,
 }
 
 impl Measurement {
@@ -74,6 +78,7 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        Ok(Measurement { started, measured, ended, threads, clock_steps: Vec::new(), runtime: None, explained: None })
+        let (clock_steps, runtime, explained, on_spike) = (Vec::new(), None, None, None);
+        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime, explained, on_spike })
     }
 }

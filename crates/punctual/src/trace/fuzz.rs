@@ -8,7 +8,7 @@
 use super::decode::Decoder;
 use super::decode::tests::{all_kinds, data, formats};
 use super::pages::tests::{LAYOUT, Record, page, written};
-use analysis::explain::{Facts, Subject, explain};
+use analysis::explain::{Facts, Subject, Taker, explain};
 use model::SplitMix64;
 use std::time::{Duration, Instant};
 

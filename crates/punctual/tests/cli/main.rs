@@ -26,6 +26,7 @@ mod live;
 mod load_alone;
 mod loads;
 mod measured_thread;
+mod on_spike;
 mod placement;
 mod plans;
 mod prepare;
