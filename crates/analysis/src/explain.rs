@@ -34,8 +34,8 @@ use model::{Explanation, PhaseLength, Segment, Span};
 /// What else is known of the machine and the trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts {
-    /// Whether a hypervisor may take the CPU away.
-    pub is_guest: bool,
+    /// Who may take a CPU away from the kernel.
+    pub taker: Taker,
     /// Whether page faults are in the trace.
     pub sees_page_faults: bool,
     /// Period, ns, of the interrupt that shows whether a CPU runs with interrupts on.
@@ -44,6 +44,30 @@ pub struct Facts {
     pub armed_ns: u64,
     /// When the trace was stopped, `CLOCK_MONOTONIC`, ns.
     pub frozen_ns: u64,
+}
+
+/// Who may take a CPU away from the kernel, unseen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Taker {
+    /// Only its firmware.
+    #[default]
+    Firmware,
+    /// A hypervisor.
+    Hypervisor,
+    /// Nobody: its instructions are the clock.
+    Nobody,
+}
+
+impl Facts {
+    /// Whether a CPU that left no event may well have been taken away.
+    fn may_be_taken(&self) -> bool {
+        self.taker == Taker::Hypervisor
+    }
+
+    /// Whether no CPU ever stands still.
+    fn never_stands_still(&self) -> bool {
+        self.taker == Taker::Nobody
+    }
 }
 
 /// The names of kernel functions by address.

@@ -105,6 +105,15 @@ pub enum Finding {
         /// How many.
         measurements: u64,
     },
+    /// The command that runs at spikes failed.
+    OnSpikeFailed {
+        /// How often.
+        failed: u64,
+        /// How often it was started.
+        runs: u64,
+        /// Why, the first time.
+        reason: String,
+    },
     /// Fewer measurements were done than the plan asks for.
     NotAllCellsDone {
         /// Measurements done.

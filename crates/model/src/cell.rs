@@ -68,6 +68,12 @@ pub struct Cell {
     /// Latency, ns, above which a wake-up ends the cell for all its threads. `null`: none does.
     #[serde(rename = "stop_above_ns", default)]
     pub stop_above: Option<Span>,
+    /// Shell command that runs at a spike, outside the measured CPUs, with the spike as JSON on its stdin ([`Explanation`]). A
+    /// spike is what is explained or, where nothing is, the wake-up that ends the cell. `null`: none.
+    ///
+    /// [`Explanation`]: crate::Explanation
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_spike: Option<String>,
     /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracers: bool,
@@ -134,8 +140,25 @@ impl Cell {
                 .to_owned());
         }
         self.explain.as_ref().map_or(Ok(()), Explain::check)?;
+        if self.on_spike.is_some() && self.explain.is_none() && self.stop_above.is_none() {
+            return Err("on_spike needs to know what a spike is: ask for stop_above, or explain".to_owned());
+        }
         self.check_tracers()?;
         self.check_method()
+    }
+
+    /// What a machine cannot do where this process may use the CPUs `allowed`.
+    ///
+    /// # Errors
+    /// As [`Cell::check`].
+    pub fn check_on(&self, allowed: &CpuSet) -> Result<(), String> {
+        if self.on_spike.is_some() && allowed.minus(&self.cpus).is_empty() {
+            return Err(
+                "all CPUs are measured, and none is left for the command of on_spike; measure fewer, like --cpus 0"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// What the kernel's tracers cannot do.
@@ -230,9 +253,10 @@ fn canonical_text(cell: &Cell) -> String {
     let tracers = if cell.tracers { " tracers" } else { "" };
     let prepare = if cell.prepare.is_empty() { String::new() } else { format!(" prepare {}", cell.prepare) };
     let stop_above = cell.stop_above.map(|above| format!(" stop above {above}")).unwrap_or_default();
+    let on_spike = cell.on_spike.as_ref().map(|command| format!(" on spike {command}")).unwrap_or_default();
     let explain = cell.explain.as_ref().map(|asked| format!(" explain {asked}")).unwrap_or_default();
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}{tracers}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}{on_spike}{tracers}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -277,6 +301,7 @@ pub(crate) mod tests {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
         }
     }
@@ -357,6 +382,10 @@ pub(crate) mod tests {
                 "1 to 1000 explanations can be kept",
             ),
             (
+                Cell { on_spike: Some("true".to_owned()), ..cell() },
+                "on_spike needs to know what a spike is: ask for stop_above, or explain",
+            ),
+            (
                 Cell { stop_above: Some(Span(1)), method: Method::Itimer, ..cell() },
                 "method itimer measures in other processes, which cannot stop each other; leave stop_above out",
             ),
@@ -431,6 +460,7 @@ pub(crate) mod tests {
             Cell { load_must_hold: Some(Percent::HALF), ..cell() },
             Cell { explain: Some(Explain::default()), ..cell() },
             Cell { stop_above: Some(Span(1)), ..cell() },
+            Cell { on_spike: Some("true".to_owned()), ..cell() },
             Cell { prepare: Prepare { timer_migration: Some(false), ..Prepare::default() }, ..cell() },
             Cell { tracers: true, ..cell() },
             Cell { lock_memory: false, ..cell() },

@@ -58,8 +58,9 @@ pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
     Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord,
-    RuntimeRecord, Second, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    MachineSecond, OnSpikeRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
+    ResponseRecord, RuntimeRecord, Second, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage,
+    Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

@@ -65,6 +65,9 @@ pub struct Record {
     /// What made late wake-ups late; `null` unless that was asked for.
     #[serde(default)]
     pub explained: Option<ExplainRecord>,
+    /// How the command fared that runs at spikes; `null` unless one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_spike: Option<OnSpikeRecord>,
     /// What the kernel's tracers saw after the cell, under the same load; `null` unless that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracers: Option<TracersRecord>,
@@ -90,6 +93,20 @@ pub enum Ended {
     Interrupted,
     /// Earlier, by a wake-up later than the cell allows ([`Cell::stop_above`]).
     Stopped,
+}
+
+/// How the command fared that runs at spikes ([`Cell::on_spike`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OnSpikeRecord {
+    /// How often it was started.
+    pub runs: u64,
+    /// Spikes at which it was not, because it still ran for one before.
+    pub skipped: u64,
+    /// Runs that failed.
+    pub failed: u64,
+    /// Why the first of them did, with what it said; `null` when none did.
+    pub reason: Option<String>,
 }
 
 /// The clock of the method was set while measuring: due times by it moved against all others.

@@ -10,6 +10,7 @@ mod explainer;
 mod link;
 mod measured;
 mod measurers;
+mod on_spike;
 mod prepared;
 mod readings;
 mod sleepers;

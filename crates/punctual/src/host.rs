@@ -46,7 +46,7 @@ pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
 pub(crate) use symbols::KernelSymbols;
 pub(crate) use system::{make_system, mount_points};
-pub(crate) use trace_mark::{TraceMark, tracing_dir};
+pub(crate) use trace_mark::{TraceMark, mount_tracing, tracing_dir};
 pub(crate) use tracer::{Asked as AskedTracer, NoTracer, Tracer};
 
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
 use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
-use model::{Achieved, Header, Method, Span, Usage};
+use model::{Achieved, Header, Method, OnSpikeRecord, Span, Usage};
 
 /// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
 const SLACK_NS: u64 = 1_000;
@@ -42,10 +42,19 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(settings(pool));
     findings.extend(load::findings(pool));
     findings.extend(prepared::findings(pool));
+    findings.extend(on_spike(pool));
     findings.extend(steal(header, pool));
     findings.extend(coincidence::findings(pool));
     findings.extend(uncertainty(pool, summary));
     findings
+}
+
+/// Whether the command that runs at spikes did what it was to do.
+fn on_spike(pool: &Pool<'_>) -> Option<Finding> {
+    let told = || pool.entries.iter().filter_map(|entry| entry.record.on_spike.as_ref());
+    let sum = |of: fn(&OnSpikeRecord) -> u64| told().map(of).sum::<u64>();
+    let reason = told().find_map(|record| record.reason.clone())?;
+    Some(Finding::OnSpikeFailed { failed: sum(|record| record.failed), runs: sum(|record| record.runs), reason })
 }
 
 /// Waits that took longer than a period, or did not end at all.

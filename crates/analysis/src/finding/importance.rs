@@ -34,7 +34,10 @@ impl Finding {
             | Finding::LatencyInWaves
             | Finding::RegularSpikes { .. }
             | Finding::OwnPopulation { .. } => 3,
-            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
+            Finding::VirtualMachine { .. }
+            | Finding::TimerSlack { .. }
+            | Finding::Drift { .. }
+            | Finding::OnSpikeFailed { .. } => 4,
             Finding::Coincidence { .. }
             | Finding::Steal { .. }
             | Finding::PageFaults { .. }

@@ -75,6 +75,10 @@ impl fmt::Display for Finding {
                     "{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured"
                 )
             }
+            Finding::OnSpikeFailed { failed, runs, reason } => {
+                let (failed, runs) = (count(*failed), things(*runs, "run"));
+                write!(f, "the command of on_spike failed in {failed} of {runs}: {reason}; the measurement went on")
+            }
             Finding::NotAllCellsDone { done, planned } => {
                 write!(
                     f,

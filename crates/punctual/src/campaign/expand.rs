@@ -72,9 +72,13 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             prepare: plan.prepare.clone(),
             explain: plan.explain.clone(),
             stop_above: plan.stop_above,
+            on_spike: plan.on_spike.clone(),
             tracers: plan.tracers,
         };
         cell.check()?;
+        if is_here {
+            cell.check_on(&machine.cpus)?;
+        }
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
         let may_not = || (!(machine.may_have)(policy)).then(|| host::how_to_allow(policy));
         let here = || may_not().or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&cell.load));

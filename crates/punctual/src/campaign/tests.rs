@@ -56,6 +56,7 @@ fn record(cell: &Cell) -> Record {
         loads: Vec::new(),
         lab: None,
         explained: None,
+        on_spike: None,
         tracers: None,
         prepared: Vec::new(),
         machine: Vec::new(),

@@ -99,6 +99,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         prepare: Prepare::default(),
         explain: None,
         stop_above: None,
+        on_spike: None,
         tracers: false,
         align: is_aligned.then(|| offset(n)),
         distance: None,
@@ -198,16 +199,8 @@ impl Measurers for Children {
         // Held by this process for all of them.
         threads.iter_mut().for_each(|thread| thread.achieved.cpu_dma_latency_us = self.cpu_dma_latency_us);
         let ended = if interrupted { Ended::Interrupted } else { Ended::Completed };
-        Ok(Measurement {
-            started,
-            measured,
-            ended,
-            threads,
-            clock_steps,
-            runtime: None,
-            response: None,
-            explained: None,
-        })
+        let (runtime, response, explained, on_spike) = (None, None, None, None);
+        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime, response, explained, on_spike })
     }
 }
 
@@ -261,6 +254,7 @@ mod tests {
             prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
@@ -271,6 +265,7 @@ mod tests {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
             align: align.map(Span),
             ..cell.clone()

@@ -43,6 +43,7 @@ impl Measured {
             loads,
             lab: None,
             explained: measurement.explained,
+            on_spike: measurement.on_spike,
             tracers: None,
             prepared: prepared.preparation.settings(),
             machine,

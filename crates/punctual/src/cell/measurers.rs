@@ -3,8 +3,8 @@
 use super::CellError;
 use crate::store::SampleWriter;
 use model::{
-    ClockStep, Ended, ExplainRecord, MonoTime, Period, ResponseRecord, RuntimeRecord, Span, ThreadProgress,
-    ThreadRecord,
+    ClockStep, Ended, ExplainRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord, RuntimeRecord, Span,
+    ThreadProgress, ThreadRecord,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub(super) struct Measurement {
     pub(super) response: Option<ResponseRecord>,
     /// What made late wake-ups late, if that was asked.
     pub(super) explained: Option<ExplainRecord>,
+    /// How the command fared that runs at spikes, if one was asked for.
+    pub(super) on_spike: Option<OnSpikeRecord>,
 }
 
 impl Measurement {
@@ -79,15 +81,7 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        Ok(Measurement {
-            started,
-            measured,
-            ended,
-            threads,
-            clock_steps: Vec::new(),
-            runtime: None,
-            response: None,
-            explained: None,
-        })
+        let (clock_steps, runtime, response, explained, on_spike) = (Vec::new(), None, None, None, None);
+        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime, response, explained, on_spike })
     }
 }

@@ -39,7 +39,7 @@ impl Prepared {
     /// When the cell cannot be measured here as it is written, or the file of samples cannot be made.
     pub(crate) fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
         let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
-        cell.check().map_err(CellError::Impossible)?;
+        cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;
         let absent = cell.cpus.minus(&allowed);
         if !absent.is_empty() {
             let reason = format!("CPU {absent} cannot be used here; this process may use {allowed}");

@@ -169,6 +169,10 @@ pub(super) struct OneCell {
     /// End at the first wake-up later than this
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) stop_above: Option<Span>,
+    /// Run this shell command at a spike, outside the measured CPUs, one at a time, with the spike as JSON on its stdin; a spike
+    /// is what is explained, or the wake-up of --stop-above
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) on_spike: Option<String>,
     /// Begin at a full second of the method's clock, or so long after one
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true, default_missing_value = "0ns")]
     pub(super) align: Option<Span>,
@@ -195,6 +199,7 @@ impl OneCell {
             timer_slack: self.timer_slack,
             align: self.align,
             stop_above: self.stop_above,
+            on_spike: self.on_spike,
             distance: self.distance,
             cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
             axes: Axes {
