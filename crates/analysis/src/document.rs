@@ -1,6 +1,7 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
 use crate::enough::Shortfall;
+use crate::cost::CostSummary;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
 use crate::{
@@ -81,6 +82,8 @@ struct SummaryDocument<'a> {
     loads: &'a [LoadRate],
     #[serde(skip_serializing_if = "Option::is_none")]
     tracers: Option<&'a Tracers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<&'a CostSummary>,
     machine: Busy,
     explained: &'a Option<ExplainRecord>,
 }
@@ -188,6 +191,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         runtime: &cell.runtime,
         loads: &cell.loads,
         tracers: cell.tracers.as_ref(),
+        cost: cell.cost.as_ref(),
         machine: cell.machine,
         explained: &cell.explained,
     };

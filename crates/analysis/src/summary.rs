@@ -2,6 +2,7 @@
 
 mod intensity;
 
+use crate::cost::{self, CostSummary};
 use crate::due_time::DueTimes;
 use crate::enough::{self, Shortfall};
 use crate::finding::{self, Finding, Realtime};
@@ -80,6 +81,8 @@ pub struct CellSummary {
     pub loads: Vec<LoadRate>,
     /// What the kernel's tracers saw after it; `None` unless that was asked for.
     pub tracers: Option<Tracers>,
+    /// What operations cost; `None` for every method but `cost`, or without a record.
+    pub cost: Option<CostSummary>,
     /// How busy the machine was while measuring.
     pub machine: Busy,
     /// What made late wake-ups late; `None` unless that was asked.
@@ -199,6 +202,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
+        cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
         machine: intensity::busy(header, pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
         findings: Vec::new(),

@@ -145,6 +145,7 @@ impl RunBuilder {
             lab: None,
             explained: None,
             tracers: None,
+            cost: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),

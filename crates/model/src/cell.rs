@@ -100,6 +100,9 @@ impl Cell {
         if self.cpus.is_empty() {
             return Err("no CPU is named; name at least one, like 0".to_owned());
         }
+        if !self.method.waits() {
+            return self.check_cost();
+        }
         if self.duration < self.period.span() {
             let (duration, period) = (self.duration, self.period);
             return Err(format!(
@@ -134,6 +137,35 @@ impl Cell {
         self.explain.as_ref().map_or(Ok(()), Explain::check)?;
         self.check_tracers()?;
         self.check_method()
+    }
+
+    /// What does not go together with the cost suite, which has processes that do not wait for due times.
+    fn check_cost(&self) -> Result<(), String> {
+        let method = self.method;
+        let asked = [
+            ("explain", self.explain.is_some()),
+            ("stop_above", self.stop_above.is_some()),
+            ("align", self.align.is_some()),
+            ("distance", self.distance.is_some()),
+            ("tracers", self.tracers),
+            ("lock_memory", self.lock_memory),
+        ];
+        if let Some((key, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
+            return Err(format!("method {method} waits for nothing, so {key} does not apply to it; leave it out"));
+        }
+        if self.cpus.len() > 1 {
+            let cpus = &self.cpus;
+            return Err(format!("method {method} runs on one CPU, which its processes share, not on {cpus}; name one"));
+        }
+        if matches!(self.policy, Policy::Deadline(_)) {
+            return Err(format!("the processes of method {method} make others, which cannot have {}", self.policy));
+        }
+        match self.load_policy {
+            Some(policy @ Policy::Deadline(_)) => {
+                Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the kernel's tracers cannot do.
@@ -344,6 +376,14 @@ pub(crate) mod tests {
             (
                 Cell { method: Method::Sleep(crate::Runtime::C), ..cell() },
                 "a language's program locks its own memory or none; lock_memory has to be false",
+            ),
+            (
+                Cell { method: Method::Cost(crate::CostScope::All), ..cell() },
+                "method cost waits for nothing, so lock_memory does not apply to it; leave it out",
+            ),
+            (
+                Cell { method: Method::Cost(crate::CostScope::Total), lock_memory: false, ..cell() },
+                "method cost:total runs on one CPU, which its processes share, not on 0-1; name one",
             ),
             (
                 Cell { load_policy: Some("deadline:1ms/2ms/2ms".parse().unwrap()), ..cell() },

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod cost;
 mod cpuset;
 mod explanation;
 mod hash;
@@ -31,6 +32,7 @@ mod units;
 mod word;
 
 pub use cell::{Cell, CellId};
+pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use explanation::{
     Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, Owner, Phase, PhaseLength, Segment, Share,
@@ -55,8 +57,9 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second, Slice,
+    Achieved, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
+    MachineSecond, OperationRecord, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second,
+    SkippedOperation, Slice,
     ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};

@@ -1,6 +1,6 @@
 //! How a measured thread waits, and which clock it waits by.
 
-use crate::UnknownWord;
+use crate::{CostScope, UnknownWord};
 use crate::word::as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -137,6 +137,8 @@ pub enum Method {
     Deadline,
     /// The ordinary sleep of a language, in a program of its own: relative.
     Sleep(Runtime),
+    /// None at all: what the kernel's operations cost is measured instead.
+    Cost(CostScope),
 }
 
 impl Method {
@@ -151,6 +153,7 @@ impl Method {
         "poll",
         "deadline",
         "sleep:RUNTIME",
+        "cost[:GROUP]",
     ];
 
     /// What everybody uses: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -172,7 +175,7 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) => ClockId::Monotonic,
+            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) | Method::Cost(_) => ClockId::Monotonic,
         }
     }
 
@@ -180,7 +183,16 @@ impl Method {
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
     #[must_use]
     pub fn has_timer_slack(self) -> bool {
-        !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline)
+        !matches!(
+            self,
+            Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline | Method::Cost(_)
+        )
+    }
+
+    /// Whether wake-ups are measured, and not what operations cost.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        !matches!(self, Method::Cost(_))
     }
 
     /// Whether a process can wait this way in one thread only.
@@ -202,6 +214,7 @@ impl Method {
             Method::Poll => ("poll", false, default, None),
             Method::Deadline => ("deadline", false, default, None),
             Method::Sleep(runtime) => ("sleep", false, default, Some(runtime)),
+            Method::Cost(_) => ("cost", false, default, None),
         }
     }
 }
@@ -235,6 +248,9 @@ impl FromStr for Method {
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
         if word == "sleep" {
             return Ok(Method::Sleep(options.ok_or(MethodError::NoRuntime)?.parse()?));
+        }
+        if word == "cost" {
+            return Ok(Method::Cost(options.map_or(Ok(CostScope::All), str::parse)?));
         }
         // What each takes: futex(2), timerfd_create(2) know fewer clocks than clock_nanosleep(2), timer_create(2).
         let (clocks, can_be_relative): (&[ClockId], bool) = match word {
@@ -275,6 +291,9 @@ impl FromStr for Method {
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, relative, clock, runtime) = self.parts();
+        if let Method::Cost(scope) = self {
+            return f.pad(&if *scope == CostScope::All { word.to_owned() } else { format!("{word}:{scope}") });
+        }
         let clock = (clock != ClockId::Monotonic).then_some(clock.name());
         let options = [relative.then_some("relative"), clock, runtime.map(Runtime::name)];
         let words: Vec<_> = std::iter::once(word).chain(options.into_iter().flatten()).collect();
@@ -310,6 +329,10 @@ mod tests {
             "sleep:node",
             "sleep:go",
             "sleep:java",
+            "cost",
+            "cost:total",
+            "cost:syscall",
+            "cost:switch/2p_0k",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }

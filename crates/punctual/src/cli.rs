@@ -5,6 +5,7 @@ mod cell;
 mod check;
 mod compare;
 mod consent;
+mod cost;
 mod cyclictest;
 mod doctor;
 mod explain;

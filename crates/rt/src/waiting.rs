@@ -42,6 +42,7 @@ impl Waiting {
             Method::Poll => Waiting::Polled(Polled),
             Method::Deadline => Waiting::Yield(Yield),
             Method::Sleep(_) => return Err(io::Error::other("a language's sleep is measured in a program of its own")),
+            Method::Cost(_) => return Err(io::Error::other("what operations cost is measured without waiting")),
         })
     }
 

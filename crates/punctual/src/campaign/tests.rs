@@ -56,6 +56,7 @@ fn record(cell: &Cell) -> Record {
         lab: None,
         explained: None,
         tracers: None,
+        cost: None,
         prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default().into(),

@@ -198,7 +198,7 @@ impl Measurers for Children {
         // Held by this process for all of them.
         threads.iter_mut().for_each(|thread| thread.achieved.cpu_dma_latency_us = self.cpu_dma_latency_us);
         let ended = if interrupted { Ended::Interrupted } else { Ended::Completed };
-        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime: None, explained: None })
+        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime: None, explained: None, cost: None })
     }
 }
 

@@ -43,6 +43,7 @@ impl Measured {
             lab: None,
             explained: measurement.explained,
             tracers: None,
+            cost: measurement.cost,
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),

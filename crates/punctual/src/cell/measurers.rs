@@ -2,7 +2,7 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
+use model::{ClockStep, CostRecord, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ pub(super) struct Measurement {
     pub(super) runtime: Option<RuntimeRecord>,
     /// What made late wake-ups late, if that was asked.
     pub(super) explained: Option<ExplainRecord>,
+    /// What operations cost, if that was measured.
+    pub(super) cost: Option<CostRecord>,
 }
 
 impl Measurement {
@@ -74,6 +76,15 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        Ok(Measurement { started, measured, ended, threads, clock_steps: Vec::new(), runtime: None, explained: None })
+        Ok(Measurement {
+            started,
+            measured,
+            ended,
+            threads,
+            clock_steps: Vec::new(),
+            runtime: None,
+            explained: None,
+            cost: None,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod compare;
+mod cost;
 mod doctor;
 mod explain;
 mod frontier;
@@ -9,6 +10,7 @@ mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
+pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
@@ -134,7 +136,7 @@ pub(super) struct MeasureArguments {
 #[derive(Debug, Args)]
 pub(super) struct OneCell {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
-    /// deadline, sleep:RUNTIME; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// deadline, sleep:RUNTIME, cost; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,

@@ -1,6 +1,7 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
 use super::arguments::{Common, MeasureArguments, MeasureCommand, RunFormat};
+use super::cost::cost;
 use super::live::Live;
 use super::recover::take_machine;
 use super::sleep::sleep;
@@ -14,8 +15,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
-    if let Some(MeasureCommand::Sleep(arguments)) = arguments.command {
-        return sleep(*arguments);
+    match arguments.command {
+        Some(MeasureCommand::Sleep(arguments)) => return sleep(*arguments),
+        Some(MeasureCommand::Cost(arguments)) => return cost(*arguments),
+        None => {}
     }
     let (common, plan) = arguments.cell.ask("measure");
     let samples = arguments.samples.as_deref();
