@@ -1,7 +1,7 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
-use crate::enough::Shortfall;
 use crate::cost::CostSummary;
+use crate::enough::Shortfall;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
 use crate::{

@@ -155,9 +155,7 @@ impl fmt::Display for CostScope {
             CostScope::All => f.write_str("all"),
             CostScope::Total => f.write_str(CostScope::TOTAL),
             CostScope::Group(group) => group.fmt(f),
-            CostScope::Operation(_) => {
-                self.operations().next().map_or(Ok(()), |operation| f.write_str(operation.name))
-            }
+            CostScope::Operation(_) => self.operations().next().map_or(Ok(()), |operation| f.write_str(operation.name)),
         }
     }
 }

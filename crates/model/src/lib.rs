@@ -57,10 +57,9 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OperationRecord, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord, Second,
-    SkippedOperation, Slice,
-    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    Achieved, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord,
+    LoadSecond, MachineSecond, OperationRecord, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
+    RuntimeRecord, Second, SkippedOperation, Slice, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

@@ -1,7 +1,7 @@
 //! How a measured thread waits, and which clock it waits by.
 
-use crate::{CostScope, UnknownWord};
 use crate::word::as_text;
+use crate::{CostScope, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -175,7 +175,9 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) | Method::Cost(_) => ClockId::Monotonic,
+            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) | Method::Cost(_) => {
+                ClockId::Monotonic
+            }
         }
     }
 

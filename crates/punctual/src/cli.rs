@@ -17,6 +17,7 @@ mod list;
 mod live;
 mod load;
 mod measure;
+mod operation;
 mod output;
 mod progress;
 mod recover;
@@ -70,6 +71,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
+        Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
     };
     outcome.map_or_else(

@@ -17,10 +17,11 @@ mod worker;
 pub(crate) use process::is_nothing;
 pub(crate) use suite::{Asked, CostError, Heard, Suite};
 
-use model::{CostGroup, CostOperation};
-use rt::sys::storage;
+use model::{CostGroup, CostOperation, CostScope, Usage};
+use rt::sys::{sched, storage, usage};
 use std::ffi::CString;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -125,6 +126,9 @@ fn worded(err: io::Error) -> NotReady {
 /// Open files that the largest operations need, with room for what a process has anyway.
 const OPEN_FILES: u64 = 256;
 
+/// Memory that the largest operation fills, bytes.
+pub(crate) const MEMORY_BYTES: u64 = 32 << 20;
+
 /// Bytes that the suite's files need at most.
 const FILE_BYTES: u64 = 4 << 20;
 
@@ -156,16 +160,6 @@ impl Directory {
         Ok(directory)
     }
 
-    /// One that somebody else removes.
-    ///
-    /// # Errors
-    /// When its files cannot be made.
-    pub(crate) fn within(path: &Path) -> io::Result<std::mem::ManuallyDrop<Directory>> {
-        let directory = std::mem::ManuallyDrop::new(Directory(path.to_owned()));
-        file::fill(&directory)?;
-        Ok(directory)
-    }
-
     /// The name of a file in it, as system calls want it.
     fn name(&self, file: &str) -> io::Result<CString> {
         Ok(CString::new(self.0.join(file).as_os_str().as_bytes())?)
@@ -178,12 +172,42 @@ impl Drop for Directory {
     }
 }
 
-/// Carries out all operations for ever, a few of each in turn, and calls `count` after each batch: a load.
+/// Carries out all operations for ever, a few of each in turn, and calls `count` after each batch: a load, whose files are in
+/// `path`.
 ///
 /// # Errors
 /// When one fails.
-pub(crate) fn for_ever(directory: &Directory, count: &dyn Fn()) -> io::Result<()> {
-    worker::for_ever(directory, count)
+pub(crate) fn for_ever(path: &Path, count: &dyn Fn()) -> io::Result<()> {
+    // Whoever made the directory removes it.
+    let directory = ManuallyDrop::new(Directory(path.to_owned()));
+    file::fill(&directory)?;
+    worker::for_ever(&directory, count)
+}
+
+/// Carries out the one operation of `scope` so many times, on one CPU; what this process has used for that.
+///
+/// # Errors
+/// When it is several, the number is not one of whole batches, or it fails.
+pub(crate) fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
+    let (Some(operation), 1) = (scope.operations().next(), scope.operations().count()) else {
+        return Err(format!("{scope} is several operations; name one, like syscall/read"));
+    };
+    let failed = |err: io::Error| format!("{}: {err}", operation.name);
+    let cpus = sched::affinity(0).map_err(failed)?;
+    sched::set_affinity(0, &cpus.iter().last().into_iter().collect()).map_err(failed)?;
+    let directory = Directory::new()?;
+    let mut ready = make(operation, &directory).map_err(|err| format!("{}: {err}", operation.name))?;
+    let (Batch::Of(batch) | Batch::Exactly(batch)) = ready.batch;
+    if !n.is_multiple_of(batch) {
+        return Err(format!("{} makes batches of {batch}; {n} is no multiple of that", operation.name));
+    }
+    let before = usage::thread().map_err(failed)?;
+    let at_a_time = if ready.batch == Batch::Exactly(batch) { batch } else { n };
+    for _ in 0..n / at_a_time.max(1) {
+        ready.operation.prepare(at_a_time).map_err(failed)?;
+        ready.operation.run(at_a_time).map_err(failed)?;
+    }
+    Ok(usage::since(&before, &usage::thread().map_err(failed)?))
 }
 
 #[cfg(test)]

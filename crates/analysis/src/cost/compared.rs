@@ -95,8 +95,7 @@ pub fn compare_costs(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>) -> Optio
     }
     let (pairs, differences, refused) = blocks_of([a, b], question.asked, question.force);
     let is_answered = refused.is_none();
-    let blocks: Vec<(Costs<'_>, Costs<'_>)> =
-        pairs.iter().map(|(a, b)| (costs(&a.record), costs(&b.record))).collect();
+    let blocks: Vec<(Costs<'_>, Costs<'_>)> = pairs.iter().map(|(a, b)| (costs(&a.record), costs(&b.record))).collect();
     let in_all = |name: &&str| blocks.iter().all(|(a, b)| a.contains_key(*name) && b.contains_key(*name));
     let names = COST_OPERATIONS.iter().map(|operation| operation.name).filter(|_| !blocks.is_empty());
     let names: Vec<&str> = names.filter(in_all).collect();

@@ -2,7 +2,9 @@
 
 use super::CellError;
 use crate::store::SampleWriter;
-use model::{ClockStep, CostRecord, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord};
+use model::{
+    ClockStep, CostRecord, Ended, ExplainRecord, MonoTime, Period, RuntimeRecord, Span, ThreadProgress, ThreadRecord,
+};
 use std::fmt::Debug;
 use std::time::Duration;
 

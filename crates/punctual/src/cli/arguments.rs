@@ -10,7 +10,7 @@ mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
-pub(super) use cost::CostArguments;
+pub(super) use cost::{CostArguments, OperationArguments};
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
@@ -72,6 +72,9 @@ pub(super) enum Command {
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
+    /// Carry out one operation of the cost suite so many times: for strace, perf and tests
+    #[command(hide = true)]
+    Operation(OperationArguments),
     /// Become another program, which runs as a cell asks
     #[command(hide = true)]
     Launch(LaunchArguments),

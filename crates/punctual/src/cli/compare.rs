@@ -41,12 +41,7 @@ enum Compared {
 }
 
 /// Compares latencies, or, where both have them, costs.
-fn judged(
-    a: &Arm<'_>,
-    b: &Arm<'_>,
-    question: &Question<'_>,
-    latency: impl FnOnce() -> Comparison,
-) -> Compared {
+fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnce() -> Comparison) -> Compared {
     match compare_costs(a, b, question) {
         Some(costs) => Compared::Cost(Box::new(costs)),
         None => Compared::Latency(Box::new(latency())),

@@ -40,9 +40,7 @@ pub(super) fn make(name: &str, directory: &Directory) -> Result<Ready, NotReady>
             let (handler, me) = (Handler::counting()?, OneSelf::now());
             Ready::each(move || handler.send(&me))
         }
-        "signal/fault" => {
-            Ready { operation: Box::new(WrongWrites(Faults::new()?)), batch: Batch::Exactly(FAULTS) }
-        }
+        "signal/fault" => Ready { operation: Box::new(WrongWrites(Faults::new()?)), batch: Batch::Exactly(FAULTS) },
         other => return Err(unknown(other)),
     })
 }

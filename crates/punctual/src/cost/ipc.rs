@@ -64,9 +64,11 @@ pub(super) fn round_trips<R: Read + 'static, W: Write + 'static>(
 ) -> io::Result<Ready> {
     let (message, mut received) = (message.to_owned(), vec![0; message.len()]);
     let mut their_message = message.clone();
-    let partner = Partner::start(move || loop {
-        their_from.read_exact(&mut their_message)?;
-        their_to.write_all(&their_message)?;
+    let partner = Partner::start(move || {
+        loop {
+            their_from.read_exact(&mut their_message)?;
+            their_to.write_all(&their_message)?;
+        }
     })?;
     Ok(Ready::each(move || {
         let _ = &partner;
@@ -83,9 +85,11 @@ fn turns<T: 'static>(
 ) -> io::Result<Ready> {
     let shared = Rc::new(shared);
     let (theirs, their_post, their_take) = (Rc::clone(&shared), post.clone(), take.clone());
-    let partner = Partner::start(move || loop {
-        their_take(&theirs, 1)?;
-        their_post(&theirs, 0)?;
+    let partner = Partner::start(move || {
+        loop {
+            their_take(&theirs, 1)?;
+            their_post(&theirs, 0)?;
+        }
     })?;
     Ok(Ready::each(move || {
         let _ = &partner;

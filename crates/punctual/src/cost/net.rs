@@ -46,8 +46,10 @@ fn streams() -> io::Result<(TcpStream, TcpStream)> {
 fn connections() -> io::Result<Ready> {
     let listener = TcpListener::bind(ANY)?;
     let address = listener.local_addr()?;
-    let partner = Partner::start(move || loop {
-        drop(listener.accept()?);
+    let partner = Partner::start(move || {
+        loop {
+            drop(listener.accept()?);
+        }
     })?;
     Ok(Ready::each(move || {
         let _ = &partner;

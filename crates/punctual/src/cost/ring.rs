@@ -21,8 +21,10 @@ pub(super) fn switches(name: &str) -> Result<Ready, NotReady> {
     for _ in 1..processes {
         let (next_reader, next_writer) = io::pipe()?;
         let mut station = Station::new(reader, next_writer, kib * KIB);
-        partners.push(Partner::start(move || loop {
-            station.pass()?;
+        partners.push(Partner::start(move || {
+            loop {
+                station.pass()?;
+            }
         })?);
         reader = next_reader;
     }
@@ -112,9 +114,11 @@ impl Chain {
         let words = Rc::new(SharedWords::new(CHAIN)?);
         let link = |place: usize| {
             let words = Rc::clone(&words);
-            Partner::start(move || loop {
-                words.take(place)?;
-                words.post((place + 1) % CHAIN)?;
+            Partner::start(move || {
+                loop {
+                    words.take(place)?;
+                    words.post((place + 1) % CHAIN)?;
+                }
             })
         };
         let partners = (1..CHAIN).map(link).collect::<Result<_, _>>()?;

@@ -1,7 +1,7 @@
 //! The suite's process, seen from the cell: started, let go, listened to, ended.
 
-use super::worker::{self, Ends};
 use super::Directory;
+use super::worker::{self, Ends};
 use model::{COST_OPERATIONS, CostScope, CpuSet, OperationRecord, Policy, SkippedOperation, Span};
 use rt::sys::memory::SharedCounters;
 use rt::sys::{pipe, process, spawn};

@@ -65,7 +65,8 @@ fn of_one(cost: &CostSummary) -> Costs {
 fn of_several(cells: &[(&CellSummary, &CostSummary)]) -> Costs {
     let names: Vec<String> = (1..=cells.len()).map(|n| format!("({n})")).collect();
     let notes = cells.iter().zip(&names).map(|((cell, _), name)| format!("{name} {}", cell.name)).collect();
-    let find = |cost: &CostSummary, name: &str| cost.operations.iter().find(|one| one.name == name).map(|one| one.median_ns);
+    let find =
+        |cost: &CostSummary, name: &str| cost.operations.iter().find(|one| one.name == name).map(|one| one.median_ns);
     let field = |first: Option<f64>, value: Option<f64>| match (first, value) {
         (_, None) => "-".to_owned(),
         (Some(first), Some(value)) if first > 0.0 => {
@@ -81,7 +82,8 @@ fn of_several(cells: &[(&CellSummary, &CostSummary)]) -> Costs {
     let measured: BTreeSet<&str> =
         cells.iter().flat_map(|(_, cost)| cost.operations.iter().map(|one| one.name.as_str())).collect();
     let known = model::COST_OPERATIONS.iter().map(|operation| operation.name).filter(|name| measured.contains(name));
-    let mut rows: Vec<_> = known.map(|name| row(name, cells.iter().map(|(_, cost)| find(cost, name)).collect())).collect();
+    let mut rows: Vec<_> =
+        known.map(|name| row(name, cells.iter().map(|(_, cost)| find(cost, name)).collect())).collect();
     if cells.iter().any(|(_, cost)| cost.total_ns.is_some()) {
         rows.push(row("total", cells.iter().map(|(_, cost)| cost.total_ns).collect()));
     }
@@ -112,7 +114,10 @@ pub(super) fn answer(summary: &RunSummary) -> String {
     let slowest = slowest.max_by(|a, b| a.1.total_cmp(&b.1));
     match slowest {
         Some((cell, ns)) => format!("A fixed amount of work took up to {} ({}).", duration(ns), cell.name),
-        None => format!("{} measured. A cost by itself is no verdict: compare two configurations.", things(operations, "operation")),
+        None => format!(
+            "{} measured. A cost by itself is no verdict: compare two configurations.",
+            things(operations, "operation")
+        ),
     }
 }
 
@@ -124,8 +129,14 @@ pub(crate) fn compared(out: &mut dyn Write, comparison: &CostComparison, style: 
     let lines = Lines::new(style);
     let CostComparison { a, b, blocks, .. } = comparison;
     lines.heading(out, &format!("Cost of {b} against {a} ({})", things(*blocks, "block")))?;
-    let heads: Heads =
-        vec![("operation", true), ("first", false), ("second", false), ("change [95 %]", true), ("p", false), ("", true)];
+    let heads: Heads = vec![
+        ("operation", true),
+        ("first", false),
+        ("second", false),
+        ("change [95 %]", true),
+        ("p", false),
+        ("", true),
+    ];
     let marked = |is_different: bool| if is_different { "different".to_owned() } else { String::new() };
     let mut rows = Vec::new();
     for one in comparison.operations.iter().chain(&comparison.total) {

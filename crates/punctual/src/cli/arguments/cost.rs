@@ -32,3 +32,11 @@ pub(in crate::cli) struct CostArguments {
     #[command(flatten)]
     pub(in crate::cli) common: Common,
 }
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OperationArguments {
+    /// One operation, like syscall/read
+    pub(in crate::cli) operation: CostScope,
+    /// How many times; a multiple of what makes a batch of it
+    pub(in crate::cli) count: u64,
+}
