@@ -13,6 +13,7 @@ pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
         &json!({
             "minor_faults": used.minor_faults,
             "voluntary_switches": used.voluntary_switches,
+            "involuntary_switches": used.involuntary_switches,
             "signals_and_faults_handled": rt::sys::handled::handled(),
         }),
     )?;

@@ -36,7 +36,7 @@ const CALLS: &[(&str, &[(&str, u64)])] = &[
     ("ipc/unix", &[("read", 0), ("recvfrom", 2), ("sendto", 2)]),
     ("ipc/eventfd", &[("read", 2), ("write", 2)]),
     ("ipc/mqueue", &[("mq_timedsend", 2), ("mq_timedreceive", 2)]),
-    ("ipc/semaphore", &[("semop", 4)]),
+    ("ipc/semaphore", &[("semtimedop", 4)]),
     ("net/connect", &[("socket", 1), ("connect", 1), ("accept4", 1), ("setsockopt", 1)]),
     ("net/tcp", &[("recvfrom", 2), ("sendto", 2)]),
     ("net/udp", &[("recvfrom", 2), ("sendto", 2)]),
@@ -94,12 +94,15 @@ fn every_operation_makes_the_calls_that_it_says() {
 fn whoever_waits_on_a_futex_is_woken_by_another() {
     let _machine = machine();
     for (operation, n) in [("ipc/futex", 256), ("sched/wake_chain", 256)] {
-        let switches = used(operation, n)["voluntary_switches"].as_u64().unwrap();
+        let used = used(operation, n);
+        let [waits, preemptions] =
+            ["voluntary_switches", "involuntary_switches"].map(|key| used[key].as_u64().unwrap());
+        // Who is woken may run at once, and be done before this process waits.
+        let switches = waits + preemptions;
         let trips = if operation == "ipc/futex" { n } else { n / 8 };
-        // On one CPU each trip is a wait of this process, unless the other was faster to post than this one to look.
         assert!(
-            switches * 10 >= trips * 9 && switches <= trips + 20,
-            "{operation}: {switches} switches of {trips} trips"
+            switches * 10 >= trips * 9,
+            "{operation}: {waits} waits and {preemptions} preemptions in {trips} trips"
         );
     }
 }
@@ -202,7 +205,7 @@ fn the_fixed_amount_of_work_is_one_number() {
 fn what_is_wrong_is_said_in_one_line() {
     let known = "known: syscall signal process switch ipc net memory file sched total)";
     punctual("measure cost --only sycal")
-        .expect_error(&format!("unknown group of operations `sycal` (did you mean `syscall`? {known}"));
+        .expect_error(&format!("--only: unknown group of operations `sycal` (did you mean `syscall`? {known}"));
     punctual("measure cost --cpus 0-1")
         .expect_error("the processes of the cost suite share one CPU, not 0-1; name one");
     punctual("operation syscall 1").expect_error("syscall is several operations; name one, like syscall/read");

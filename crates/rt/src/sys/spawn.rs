@@ -1,22 +1,29 @@
 //! Processes that become another program, and are waited for.
 
 use super::check;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 
 /// A program and its arguments, ready to be started again and again.
 #[derive(Debug)]
-pub struct Program<'a> {
-    path: &'a CStr,
-    arguments: Vec<*const libc::c_char>,
+pub struct Program {
+    path: CString,
+    /// What the pointers point to.
+    _arguments: Vec<CString>,
+    /// The arguments as `execve(2)` wants them: a null pointer ends them.
+    pointers: Vec<*const libc::c_char>,
 }
 
-impl<'a> Program<'a> {
+impl Program {
     /// `arguments` begin with the program's name.
-    #[must_use]
-    pub fn new(path: &'a CStr, arguments: &[&'a CStr]) -> Program<'a> {
+    ///
+    /// # Errors
+    /// When one of them has a NUL in it.
+    pub fn new(path: &str, arguments: &[&str]) -> io::Result<Program> {
+        let arguments = arguments.iter().map(|word| CString::new(*word)).collect::<Result<Vec<_>, _>>()?;
         let end = std::iter::once(std::ptr::null());
-        Program { path, arguments: arguments.iter().map(|argument| argument.as_ptr()).chain(end).collect() }
+        let pointers = arguments.iter().map(|argument| argument.as_ptr()).chain(end).collect();
+        Ok(Program { path: CString::new(path)?, _arguments: arguments, pointers })
     }
 
     /// Makes a process that becomes the program, and waits until it has ended: `fork(2)`, `execve(2)`, `waitpid(2)`. It
@@ -30,14 +37,14 @@ impl<'a> Program<'a> {
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             // SAFETY: path and arguments end with NUL, both lists end with a null pointer, and all of it outlives the call.
-            unsafe { libc::execve(self.path.as_ptr(), self.arguments.as_ptr(), none.as_ptr()) };
+            unsafe { libc::execve(self.path.as_ptr(), self.pointers.as_ptr(), none.as_ptr()) };
             // SAFETY: `_exit` takes an integer and does not return.
             unsafe { libc::_exit(127) };
         }
         check(pid.into())?;
         match wait_for(pid.cast_unsigned())? {
             0 => Ok(()),
-            status => Err(io::Error::other(format_status(self.path, status))),
+            status => Err(io::Error::other(format_status(&self.path, status))),
         }
     }
 }
@@ -68,8 +75,9 @@ mod tests {
 
     #[test]
     fn a_program_runs_to_its_end_and_a_failure_is_told() {
-        assert!(Program::new(c"/bin/sh", &[c"sh", c"-c", c":"]).run().is_ok());
-        assert!(Program::new(c"/bin/sh", &[c"sh", c"-c", c"exit 3"]).run().is_err());
-        assert!(Program::new(c"/does/not/exist", &[c"x"]).run().is_err());
+        let run = |path, arguments: &[&str]| Program::new(path, arguments).unwrap().run();
+        assert!(run("/bin/sh", &["sh", "-c", ":"]).is_ok());
+        assert!(run("/bin/sh", &["sh", "-c", "exit 3"]).is_err());
+        assert!(run("/does/not/exist", &["x"]).is_err());
     }
 }
