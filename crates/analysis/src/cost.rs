@@ -1,6 +1,9 @@
 //! What operations cost: the distribution of each over its batches, and groups of them.
 
 mod compared;
+mod tradeoff;
+
+pub use tradeoff::{TradeOff, trade_offs};
 
 use model::{CostOperation, CostScope, Method, OperationRecord, Record, SkippedOperation};
 use serde::Serialize;

@@ -16,6 +16,7 @@ use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, explain, name};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
+use std::borrow::Cow;
 
 pub use intensity::{Busy, LoadRate};
 
@@ -166,9 +167,16 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
         cell.findings = findings;
     }
     let findings = finding::of_run(header, entries, &cells);
-    let verdict = Verdict::of(header, entries, &cells);
-    let cases = Case::all(header, entries, &cells);
-    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &cells));
+    // A requirement is one of latencies.
+    let waiting: Cow<'_, [CellSummary]> = if cells.iter().all(|cell| cell.cell.method.waits()) {
+        Cow::Borrowed(&cells)
+    } else {
+        cells.iter().filter(|cell| cell.cell.method.waits()).cloned().collect()
+    };
+    let verdict = Verdict::of(header, entries, &waiting);
+    let cases = Case::all(header, entries, &waiting);
+    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &waiting));
+    drop(waiting);
     RunSummary { cells, findings, shortfalls, verdict, cases }
 }
 

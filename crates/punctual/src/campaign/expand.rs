@@ -37,6 +37,10 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     if plan.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
         return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
     }
+    let is_costs = plan.axes.runtime.is_empty() && plan.axes.method.iter().all(|method| !method.waits());
+    if is_costs && !plan.require.is_empty() {
+        return Err("a requirement is one of latencies, and only costs are asked for; leave it out".to_owned());
+    }
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
@@ -55,7 +59,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
         let is_loaded = !load.parts().is_empty();
         let cell = Cell {
-            cpus: if method.waits() { measured(&kernel) } else { one_of(&measured(&kernel), plan)? },
+            cpus: if method.waits() { measured(&kernel) } else { one_of(&measured(&kernel), plan, is_costs)? },
             kernel,
             load,
             policy,
@@ -96,8 +100,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
 
 /// The CPU that the processes of the cost suite share: the one that a plan of it alone names, or the last of those that are
 /// measured, because the first is where most interrupts of devices go.
-fn one_of(measured: &CpuSet, plan: &Plan) -> Result<CpuSet, String> {
-    let is_alone = plan.axes.method.iter().all(|method| !method.waits());
+fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, String> {
     match plan.cpus.as_ref().filter(|cpus| is_alone && cpus.len() > 1) {
         Some(cpus) => Err(format!("the processes of the cost suite share one CPU, not {cpus}; name one")),
         None => Ok(measured.iter().last().into_iter().collect()),

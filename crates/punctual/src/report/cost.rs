@@ -193,3 +193,18 @@ pub(crate) fn list_json(scope: CostScope) -> Vec<u8> {
     let all: Vec<_> = scope.operations().map(about).collect();
     format!("{:#}\n", serde_json::Value::from(all)).into_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::COST_OPERATIONS;
+
+    #[test]
+    fn the_documentation_has_every_operation() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cost.md")).unwrap();
+        for CostOperation { name, unit, does, .. } in COST_OPERATIONS {
+            let row = format!("| `{name}` | {unit} | {does} |\n");
+            assert!(text.contains(&row), "docs/cost.md has to hold {row}");
+        }
+    }
+}
