@@ -1,5 +1,6 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
+use crate::cost::CostSummary;
 use crate::enough::Shortfall;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
@@ -83,6 +84,8 @@ struct SummaryDocument<'a> {
     loads: &'a [LoadRate],
     #[serde(skip_serializing_if = "Option::is_none")]
     tracers: Option<&'a Tracers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<&'a CostSummary>,
     machine: Busy,
     explained: &'a Option<ExplainRecord>,
 }
@@ -191,6 +194,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         response: cell.response.as_ref(),
         loads: &cell.loads,
         tracers: cell.tracers.as_ref(),
+        cost: cell.cost.as_ref(),
         machine: cell.machine,
         explained: &cell.explained,
     };

@@ -8,6 +8,7 @@
 mod baseline;
 pub mod comparability;
 pub mod comparison;
+pub mod cost;
 mod curves;
 pub mod doctor;
 mod document;

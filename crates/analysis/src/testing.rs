@@ -148,6 +148,7 @@ impl RunBuilder {
             explained: None,
             on_spike: None,
             tracers: None,
+            cost: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),

@@ -1,5 +1,6 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod cost;
 mod lab;
 mod load;
 mod machine;
@@ -10,6 +11,7 @@ use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Poli
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+pub use cost::{CostRecord, OperationRecord, SkippedOperation};
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
@@ -71,6 +73,9 @@ pub struct Record {
     /// What the kernel's tracers saw after the cell, under the same load; `null` unless that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracers: Option<TracersRecord>,
+    /// What the operations of the cost suite took; `null` for every method but `cost`, which has no threads that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostRecord>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,

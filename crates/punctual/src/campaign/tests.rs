@@ -58,6 +58,7 @@ fn record(cell: &Cell) -> Record {
         explained: None,
         on_spike: None,
         tracers: None,
+        cost: None,
         prepared: Vec::new(),
         machine: Vec::new(),
         host_before: model::Host::default().into(),

@@ -45,6 +45,7 @@ impl Measured {
             explained: measurement.explained,
             on_spike: measurement.on_spike,
             tracers: None,
+            cost: measurement.cost,
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),

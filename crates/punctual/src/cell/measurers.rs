@@ -3,7 +3,7 @@
 use super::CellError;
 use crate::store::SampleWriter;
 use model::{
-    ClockStep, Ended, ExplainRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord, RuntimeRecord, Span,
+    ClockStep, CostRecord, Ended, ExplainRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord, RuntimeRecord, Span,
     ThreadProgress, ThreadRecord,
 };
 use std::fmt::Debug;
@@ -70,6 +70,8 @@ pub(super) struct Measurement {
     pub(super) explained: Option<ExplainRecord>,
     /// How the command fared that runs at spikes, if one was asked for.
     pub(super) on_spike: Option<OnSpikeRecord>,
+    /// What operations cost, if that was measured.
+    pub(super) cost: Option<CostRecord>,
 }
 
 impl Measurement {
@@ -81,7 +83,27 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        let (clock_steps, runtime, response, explained, on_spike) = (Vec::new(), None, None, None, None);
-        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime, response, explained, on_spike })
+        Ok(Measurement::of_threads(started, measured, ended, threads))
+    }
+
+    /// Of threads, with nothing to tell beside what they measured.
+    pub(super) fn of_threads(
+        started: MonoTime,
+        measured: Span,
+        ended: Ended,
+        threads: Vec<ThreadRecord>,
+    ) -> Measurement {
+        Measurement {
+            started,
+            measured,
+            ended,
+            threads,
+            clock_steps: Vec::new(),
+            runtime: None,
+            response: None,
+            explained: None,
+            on_spike: None,
+            cost: None,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod compare;
+mod cost;
 mod doctor;
 mod explain;
 mod frontier;
@@ -10,6 +11,7 @@ mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
+pub(super) use cost::{CostArguments, OperationArguments};
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
@@ -74,6 +76,9 @@ pub(super) enum Command {
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
+    /// Carry out one operation of the cost suite so many times: for strace, perf and tests
+    #[command(hide = true)]
+    Operation(OperationArguments),
     /// Become another program, which runs as a cell asks
     #[command(hide = true)]
     Launch(LaunchArguments),
@@ -140,7 +145,7 @@ pub(super) struct MeasureArguments {
 #[derive(Debug, Args)]
 pub(super) struct HowToWait {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
-    /// deadline, sleep:RUNTIME, response:LINK; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// deadline, sleep:RUNTIME, response:LINK, cost; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
 }

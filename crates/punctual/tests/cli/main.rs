@@ -8,6 +8,7 @@ mod check;
 mod comparability;
 mod compare;
 mod consent;
+mod cost;
 mod cyclictest;
 mod doctor;
 mod effects;
