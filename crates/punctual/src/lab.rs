@@ -20,6 +20,7 @@ mod measure;
 mod modes;
 mod modules;
 mod packages;
+mod pair;
 mod program;
 mod qemu;
 mod refusal;

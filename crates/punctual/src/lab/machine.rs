@@ -7,7 +7,7 @@ use super::job::{self, Job};
 use super::qemu::{Gone, version};
 use super::snapshot::quoted;
 use super::{LabError, Ready, hash, program, ready, shipped};
-use model::{LabClock, LabKernel, LabRecord, Record};
+use model::{LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -158,6 +158,25 @@ impl Setup {
     /// What lets QEMU go on from a saved state.
     pub(super) fn incoming(saved: &Path) -> [OsString; 2] {
         ["-incoming".into(), format!("exec:cat {}", quoted(saved)).into()]
+    }
+
+    /// Whether a guest that answers triggers is ready.
+    pub(super) fn is_ready(files: &Files) -> bool {
+        let result = fs::read_to_string(&files.result).unwrap_or_default();
+        result.lines().any(|line| line == super::guest::READY)
+    }
+
+    /// What a guest that answers triggers has written at its end.
+    pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
+        let result = fs::read_to_string(&files.result).unwrap_or_default();
+        let line = |begin| result.lines().find_map(|line| line.strip_prefix(begin));
+        let record = line(super::guest::TARGET).and_then(|json| serde_json::from_str(json).ok());
+        let said = || line(super::guest::FAILED).map(str::to_owned);
+        record.ok_or_else(|| {
+            self.error(
+                said().unwrap_or_else(|| format!("ended without saying what it answered; {}", files.last_words())),
+            )
+        })
     }
 
     /// The record that the guest has written.

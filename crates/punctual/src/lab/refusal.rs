@@ -1,7 +1,7 @@
 //! What the lab cannot do, said before anything is started.
 
 use super::{kernels, kvm, qemu, shipped};
-use model::{Cell, Kernel, LabClock, LoadPart, Method};
+use model::{Cell, Kernel, LabClock, Link, LoadPart, Method};
 
 /// The oldest QEMU that was tried: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
@@ -21,6 +21,17 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
     if let Some(missing) = programs.into_iter().find(|name| !shipped::has_program(kernel, name)) {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
         return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
+    }
+    match cell.method.link() {
+        Some(Link::Udp(_)) => {
+            return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
+        }
+        Some(Link::Serial { .. }) if kernel.clock == LabClock::Virtual => {
+            return Some(
+                "two guests have no virtual time in common; add clock=emulated, or name another link".to_owned(),
+            );
+        }
+        _ => {}
     }
     if cell.explain.is_some() {
         return Some("what makes a wake-up late is not explained in guests yet; leave `explain` out".to_owned());
