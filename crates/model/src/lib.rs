@@ -36,7 +36,7 @@ pub use cpuset::{CpuSet, CpuSetError};
 pub use explanation::{
     Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, Owner, Phase, PhaseLength, Segment, Share,
 };
-pub use hash::{fnv1a, fnv1a_bytes};
+pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
 pub use host::{
     Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,

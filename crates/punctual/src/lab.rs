@@ -17,6 +17,7 @@ mod kvm;
 mod list;
 mod machine;
 mod measure;
+mod memory;
 mod modes;
 mod modules;
 mod packages;
@@ -36,6 +37,7 @@ use kernels::{Ready, cache, ready};
 pub(crate) use list::list;
 pub(crate) use measure::carry_out;
 pub(crate) use refusal::why_not;
+use twox_hash::XxHash3_64;
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -76,7 +78,7 @@ impl LabError {
     }
 }
 
-/// Stands for a content: 16 hexadecimal digits (FNV-1a). It says that something is the same, not that nobody meant harm.
+/// Stands for a content: 16 hexadecimal digits (XXH3). It says that something is the same, not that nobody meant harm.
 fn hash(content: &[u8]) -> String {
-    format!("{:016x}", model::fnv1a_bytes(content))
+    format!("{:016x}", XxHash3_64::oneshot(content))
 }

@@ -2,6 +2,7 @@
 
 use super::devices::MODULES;
 use super::packages::{self, Package};
+use super::scratch::Scratch;
 use super::{LabError, hash, modes, modules};
 use crate::host;
 use serde::{Deserialize, Serialize};
@@ -260,21 +261,4 @@ fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabEr
 /// Something worth knowing that is no error.
 pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "punctual: {text}");
-}
-
-/// A directory of this process in the cache, gone in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn in_cache(cache: &Path, name: &str) -> Result<Scratch, LabError> {
-        let dir = cache.join(format!(".{name}.{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|err| LabError::file(&dir, err))?;
-        Ok(Scratch(dir))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

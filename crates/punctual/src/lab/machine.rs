@@ -5,16 +5,13 @@ use super::guest::AT_REST;
 use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
-use super::snapshot::quoted;
-use super::{LabError, Ready, hash, program, ready, shipped};
+use super::{LabError, Ready, hash, memory, program, ready, shipped};
 use model::{LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-const MEMORY_MIB: u32 = 512;
 
 /// What makes a guest the same to the bit each time: a clock that counts instructions, no random numbers from the
 /// processor, a date that is always the same. `sleep=off` lets idle time pass at once.
@@ -106,8 +103,8 @@ impl Setup {
     pub(super) fn key(&self) -> String {
         let Setup { kernel, command_line, archive_hash, clock, .. } = self;
         let (qemu, kernel, machine) = (version().unwrap_or_default(), &kernel.hash, self.machine());
-        let processor = processor(*clock).join(" ");
-        let text = format!("{qemu}\n{machine}\n{MEMORY_MIB}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
+        let (processor, memory_mib) = (processor(*clock).join(" "), memory::MIB);
+        let text = format!("{qemu}\n{machine}\n{memory_mib}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
         hash(text.as_bytes())
     }
 
@@ -129,7 +126,7 @@ impl Setup {
             "-smp",
             &cpus,
             "-m",
-            &MEMORY_MIB.to_string(),
+            &memory::MIB.to_string(),
             "-serial",
             &serial(&files.console),
             "-serial",
@@ -153,11 +150,6 @@ impl Setup {
     fn machine(&self) -> String {
         let processor = if self.clock == LabClock::Kvm { "host" } else { "qemu64" };
         format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
-    }
-
-    /// What lets QEMU go on from a saved state.
-    pub(super) fn incoming(saved: &Path) -> [OsString; 2] {
-        ["-incoming".into(), format!("exec:cat {}", quoted(saved)).into()]
     }
 
     /// Whether a guest that answers triggers is ready.
@@ -201,7 +193,7 @@ impl Setup {
             initramfs_hash: self.archive_hash.clone(),
             qemu: version().unwrap_or_default().to_owned(),
             machine: self.machine(),
-            memory_mib: MEMORY_MIB,
+            memory_mib: memory::MIB,
             settled_ns: u64::try_from(super::guest::SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)

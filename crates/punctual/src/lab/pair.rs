@@ -26,7 +26,7 @@ pub(super) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     of_logger.cell.load_policy = None;
     of_logger.cell.load_must_hold = None;
 
-    let [target_place, logger_place] = [Scratch::new()?, Scratch::new()?];
+    let [target_place, logger_place] = [Scratch::for_guest()?, Scratch::for_guest()?];
     let line = target_place.0.join("line");
     let files = setup.files_below(&target_place.0, Some(&of_target))?;
     let mut target = Qemu::start([setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
