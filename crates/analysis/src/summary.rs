@@ -9,7 +9,7 @@ use crate::parallel::on_all_cpus;
 use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::steadiness::Steadiness;
-use crate::tracers::{self, Tracers};
+use crate::tracers::{self, Stages, Tracers};
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, explain, name};
@@ -84,6 +84,8 @@ pub struct CellSummary {
     pub machine: Busy,
     /// What made late wake-ups late; `None` unless that was asked.
     pub explained: Option<ExplainRecord>,
+    /// The two stages of every wake-up; `None` unless it was traced, and seen.
+    pub stages: Option<Stages>,
     /// What is true of this cell, most important first.
     pub findings: Vec<Finding>,
 }
@@ -200,6 +202,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
         machine: intensity::busy(header, pool),
+        stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
         findings: Vec::new(),
     }

@@ -33,7 +33,8 @@ mod word;
 pub use cell::{Cell, CellId};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use explanation::{
-    Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, Owner, Phase, PhaseLength, Segment, Share,
+    Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, Owner, Phase, PhaseLength, Segment,
+    Share,
 };
 pub use hash::{fnv1a, fnv1a_bytes};
 pub use histogram::{Bucket, Histogram};
