@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Every committed schema: its file below the root, and what it must hold now.
-fn schemas() -> Result<[(&'static str, String); 13], String> {
+fn schemas() -> Result<[(&'static str, String); 14], String> {
     Ok([
         ("schema/record.schema.json", text(&schemars::schema_for!(model::Record))?),
         ("schema/cell.schema.json", text(&schemars::schema_for!(model::Cell))?),
@@ -14,6 +14,7 @@ fn schemas() -> Result<[(&'static str, String); 13], String> {
         ("schema/doctor.schema.json", text(&written::<analysis::doctor::DoctorDocument<'static>>())?),
         ("schema/list.schema.json", text(&written::<analysis::List>())?),
         ("schema/load.schema.json", text(&written::<analysis::LoadDocument<'static>>())?),
+        ("schema/respond.schema.json", text(&written::<model::TargetRecord>())?),
         ("schema/loads.schema.json", text(&written::<Vec<model::AboutLoad>>())?),
         ("schema/recover.schema.json", text(&written::<model::Recovery>())?),
         ("schema/lab-list.schema.json", text(&written::<model::ListedKernels<'static>>())?),

@@ -1,12 +1,13 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
 use crate::Stages;
+use crate::cost::CostSummary;
 use crate::enough::Shortfall;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
 use crate::{
-    Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, RunSummary,
-    Steadiness, Tracers, Verdict,
+    Busy, Case, CellSummary, Change, Finding, LoadRate, Max, Open, Quantile, Quantiles, Rate, Refusal, Response,
+    RunSummary, Steadiness, Tracers, Verdict,
 };
 use model::{Cell, ExplainRecord, Header, Host, RuntimeRecord};
 use serde::Serialize;
@@ -79,9 +80,13 @@ struct SummaryDocument<'a> {
     by_due_time: DueTimesDocument,
     misses: Option<Rate>,
     runtime: &'a Option<RuntimeRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<&'a Response>,
     loads: &'a [LoadRate],
     #[serde(skip_serializing_if = "Option::is_none")]
     tracers: Option<&'a Tracers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<&'a CostSummary>,
     machine: Busy,
     explained: &'a Option<ExplainRecord>,
     /// The two stages of every wake-up; left out unless it was traced, and seen.
@@ -190,8 +195,10 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         },
         misses: cell.misses,
         runtime: &cell.runtime,
+        response: cell.response.as_ref(),
         loads: &cell.loads,
         tracers: cell.tracers.as_ref(),
+        cost: cell.cost.as_ref(),
         machine: cell.machine,
         explained: &cell.explained,
         stages: cell.stages.as_ref(),

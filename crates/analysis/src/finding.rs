@@ -2,6 +2,7 @@
 
 mod cell;
 mod coincidence;
+mod cost;
 mod importance;
 mod load;
 pub(crate) mod machine;
@@ -358,6 +359,20 @@ pub enum Finding {
     ClockSource {
         /// Its name.
         clock_source: String,
+    },
+    /// Operations of the cost suite that were not measured.
+    OperationsSkipped {
+        /// Which.
+        operations: Vec<String>,
+        /// Why.
+        reason: String,
+    },
+    /// The CPU of the cost suite was not always as fast: costs are of a mixture.
+    FrequencyChanged {
+        /// Lowest frequency seen, kHz.
+        lowest_khz: u64,
+        /// Highest frequency seen, kHz.
+        highest_khz: u64,
     },
     /// Memory was not locked.
     MemoryUnlocked,

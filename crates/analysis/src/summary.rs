@@ -2,12 +2,14 @@
 
 mod intensity;
 
+use crate::cost::{self, CostSummary};
 use crate::due_time::DueTimes;
 use crate::enough::{self, Shortfall};
 use crate::finding::{self, Finding, Realtime};
 use crate::parallel::on_all_cpus;
 use crate::pool::Pool;
 use crate::rate::Rate;
+use crate::responses::{self, Response};
 use crate::steadiness::Steadiness;
 use crate::tracers::{self, Stages, Tracers};
 use crate::verdict::{Case, Verdict};
@@ -15,6 +17,7 @@ use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, explain, name};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
+use std::borrow::Cow;
 
 pub use intensity::{Busy, LoadRate};
 
@@ -76,10 +79,14 @@ pub struct CellSummary {
     pub misses: Option<Rate>,
     /// The language that was measured; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
+    /// What came over the link beside answers in time; `None` where no line was measured.
+    pub response: Option<Response>,
     /// What each part of the load achieved; empty without one.
     pub loads: Vec<LoadRate>,
     /// What the kernel's tracers saw after it; `None` unless that was asked for.
     pub tracers: Option<Tracers>,
+    /// What operations cost; `None` for every method but `cost`, or without a record.
+    pub cost: Option<CostSummary>,
     /// How busy the machine was while measuring.
     pub machine: Busy,
     /// What made late wake-ups late; `None` unless that was asked.
@@ -165,9 +172,16 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
         cell.findings = findings;
     }
     let findings = finding::of_run(header, entries, &cells);
-    let verdict = Verdict::of(header, entries, &cells);
-    let cases = Case::all(header, entries, &cells);
-    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &cells));
+    // A requirement is one of latencies.
+    let waiting: Cow<'_, [CellSummary]> = if cells.iter().all(|cell| cell.cell.method.waits()) {
+        Cow::Borrowed(&cells)
+    } else {
+        cells.iter().filter(|cell| cell.cell.method.waits()).cloned().collect()
+    };
+    let verdict = Verdict::of(header, entries, &waiting);
+    let cases = Case::all(header, entries, &waiting);
+    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &waiting));
+    drop(waiting);
     RunSummary { cells, findings, shortfalls, verdict, cases }
 }
 
@@ -199,8 +213,10 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         quantiles: shown(quantiles),
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
+        response: responses::of(pool),
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
+        cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
         machine: intensity::busy(header, pool),
         stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),

@@ -3,14 +3,8 @@
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): stable for ever, and not a security boundary.
 #[must_use]
 pub fn fnv1a(text: &str) -> u64 {
-    fnv1a_bytes(text.as_bytes())
-}
-
-/// The same of any bytes.
-#[must_use]
-pub fn fnv1a_bytes(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 #[cfg(test)]

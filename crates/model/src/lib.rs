@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod cost;
 mod cpuset;
 mod explanation;
 mod hash;
@@ -13,6 +14,7 @@ mod host;
 mod imported;
 mod kernel;
 mod lab_clock;
+mod link;
 mod listed_kernel;
 mod load;
 mod method;
@@ -31,12 +33,13 @@ mod units;
 mod word;
 
 pub use cell::{Cell, CellId};
+pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use explanation::{
     Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, Owner, Phase, PhaseLength, Segment,
     Share,
 };
-pub use hash::{fnv1a, fnv1a_bytes};
+pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
 pub use host::{
     Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
@@ -45,6 +48,7 @@ pub use host::{
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
+pub use link::{Link, LinkError, Place};
 pub use listed_kernel::{ListedKernel, ListedKernels};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
@@ -56,9 +60,10 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OnSpikeRecord, OsnoiseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RuntimeRecord,
-    Second, Slice, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    Achieved, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord,
+    LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting,
+    ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation, Slice, TargetRecord,
+    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

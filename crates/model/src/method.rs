@@ -1,7 +1,7 @@
 //! How a measured thread waits, and which clock it waits by.
 
-use crate::UnknownWord;
 use crate::word::as_text;
+use crate::{CostScope, Link, LinkError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -137,6 +137,11 @@ pub enum Method {
     Deadline,
     /// The ordinary sleep of a language, in a program of its own: relative.
     Sleep(Runtime),
+    /// No wait for a due time: how soon an interrupt is answered. The trigger is sent, or comes from a device, once a
+    /// period.
+    Response(Link),
+    /// None at all: what the kernel's operations cost is measured instead.
+    Cost(CostScope),
 }
 
 impl Method {
@@ -151,6 +156,8 @@ impl Method {
         "poll",
         "deadline",
         "sleep:RUNTIME",
+        "response:LINK",
+        "cost[:GROUP]",
     ];
 
     /// What everybody uses: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -172,7 +179,12 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) => ClockId::Monotonic,
+            Method::Nanosleep
+            | Method::Itimer
+            | Method::Poll
+            | Method::Sleep(_)
+            | Method::Response(_)
+            | Method::Cost(_) => ClockId::Monotonic,
         }
     }
 
@@ -180,7 +192,27 @@ impl Method {
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
     #[must_use]
     pub fn has_timer_slack(self) -> bool {
-        !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline)
+        !matches!(
+            self,
+            Method::Timerfd { .. }
+                | Method::Itimer
+                | Method::PosixTimer { .. }
+                | Method::Deadline
+                | Method::Response(_)
+                | Method::Cost(_)
+        )
+    }
+
+    /// By which link an answer is waited for; `None` for every other wait.
+    #[must_use]
+    pub fn link(self) -> Option<Link> {
+        if let Method::Response(link) = self { Some(link) } else { None }
+    }
+
+    /// Whether wake-ups are measured, and not what operations cost.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        !matches!(self, Method::Cost(_))
     }
 
     /// Whether a process can wait this way in one thread only.
@@ -202,6 +234,8 @@ impl Method {
             Method::Poll => ("poll", false, default, None),
             Method::Deadline => ("deadline", false, default, None),
             Method::Sleep(runtime) => ("sleep", false, default, Some(runtime)),
+            Method::Response(_) => ("response", false, default, None),
+            Method::Cost(_) => ("cost", false, default, None),
         }
     }
 }
@@ -225,6 +259,12 @@ pub enum MethodError {
     /// `sleep` alone.
     #[error("`sleep` needs a language; write sleep:python3 (known: c python3 node go java)")]
     NoRuntime,
+    /// `response` alone.
+    #[error("`response` needs a link; write response:uio, or response:udp:HOST:PORT")]
+    NoLink,
+    /// A link that is none.
+    #[error(transparent)]
+    Link(#[from] LinkError),
 }
 
 impl FromStr for Method {
@@ -235,6 +275,12 @@ impl FromStr for Method {
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
         if word == "sleep" {
             return Ok(Method::Sleep(options.ok_or(MethodError::NoRuntime)?.parse()?));
+        }
+        if word == "response" {
+            return Ok(Method::Response(options.ok_or(MethodError::NoLink)?.parse()?));
+        }
+        if word == "cost" {
+            return Ok(Method::Cost(options.map_or(Ok(CostScope::All), str::parse)?));
         }
         // What each takes: futex(2), timerfd_create(2) know fewer clocks than clock_nanosleep(2), timer_create(2).
         let (clocks, can_be_relative): (&[ClockId], bool) = match word {
@@ -274,7 +320,13 @@ impl FromStr for Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Method::Response(link) = self {
+            return f.pad(&format!("response:{link}"));
+        }
         let (word, relative, clock, runtime) = self.parts();
+        if let Method::Cost(scope) = self {
+            return f.pad(&if *scope == CostScope::All { word.to_owned() } else { format!("{word}:{scope}") });
+        }
         let clock = (clock != ClockId::Monotonic).then_some(clock.name());
         let options = [relative.then_some("relative"), clock, runtime.map(Runtime::name)];
         let words: Vec<_> = std::iter::once(word).chain(options.into_iter().flatten()).collect();
@@ -310,6 +362,12 @@ mod tests {
             "sleep:node",
             "sleep:go",
             "sleep:java",
+            "response:uio",
+            "response:udp:192.0.2.7:4000",
+            "cost",
+            "cost:total",
+            "cost:syscall",
+            "cost:switch/2p_0k",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }
@@ -334,6 +392,8 @@ mod tests {
                 "clock_nanosleep takes no `monotonic_raw`; it takes relative monotonic realtime boottime tai",
             ),
             ("sleep", "`sleep` needs a language; write sleep:python3 (known: c python3 node go java)"),
+            ("response", "`response` needs a link; write response:uio, or response:udp:HOST:PORT"),
+            ("response:udp:x", "`udp:x` is no link; write udp:HOST:PORT"),
             ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
         ] {
             assert_eq!(text.parse::<Method>().map_err(|err| err.to_string()), Err(message.to_owned()));

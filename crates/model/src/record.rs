@@ -1,17 +1,21 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod cost;
 mod lab;
 mod load;
 mod machine;
+mod response;
 mod tracers;
 
 use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+pub use cost::{CostRecord, OperationRecord, SkippedOperation};
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
+pub use response::{OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 
 /// The version of [`Record`] that this program writes.
@@ -50,6 +54,9 @@ pub struct Record {
     /// The language whose sleep was measured; `null` for every method but `sleep`.
     #[serde(default)]
     pub runtime: Option<RuntimeRecord>,
+    /// What came over the link beside answers in time; `null` for every method but `response`, and where a device triggers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ResponseRecord>,
     /// What each part of the load did; empty without one.
     #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]
@@ -66,6 +73,9 @@ pub struct Record {
     /// What the kernel's tracers saw after the cell, under the same load; `null` unless that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracers: Option<TracersRecord>,
+    /// What the operations of the cost suite took; `null` for every method but `cost`, which has no threads that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostRecord>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,

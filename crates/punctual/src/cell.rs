@@ -6,7 +6,9 @@
 mod armed;
 mod children;
 mod collector;
+mod costs;
 mod explainer;
+mod link;
 mod measured;
 mod measurers;
 mod on_spike;
@@ -20,6 +22,7 @@ mod tracers;
 
 pub(crate) use prepared::Prepared;
 
+use crate::cost::CostError;
 use crate::load::LoadError;
 use crate::runtime::RuntimeError;
 use crate::store::StoreError;
@@ -48,6 +51,9 @@ pub(crate) enum CellError {
         /// The kernel's reason.
         source: std::io::Error,
     },
+    /// Nobody answers any more.
+    #[error("{0}")]
+    Silent(String),
     /// More cycles left a trace than were due: a defect of this program.
     #[error(
         "CPU {cpu}: {accounted} cycles are accounted for, but only {cycles_due} were due; please report this defect"
@@ -69,6 +75,9 @@ pub(crate) enum CellError {
     /// A language's program failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The cost suite cannot be carried out.
+    #[error(transparent)]
+    Cost(#[from] CostError),
     /// A process that measures one CPU failed.
     #[error("{0}")]
     Child(String),

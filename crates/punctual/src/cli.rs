@@ -5,6 +5,7 @@ mod cell;
 mod check;
 mod compare;
 mod consent;
+mod cost;
 mod cyclictest;
 mod doctor;
 mod explain;
@@ -16,11 +17,14 @@ mod list;
 mod live;
 mod load;
 mod measure;
+mod operation;
 mod output;
 mod progress;
 mod recover;
 mod redrawn;
 mod report;
+mod respond;
+mod response;
 mod run;
 mod show;
 mod sleep;
@@ -66,9 +70,11 @@ pub(crate) fn main() -> ExitCode {
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
+        Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
     };
     outcome.map_or_else(

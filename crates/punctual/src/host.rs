@@ -6,6 +6,8 @@ mod activity;
 mod cgroup;
 mod clock;
 mod dma_latency;
+#[cfg(target_arch = "x86_64")]
+mod dma_timers;
 mod leftovers;
 mod lock;
 mod preemption;
@@ -15,6 +17,7 @@ mod process;
 mod processes;
 #[cfg(test)]
 pub(crate) mod recorded;
+mod serial;
 mod smi;
 mod snapshot;
 mod status;
@@ -27,6 +30,8 @@ pub(crate) use activity::ActivityLog;
 pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
 pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use dma_timers::dma_timers;
 pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
 pub(crate) use prepare::{Preparation, recover};
@@ -35,6 +40,7 @@ pub(crate) use process::{
     is_gone, is_initial_pid_namespace, memory_locked_bytes_of, pid_namespace, started_ticks_of, threads_of,
 };
 pub(crate) use processes::{children_of, look_at_all_processes};
+pub(crate) use serial::hand_on_each_byte;
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
@@ -47,6 +53,11 @@ use std::path::{Path, PathBuf};
 
 /// This program, also when its file was replaced since it started (proc_pid_exe(5)).
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The name by which another process opens a file that this one has open (proc_pid_fd(5)).
+pub(crate) fn name_of_open(file: &impl std::os::fd::AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+}
 
 /// The root that facts are read below: `/` in use, a recorded machine in tests.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@
 //! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
+mod devices;
 mod elf;
 mod fetch;
 mod guest;
@@ -16,6 +17,7 @@ mod kvm;
 mod list;
 mod machine;
 mod measure;
+mod memory;
 mod modes;
 mod modules;
 mod packages;
@@ -34,6 +36,7 @@ use kernels::{Ready, cache, ready};
 pub(crate) use list::list;
 pub(crate) use measure::carry_out;
 pub(crate) use refusal::why_not;
+use twox_hash::XxHash3_64;
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -74,7 +77,7 @@ impl LabError {
     }
 }
 
-/// Stands for a content: 16 hexadecimal digits (FNV-1a). It says that something is the same, not that nobody meant harm.
+/// Stands for a content: 16 hexadecimal digits (XXH3). It says that something is the same, not that nobody meant harm.
 fn hash(content: &[u8]) -> String {
-    format!("{:016x}", model::fnv1a_bytes(content))
+    format!("{:016x}", XxHash3_64::oneshot(content))
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod comparison;
+pub(crate) mod cost;
 mod doctor;
 mod explained;
 mod formats;
@@ -13,6 +14,7 @@ mod intensity;
 mod lines;
 mod list;
 mod published;
+mod responses;
 mod standout;
 mod table;
 mod tracers;
@@ -30,6 +32,7 @@ pub(crate) use imported::{json as imported_json, text as imported_text};
 pub(crate) use intensity::{load_rate, machine_share};
 pub(crate) use lines::labelled;
 pub(crate) use list::{size, text as list_text};
+pub(crate) use responses::target;
 
 /// What a number without a unit is. Virtual time is never shown as if it were time.
 fn unit(summary: &RunSummary) -> &'static str {
@@ -64,8 +67,12 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     host::write(out, header, summary, &lines)?;
     writeln!(out)?;
     if !summary.cells.is_empty() {
-        table::write(out, summary, &lines)?;
+        if summary.cells.iter().any(|cell| cell.cell.method.waits()) {
+            table::write(out, summary, &lines)?;
+        }
+        cost::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
+        responses::write(out, summary, &lines)?;
         intensity::write(out, summary, &lines)?;
         tracers::write(out, summary, &lines)?;
         writeln!(out)?;

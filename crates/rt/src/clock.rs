@@ -3,6 +3,9 @@
 use crate::RtSection;
 use model::{ClockTime, Cycle, Schedule, Span};
 
+/// The errno of a wait for something that did not come in time.
+pub const NOTHING_CAME: i32 = libc::ETIME;
+
 /// What a cyclic thread needs: the time, and a way to wait. Monomorphised: no indirect call in the measured path.
 pub trait Clock {
     /// The current instant of the clock that the due times are on.
@@ -23,10 +26,21 @@ pub trait Clock {
         cycle
     }
 
+    /// What makes a wait begin: sends a trigger, when it is due. Returns the cycle that is waited for, due from when it was
+    /// sent; for most methods nothing has to be done.
+    ///
+    /// # Errors
+    /// The errno.
+    #[inline]
+    fn begin(&self, _rt: &RtSection<'_>, _schedule: &Schedule, cycle: Cycle) -> Result<Cycle, i32> {
+        Ok(cycle)
+    }
+
     /// Returns at or after `due`, unless interrupted.
     ///
     /// # Errors
-    /// The errno of the wait; `EINTR` is the caller's to repeat.
+    /// The errno of the wait; `EINTR` is the caller's to repeat, and [`NOTHING_CAME`] leaves no sample: what was waited for
+    /// has not come before the next due time.
     fn sleep_until(&self, rt: &RtSection<'_>, due: ClockTime) -> Result<(), i32>;
 
     /// Expirations that the kernel itself counted as overrun by the last wait. Asked after a wake-up later than a period;

@@ -1,5 +1,6 @@
 //! The measured loop: wait for a due time, read the clock, append to the log.
 
+use crate::clock::NOTHING_CAME;
 use crate::log::{LogWriter, Sample};
 use crate::spike::Watcher;
 use crate::{Clock, RtSection};
@@ -47,11 +48,19 @@ pub fn run_cycles<C: Clock>(
     let mut ended = Ended { origin_uncertainty: clock.start(rt, schedule)?, ..Ended::default() };
     let mut cycle = clock.next(rt, schedule, schedule.cycle(0));
     while cycle.index < limits.end.load(Relaxed) {
+        cycle = clock.begin(rt, schedule, cycle)?;
         log.waits_for(rt, cycle.due);
-        while let Err(errno) = clock.sleep_until(rt, cycle.due) {
-            if errno != libc::EINTR {
-                return Err(errno);
+        let has_come = loop {
+            match clock.sleep_until(rt, cycle.due) {
+                Ok(()) => break true,
+                Err(libc::EINTR) => {}
+                Err(NOTHING_CAME) => break false,
+                Err(errno) => return Err(errno),
             }
+        };
+        if !has_come {
+            cycle = clock.next(rt, schedule, schedule.cycle(cycle.index + 1));
+            continue;
         }
         let mut latency = clock.now(rt).since(cycle.due);
         if cycle.index >= limits.first_recorded {

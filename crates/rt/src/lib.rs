@@ -7,6 +7,8 @@
 mod clock;
 mod cyclic;
 mod gate;
+mod line;
+mod link;
 mod log;
 mod section;
 mod settings;
@@ -15,8 +17,12 @@ pub mod sys;
 mod team;
 mod waiting;
 
-pub use clock::Clock;
+pub use clock::{Clock, NOTHING_CAME};
 pub use cyclic::{Ended, Limits, run_cycles};
+pub use line::{Heard, Line, Message};
+#[cfg(target_arch = "x86_64")]
+pub use link::DmaTimer;
+pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};

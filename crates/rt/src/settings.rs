@@ -1,6 +1,7 @@
 //! Settings of a measured thread: made, read back and compared. A difference stops the cell; it never falls back.
 #![expect(clippy::disallowed_macros, reason = "runs before the barrier or after the last cycle")]
 
+use crate::LinkEnd;
 use crate::sys;
 use crate::waiting::Waiting;
 use model::{CpuSet, Method, Period, Policy, Span};
@@ -81,14 +82,14 @@ impl Settings {
     ///
     /// # Errors
     /// When one is refused, or timer slack reads back differently.
-    pub(crate) fn apply(&self) -> Result<(Waiting, Span), SettingError> {
+    pub(crate) fn apply(&self, link: Option<LinkEnd>) -> Result<(Waiting, Span), SettingError> {
         sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.timer_slack.unwrap_or(Self::KERNEL_SLACK);
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
-        let waiting =
-            Waiting::by(self.method, self.period).map_err(SettingError::refused(format!("method {}", self.method)))?;
+        let waiting = Waiting::by(self.method, self.period, link)
+            .map_err(SettingError::refused(format!("method {}", self.method)))?;
         sys::memory::touch_stack();
         // A real-time thread has none, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
         Ok((waiting, if self.policy.is_realtime() { Span(0) } else { found }))

@@ -8,7 +8,7 @@
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
 use crate::sys::{self, signal};
-use crate::{Ended, Limits, RtSection, SettingError, Settings, SpikeWatch, Watcher};
+use crate::{Ended, Limits, LinkEnd, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,7 +47,7 @@ pub enum TeamError {
 }
 
 /// One thread that is to be made.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Task {
     /// The CPU it is for, by which it is named.
     pub cpu: u32,
@@ -57,6 +57,8 @@ pub struct Task {
     pub settings: Settings,
     /// How much later than the others' its due times are.
     pub phase: Span,
+    /// What it answers by, where that is measured; the thread takes it.
+    pub link: Option<LinkEnd>,
 }
 
 /// What a thread says when it is at its end.
@@ -123,6 +125,7 @@ struct Start {
     index: usize,
     settings: Settings,
     phase: Span,
+    link: Option<LinkEnd>,
     log: LogWriter,
     watcher: Option<Watcher>,
     gate: Arc<Gate>,
@@ -134,7 +137,7 @@ struct Start {
 impl Start {
     /// The whole life of a measured thread. A send that nobody receives means that the cell was given up.
     fn live(mut self) {
-        let (waiting, ready) = match self.settings.apply() {
+        let (waiting, ready) = match self.settings.apply(self.link.take()) {
             Ok((waiting, slack)) => (Some(waiting), Ok((sys::thread::id(), slack))),
             Err(err) => (None, Err(err)),
         };
@@ -176,13 +179,13 @@ impl Team {
         let (news, outcomes) = channel();
         let (gate, limits) = (Arc::new(Gate::default()), Arc::new(limits));
         let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, outcomes, news };
-        for (index, task) in tasks.into_iter().enumerate() {
-            let (cpu, settings, phase) = (task.cpu, task.settings, task.phase);
+        for (index, mut task) in tasks.into_iter().enumerate() {
+            let (cpu, settings, phase, link) = (task.cpu, task.settings, task.phase, task.link.take());
             let (log, reader) = sample_log(room);
             let (watcher, late) = watch.map(SpikeWatch::watcher).unzip();
             let (ready, is_ready) = channel();
             let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), team.news.clone());
-            let start = Start { index, settings, phase, log, watcher, gate, limits, ready, outcomes };
+            let start = Start { index, settings, phase, link, log, watcher, gate, limits, ready, outcomes };
             let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());

@@ -1,10 +1,16 @@
 //! Every way to wait: each a [`Clock`], made before the barrier.
 
+#[cfg(target_arch = "x86_64")]
+mod devices;
 mod event;
+mod exchange;
 mod sleep;
 
-use crate::{Clock, Ended, Limits, LogWriter, RtSection, Watcher, run_cycles};
+use crate::{Clock, Ended, Limits, LinkEnd, LogWriter, RtSection, Watcher, run_cycles};
+#[cfg(target_arch = "x86_64")]
+use devices::Timers;
 use event::{Itimer, SignalTimer};
+use exchange::{Answering, Asking};
 use model::{Method, Period, Schedule};
 use sleep::{Futexed, Polled, Relative, Sleep, TimerFile, Yield};
 use std::io;
@@ -20,14 +26,18 @@ pub(crate) enum Waiting {
     Futexed(Futexed),
     Polled(Polled),
     Yield(Yield),
+    #[cfg(target_arch = "x86_64")]
+    Timers(Timers),
+    Asking(Asking),
+    Answering(Answering),
 }
 
 impl Waiting {
-    /// Makes what `method` needs, in the thread that will wait.
+    /// Makes what `method` needs, in the thread that will wait; `link` is what it answers by, if that is what is measured.
     ///
     /// # Errors
     /// When the kernel refuses, or the method is not one of a thread.
-    pub(crate) fn by(method: Method, period: Period) -> io::Result<Waiting> {
+    pub(crate) fn by(method: Method, period: Period, link: Option<LinkEnd>) -> io::Result<Waiting> {
         let span = period.span();
         Ok(match method {
             Method::ClockNanosleep { clock, relative: false } => Waiting::Sleep(Sleep(clock)),
@@ -42,6 +52,14 @@ impl Waiting {
             Method::Poll => Waiting::Polled(Polled),
             Method::Deadline => Waiting::Yield(Yield),
             Method::Sleep(_) => return Err(io::Error::other("a language's sleep is measured in a program of its own")),
+            Method::Response(_) => match link {
+                #[cfg(target_arch = "x86_64")]
+                Some(LinkEnd::Timers(timers)) => Waiting::Timers(Timers::new(timers)),
+                Some(LinkEnd::Logger(logger)) => Waiting::Asking(Asking::new(logger)),
+                Some(LinkEnd::Target(target)) => Waiting::Answering(Answering::new(target)),
+                None => return Err(io::Error::other("nothing was made to answer by")),
+            },
+            Method::Cost(_) => return Err(io::Error::other("what operations cost is measured without waiting")),
         })
     }
 
@@ -73,6 +91,10 @@ impl Waiting {
             Waiting::Futexed(clock) => run(clock, with),
             Waiting::Polled(clock) => run(clock, with),
             Waiting::Yield(clock) => run(clock, with),
+            #[cfg(target_arch = "x86_64")]
+            Waiting::Timers(clock) => run(clock, with),
+            Waiting::Asking(clock) => run(clock, with),
+            Waiting::Answering(clock) => run(clock, with),
         }
     }
 }

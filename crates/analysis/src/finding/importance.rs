@@ -22,7 +22,9 @@ impl Finding {
             | Finding::Interrupted { .. }
             | Finding::Stopped { .. }
             | Finding::NotAllCellsDone { .. }
-            | Finding::Skipped { .. } => 1,
+            | Finding::Skipped { .. }
+            | Finding::OperationsSkipped { .. }
+            | Finding::FrequencyChanged { .. } => 1,
             Finding::Starved { .. }
             | Finding::StarvedOfCpu { .. }
             | Finding::Missed { .. }

@@ -199,8 +199,7 @@ impl Measurers for Children {
         // Held by this process for all of them.
         threads.iter_mut().for_each(|thread| thread.achieved.cpu_dma_latency_us = self.cpu_dma_latency_us);
         let ended = if interrupted { Ended::Interrupted } else { Ended::Completed };
-        let (runtime, explained, on_spike) = (None, None, None);
-        Ok(Measurement { started, measured, ended, threads, clock_steps, runtime, explained, on_spike })
+        Ok(Measurement { clock_steps, ..Measurement::of_threads(started, measured, ended, threads) })
     }
 }
 

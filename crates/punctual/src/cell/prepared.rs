@@ -3,6 +3,7 @@
 use super::CellError;
 use super::armed::Armed;
 use super::children::Children;
+use super::costs::Costs;
 use super::measurers::Measurers;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
@@ -79,6 +80,7 @@ impl Prepared {
         }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
+            None if let Method::Cost(scope) = cell.method => Box::new(Costs::arm(&self, scope)?),
             None if cell.method.is_one_a_process() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
             None => Box::new(Threads::arm(&self)?),
         };

@@ -5,14 +5,15 @@ use super::explainer::{self, Explainer};
 use super::measurers::{Measurement, Measurers, Window};
 use super::on_spike::OnSpike;
 use super::steps::Steps;
-use super::{CellError, prepared::Prepared};
+use super::{CellError, link, prepared::Prepared};
 use crate::host;
+use crate::link::Watch;
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Explanation, Method, MonoTime, OnSpikeRecord, Schedule, Span,
-    ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Explanation, Link, Method, MonoTime, OnSpikeRecord, Schedule,
+    Span, ThreadProgress, ThreadRecord,
 };
-use rt::{Limits, Member, Settings, Task, Team, sys};
+use rt::{Limits, LinkEnd, Member, Settings, Task, Team, sys};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use std::time::Duration;
 pub(super) struct Threads {
     cell: Cell,
     team: Team,
+    /// The link, where answers are measured over one.
+    link: Option<Watch>,
     /// What explains late wake-ups, if that is asked.
     explainer: Option<Explainer>,
     /// What runs when a late wake-up has ended it, where nothing is explained.
@@ -38,6 +41,9 @@ pub(super) struct Threads {
 const MOST_ROOM: u64 = 1 << 18;
 /// From opening the barrier to the first due time: long enough for every thread to get there, and to arm a timer.
 const LEAD: Span = Span(2_000_000);
+
+/// The same where a logger measures itself before it: some hundred exchanges.
+const OWN: Span = Span(50_000_000);
 
 impl Threads {
     /// Sets the threads up, and leaves them at the barrier.
@@ -71,7 +77,8 @@ impl Threads {
             None => on_spike,
         };
         let watch = explainer.as_ref().map(Explainer::watch);
-        let team = Team::muster(tasks(&cell, settings, &prepared.allowed), limits, room, watch)?;
+        let (end, link) = link::end_of(&cell)?;
+        let team = Team::muster(tasks(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
@@ -84,6 +91,7 @@ impl Threads {
         }
         Ok(Threads {
             team,
+            link,
             explainer,
             on_spike,
             collectors: Vec::new(),
@@ -165,10 +173,11 @@ impl Threads {
         cut: ClockTime,
         samples: &mut Option<SampleWriter>,
     ) -> Result<ThreadRecord, CellError> {
-        let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(|errno| CellError::Wait {
-            cpu: member.task.cpu,
-            source: std::io::Error::from_raw_os_error(errno),
-        })?;
+        let failed = |errno| match &self.link {
+            Some(link) if errno == libc::ETIMEDOUT => CellError::Silent(link.fell_silent(self.cell.period)),
+            _ => CellError::Wait { cpu: member.task.cpu, source: std::io::Error::from_raw_os_error(errno) },
+        };
+        let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(failed)?;
         // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
         let waits_for = member.log.waits_for();
         drain(member, &mut collector, samples);
@@ -234,12 +243,13 @@ impl Threads {
     }
 }
 
-/// One thread for each CPU of the cell.
-fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet) -> Vec<Task> {
+/// One thread for each CPU of the cell; the first has the link.
+fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<Task> {
     let distance = cell.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
-    cell.cpus.iter().zip(phases).map(|(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase }).collect()
+    let task = |(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase, link: link.take() };
+    cell.cpus.iter().zip(phases).map(task).collect()
 }
 
 /// Empties the log of `member` into its tables, and what counts into `samples`.
@@ -263,9 +273,16 @@ fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
 impl Measurers for Threads {
     fn release(&mut self) -> Result<Window, CellError> {
         let cell = &self.cell;
-        // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
-        let periods = if cell.method == Method::Deadline { 2 } else { 0 };
-        let lead = Span(LEAD.ns() + periods * cell.period.ns());
+        let ready = match cell.method {
+            // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
+            Method::Deadline => Span(2 * cell.period.ns()),
+            // The first device is due so long after it was started.
+            Method::Response(Link::Uio) => Link::DEVICE_DELAY,
+            // The logger measures itself first.
+            Method::Response(_) => OWN,
+            _ => Span(0),
+        };
+        let lead = Span(LEAD.ns() + ready.ns());
         let (mono, now) = (sys::clock::monotonic(), self.now());
         self.schedule.first_due = first_due(now, lead, cell.align);
         let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
@@ -323,7 +340,8 @@ impl Measurers for Threads {
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
-        Ok(Measurement { clock_steps: self.steps.take_all(), explained, on_spike, ended, ..measurement })
+        let response = self.link.as_ref().map(Watch::record);
+        Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, on_spike, ended, ..measurement })
     }
 }
 

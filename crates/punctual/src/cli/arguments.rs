@@ -1,20 +1,24 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod compare;
+mod cost;
 mod doctor;
 mod explain;
 mod frontier;
 mod lab;
+mod response;
 mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
+pub(super) use cost::{CostArguments, OperationArguments};
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
 };
+pub(super) use response::{RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -63,6 +67,8 @@ pub(super) enum Command {
     Lab(LabArguments),
     /// Make a page for a browser: table, pictures, findings, machine, plan, in one file
     Report(ReportArguments),
+    /// Answer the triggers of `punctual measure response`, which measures how soon that is
+    Respond(RespondArguments),
     /// Put back what a killed measurement has left changed
     Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest (rt-tests)
@@ -70,6 +76,9 @@ pub(super) enum Command {
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
+    /// Carry out one operation of the cost suite so many times: for strace, perf and tests
+    #[command(hide = true)]
+    Operation(OperationArguments),
     /// Become another program, which runs as a cell asks
     #[command(hide = true)]
     Launch(LaunchArguments),
@@ -124,19 +133,26 @@ pub(super) struct MeasureArguments {
     #[command(subcommand)]
     pub(super) command: Option<MeasureCommand>,
     #[command(flatten)]
+    pub(super) waiting: HowToWait,
+    #[command(flatten)]
     pub(super) cell: OneCell,
     /// Keep every latency in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(super) samples: Option<PathBuf>,
 }
 
-/// One cell, as `measure` and `explain` take it.
+/// The method, as `measure` and `explain` take it.
 #[derive(Debug, Args)]
-pub(super) struct OneCell {
+pub(super) struct HowToWait {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
-    /// deadline, sleep:RUNTIME; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// deadline, sleep:RUNTIME, response:LINK, cost; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
+}
+
+/// One cell without its method.
+#[derive(Debug, Args)]
+pub(super) struct OneCell {
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
     /// deadline:RUNTIME/DEADLINE/PERIOD
     #[arg(long, default_value = "other")]
@@ -173,11 +189,11 @@ pub(super) struct OneCell {
 }
 
 impl OneCell {
-    /// The plan of this one cell, whose title begins with `verb`; and what is not of the plan.
-    pub(super) fn ask(self, verb: &str) -> (Common, Plan) {
+    /// The plan of this one cell by `method`, whose title begins with `verb`; and what is not of the plan.
+    pub(super) fn ask(self, verb: &str, method: Method) -> (Common, Plan) {
         let common = self.common;
         let plan = self.load.ask(Plan {
-            title: format!("{verb} {}", self.method),
+            title: format!("{verb} {method}"),
             repetitions: 1,
             duration: self.duration,
             cycles: None,
@@ -196,7 +212,7 @@ impl OneCell {
                 load: Vec::new(),
                 policy: vec![self.policy],
                 period: vec![self.period],
-                method: vec![self.method],
+                method: vec![method],
                 runtime: Vec::new(),
             },
             prepare: common.prepare.clone().unwrap_or_default(),

@@ -9,11 +9,11 @@ use std::error::Error;
 use std::path::PathBuf;
 
 pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
-    let ExplainArguments { above, keep, stacks, witness, export, cell } = arguments;
+    let ExplainArguments { above, keep, stacks, witness, export, waiting, cell } = arguments;
     let export = export.map(directory).transpose()?;
     let asked = Explain { above: above.0, keep, stacks, witness, export };
     asked.check()?;
-    let (common, plan) = cell.ask("explain");
+    let (common, plan) = cell.ask("explain", waiting.method);
     let plan = Plan { explain: Some(asked), ..plan };
     let (header, entry) = measured(plan, &common, None)?;
     let shown = Shown { each_spike: true, ..common.format.into() };

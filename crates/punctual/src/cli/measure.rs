@@ -1,8 +1,10 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
 use super::arguments::{Common, MeasureArguments, MeasureCommand, RunFormat};
+use super::cost::cost;
 use super::live::Live;
 use super::recover::take_machine;
+use super::response::response;
 use super::sleep::sleep;
 use super::start::{header, holder};
 use super::{Outcome, consent, note, output};
@@ -14,12 +16,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
-    if let Some(MeasureCommand::Sleep(arguments)) = arguments.command {
-        return sleep(*arguments);
+    match arguments.command {
+        Some(MeasureCommand::Sleep(arguments)) => return sleep(*arguments),
+        Some(MeasureCommand::Response(arguments)) => return response(*arguments),
+        Some(MeasureCommand::Cost(arguments)) => return cost(*arguments),
+        None => {}
     }
-    let (common, plan) = arguments.cell.ask("measure");
-    let samples = arguments.samples.as_deref();
-    let (header, entry) = measured(plan, &common, samples)?;
+    let (common, plan) = arguments.cell.ask("measure", arguments.waiting.method);
+    one(plan, &common, arguments.samples.as_deref())
+}
+
+/// Measures the one cell of `plan` and shows it.
+pub(super) fn one(plan: Plan, common: &Common, samples: Option<&Path>) -> Outcome {
+    let (header, entry) = measured(plan, common, samples)?;
     let status = output::show(&header, &[entry], common.format.into())?;
     if let Some(samples) = samples.filter(|_| common.format == RunFormat::Text) {
         note(format_args!("samples: {}", samples.display()));

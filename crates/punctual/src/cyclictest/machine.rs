@@ -138,7 +138,13 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
         let period = period(thread)?;
         let cpus = thread.cpu.map_or_else(|| usable.clone(), |cpu| [cpu].into_iter().collect());
         let settings = Settings { policy: thread.policy, timer_slack: None, method: options.method, period };
-        tasks.push(Task { cpu: thread.cpu.unwrap_or(0), cpus, settings, phase: phase_of_first_cycle(phase, period) });
+        tasks.push(Task {
+            cpu: thread.cpu.unwrap_or(0),
+            cpus,
+            settings,
+            phase: phase_of_first_cycle(phase, period),
+            link: None,
+        });
     }
     let unit_ns = if options.nanoseconds { 1 } else { 1000 };
     // Above N whole units means N + 1 of them or more.

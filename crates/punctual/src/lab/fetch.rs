@@ -1,9 +1,12 @@
 //! Kernels out of packages: fetched without being installed, checked, and kept in the cache.
 
+use super::devices::MODULES;
 use super::packages::{self, Package};
-use super::{LabError, modes};
+use super::scratch::Scratch;
+use super::{LabError, hash, modes, modules};
 use crate::host;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -38,10 +41,16 @@ pub(super) struct Kept {
     pub(super) preempt_rt: Option<bool>,
     /// What its argument `preempt=` takes; empty when it takes none.
     pub(super) preempt: Vec<String>,
+    /// Of the modules for devices of the lab those that the package has, each with the FNV-1a of its content; `None` when it
+    /// was kept without.
+    #[serde(default)]
+    pub(super) modules: Option<BTreeMap<String, String>>,
 }
 
 const KERNEL: &str = "vmlinuz";
 const KEPT: &str = "kept.json";
+/// Where modules are kept beside their kernel.
+const KEPT_MODULES: &str = "modules";
 
 /// What the cache keeps in directory `dir`; `None` when that is no kernel.
 pub(super) fn kept_in(dir: &Path) -> Option<Kept> {
@@ -90,6 +99,22 @@ pub(super) fn from_package(
     keep(&about, &archive, found, &scratch.0, &dir)
 }
 
+/// The modules with these names that the kernel in `dir` of the cache has; `None` when they were not kept with it, or are
+/// no more what they were: then it has to be made again.
+pub(super) fn modules_in(dir: &Path, names: &[&str]) -> Option<Vec<(String, Vec<u8>)>> {
+    let kept = kept_in(dir)?.modules?;
+    let read = |(name, sum): (&String, &String)| {
+        let content = fs::read(dir.join(KEPT_MODULES).join(name)).ok()?;
+        (hash(&content) == *sum).then(|| (name.clone(), content))
+    };
+    kept.iter().filter(|(name, _)| names.contains(&name.as_str())).map(read).collect()
+}
+
+/// Where the kernel of a package that is a file is kept.
+pub(super) fn dir_of_archive(archive: &Path, cache: &Path) -> Result<PathBuf, LabError> {
+    Ok(cache.join(format!("deb-{}", &sha256(archive)?[..16])))
+}
+
 /// The kernel in a package that is a file, unpacked if the cache does not hold it.
 pub(super) fn from_archive(archive: &Path, cache: &Path) -> Result<PathBuf, LabError> {
     let sum = sha256(archive)?;
@@ -113,6 +138,7 @@ fn keep(about: &Package, archive: &Path, sum: String, scratch: &Path, dir: &Path
     let kernel = entry_that(&boot, |name| name.starts_with("vmlinuz-")).map_err(none)?;
     let config =
         entry_that(&boot, |name| name.starts_with("config-")).ok().and_then(|path| fs::read_to_string(path).ok());
+    let kept_modules = keep_modules(&scratch.join("lib"), &kept.join(KEPT_MODULES))?;
     let bytes = fs::metadata(archive).map_err(|err| LabError::file(archive, err))?.len();
     let modes = config.as_deref().map(modes::of_config);
     let note = Kept {
@@ -123,6 +149,7 @@ fn keep(about: &Package, archive: &Path, sum: String, scratch: &Path, dir: &Path
         kernel_sha256: sha256(&kernel)?,
         preempt_rt: modes.as_ref().map(|modes| modes.is_rt),
         preempt: modes.map(|modes| modes.arguments).unwrap_or_default(),
+        modules: Some(kept_modules),
     };
     let failed = |err: io::Error| LabError::file(dir, err);
     fs::write(kept.join(KEPT), serde_json::to_vec_pretty(&note).map_err(io::Error::from).map_err(failed)?)
@@ -132,6 +159,18 @@ fn keep(about: &Package, archive: &Path, sum: String, scratch: &Path, dir: &Path
         Err(err) if kept_in(dir).is_none() => Err(failed(err)),
         _ => Ok(kernel_in(dir)),
     }
+}
+
+/// Puts the modules below `tree` into `dir`; returns their sums.
+fn keep_modules(tree: &Path, dir: &Path) -> Result<BTreeMap<String, String>, LabError> {
+    fs::create_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
+    let found = if tree.exists() { modules::below(tree).unwrap_or_default() } else { Vec::new() };
+    let keep = |(name, content): (String, Vec<u8>)| {
+        let path = dir.join(&name);
+        fs::write(&path, &content).map_err(|err| LabError::file(&path, err))?;
+        Ok((name, hash(&content)))
+    };
+    found.into_iter().map(keep).collect()
 }
 
 /// Has the package manager fetch a package into `dir`.
@@ -159,7 +198,8 @@ fn download(about: &Package, dir: &Path, observe: &mut dyn FnMut(Fetching<'_>)) 
     if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, last_words(&said))) }
 }
 
-/// Unpacks what a package has in `/boot` into `dir`: of hundreds of megabytes the rest is modules.
+/// Unpacks what a package has in `/boot` into `dir`, and the modules that devices of the lab need: of hundreds of megabytes
+/// the rest is other modules.
 fn unpack(archive: &Path, dir: &Path) -> Result<(), LabError> {
     const UNPACKER: &str = "dpkg-deb";
     let failed = |program: &str, err: &io::Error| match err.kind() {
@@ -174,6 +214,7 @@ fn unpack(archive: &Path, dir: &Path) -> Result<(), LabError> {
         unpacker.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|err| failed(UNPACKER, &err))?;
     let mut tar = Command::new("tar");
     tar.args(["-x", "--no-same-owner", "--wildcards", "-C"]).arg(dir).args(["./boot/vmlinuz-*", "./boot/config-*"]);
+    tar.args(MODULES.map(|name| format!("./lib/modules/*/{name}*")));
     let tar = tar.stdin(unpacker.stdout.take().map_or_else(Stdio::null, Stdio::from)).output();
     let output = unpacker.wait_with_output().map_err(|err| failed(UNPACKER, &err))?;
     let tar = tar.map_err(|err| failed("tar", &err))?;
@@ -220,21 +261,4 @@ fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabEr
 /// Something worth knowing that is no error.
 pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "punctual: {text}");
-}
-
-/// A directory of this process in the cache, gone in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn in_cache(cache: &Path, name: &str) -> Result<Scratch, LabError> {
-        let dir = cache.join(format!(".{name}.{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|err| LabError::file(&dir, err))?;
-        Ok(Scratch(dir))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -1,9 +1,9 @@
 //! Kernels as plans name them, made ready to be booted, and kept in a cache.
 
-use super::{LabError, fetch, hash, image, packages};
+use super::{LabError, fetch, hash, image, modules, packages};
 use crate::host;
 use fetch::Fetching;
-use model::{Flavour, KernelSource};
+use model::{Flavour, KernelSource, LabKernel};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,62 @@ pub(crate) fn ready_observed(source: &KernelSource, observe: &mut dyn FnMut(Fetc
     let ready = unpacked(name, &kernel, &cache)?;
     found.insert(source.clone(), ready.clone());
     Ok(ready)
+}
+
+/// The modules with these names that were built with `kernel`, uncompressed.
+///
+/// # Errors
+/// When it has none of them and the plan gives its guests no modules either.
+pub(super) fn modules(kernel: &LabKernel, names: &[&str]) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = match &kernel.source {
+        KernelSource::File(path) if path.ends_with(".deb") => {
+            let (path, cache) = (Path::new(path), cache("kernels")?);
+            kept_modules(&fetch::dir_of_archive(path, &cache)?, names, || fetch::from_archive(path, &cache))?
+        }
+        KernelSource::File(path) => installed_modules(Path::new(path), names),
+        KernelSource::Debian { version, flavour } => {
+            let (package, cache) = (newest(version, *flavour)?, cache("kernels")?);
+            let fetch = || fetch::from_package(&package, &cache, &mut |_| ());
+            kept_modules(&cache.join(&package), names, fetch)?
+        }
+    };
+    if found.len() < names.len() && kernel.modules.is_none() {
+        let reason =
+            format!("needs its modules {}; name the directory that holds them: modules=/path", names.join(" and "));
+        return Err(LabError::program(&kernel.source.to_string(), reason));
+    }
+    Ok(found)
+}
+
+/// The modules beside the kernel in `dir`, which `fetch` makes anew if they are not there.
+fn kept_modules(
+    dir: &Path,
+    names: &[&str],
+    fetch: impl Fn() -> Result<PathBuf, LabError>,
+) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    // One at a time: another guest may want the same.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(modules) = fetch::modules_in(dir, names) {
+        return Ok(modules);
+    }
+    if dir.exists() {
+        fetch::note(&format!("{} has no modules beside its kernel, or damaged ones; it is made again", dir.display()));
+        fs::remove_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
+    }
+    fetch()?;
+    Ok(fetch::modules_in(dir, names).unwrap_or_default())
+}
+
+/// The modules of an installed kernel, whose file is `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; those that are there.
+fn installed_modules(kernel: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let release = kernel.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("vmlinuz-"));
+    let root = kernel.parent().and_then(Path::parent);
+    let Some((root, release)) = root.zip(release) else { return Vec::new() };
+    modules::named(&root.join("lib/modules").join(release), names)
 }
 
 /// Where what takes long to make is kept: `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or `/var/cache/punctual` for

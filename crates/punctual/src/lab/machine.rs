@@ -1,19 +1,17 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
+use super::devices::Devices;
 use super::guest::AT_REST;
 use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
-use super::snapshot::quoted;
-use super::{LabError, Ready, hash, program, ready, shipped};
+use super::{LabError, Ready, hash, memory, program, ready, shipped};
 use model::{LabClock, LabKernel, LabRecord, Record};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-const MEMORY_MIB: u32 = 512;
 
 /// What makes a guest the same to the bit each time: a clock that counts instructions, no random numbers from the
 /// processor, a date that is always the same. `sleep=off` lets idle time pass at once.
@@ -50,6 +48,8 @@ fn processor(clock: LabClock) -> &'static [&'static str] {
 pub(super) struct Setup {
     /// The kernel as it was asked for.
     name: String,
+    /// Devices beside those of every guest.
+    devices: Devices,
     pub(super) clock: LabClock,
     cpus: u32,
     kernel: Ready,
@@ -68,26 +68,28 @@ pub(super) struct Files {
 }
 
 impl Setup {
-    /// The setup of a kernel, made once: what its guests are given is read, packed and hashed for all of them.
-    pub(super) fn of(name: String, kernel: &LabKernel) -> Result<Arc<Setup>, LabError> {
-        static MADE: Mutex<Option<HashMap<LabKernel, Arc<Setup>>>> = Mutex::new(None);
+    /// The setup of a kernel with these devices, made once: what its guests are given is read, packed and hashed for all of them.
+    pub(super) fn of(name: String, kernel: &LabKernel, devices: Devices) -> Result<Arc<Setup>, LabError> {
+        type Made = HashMap<(LabKernel, Devices), Arc<Setup>>;
+        static MADE: Mutex<Option<Made>> = Mutex::new(None);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = made.get_or_insert_default();
-        if let Some(setup) = made.get(kernel) {
+        if let Some(setup) = made.get(&(kernel.clone(), devices)) {
             return Ok(Arc::clone(setup));
         }
-        let setup = Arc::new(Setup::make(name, kernel)?);
-        made.insert(kernel.clone(), Arc::clone(&setup));
+        let setup = Arc::new(Setup::make(name, kernel, devices)?);
+        made.insert((kernel.clone(), devices), Arc::clone(&setup));
         Ok(setup)
     }
 
-    fn make(name: String, kernel: &LabKernel) -> Result<Setup, LabError> {
-        let archive = initramfs(kernel)?;
+    fn make(name: String, kernel: &LabKernel, devices: Devices) -> Result<Setup, LabError> {
+        let archive = initramfs(kernel, devices)?;
         let is_virtual = kernel.clock == LabClock::Virtual;
         let words = [ARGUMENTS, if is_virtual { VIRTUAL_ARGUMENTS } else { "" }, &kernel.arguments];
         let words = words.into_iter().filter(|words| !words.is_empty());
         Ok(Setup {
             name,
+            devices,
             clock: kernel.clock,
             cpus: kernel.cpus,
             kernel: ready(&kernel.source)?,
@@ -101,8 +103,8 @@ impl Setup {
     pub(super) fn key(&self) -> String {
         let Setup { kernel, command_line, archive_hash, clock, .. } = self;
         let (qemu, kernel, machine) = (version().unwrap_or_default(), &kernel.hash, self.machine());
-        let processor = processor(*clock).join(" ");
-        let text = format!("{qemu}\n{machine}\n{MEMORY_MIB}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
+        let (processor, memory_mib) = (processor(*clock).join(" "), memory::MIB);
+        let text = format!("{qemu}\n{machine}\n{memory_mib}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
         hash(text.as_bytes())
     }
 
@@ -124,7 +126,7 @@ impl Setup {
             "-smp",
             &cpus,
             "-m",
-            &MEMORY_MIB.to_string(),
+            &memory::MIB.to_string(),
             "-serial",
             &serial(&files.console),
             "-serial",
@@ -142,17 +144,12 @@ impl Setup {
         let pause =
             ["-action".into(), "panic=pause".into(), "-device".into(), format!("pvpanic,ioport={AT_REST}").into()];
         let pause = (self.clock == LabClock::Virtual).then_some(pause).into_iter().flatten();
-        words.chain(kernel).chain(pause).collect()
+        words.chain(kernel).chain(self.devices.arguments()).chain(pause).collect()
     }
 
     fn machine(&self) -> String {
         let processor = if self.clock == LabClock::Kvm { "host" } else { "qemu64" };
-        format!("pc, {processor}, {} CPU{}", self.cpus, if self.cpus == 1 { "" } else { "s" })
-    }
-
-    /// What lets QEMU go on from a saved state.
-    pub(super) fn incoming(saved: &Path) -> [OsString; 2] {
-        ["-incoming".into(), format!("exec:cat {}", quoted(saved)).into()]
+        format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
     }
 
     /// The record that the guest has written.
@@ -177,7 +174,7 @@ impl Setup {
             initramfs_hash: self.archive_hash.clone(),
             qemu: version().unwrap_or_default().to_owned(),
             machine: self.machine(),
-            memory_mib: MEMORY_MIB,
+            memory_mib: memory::MIB,
             settled_ns: u64::try_from(super::guest::SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)
@@ -212,12 +209,12 @@ impl Files {
 
 /// The first file system of every guest: this program as its init, and what the
 /// plan gives it.
-fn initramfs(kernel: &LabKernel) -> Result<Vec<u8>, LabError> {
+fn initramfs(kernel: &LabKernel, devices: Devices) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
     archive.program("init", program::stripped()?);
-    shipped::add(&mut archive, kernel)?;
+    shipped::add(&mut archive, kernel, devices.modules())?;
     Ok(archive.finish())
 }

@@ -1,13 +1,12 @@
 //! One measurement in a guest.
 
+use super::devices::Devices;
 use super::job::Job;
 use super::machine::Setup;
-use super::qemu::{Gone, Limits, Qemu};
+use super::qemu::{Limits, Qemu};
 use super::scratch::Scratch;
 use super::{LabError, snapshot};
 use model::{Cell, LabClock, LabKernel, Record};
-use serde_json::json;
-
 use std::time::Duration;
 
 /// By how much later a cell starts in each further block: no multiple of a clock tick (4 ms) or of a usual period.
@@ -36,7 +35,7 @@ pub(crate) fn carry_out(
     block: u32,
     is_asked: &dyn Fn() -> bool,
 ) -> Result<Record, LabError> {
-    let setup = Setup::of(cell.kernel.to_string(), kernel)?;
+    let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell))?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.warm_up.ns()));
     let busy = busy.saturating_mul(if cell.tracers { WITH_TRACERS } else { 1 });
     let cpu = CPU_TO_START + busy.saturating_mul(CPU_FOR_A_SECOND);
@@ -49,21 +48,11 @@ pub(crate) fn carry_out(
         LabClock::Virtual => Some(snapshot::ready(&setup, limits)?),
         LabClock::Emulated | LabClock::Kvm => None,
     };
-    let scratch = Scratch::new()?;
+    let scratch = Scratch::for_guest()?;
     let files = setup.files_below(&scratch.0, Some(&job))?;
-    let incoming = saved.iter().flat_map(|saved| Setup::incoming(saved));
+    let incoming = saved.iter().flat_map(snapshot::arguments);
     let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(incoming).collect())?;
-    let ended = if saved.is_some() { go_on(&mut qemu, limits) } else { qemu.wait(limits) };
-    ended.map_err(|gone| setup.failed(&files, gone))?;
+    let gone_on = saved.as_ref().map_or(Ok(()), |saved| snapshot::go_on(&mut qemu, saved, limits));
+    gone_on.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, &job)
-}
-
-/// Lets a guest go on from its saved state, to its end.
-fn go_on(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), Gone> {
-    qemu.greet(limits)?;
-    while qemu.ask("query-status", json!({}), limits)?["status"] == "inmigrate" {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    qemu.ask("cont", json!({}), limits)?;
-    qemu.wait(limits)
 }

@@ -35,6 +35,17 @@ pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     files.iter().map(|file| read(file)).collect()
 }
 
+/// Those in the directory `path` and below with these names, uncompressed; what is not there or cannot be read is left out.
+pub(super) fn named(path: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    if find(path, &mut files).is_err() {
+        return Vec::new();
+    }
+    files.sort();
+    let wanted = files.iter().filter(|file| stem(file).is_some_and(|stem| names.contains(&stem)));
+    wanted.filter_map(|file| read(file).ok()).collect()
+}
+
 fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.extend(stem(path).map(|_| path.to_owned()));

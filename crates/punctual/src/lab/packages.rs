@@ -2,6 +2,7 @@
 
 use super::LabError;
 use std::cmp::Ordering;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The packages of this architecture end like this.
@@ -42,10 +43,21 @@ pub(super) fn named(package: &str) -> Option<Named<'_>> {
     (is_version && first + 1 < second).then(|| Named { series: &release[..second], release, flavour })
 }
 
+/// The package manager. Where it keeps no index (images of containers are set so), it needs half a second for each question;
+/// it then keeps one in our cache, and sees to it by itself that it is up to date.
+fn apt_cache() -> Command {
+    let mut command = Command::new("apt-cache");
+    if let Some(place) = super::cache("apt").ok().filter(|_| !Path::new("/var/cache/apt/pkgcache.bin").exists()) {
+        let place = format!("Dir::Cache={}/", place.display());
+        command.args(["-o", &place, "-o", "Dir::Cache::pkgcache=pkgcache.bin", "-o", "Dir::Cache::srcpkgcache="]);
+    }
+    command
+}
+
 /// The kernels that the package manager knows; `None` where there is no such package manager.
 pub(super) fn known(series: &str) -> Option<Vec<String>> {
     let begin = format!("linux-image-{series}");
-    let output = Command::new("apt-cache").args(["pkgnames", &begin]).stderr(Stdio::null()).output();
+    let output = apt_cache().args(["pkgnames", &begin]).stderr(Stdio::null()).output();
     let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
     let names = text.lines().map(str::trim);
     Some(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
@@ -53,8 +65,7 @@ pub(super) fn known(series: &str) -> Option<Vec<String>> {
 
 /// What the package manager says of packages; those that it does not know are left out.
 pub(super) fn described(packages: &[&str]) -> Vec<Package> {
-    let mut command = Command::new("apt-cache");
-    let output = command.args(["show", "--no-all-versions"]).args(packages).stderr(Stdio::null()).output();
+    let output = apt_cache().args(["show", "--no-all-versions"]).args(packages).stderr(Stdio::null()).output();
     output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use super::elf::{self, Elf};
 use super::initramfs::Archive;
-use super::{LabError, modules};
+use super::{LabError, kernels, modules};
 use crate::host;
 use model::LabKernel;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,12 +24,15 @@ const LIBRARIES: [&str; 5] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gn
 /// What tells it of further places.
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
-/// Puts what `kernel` has its guests given into their first file system.
+/// Puts what `kernel` has its guests given into their first file system, and the modules of its own with these names.
 ///
 /// # Errors
 /// When a file is not there, cannot be in a guest, or all of it is too large for one.
-pub(super) fn add(archive: &mut Archive, kernel: &LabKernel) -> Result<(), LabError> {
+pub(super) fn add(archive: &mut Archive, kernel: &LabKernel, own: &[&str]) -> Result<(), LabError> {
     let mut shipped = Shipped::default();
+    for (name, content) in kernels::modules(kernel, own)? {
+        shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(&name))?;
+    }
     if let Some(path) = &kernel.modules {
         for (name, content) in modules::below(Path::new(path))? {
             shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(path))?;
@@ -238,7 +241,7 @@ mod tests {
 
     fn shipped(words: &str) -> Result<Vec<String>, String> {
         let mut archive = Archive::default();
-        add(&mut archive, &kernel(words)).map_err(|err| err.to_string())?;
+        add(&mut archive, &kernel(words), &[]).map_err(|err| err.to_string())?;
         Ok(archive.names().to_vec())
     }
 

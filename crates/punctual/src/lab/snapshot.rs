@@ -1,23 +1,57 @@
 //! A guest at rest, saved once and gone on from any number of times.
 //!
 //! What a guest finds there follows from the setup alone, so that a run that saves it anew has the same records, to the
-//! bit, as one that finds it. The file itself does not: QEMU writes more into it than guests see.
+//! bit, as one that finds it. The files themselves do not: QEMU writes more into them than guests see.
 
 use super::machine::Setup;
+use super::memory::{self, Memory};
 use super::qemu::{Gone, Limits, Qemu};
 use super::scratch::Scratch;
-use super::{LabError, cache, hash};
+use super::{LabError, cache};
 use serde_json::json;
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// How many are kept, 70 MB each; the one that was not used for the longest time goes first.
+/// How many are kept, 100 MB each; the one that was not used for the longest time goes first.
 const KEPT: usize = 24;
 
-/// The file with the saved state of this setup, made first if it is not there or not what was written.
-pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<PathBuf, LabError> {
+/// A saved guest: a directory of the cache.
+#[derive(Debug)]
+pub(super) struct Saved(PathBuf);
+
+impl Saved {
+    /// What its memory holds; guests change copies of it.
+    pub(super) fn memory(&self) -> PathBuf {
+        self.0.join("memory")
+    }
+
+    /// The state of all else.
+    pub(super) fn devices(&self) -> PathBuf {
+        self.0.join("devices")
+    }
+
+    fn seal(&self) -> PathBuf {
+        self.0.join("hash")
+    }
+
+    /// Whether it is what was saved.
+    fn is_whole(&self) -> bool {
+        let found = || self.hash(memory::hash_of(&self.memory())?);
+        fs::read_to_string(self.seal()).is_ok_and(|sealed| found().is_ok_and(|hash| hash == sealed))
+    }
+
+    fn hash(&self, of_memory: u64) -> io::Result<String> {
+        Ok(format!("{of_memory:016x}-{}", super::hash(&fs::read(self.devices())?)))
+    }
+}
+
+/// The saved state of this setup, made first if it is not there or not what was saved.
+pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError> {
     static CHECKED: Mutex<Option<HashMap<String, Arc<Mutex<bool>>>>> = Mutex::new(None);
     let key = setup.key();
     let is_checked = {
@@ -27,49 +61,42 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<PathBuf, LabErr
     // Two guests may want the same: the second waits for the first to make it.
     let mut is_checked = is_checked.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = cache("snapshots")?;
-    let file = dir.join(&key);
+    let saved = Saved(dir.join(&key));
     if !*is_checked {
-        if !is_whole(&file) {
-            save(setup, &file, limits)?;
+        if !saved.is_whole() {
+            save(setup, &dir, &saved, limits)?;
             forget_oldest(&dir);
         }
         *is_checked = true;
     }
-    // Read last now.
-    let _ = fs::File::open(&file).and_then(|file| file.set_modified(std::time::SystemTime::now()));
-    Ok(file)
+    // Used last now.
+    let _ = fs::File::open(&saved.0).and_then(|dir| dir.set_modified(std::time::SystemTime::now()));
+    Ok(saved)
 }
 
-/// Where the hash of a saved state stands.
-fn seal(file: &Path) -> PathBuf {
-    file.with_extension("fnv1a")
-}
-
-/// Whether a file is there and what was written.
-fn is_whole(file: &Path) -> bool {
-    let sealed = fs::read_to_string(seal(file));
-    fs::read(file).is_ok_and(|bytes| sealed.is_ok_and(|sealed| sealed == hash(&bytes)))
-}
-
-fn save(setup: &Setup, file: &Path, limits: Limits<'_>) -> Result<(), LabError> {
-    let scratch = Scratch::new()?;
+fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<(), LabError> {
+    let scratch = Scratch::for_guest()?;
     let files = setup.files_below(&scratch.0, None)?;
-    // A name that is cleared away when this process is gone.
-    let new = file.with_file_name(format!(".{}.{}", setup.key(), std::process::id()));
-    let _new = Removed(&new);
-    let mut qemu = Qemu::start(setup.arguments(&files))?;
-    let saved = at_rest_into(&mut qemu, &new, limits);
-    saved.map_err(|gone| setup.failed(&files, gone))?;
-    let bytes = fs::read(&new).map_err(|err| LabError::file(&new, err))?;
-    let sealed = fs::write(seal(file), hash(&bytes));
-    sealed.and_then(|()| fs::rename(&new, file)).map_err(|err| LabError::file(file, err))
+    let unfinished = Scratch::in_cache(dir, &setup.key())?;
+    let new = Saved(unfinished.0.clone());
+    let failed = |err: io::Error| LabError::file(&saved.0, format!("the guest at rest cannot be saved: {err}"));
+    let memory = Memory::new().map_err(failed)?;
+    let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(memory.arguments()).collect())?;
+    let at_rest = at_rest_into(&mut qemu, &new.devices(), limits);
+    at_rest.map_err(|gone| setup.failed(&files, gone))?;
+    drop(qemu);
+    let sealed = memory.write_to(&new.memory()).and_then(|hash| fs::write(new.seal(), new.hash(hash)?));
+    sealed.map_err(failed)?;
+    // There if it was damaged, or if another process has just saved it, too.
+    let _ = fs::remove_dir_all(&saved.0);
+    fs::rename(&new.0, &saved.0).map_err(failed)
 }
 
 /// Lets the guest come to rest, and saves it.
 fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), Gone> {
     qemu.greet(limits)?;
+    memory_is_elsewhere(qemu, limits)?;
     qemu.wait_for("GUEST_PANICKED", limits)?;
-    qemu.ask("migrate-set-parameters", json!({ "max-bandwidth": 1_u64 << 40 }), limits)?;
     qemu.ask("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
     loop {
         let told = qemu.ask("query-migrate", json!({}), limits)?;
@@ -82,36 +109,49 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
                     file.display()
                 )));
             }
-            _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+            _ => std::thread::sleep(Duration::from_millis(2)),
         }
     }
 }
 
+/// What QEMU is started with to wait for what was saved.
+pub(super) fn arguments(saved: &Saved) -> impl Iterator<Item = OsString> {
+    memory::of_file(&saved.memory()).into_iter().chain(["-incoming".into(), "defer".into()])
+}
+
+/// Has a new QEMU, started to wait for it, go on from what was saved.
+pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Result<(), Gone> {
+    qemu.greet(limits)?;
+    memory_is_elsewhere(qemu, limits)?;
+    qemu.ask("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(&saved.devices())) }), limits)?;
+    while qemu.ask("query-status", json!({}), limits)?["status"] == "inmigrate" {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    qemu.ask("cont", json!({}), limits).map(drop)
+}
+
+/// Has QEMU migrate all but the memory, which is a file already.
+fn memory_is_elsewhere(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), Gone> {
+    let capability = json!({ "capability": "x-ignore-shared", "state": true });
+    qemu.ask("migrate-set-capabilities", json!({ "capabilities": [capability] }), limits).map(drop)
+}
+
 /// A path as one word of sh(1).
-pub(super) fn quoted(path: &Path) -> String {
+fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 /// Removes what was not used for longest, beyond [`KEPT`].
 fn forget_oldest(dir: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let is_state = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().contains('.');
-    let states = entries.filter(is_state);
-    let mut states: Vec<_> =
-        states.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
-    states.sort();
-    states.reverse();
-    for (_, path) in states.into_iter().skip(KEPT) {
-        let _ = fs::remove_file(seal(&path));
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// A file that does not outlive this value.
-struct Removed<'a>(&'a Path);
-
-impl Drop for Removed<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.0);
+    let is_saved = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
+    let saved = entries.filter(is_saved);
+    let mut saved: Vec<_> =
+        saved.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    saved.sort();
+    saved.reverse();
+    for (_, path) in saved.into_iter().skip(KEPT) {
+        // An earlier version of this program kept files.
+        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
     }
 }

@@ -4,9 +4,13 @@
 
 pub mod alloc;
 pub mod boot;
+pub mod calls;
 pub mod clock;
 pub mod futex;
+pub mod handled;
+pub mod ipc;
 pub mod itimer;
+pub mod mapping;
 pub mod memory;
 pub mod namespace;
 pub mod perf;
@@ -16,8 +20,13 @@ pub mod poll;
 pub mod port;
 pub mod posix_timer;
 pub mod process;
+#[cfg(target_arch = "x86_64")]
+pub mod registers;
 pub mod sched;
+pub mod serial;
 pub mod signal;
+pub mod socket;
+pub mod spawn;
 pub mod storage;
 pub mod terminal;
 pub mod thread;

@@ -1,7 +1,8 @@
-//! Waiting for nothing with a time-out, as event loops do between two events.
+//! Waiting with a time-out, for a file or, as event loops do between two events, for nothing.
 
 use super::clock::timespec;
 use model::Span;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Waits for `span` in `ppoll(2)` without any file; the signal mask stays.
 ///
@@ -14,4 +15,18 @@ pub fn wait(span: Span) -> Result<(), i32> {
     // mask is allowed (ppoll(2)).
     let result = unsafe { libc::ppoll(std::ptr::null_mut(), 0, &raw const timeout, std::ptr::null()) };
     super::errno_of(result.into())
+}
+
+/// Whether `file` can be read without waiting, or is at its end; waits for that in `ppoll(2)`, `at_most` so long.
+///
+/// # Errors
+/// The errno, `EINTR` included.
+#[inline]
+pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<bool, i32> {
+    let timeout = timespec(at_most.ns());
+    let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: `polled` is one valid pollfd, as the count says, and `timeout` a valid timespec; both outlive the call. A null
+    // signal mask is allowed (ppoll(2)).
+    let result = unsafe { libc::ppoll(&raw mut polled, 1, &raw const timeout, std::ptr::null()) };
+    super::errno_of(result.into()).map(|()| result > 0)
 }

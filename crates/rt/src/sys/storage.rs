@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -40,10 +41,43 @@ pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// The first bytes at or after `from` that a file with holes really holds; `None` when only a hole, or nothing, follows
+/// (`lseek(2)`, `SEEK_DATA` and `SEEK_HOLE`). It moves the file's position.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn next_data(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
+    let seek = |to: u64, whence| {
+        let to = libc::off_t::try_from(to).map_err(io::Error::other)?;
+        // SAFETY: the call takes integers only.
+        let found = check(unsafe { libc::lseek(file.as_raw_fd(), to, whence) })?;
+        u64::try_from(found).map_err(io::Error::other)
+    };
+    let start = match seek(from, libc::SEEK_DATA) {
+        Ok(start) => start,
+        Err(err) if err.raw_os_error() == Some(libc::ENXIO) => return Ok(None),
+        Err(err) => return Err(err),
+    };
+    Ok(Some(start..seek(start, libc::SEEK_HOLE)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn data_is_found_between_holes() {
+        const PAGE: u64 = 4096;
+        let file = bounded_memory_file("sparse", 64 * PAGE).unwrap();
+        assert_eq!(next_data(&file, 0).unwrap(), None, "all of it is a hole");
+        file.write_all_at(b"x", 3 * PAGE + 7).unwrap();
+        file.write_all_at(b"y", 63 * PAGE).unwrap();
+        assert_eq!(next_data(&file, 0).unwrap(), Some(3 * PAGE..4 * PAGE));
+        assert_eq!(next_data(&file, 4 * PAGE).unwrap(), Some(63 * PAGE..64 * PAGE));
+        assert_eq!(next_data(&file, 64 * PAGE).unwrap(), None);
+    }
 
     #[test]
     fn room_is_known_where_there_is_a_directory() {

@@ -11,7 +11,7 @@ fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
     let method: Method = method.parse().unwrap();
     let period = Period::try_from(Span(500_000)).unwrap();
     signal::Awaited::new(signal::of_timers()).block().unwrap();
-    let waiting = Waiting::by(method, period).unwrap();
+    let waiting = Waiting::by(method, period, None).unwrap();
     let schedule = Schedule { first_due: sys::clock::now(method.clock()).plus(Span(2_000_000)), period };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
     let (mut writer, mut reader) = sample_log(32);
@@ -75,7 +75,7 @@ fn a_due_time_that_is_past_ends_the_wait_at_once() {
         let schedule = Schedule { first_due: ClockTime(begun.0 - 5_000_000), period };
         let limits = Limits { first_recorded: 0, end: AtomicU64::new(1), stop_above_ns: AtomicI64::new(i64::MAX) };
         let (mut writer, mut reader) = sample_log(1);
-        let waiting = Waiting::by(method.parse().unwrap(), period).unwrap();
+        let waiting = Waiting::by(method.parse().unwrap(), period, None).unwrap();
         let (ended, _) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer, &mut None));
         ended.unwrap();
         let mut latency = 0;

@@ -1,6 +1,6 @@
 //! The arguments of `punctual explain`.
 
-use super::{EXIT_STATUS, OneCell};
+use super::{EXIT_STATUS, HowToWait, OneCell};
 use clap::Args;
 use model::Span;
 use std::path::PathBuf;
@@ -29,6 +29,8 @@ pub(crate) struct ExplainArguments {
     /// Write each kept spike into this directory: .json for Perfetto or chrome://tracing, .dat for KernelShark and trace-cmd
     #[arg(long, value_name = "DIR")]
     pub(crate) export: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) waiting: HowToWait,
     #[command(flatten)]
     pub(crate) cell: OneCell,
 }

@@ -1,0 +1,74 @@
+//! What came over the link of a cell beside answers in time, all its blocks together.
+
+use crate::pool::Pool;
+use model::{OwnExchange, ResponseRecord};
+use serde::Serialize;
+
+/// What the logger of a cell counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Response {
+    /// Triggers that were sent.
+    pub triggers: u64,
+    /// Answers that came when the next trigger was due already.
+    pub late: u64,
+    /// Missed due times whose answer never came.
+    pub lost: u64,
+    /// Answers that came once more.
+    pub duplicate: u64,
+    /// What came from somebody else, or was no answer.
+    pub foreign: u64,
+    /// Bytes that a serial port received wrongly; `null` where that is not known.
+    pub line_errors: Option<u64>,
+    /// What the logger itself takes, in the block in which its median was the largest; `null` where that is not known.
+    pub own: Option<OwnExchange>,
+}
+
+/// What was counted; `None` where no line was measured.
+pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
+    let seen = || pool.entries.iter().filter_map(|entry| Some((&entry.record, entry.record.response.as_ref()?)));
+    seen().next()?;
+    let sum = |count: fn(&ResponseRecord) -> u64| seen().map(|(_, response)| count(response)).sum::<u64>();
+    let missed: u64 = seen().flat_map(|(record, _)| &record.threads).map(|thread| thread.missed).sum();
+    let late = sum(|response| response.late);
+    Some(Response {
+        triggers: sum(|response| response.triggers),
+        late,
+        lost: missed.saturating_sub(late),
+        duplicate: sum(|response| response.duplicate),
+        foreign: sum(|response| response.foreign),
+        line_errors: seen().map(|(_, response)| response.line_errors).sum(),
+        own: seen().filter_map(|(_, response)| response.own).max_by_key(|own| own.p50_ns),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use model::{OwnExchange, ResponseRecord};
+
+    #[test]
+    fn blocks_are_added_and_what_never_came_is_what_was_missed_and_not_late() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.measure(0, 0, |_, _| 5).measure(1, 0, |_, _| 5);
+        let own = |p50_ns| Some(OwnExchange { exchanges: 9, min_ns: 1, p50_ns, max_ns: 100 });
+        for (entry, (late, p50_ns)) in run.entries.iter_mut().zip([(2, 5), (1, 7)]) {
+            entry.record.threads.truncate(1);
+            entry.record.threads[0].missed = 4;
+            entry.record.response = Some(ResponseRecord {
+                triggers: 100,
+                late,
+                duplicate: 1,
+                foreign: 0,
+                line_errors: None,
+                own: own(p50_ns),
+            });
+        }
+        let summary = summarise(&run.header, &run.entries);
+        let response = summary.cells[0].response.as_ref().unwrap();
+        assert_eq!((response.triggers, response.late, response.lost), (200, 3, 5));
+        assert_eq!((response.duplicate, response.line_errors, response.own), (2, None, own(7)));
+    }
+}

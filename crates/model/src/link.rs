@@ -1,0 +1,264 @@
+//! By which way a trigger reaches the thread that answers it.
+
+use crate::word::as_text;
+use crate::{Cell, Period, Policy, Span, UnknownWord};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A name of a device or of another machine, 1 to 63 bytes without white space. It has no heap, because what holds it is
+/// copied freely.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    bytes: [u8; Place::MOST],
+    len: u8,
+}
+
+impl Place {
+    /// The longest, bytes.
+    pub const MOST: usize = 63;
+
+    /// `None` for a text that is too long, empty, or holds white space.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Place> {
+        let mut bytes = [0; Place::MOST];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        let len = u8::try_from(text.len()).ok()?;
+        (len > 0 && !text.contains(char::is_whitespace)).then_some(Place { bytes, len })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        let text = self.bytes.get(..usize::from(self.len)).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        text.unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// What carries a trigger there and an answer back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Link {
+    /// In a guest of the lab: interrupts of PCI devices at times known to the nanosecond, waited for at `/dev/uioN`.
+    Uio,
+    /// The serial port with this device, whose chip sends to itself (the loop-back bit of a 16550): trigger and answer
+    /// are one.
+    SerialLoop(Place),
+    /// The serial port with this device, to which a responder is wired.
+    Serial {
+        /// Its device, like `/dev/ttyS0`.
+        device: Place,
+        /// Bits a second.
+        baud: u32,
+    },
+    /// UDP to the responder at this `HOST:PORT`.
+    Udp(Place),
+}
+
+/// Bits a second, where none are named.
+const BAUD: u32 = 115_200;
+/// Speeds that termios knows by a name of their own (termios(3)).
+const BAUDS: [u32; 10] = [9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 921_600, 1_000_000, 3_000_000];
+
+impl Link {
+    /// Every link as it is typed.
+    pub const KNOWN: &[&str] = &["uio", "serial-loop[:/dev/ttyX]", "serial:/dev/ttyX[,BAUD]", "udp:HOST:PORT"];
+
+    /// What the guests of the lab have for `serial-loop`: the console and the results have the ports before it.
+    pub const LOOP_PORT: &str = "/dev/ttyS2";
+
+    /// How long after its start a device of [`Link::Uio`] interrupts: the 100 ms of QEMU's `edu`, from the last whole
+    /// millisecond on (hw/misc/edu.c).
+    pub const DEVICE_DELAY: Span = Span(100_000_000);
+
+    /// The most devices that a machine of the lab is given: its bus has 32 places, some of them taken.
+    pub const MOST_DEVICES: u64 = 20;
+
+    /// How many devices interrupt once a `period` between them, each once in [`Link::DEVICE_DELAY`]; `None` when no number
+    /// of them does.
+    #[must_use]
+    pub fn devices(period: Period) -> Option<u64> {
+        let (delay, period) = (Link::DEVICE_DELAY.ns(), period.ns());
+        let is_exact = delay.is_multiple_of(period) && period.is_multiple_of(1_000_000);
+        Some(delay / period).filter(|count| is_exact && *count <= Link::MOST_DEVICES)
+    }
+}
+
+impl Link {
+    /// What does not go together with it in a cell.
+    pub(crate) fn check(self, cell: &Cell) -> Result<(), String> {
+        match () {
+            () if cell.explain.is_some() => {
+                Err("what makes an answer late is not explained yet; leave explain out".to_owned())
+            }
+            () if matches!(cell.policy, Policy::Deadline(_)) => Err(format!(
+                "who waits for an answer has no period of its own and cannot have {}; ask for another",
+                cell.policy
+            )),
+            () if self == Link::Uio && !cell.kernel.is_virtual() => {
+                Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
+                    .to_owned())
+            }
+            () if self == Link::Uio && Link::devices(cell.period).is_none() => Err(format!(
+                "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {}",
+                cell.period
+            )),
+            () if cell.cpus.len() > 1 => {
+                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+/// Why a text names no link.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// No such link.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// Something is missing, or not what has to stand there.
+    #[error("`{given}` is no link; write {form}")]
+    Form {
+        /// As typed.
+        given: String,
+        /// As it has to be.
+        form: &'static str,
+    },
+    /// No speed of a serial port.
+    #[error(
+        "`{0}` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000"
+    )]
+    Baud(String),
+}
+
+/// A device in `/dev`.
+fn device(text: &str) -> Option<Place> {
+    Place::new(text).filter(|_| text.starts_with("/dev/") && text.len() > "/dev/".len())
+}
+
+/// `HOST:PORT`, where an IPv6 address stands in brackets.
+fn endpoint(text: &str) -> Option<Place> {
+    let (host, port) = text.rsplit_once(':')?;
+    let is_whole = host.starts_with('[') == host.ends_with(']') && (host.starts_with('[') || !host.contains(':'));
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    Place::new(text).filter(|_| is_whole && !host.is_empty() && is_port)
+}
+
+impl FromStr for Link {
+    type Err = LinkError;
+
+    fn from_str(text: &str) -> Result<Self, LinkError> {
+        let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
+        let wrong = |form| LinkError::Form { given: text.to_owned(), form };
+        match (word, rest) {
+            ("uio", None) => Ok(Link::Uio),
+            ("uio", Some(_)) => Err(wrong("uio")),
+            ("serial-loop", rest) => {
+                let port = device(rest.unwrap_or(Link::LOOP_PORT));
+                port.map(Link::SerialLoop)
+                    .ok_or_else(|| wrong("serial-loop:/dev/ttyX, or serial-loop alone in the lab"))
+            }
+            ("serial", Some(rest)) => {
+                let (path, baud) = rest.split_once(',').map_or((rest, None), |(path, baud)| (path, Some(baud)));
+                let known = |given: &str| given.parse().ok().filter(|baud| BAUDS.contains(baud));
+                let baud =
+                    baud.map_or(Ok(BAUD), |given| known(given).ok_or_else(|| LinkError::Baud(given.to_owned())))?;
+                let device = device(path).ok_or_else(|| wrong("serial:/dev/ttyX or serial:/dev/ttyX,BAUD"))?;
+                Ok(Link::Serial { device, baud })
+            }
+            ("serial", None) => Err(wrong("serial:/dev/ttyX or serial:/dev/ttyX,BAUD")),
+            ("udp", Some(rest)) => endpoint(rest).map(Link::Udp).ok_or_else(|| wrong("udp:HOST:PORT")),
+            ("udp", None) => Err(wrong("udp:HOST:PORT")),
+            _ => Err(UnknownWord::new("link", text, Link::KNOWN).into()),
+        }
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Link::Uio => f.pad("uio"),
+            Link::SerialLoop(port) if port.as_str() == Link::LOOP_PORT => f.pad("serial-loop"),
+            Link::SerialLoop(port) => f.pad(&format!("serial-loop:{}", port.as_str())),
+            Link::Serial { device, baud: BAUD } => f.pad(&format!("serial:{}", device.as_str())),
+            Link::Serial { device, baud } => f.pad(&format!("serial:{},{baud}", device.as_str())),
+            Link::Udp(place) => f.pad(&format!("udp:{}", place.as_str())),
+        }
+    }
+}
+
+as_text!(Link, LinkError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_print_as_they_are_typed() {
+        for text in [
+            "uio",
+            "serial-loop",
+            "serial-loop:/dev/ttyS0",
+            "serial:/dev/ttyUSB0",
+            "serial:/dev/ttyS1,9600",
+            "udp:192.0.2.7:4000",
+            "udp:[2001:db8::7]:4000",
+            "udp:target:65535",
+        ] {
+            assert_eq!(text.parse::<Link>().map(|link| link.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!("serial:/dev/ttyS0,115200".parse::<Link>().unwrap().to_string(), "serial:/dev/ttyS0");
+    }
+
+    #[test]
+    fn a_wrong_link_is_one_line() {
+        let long = format!("udp:{}:1", "h".repeat(62));
+        for (text, message) in [
+            ("uio:3", "`uio:3` is no link; write uio"),
+            ("udp", "`udp` is no link; write udp:HOST:PORT"),
+            ("udp:host", "`udp:host` is no link; write udp:HOST:PORT"),
+            ("udp:host:0", "`udp:host:0` is no link; write udp:HOST:PORT"),
+            ("udp:host:65536", "`udp:host:65536` is no link; write udp:HOST:PORT"),
+            ("udp::9", "`udp::9` is no link; write udp:HOST:PORT"),
+            ("udp:1::2:9", "`udp:1::2:9` is no link; write udp:HOST:PORT"),
+            (&long, &format!("`{long}` is no link; write udp:HOST:PORT")),
+            ("serial", "`serial` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("serial:ttyS0", "`serial:ttyS0` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("serial:/dev/", "`serial:/dev/` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            (
+                "serial:/dev/ttyS0,12345",
+                "`12345` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 \
+                 1000000 3000000",
+            ),
+            (
+                "upd:h:1",
+                "unknown link `upd:h:1` (did you mean `udp:h:1`? known: uio serial-loop[:/dev/ttyX] \
+                         serial:/dev/ttyX[,BAUD] udp:HOST:PORT)",
+            ),
+        ] {
+            assert_eq!(text.parse::<Link>().map_err(|err| err.to_string()), Err(message.to_owned()));
+        }
+        for (period, devices) in [
+            ("5ms", Some(20)),
+            ("10ms", Some(10)),
+            ("100ms", Some(1)),
+            ("4ms", None),
+            ("12500us", None),
+            ("200ms", None),
+        ] {
+            assert_eq!(Link::devices(period.parse().unwrap()), devices, "{period}");
+        }
+        assert_eq!(Place::new(&"x".repeat(63)).unwrap().as_str().len(), 63);
+        for text in ["", "a b", &"x".repeat(64)] {
+            assert_eq!(Place::new(text), None);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What can be typed after `measure response`, and after `respond`.
+
+use super::{EXIT_STATUS, Format, OneCell};
+use clap::Args;
+use model::{Link, Policy, Span};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(in crate::cli) struct ResponseArguments {
+    /// Link to what answers: udp:HOST:PORT, serial:/dev/ttyX[,BAUD], serial-loop:/dev/ttyX
+    #[arg(long, value_name = "LINK")]
+    pub(in crate::cli) to: Link,
+    #[command(flatten)]
+    pub(in crate::cli) cell: OneCell,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RespondArguments {
+    /// Link to answer on: udp:HOST:PORT, an address of this machine; serial:/dev/ttyX[,BAUD]
+    #[arg(long, value_name = "LINK")]
+    pub(in crate::cli) on: Link,
+    /// The machine to answer, and no other [default: the first that sends a trigger]
+    #[arg(long, value_name = "HOST")]
+    pub(in crate::cli) peer: Option<String>,
+    /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, default_value = "other")]
+    pub(in crate::cli) policy: Policy,
+    /// CPU that it runs on [default: the last that may be used]
+    #[arg(long, value_name = "CPU")]
+    pub(in crate::cli) cpu: Option<u32>,
+    /// How long it answers [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    pub(in crate::cli) duration: Option<Span>,
+    /// Form of the result on stdout
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: Format,
+}

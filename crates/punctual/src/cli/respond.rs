@@ -1,0 +1,131 @@
+//! `punctual respond`: answers the triggers of a logger, by a thread set up as measured ones are, until it is ended.
+
+use super::arguments::{Format, RespondArguments};
+use super::{Outcome, note, output};
+use crate::campaign::Stop;
+use crate::host::{self, DmaLatency, Privileges};
+use crate::link::{self, Watch};
+use crate::report;
+use model::{Achieved, CpuSet, Histogram, Method, Policy, Span, TargetRecord};
+use rt::{Limits, LinkEnd, Member, Settings, Task, Team, sys};
+use std::error::Error;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::{Duration, Instant};
+
+/// How often the log is emptied, and how many answers it has room for meanwhile: more than may be given in that time.
+const TICK: Duration = Duration::from_secs(1);
+const ROOM: usize = 1 << 17;
+
+/// It takes no lock of the machine: the cell that it answers may be measured on this one.
+pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
+    let cpu = check(arguments)?;
+    let stop = Stop::on_signals()?;
+    let (target, watch) = link::target(arguments.on, arguments.peer.as_deref())?;
+    // What this user may not have is left out, and the result says so, as for cells.
+    let may = Privileges::here(1, false);
+    let dma_latency = if may.dma_latency { Some(DmaLatency::hold(0)?) } else { None };
+    sys::memory::use_one_arena();
+    if may.lock_memory {
+        sys::memory::lock_all()
+            .map_err(|err| format!("cannot lock memory (raise `ulimit -l`, or run as root): {err}"))?;
+    }
+    let settings = Settings {
+        policy: arguments.policy,
+        timer_slack: None,
+        method: Method::Response(arguments.on),
+        // It has none; nothing follows from it.
+        period: "100s".parse()?,
+    };
+    let cpus: CpuSet = [cpu].into_iter().collect();
+    let task = Task { cpu, cpus: cpus.clone(), settings, phase: Span(0), link: Some(LinkEnd::Target(target)) };
+    let limits = Limits { first_recorded: 0, end: AtomicU64::new(u64::MAX), stop_above_ns: AtomicI64::new(i64::MAX) };
+    let mut team = Team::muster(vec![task], limits, ROOM, None)?;
+    let allowed = sys::sched::affinity(0)?;
+    let others = allowed.minus(&cpus);
+    if !others.is_empty() {
+        sys::sched::set_affinity(0, &others)?;
+    }
+    team.release(sys::clock::now(model::ClockId::Monotonic));
+    note(format_args!("answering on {} as {} on CPU {cpu}; Ctrl-C ends it", arguments.on, arguments.policy));
+    let mut own = Histogram::default();
+    answer(&mut team, &mut own, &stop, arguments.duration)?;
+    let [member] = &team.members[..] else { return Err("there is no thread that answers".into()) };
+    let achieved = Achieved {
+        policy: member.policy,
+        cpus: member.cpus.clone(),
+        timer_slack_ns: member.timer_slack.ns(),
+        memory_locked_bytes: host::memory_locked_bytes_of(std::process::id()).unwrap_or(0),
+        cpu_dma_latency_us: dma_latency.as_ref().map(|(_, us)| *us),
+    };
+    show(&record(arguments, &watch, achieved, own, member), arguments.format)?;
+    Ok(0)
+}
+
+/// What cannot be, whatever the link; the CPU to answer on.
+fn check(arguments: &RespondArguments) -> Result<u32, String> {
+    if let Policy::Deadline(_) = arguments.policy {
+        return Err(format!("who waits for triggers has no period of its own and cannot have {}", arguments.policy));
+    }
+    if arguments.duration == Some(Span(0)) {
+        return Err("--for: answering for no time does nothing; write how long, like 10s".to_owned());
+    }
+    let allowed = sys::sched::affinity(0).map_err(|err| err.to_string())?;
+    let cpu = arguments.cpu.or_else(|| allowed.iter().last()).ok_or("this process may use no CPU")?;
+    let is_allowed = allowed.iter().any(|other| other == cpu);
+    let absent = || format!("CPU {cpu} cannot be used here; this process may use {allowed} (--cpu)");
+    is_allowed.then_some(cpu).ok_or_else(absent)
+}
+
+/// Lets it answer until it is asked to end, or its time is over.
+fn answer(team: &mut Team, own: &mut Histogram, stop: &Stop, duration: Option<Span>) -> Result<(), Box<dyn Error>> {
+    let began = Instant::now();
+    let ends = duration.map(|duration| began + Duration::from_nanos(duration.ns()));
+    loop {
+        let now = Instant::now();
+        let tick = (now + TICK).min(ends.unwrap_or(now + TICK));
+        stop.wait_until(tick);
+        let has_ended = team.wait(Duration::ZERO);
+        for member in &mut team.members {
+            member.log.drain(|sample| own.record(sample.latency.0));
+            if let Some(errno) = member.outcome.and_then(|outcome| outcome.result.err()) {
+                return Err(format!("it cannot go on answering: {}", std::io::Error::from_raw_os_error(errno)).into());
+            }
+        }
+        if has_ended || stop.is_asked() || ends.is_some_and(|ends| Instant::now() >= ends) {
+            return Ok(());
+        }
+    }
+}
+
+fn record(
+    asked: &RespondArguments,
+    watch: &Watch,
+    achieved: Achieved,
+    own: Histogram,
+    member: &Member,
+) -> TargetRecord {
+    let counts = watch.counts();
+    let count = |counter: &AtomicU64| counter.load(Relaxed);
+    TargetRecord {
+        link: asked.on,
+        achieved,
+        triggers: count(&counts.triggers),
+        answered: own.n + member.log.lost(),
+        missed: count(&counts.missed),
+        duplicate: count(&counts.duplicate),
+        foreign: count(&counts.foreign),
+        too_soon: count(&counts.too_soon),
+        line_errors: watch.line_errors(),
+        own,
+    }
+}
+
+fn show(record: &TargetRecord, format: Format) -> Result<(), Box<dyn Error>> {
+    let mut text = Vec::new();
+    match format {
+        Format::Json => output::json(&mut text, &serde_json::to_value(record)?)?,
+        Format::Text => report::target(&mut text, record)?,
+    }
+    output::write(&text)
+}

@@ -1,0 +1,202 @@
+//! The ends of a link: sockets and serial ports looked up, set up, and tried before anything is measured.
+
+use crate::host::{self, HostFs};
+use model::{Link, OwnExchange, Period, ResponseRecord, Span};
+use rt::{Heard, Line, LinkCounts, Logger, Message, Target, sys};
+use std::fs::File;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long the other end is waited for, before the cell and within it.
+const PATIENCE: Span = Span(3_000_000_000);
+/// Triggers without an answer, at least, before it is given up.
+const FEWEST: u64 = 10;
+/// Between two tries to reach it.
+const RETRY: Span = Span(100_000_000);
+/// The shortest time between two answers in the long run: that of the shortest period.
+const LEAST_GAP_NS: u64 = 10_000;
+
+/// What is known of a link besides its end, which a measured thread has.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    link: Link,
+    counts: Arc<LinkCounts>,
+    /// The serial port, and the errors that it had counted before.
+    port: Option<(File, Option<u64>)>,
+}
+
+/// A responder for `link`, which answers `peer` only, or the first to send a trigger.
+///
+/// # Errors
+/// One line: what cannot be had, and why.
+pub(crate) fn target(link: Link, peer: Option<&str>) -> Result<(Target, Watch), String> {
+    let line = match link {
+        Link::Udp(place) => {
+            let address = resolve(place.as_str())?;
+            let socket = UdpSocket::bind(address).map_err(|err| format!("{link}: cannot listen there: {err}"))?;
+            // Only the machine counts, not the port.
+            Line::Udp { socket, peer: peer.map(|peer| resolve(&with_port(peer))).transpose()? }
+        }
+        Link::Serial { .. } if peer.is_some() => {
+            return Err(format!("{link}: a serial line has one other end; leave --peer out"));
+        }
+        Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
+        Link::Uio | Link::SerialLoop(_) => {
+            return Err(format!("{link} answers itself; measure it with: punctual measure response --to {link}"));
+        }
+    };
+    let watch = Watch::of(link, &line)?;
+    Ok((Target { line, least_gap_ns: LEAST_GAP_NS, counts: Arc::clone(&watch.counts) }, watch))
+}
+
+/// What sends triggers over `link`, once a `period`; those before trigger `first` do not count. The other end has answered.
+///
+/// # Errors
+/// One line: what cannot be had, or that nobody answers.
+pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, Watch), String> {
+    let line = match link {
+        Link::Udp(place) => {
+            let peer = resolve(place.as_str())?;
+            let own: SocketAddr =
+                if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+            let socket = UdpSocket::bind(own).map_err(|err| format!("{link}: cannot make a socket: {err}"))?;
+            Line::Udp { socket, peer: Some(peer) }
+        }
+        Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
+        Link::SerialLoop(device) => {
+            let port = port(link, device.as_str(), LOOP_BAUD)?;
+            sys::serial::set_loop(&port, true).map_err(|err| format!("{link}: cannot let it send to itself: {err}"))?;
+            Line::Serial(port)
+        }
+        Link::Uio => return Err("uio is no line".to_owned()),
+    };
+    // The low bit tells the tries before from the triggers.
+    let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
+    try_to_reach(&line, link, session | 1)?;
+    let watch = Watch::of(link, &line)?;
+    let patience = (PATIENCE.ns() / period.ns()).max(FEWEST);
+    Ok((Logger { line, session, first, patience, counts: Arc::clone(&watch.counts) }, watch))
+}
+
+/// The speed at which a port sends to itself.
+const LOOP_BAUD: u32 = 115_200;
+
+impl Watch {
+    fn of(link: Link, line: &Line) -> Result<Watch, String> {
+        let port = if let Line::Serial(file) = line { Some(file.try_clone()) } else { None };
+        let port = port.transpose().map_err(|err| format!("{link}: {err}"))?;
+        let port = port.map(|file| {
+            let before = sys::serial::errors(&file);
+            (file, before)
+        });
+        Ok(Watch { link, counts: Arc::default(), port })
+    }
+
+    /// What is counted so far.
+    pub(crate) fn counts(&self) -> &LinkCounts {
+        &self.counts
+    }
+
+    /// Bytes that came wrongly since it was opened.
+    pub(crate) fn line_errors(&self) -> Option<u64> {
+        let (file, before) = self.port.as_ref()?;
+        Some(sys::serial::errors(file)?.saturating_sub((*before)?))
+    }
+
+    /// What a logger has counted.
+    pub(crate) fn record(&self) -> ResponseRecord {
+        let LinkCounts { triggers, late, duplicate, foreign, own_exchanges, own_ns, .. } = &*self.counts;
+        let [min_ns, p50_ns, max_ns] = own_ns.each_ref().map(|ns| ns.load(Relaxed));
+        let exchanges = own_exchanges.load(Relaxed);
+        ResponseRecord {
+            triggers: triggers.load(Relaxed),
+            late: late.load(Relaxed),
+            duplicate: duplicate.load(Relaxed),
+            foreign: foreign.load(Relaxed),
+            line_errors: self.line_errors(),
+            own: (exchanges > 0).then_some(OwnExchange { exchanges, min_ns, p50_ns, max_ns }),
+        }
+    }
+
+    /// What is said when the measured thread has given up.
+    pub(crate) fn fell_silent(&self, period: Period) -> String {
+        let n = (PATIENCE.ns() / period.ns()).max(FEWEST);
+        format!("{} has stopped answering: none of the last {n} triggers, one every {period}, had an answer", self.link)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let (Link::SerialLoop(_), Some((port, _))) = (self.link, &self.port) {
+            let _ = sys::serial::set_loop(port, false);
+        }
+    }
+}
+
+/// An address with any port: only the machine counts.
+fn with_port(host: &str) -> String {
+    if host.contains(':') && !host.starts_with('[') { format!("[{host}]:0") } else { format!("{host}:0") }
+}
+
+fn resolve(place: &str) -> Result<SocketAddr, String> {
+    let unknown = |why: String| format!("udp:{place}: no such address: {why}");
+    let mut found = place.to_socket_addrs().map_err(|err| unknown(err.to_string()))?;
+    found.next().ok_or_else(|| unknown("it has none".to_owned()))
+}
+
+/// A serial port, set up to hand on every byte at once.
+fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
+    let path = Path::new(device);
+    let advice = |err: &std::io::Error| match err.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "; run as root, or join the group that owns it (dialout)",
+        Some(libc::ENXIO | libc::ENODEV | libc::EIO) => "; there is no chip behind it",
+        _ => "",
+    };
+    let file = sys::serial::open(path).map_err(|err| format!("{link}: cannot be opened: {err}{}", advice(&err)))?;
+    let set = sys::serial::make_raw(&file, baud);
+    set.map_err(|err| format!("{link} is no serial port of that speed: {err}{}", advice(&err)))?;
+    // Where the driver knows these: it otherwise collects bytes for a while (16550: up to 14, or 4 characters' time).
+    let _ = sys::serial::set_low_latency(&file);
+    host::hand_on_each_byte(&HostFs::here(), path);
+    Ok(file)
+}
+
+/// Sends triggers until one is answered, and then takes all that came.
+fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<(), String> {
+    let failed = |errno| format!("{link}: {}", std::io::Error::from_raw_os_error(errno));
+    let began = Instant::now();
+    let mut number = 0;
+    while began.elapsed() < Duration::from_nanos(PATIENCE.ns()) {
+        number += 1;
+        line.send(&Message { is_answer: false, session, number }, None).map_err(failed)?;
+        let tried = Instant::now();
+        while tried.elapsed() < Duration::from_nanos(RETRY.ns()) {
+            let left = Duration::from_nanos(RETRY.ns()).saturating_sub(tried.elapsed());
+            let left = Span(u64::try_from(left.as_nanos()).unwrap_or(0));
+            match line.wait(left).and_then(|is_there| if is_there { line.hear().map(Some) } else { Ok(None) }) {
+                Ok(Some(Heard::Message(message, _))) if message.is_answer && message.session == session => {
+                    return drain(line).map_err(failed);
+                }
+                Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => return drain(line).map_err(failed),
+                Ok(_) | Err(libc::EINTR) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+    }
+    let advice = match link {
+        Link::SerialLoop(_) => "its chip has no loop-back, or is none".to_owned(),
+        _ => format!("is `punctual respond --on {link}` running at the other end?"),
+    };
+    Err(format!("{link} does not answer within {PATIENCE}; {advice}"))
+}
+
+/// Takes what is left of earlier tries.
+fn drain(line: &Line) -> Result<(), i32> {
+    while line.wait(Span(20_000_000))? {
+        line.hear()?;
+    }
+    Ok(())
+}

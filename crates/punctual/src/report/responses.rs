@@ -1,0 +1,67 @@
+//! What is said of links: what came beside answers in time, what the logger takes itself, and what a responder did.
+
+use super::lines::Lines;
+use super::table::latency;
+use analysis::wording::count;
+use analysis::{CellSummary, Response, RunSummary};
+use model::{Link, TargetRecord};
+use std::io;
+
+/// A sentence for each cell that measured answers over a line.
+pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let answered = summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
+    for (cell, response) in answered {
+        lines.paragraph(out, "", &sentence(cell, response))?;
+    }
+    Ok(())
+}
+
+fn sentence(cell: &CellSummary, response: &Response) -> String {
+    let Response { triggers, late, lost, duplicate, foreign, line_errors, own } = response;
+    let mut said = format!(
+        "{}: {} triggers; without an answer in time {}, of which {} came late and {} never",
+        cell.name,
+        count(*triggers),
+        count(late + lost),
+        count(*late),
+        count(*lost)
+    );
+    for (number, what) in [(Some(*duplicate), "duplicate"), (Some(*foreign), "foreign"), (*line_errors, "damaged")] {
+        if let Some(number) = number.filter(|number| *number > 0) {
+            said.push_str(&format!("; {} {what}", count(number)));
+        }
+    }
+    match own {
+        Some(own) => {
+            let [p50, max] = [own.p50_ns, own.max_ns].map(|ns| latency(ns as f64));
+            said.push_str(&format!(". The logger's own part, which is in every answer: p50 {p50}, max {max}."));
+        }
+        None if matches!(cell.cell.method.link(), Some(Link::SerialLoop(_))) => {
+            said.push_str(". One thread sends and answers: all that it does is in every answer.");
+        }
+        None => said.push_str(". The logger's own part, which is in every answer, is not known."),
+    }
+    said
+}
+
+/// Writes what a responder did.
+///
+/// # Errors
+/// When `out` does not take it.
+pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
+    let TargetRecord { link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own } =
+        record;
+    let locked = if achieved.memory_locked_bytes > 0 { "memory locked" } else { "memory not locked" };
+    writeln!(out, "{link}: {} on CPU {}, {locked}", achieved.policy, achieved.cpus)?;
+    writeln!(out, "  triggers {}, answered {}, missed {}", count(*triggers), count(*answered), count(*missed))?;
+    let (duplicate, foreign, too_soon) = (count(*duplicate), count(*foreign), count(*too_soon));
+    writeln!(out, "  not answered: duplicate {duplicate}, foreign {foreign}, too soon {too_soon}")?;
+    if let Some(errors) = line_errors {
+        writeln!(out, "  bytes received wrongly: {}", count(*errors))?;
+    }
+    if let (Some(min), Some(mean), Some(max)) = (own.min_ns, own.mean_ns(), own.max_ns) {
+        let [min, mean, max] = [min, mean, max].map(|ns| latency(ns as f64));
+        writeln!(out, "  from waking to the answer sent, us: min {min}, mean {mean}, max {max}")?;
+    }
+    Ok(())
+}

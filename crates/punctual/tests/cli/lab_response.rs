@@ -1,0 +1,73 @@
+//! How soon interrupts are answered in guests: kernels told apart, the same to the bit.
+
+use crate::program::{Scratch, machine, punctual};
+use crate::vm::kernel;
+use model::{Entry, Histogram};
+use std::path::Path;
+
+const KERNELS: [&str; 3] = ["debian:6.1 preempt=none", "debian:6.1 preempt=full", "debian:6.1-rt"];
+
+/// The records of a run, without what differs between two runs by design: when it was.
+fn entries(run: &Path) -> Vec<Entry> {
+    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
+    text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn plan(scratch: &Scratch, kernels: &[&str], load: &str, period: &str) -> String {
+    let plan = format!(
+        "repetitions = 1\nduration = \"2s\"\nwarm_up = \"100ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"{load}\"]\n\
+         policy = [\"fifo:90\"]\nperiod = [\"{period}\"]\nmethod = [\"response:uio\"]\n"
+    );
+    scratch.file("plan.toml", plan).display().to_string()
+}
+
+#[test]
+fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
+    if kernel().is_none() {
+        return;
+    }
+    if punctual(&format!("lab fetch {} debian:6.1-rt", "debian:6.1")).status != 0 {
+        eprintln!("skipped: needs debian:6.1 and debian:6.1-rt (Debian's packages, or fetched before)");
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("lab-response");
+    let plan = plan(&scratch, &KERNELS, "mmap", "10ms");
+    let runs = ["once", "again"].map(|name| scratch.path(name));
+    for run in &runs {
+        let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", run.display()));
+        assert_eq!(said.status, 0, "{said:?}");
+    }
+    let [once, again] = runs.map(|run| entries(&run));
+    assert!(once == again, "virtual time has no chance in it");
+    let of = |kernel: &str| -> &Histogram {
+        let entry = once.iter().find(|entry| entry.record.cell.kernel.to_string() == kernel).unwrap();
+        let thread = &entry.record.threads[0];
+        assert!(thread.is_consistent() && (thread.recorded, thread.missed) == (200, 0), "{thread:?}");
+        assert!(entry.record.lab.as_ref().unwrap().machine.ends_with("edu"), "{:?}", entry.record.lab);
+        &thread.histogram
+    };
+    let [none, full, rt] = KERNELS.map(of);
+    assert!(
+        none.max_ns > full.max_ns && full.max_ns > rt.max_ns,
+        "{:?} {:?} {:?}",
+        none.max_ns,
+        full.max_ns,
+        rt.max_ns
+    );
+    // PREEMPT_RT has a thread of its own for the interrupt, between it and the thread that answers.
+    assert!(rt.min_ns > full.min_ns && full.min_ns > Some(0), "{:?} {:?}", rt.min_ns, full.min_ns);
+}
+
+#[test]
+fn responses_that_the_lab_cannot_measure_are_refused() {
+    let scratch = Scratch::new("lab-response-refused");
+    let out = scratch.path("out").display().to_string();
+    let run = |plan: &str| punctual(&format!("run {plan} --wait --out {out}"));
+    run(&plan(&scratch, &["debian:6.1"], "none", "3ms"))
+        .expect_error("the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not 3ms");
+    let virtual_only = "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link";
+    run(&plan(&scratch, &["running"], "none", "10ms")).expect_error(virtual_only);
+    run(&plan(&scratch, &["debian:6.1 clock=emulated"], "none", "10ms")).expect_error(virtual_only);
+    assert!(!Path::new(&out).exists(), "nothing is begun");
+}

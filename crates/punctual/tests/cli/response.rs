@@ -1,0 +1,256 @@
+//! How soon triggers are answered over links: between network namespaces, over terminals, and what is refused.
+
+use crate::program::{MARK, PROGRAM, Said, a_cpu, comes_true, is_installed, is_root, machine, punctual, run, running};
+use model::TargetRecord;
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+
+/// Three machines on one network: the network is in the namespace of the host.
+struct Network {
+    names: [String; 3],
+}
+
+/// Which machine of it.
+const HOST: usize = 0;
+const TARGET: usize = 1;
+const LOGGER: usize = 2;
+
+/// Where the target answers.
+const ANSWERS: &str = "udp:10.213.7.2:4000";
+
+impl Network {
+    fn new(name: &str) -> Network {
+        let names = ["host", "target", "logger"].map(|role| format!("pt-{name}-{role}-{}", std::process::id()));
+        let network = Network { names };
+        for name in &network.names {
+            ip(&["netns", "add", name]);
+            ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        let host = &network.names[HOST];
+        ip(&["-n", host, "link", "add", "br0", "type", "bridge"]);
+        ip(&["-n", host, "addr", "add", "10.213.7.1/24", "dev", "br0"]);
+        ip(&["-n", host, "link", "set", "br0", "up"]);
+        for (number, name) in network.names.iter().enumerate().skip(1) {
+            let port = format!("port{number}");
+            ip(&["-n", host, "link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", name]);
+            ip(&["-n", host, "link", "set", &port, "master", "br0"]);
+            ip(&["-n", host, "link", "set", &port, "up"]);
+            ip(&["-n", name, "addr", "add", &format!("10.213.7.{}/24", number + 1), "dev", "eth0"]);
+            ip(&["-n", name, "link", "set", "eth0", "up"]);
+        }
+        network
+    }
+
+    /// A program on one of the machines.
+    fn on(&self, machine: usize, program: &str, arguments: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[machine], program]).args(arguments.split_whitespace());
+        command.stdin(Stdio::null()).env(MARK, std::process::id().to_string());
+        command
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+#[track_caller]
+fn ip(arguments: &[&str]) {
+    let output = Command::new("ip").args(arguments).output().unwrap();
+    assert!(output.status.success(), "ip {arguments:?}: {output:?}");
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// A responder that is ready.
+fn responder(mut command: Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    // Nothing else is said until it ends, so no line of another's is lost with this reader.
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("answering on "), "{line}");
+    child
+}
+
+/// Waits until a measurement says for the first time how it goes.
+fn wait_until_measuring(child: &mut Child) {
+    let (mut said, mut byte) = (String::new(), [0]);
+    // Byte by byte: what follows is somebody else's to read.
+    while child.stderr.as_mut().unwrap().read(&mut byte).unwrap() > 0 {
+        said.push(byte[0].into());
+        if said.ends_with('\n') && said.contains(" max ") {
+            return;
+        }
+    }
+    panic!("{said}");
+}
+
+/// What a responder says when it is asked to end.
+fn ended(mut child: Child) -> TargetRecord {
+    signal(&child, "-TERM");
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    crate::schema::assert_conforms("respond", &json);
+    serde_json::from_value(json).unwrap()
+}
+
+/// The summary of the one cell of a measurement that went well.
+fn summary(said: &Said) -> serde_json::Value {
+    assert_eq!(said.status, 0, "{said:?}");
+    let json = said.json();
+    crate::schema::assert_conforms("show", &json);
+    json["cells"][0]["summary"].clone()
+}
+
+#[test]
+fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed() {
+    if !is_root() || !is_installed("ip", "iproute2") || !is_installed("ping", "iputils-ping") {
+        return;
+    }
+    let _machine = machine();
+    let network = Network::new("three");
+    let respond = || {
+        let arguments = format!("respond --on {ANSWERS} --policy fifo:80 --cpu {} --format json", a_cpu());
+        responder(network.on(TARGET, PROGRAM, &arguments))
+    };
+    let measure = |duration: &str| {
+        let asked =
+            format!("measure response --to {ANSWERS} --policy fifo:80 --duration {duration} --wait --format json");
+        network.on(LOGGER, PROGRAM, &asked)
+    };
+    let target = respond();
+    let mut flood = network.on(HOST, "ping", "-q -f 10.213.7.2").stdout(Stdio::null()).spawn().unwrap();
+    let stranger = "bash -c".split(' ').chain(["echo hello >/dev/udp/10.213.7.2/4000"]).collect::<Vec<_>>();
+    let mut command = network.on(HOST, stranger[0], "");
+    assert!(command.args(&stranger[1..]).status().unwrap().success());
+
+    let seen = summary(&run(&mut measure("1s")));
+    let count = |key: &str| seen[key].as_u64().unwrap();
+    let response = |key: &str| seen["response"][key].as_u64().unwrap();
+    assert_eq!(count("samples") + count("missed") + count("lost"), 1000, "{seen:#}");
+    assert!(count("samples") > 500, "{seen:#}");
+    assert_eq!(response("late") + response("lost"), count("missed"), "{seen:#}");
+    assert_eq!((response("foreign"), response("duplicate")), (0, 0));
+    assert!(seen["response"]["own"]["p50_ns"].as_u64() > Some(0), "{seen:#}");
+
+    // The host that floods.
+    let mut logger = measure("2s").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    flood.kill().unwrap();
+    flood.wait().unwrap();
+    assert!(logger.wait().unwrap().success(), "the logger does not depend on it");
+
+    // The logger: the target waits for the next one.
+    let mut logger = measure("1min").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_measuring(&mut logger);
+    logger.kill().unwrap();
+    logger.wait().unwrap();
+    assert!(comes_true(|| running().len() == 1), "only the target stays: {:?}", running());
+    assert!(summary(&run(&mut measure("200ms")))["samples"].as_u64() > Some(100));
+    let record = ended(target);
+    assert!(record.triggers > 1000 && record.answered == record.triggers - record.too_soon, "{record:?}");
+    assert_eq!((record.foreign, record.own.n), (1, record.answered), "{record:?}");
+    assert_eq!(record.achieved.policy.to_string(), "fifo:80");
+    assert!(record.achieved.memory_locked_bytes > 0, "{record:?}");
+
+    // The target.
+    let mut target = respond();
+    let mut logger = measure("1min").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_measuring(&mut logger);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    let output = logger.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let last = said.lines().last().unwrap();
+    let silent = "has stopped answering: none of the last 3000 triggers, one every 1ms, had an answer";
+    assert_eq!((output.status.code(), last), (Some(1), format!("punctual: {ANSWERS} {silent}").as_str()));
+    assert!(output.stdout.is_empty());
+    assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+}
+
+/// Two terminals whose bytes a program hands from each to the other; it says their names.
+const WIRE: &str = "import os,select,tty\n\
+    (a,x),(b,y)=os.openpty(),os.openpty()\n\
+    for end in (x,y): tty.setraw(end)\n\
+    print(os.ttyname(x),os.ttyname(y),flush=True)\n\
+    while True:\n  for end in select.select([a,b],[],[])[0]: os.write(b if end==a else a,os.read(end,64))\n";
+
+#[test]
+fn bytes_of_a_serial_line_are_answered() {
+    if !is_installed("python3", "python3-minimal") {
+        return;
+    }
+    let _machine = machine();
+    let mut wire = Command::new("python3");
+    let mut wire = wire.args(["-c", WIRE]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut names = String::new();
+    BufReader::new(wire.stdout.as_mut().unwrap()).read_line(&mut names).unwrap();
+    let (here, there) = names.trim().split_once(' ').unwrap();
+    let target = responder(crate::program::command(&format!("respond --on serial:{there} --format json")));
+    let seen = summary(&punctual(&format!(
+        "measure response --to serial:{here} --period 10ms --warm-up 100ms --duration 1s --wait --format json"
+    )));
+    let record = ended(target);
+    wire.kill().unwrap();
+    wire.wait().unwrap();
+    let count = |key: &str| seen[key].as_u64().unwrap();
+    assert_eq!(count("samples") + count("missed"), 100, "{seen:#}");
+    assert!(count("samples") > 50 && record.triggers >= 110, "{seen:#} {record:?}");
+    assert_eq!(seen["response"]["own"], serde_json::Value::Null, "nothing can be sent to oneself there");
+    assert_eq!(record.line_errors, None, "a terminal counts none");
+}
+
+#[test]
+fn links_that_cannot_be_used_are_refused_by_name() {
+    let _machine = machine();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let link = format!("udp:{}", silent.local_addr().unwrap());
+    let last = |said: &Said| said.stderr.lines().last().unwrap_or_default().to_owned();
+    for (arguments, expected) in [
+        (
+            format!("measure response --to {link} --duration 1s --wait"),
+            format!("{link} does not answer within 3s; is `punctual respond --on {link}` running at the other end?"),
+        ),
+        (
+            "measure response --to uio --duration 1s --wait".to_owned(),
+            "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link".to_owned(),
+        ),
+        (
+            "measure response --to serial:/dev/null --duration 1s --wait".to_owned(),
+            "serial:/dev/null is no serial port of that speed: Inappropriate ioctl for device (os error 25)".to_owned(),
+        ),
+        (
+            "measure response --to serial:/dev/nothing --duration 1s --wait".to_owned(),
+            "serial:/dev/nothing: cannot be opened: No such file or directory (os error 2)".to_owned(),
+        ),
+        (format!("respond --on {link}"), format!("{link}: cannot listen there: Address already in use (os error 98)")),
+        (
+            "respond --on uio".to_owned(),
+            "uio answers itself; measure it with: punctual measure response --to uio".to_owned(),
+        ),
+        (
+            "respond --on udp:127.0.0.1:4001 --for 0s".to_owned(),
+            "--for: answering for no time does nothing; write how long, like 10s".to_owned(),
+        ),
+        (
+            "respond --on serial:/dev/null --peer 10.0.0.1".to_owned(),
+            "serial:/dev/null: a serial line has one other end; leave --peer out".to_owned(),
+        ),
+        (
+            "respond --on udp:127.0.0.1:4001 --policy deadline:1ms/2ms/2ms".to_owned(),
+            "who waits for triggers has no period of its own and cannot have deadline:1ms/2ms/2ms".to_owned(),
+        ),
+    ] {
+        let said = punctual(&arguments);
+        assert_eq!((said.status, last(&said)), (1, format!("punctual: {expected}")), "{arguments}: {said:?}");
+        assert_eq!(said.stdout, "", "{arguments}");
+    }
+}

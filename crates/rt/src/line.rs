@@ -1,0 +1,159 @@
+//! What goes over a line between a logger and a target, and what is understood of what comes.
+
+use crate::sys::poll;
+use model::Span;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A line to the other end.
+#[derive(Debug)]
+pub enum Line {
+    /// A socket that is bound. The logger knows whom it talks to; the target may not yet.
+    Udp {
+        /// Not connected, so that what strangers send is seen and counted.
+        socket: UdpSocket,
+        /// The other end; for a target that knows none yet, the first that sends a trigger.
+        peer: Option<SocketAddr>,
+    },
+    /// A serial port, set up to hand on each byte at once. A byte is the last 8 bits of a trigger's number.
+    Serial(File),
+}
+
+/// A trigger or an answer, as it is sent by UDP; both have the same size, so that an answer is never more than its trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Whether it is an answer.
+    pub is_answer: bool,
+    /// Which logger this is of.
+    pub session: u64,
+    /// Which of its triggers, from 1 on.
+    pub number: u64,
+}
+
+impl Message {
+    /// Its size, bytes.
+    pub const BYTES: usize = 24;
+    const TRIGGER: [u8; 8] = *b"punct T1";
+    const ANSWER: [u8; 8] = *b"punct A1";
+
+    /// As it is sent: eight bytes that say what it is, then both numbers, most significant byte first.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; Message::BYTES] {
+        let kind = if self.is_answer { Message::ANSWER } else { Message::TRIGGER };
+        let mut bytes = [0; Message::BYTES];
+        let parts = [kind, self.session.to_be_bytes(), self.number.to_be_bytes()];
+        for (to, part) in bytes.chunks_exact_mut(8).zip(parts) {
+            to.copy_from_slice(&part);
+        }
+        bytes
+    }
+
+    /// What was received; `None` when it is of somebody else.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Message> {
+        let (parts, rest) = bytes.as_chunks::<8>();
+        let [kind, session, number] = parts else { return None };
+        let is_answer = *kind == Message::ANSWER;
+        let is_ours = rest.is_empty() && (is_answer || *kind == Message::TRIGGER);
+        is_ours.then(|| Message {
+            is_answer,
+            session: u64::from_be_bytes(*session),
+            number: u64::from_be_bytes(*number),
+        })
+    }
+}
+
+/// What came over a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// A message, and from where.
+    Message(Message, SocketAddr),
+    /// A byte of a serial line.
+    Byte(u8),
+    /// Nothing that is understood.
+    Foreign,
+}
+
+fn errno(err: &io::Error) -> i32 {
+    err.raw_os_error().unwrap_or(libc::EIO)
+}
+
+impl Line {
+    fn file(&self) -> BorrowedFd<'_> {
+        match self {
+            Line::Udp { socket, .. } => socket.as_fd(),
+            Line::Serial(file) => file.as_fd(),
+        }
+    }
+
+    /// Sends one message, to `to` if that is given.
+    ///
+    /// # Errors
+    /// The errno.
+    #[inline]
+    pub fn send(&self, message: &Message, to: Option<SocketAddr>) -> Result<(), i32> {
+        let sent = match self {
+            Line::Udp { socket, peer } => {
+                let to = to.or(*peer).ok_or(libc::EDESTADDRREQ)?;
+                socket.send_to(&message.bytes(), to)
+            }
+            Line::Serial(file) => {
+                let [.., last] = message.number.to_be_bytes();
+                (&mut &*file).write(&[last])
+            }
+        };
+        sent.map(drop).map_err(|err| errno(&err))
+    }
+
+    /// Waits for something, and takes it.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included; `ENODEV` where a device has gone.
+    #[inline]
+    pub fn hear(&self) -> Result<Heard, i32> {
+        // One byte more than a message has: what is longer is none.
+        let mut bytes = [0; Message::BYTES + 1];
+        match self {
+            Line::Udp { socket, .. } => {
+                let (len, from) = socket.recv_from(&mut bytes).map_err(|err| errno(&err))?;
+                let message = bytes.get(..len).and_then(Message::read);
+                Ok(message.map_or(Heard::Foreign, |message| Heard::Message(message, from)))
+            }
+            Line::Serial(file) => {
+                let mut byte = [0];
+                let len = (&mut &*file).read(&mut byte).map_err(|err| errno(&err))?;
+                let [byte] = byte;
+                if len == 0 { Err(libc::ENODEV) } else { Ok(Heard::Byte(byte)) }
+            }
+        }
+    }
+
+    /// Whether something has come; waits for that, `at_most` so long.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included.
+    #[inline]
+    pub fn wait(&self, at_most: Span) -> Result<bool, i32> {
+        poll::readable(self.file(), at_most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_sent_and_nothing_else_is_one() {
+        for is_answer in [false, true] {
+            let message = Message { is_answer, session: 0x0102_0304_0506_0708, number: u64::MAX };
+            assert_eq!(Message::read(&message.bytes()), Some(message));
+        }
+        let bytes = Message { is_answer: false, session: 1, number: 2 }.bytes();
+        let longer = [&bytes[..], &[0]].concat();
+        for wrong in [&b""[..], &bytes[..23], &longer, b"punct T2 is of some newer one", &[0; 24]] {
+            assert_eq!(Message::read(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a measured thread answers by, or waits for answers by: made outside, where devices and addresses are looked up.
+
+use crate::line::Line;
+#[cfg(target_arch = "x86_64")]
+use crate::sys::registers::Registers;
+use std::fs::File;
+#[cfg(target_arch = "x86_64")]
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One end of a link.
+#[derive(Debug)]
+pub enum LinkEnd {
+    /// Devices of the lab, each of which interrupts a while after it was started.
+    #[cfg(target_arch = "x86_64")]
+    Timers(Vec<DmaTimer>),
+    /// Sends triggers and waits for their answers.
+    Logger(Logger),
+    /// Waits for triggers and answers them.
+    Target(Target),
+}
+
+/// What sends triggers.
+#[derive(Debug)]
+pub struct Logger {
+    /// To where.
+    pub line: Line,
+    /// Told from the triggers of everybody else by this number.
+    pub session: u64,
+    /// The first trigger that counts; those before are of the warm-up.
+    pub first: u64,
+    /// After how many triggers in a row without an answer there is nobody any more.
+    pub patience: u64,
+    /// What it counts.
+    pub counts: Arc<LinkCounts>,
+}
+
+/// What answers triggers.
+#[derive(Debug)]
+pub struct Target {
+    /// From where.
+    pub line: Line,
+    /// The shortest time, ns, between two answers in the long run: nobody makes it flood a network.
+    pub least_gap_ns: u64,
+    /// What it counts.
+    pub counts: Arc<LinkCounts>,
+}
+
+/// What one end counts while it runs, for others to read.
+#[derive(Debug, Default)]
+pub struct LinkCounts {
+    /// Triggers that were sent, or that came.
+    pub triggers: AtomicU64,
+    /// Answers that came after the next trigger was due.
+    pub late: AtomicU64,
+    /// Triggers that never came to the target, by the gaps in their numbers.
+    pub missed: AtomicU64,
+    /// What came a second time.
+    pub duplicate: AtomicU64,
+    /// What came from somebody else, or was no trigger or answer.
+    pub foreign: AtomicU64,
+    /// Triggers that came too soon after another and were not answered.
+    pub too_soon: AtomicU64,
+    /// Exchanges of the logger with itself over its own link, before the first trigger.
+    pub own_exchanges: AtomicU64,
+    /// The shortest, the median and the longest of them, ns.
+    pub own_ns: [AtomicU64; 3],
+}
+
+/// Counts one more. Only one thread counts, so that no other can come between.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64) {
+    add(counter, 1);
+}
+
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+}
+
+/// A PCI device whose DMA takes a known time and ends with an interrupt: `edu` of QEMU (docs/specs/edu.rst).
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug)]
+pub struct DmaTimer {
+    pub(crate) registers: Registers,
+    /// `/dev/uioN`: a read waits for the next interrupt.
+    pub(crate) interrupts: File,
+    /// `config` of the PCI device.
+    pub(crate) config: File,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl DmaTimer {
+    /// The registers that are used, bytes.
+    const BYTES: usize = 4096;
+
+    /// Of the device with these files: its first memory, its interrupts and its configuration.
+    ///
+    /// # Errors
+    /// When its registers cannot be mapped.
+    pub fn new(memory: &File, interrupts: File, config: File) -> io::Result<DmaTimer> {
+        Ok(DmaTimer { registers: Registers::map(memory, Self::BYTES)?, interrupts, config })
+    }
+}

@@ -1,0 +1,102 @@
+//! Registers of a device in this process's memory, and the counter that a guest's devices follow.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+/// The registers in a mapped file, like `resource0` of a PCI device; unmapped when dropped.
+#[derive(Debug)]
+pub struct Registers {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and is not bound to the thread that made it.
+unsafe impl Send for Registers {}
+
+impl Registers {
+    /// Maps the first `bytes` of `file`.
+    ///
+    /// # Errors
+    /// What the kernel says: `EINVAL` when the device has fewer, `EPERM` without `CAP_SYS_RAWIO` or when it is locked down.
+    pub fn map(file: &impl AsRawFd, bytes: usize) -> io::Result<Registers> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory (mmap(2)); the file is open.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Registers { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
+    }
+
+    /// Where the register of `size` bytes at offset `at` is; `None` beyond the mapping, or where it is not aligned.
+    #[inline]
+    fn place(&self, at: usize, size: usize) -> Option<*mut u8> {
+        let is_inside = at.checked_add(size).is_some_and(|end| end <= self.bytes) && at.is_multiple_of(size);
+        is_inside.then(|| self.start.as_ptr().wrapping_add(at))
+    }
+
+    /// Reads the 32 bits at offset `at`; `None` beyond the mapping.
+    #[inline]
+    #[must_use]
+    pub fn read_u32(&self, at: usize) -> Option<u32> {
+        let place = self.place(at, size_of::<u32>())?.cast::<u32>();
+        // SAFETY: the place is aligned and inside the mapping, which lives as long as `self`; nobody else writes to it from
+        // this process.
+        Some(unsafe { place.read_volatile() })
+    }
+
+    /// Writes 32 bits at offset `at`; nothing beyond the mapping.
+    #[inline]
+    pub fn write_u32(&self, at: usize, value: u32) {
+        let Some(place) = self.place(at, size_of::<u32>()) else { return };
+        // SAFETY: as in `read_u32`.
+        unsafe { place.cast::<u32>().write_volatile(value) }
+    }
+
+    /// Writes 64 bits at offset `at`; nothing beyond the mapping.
+    #[inline]
+    pub fn write_u64(&self, at: usize, value: u64) {
+        let Some(place) = self.place(at, size_of::<u64>()) else { return };
+        // SAFETY: as in `read_u32`.
+        unsafe { place.cast::<u64>().write_volatile(value) }
+    }
+}
+
+impl Drop for Registers {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `map`; no reference into it is ever given out.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The time stamp counter, in its own unit. In virtual time that is a nanosecond of the clock that QEMU's devices follow.
+#[inline]
+#[must_use]
+pub fn time_stamp_counter() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and no kernel of the lab forbids it to programs.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_is_where_it_is_and_nothing_is_beyond_the_last() {
+        let path = std::env::temp_dir().join(["punctual-registers-", &std::process::id().to_string()].concat());
+        std::fs::write(&path, [7_u8; 4096]).unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let registers = Registers::map(&file, 4096).unwrap();
+        registers.write_u32(4, 0x0102_0304);
+        registers.write_u64(4088, u64::MAX);
+        registers.write_u64(4092, 0);
+        registers.write_u32(4096, 0);
+        let read = [0, 4, 4092, 4096, 2, usize::MAX].map(|at| registers.read_u32(at));
+        assert_eq!(read, [Some(0x0707_0707), Some(0x0102_0304), Some(u32::MAX), None, None, None]);
+        std::fs::remove_file(path).unwrap();
+        let earlier = time_stamp_counter();
+        assert!(time_stamp_counter() > earlier);
+    }
+}
