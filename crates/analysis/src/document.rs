@@ -1,5 +1,6 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
+use crate::Stages;
 use crate::cost::CostSummary;
 use crate::enough::Shortfall;
 use crate::stationarity::Gate;
@@ -88,6 +89,9 @@ struct SummaryDocument<'a> {
     cost: Option<&'a CostSummary>,
     machine: Busy,
     explained: &'a Option<ExplainRecord>,
+    /// The two stages of every wake-up; left out unless it was traced, and seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stages: Option<&'a Stages>,
 }
 
 #[derive(Debug, Serialize)]
@@ -197,6 +201,7 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         cost: cell.cost.as_ref(),
         machine: cell.machine,
         explained: &cell.explained,
+        stages: cell.stages.as_ref(),
     };
     CellDocument {
         name: &cell.name,

@@ -68,6 +68,6 @@ pub use responses::Response;
 pub use special::{normal_beyond, normal_quantile};
 pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
-pub use tracers::{Osnoise, Timerlat, TracedLatency, Tracers};
+pub use tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
 pub use verdict::{Case, Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate, estimate_at};

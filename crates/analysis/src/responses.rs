@@ -1,7 +1,7 @@
 //! What came over the link of a cell beside answers in time, all its blocks together.
 
 use crate::pool::Pool;
-use model::{OwnExchange, ResponseRecord};
+use model::{OwnExchange, ResponseRecord, ThreadRecord};
 use serde::Serialize;
 
 /// What the logger of a cell counted.
@@ -12,8 +12,10 @@ pub struct Response {
     pub triggers: u64,
     /// Answers that came when the next trigger was due already.
     pub late: u64,
-    /// Missed due times whose answer never came.
+    /// Triggers that were sent and whose answer never came.
     pub lost: u64,
+    /// Due times that the logger itself could not keep: their triggers were never sent.
+    pub unsent: u64,
     /// Answers that came once more.
     pub duplicate: u64,
     /// What came from somebody else, or was no answer.
@@ -29,12 +31,16 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
     let seen = || pool.entries.iter().filter_map(|entry| Some((&entry.record, entry.record.response.as_ref()?)));
     seen().next()?;
     let sum = |count: fn(&ResponseRecord) -> u64| seen().map(|(_, response)| count(response)).sum::<u64>();
-    let missed: u64 = seen().flat_map(|(record, _)| &record.threads).map(|thread| thread.missed).sum();
-    let late = sum(|response| response.late);
+    let threads =
+        |count: fn(&ThreadRecord) -> u64| -> u64 { seen().flat_map(|(record, _)| &record.threads).map(count).sum() };
+    let (missed, due) = (threads(|thread| thread.missed), threads(|thread| thread.cycles_due));
+    let (triggers, late) = (sum(|response| response.triggers), sum(|response| response.late));
+    let unsent = due.saturating_sub(triggers);
     Some(Response {
-        triggers: sum(|response| response.triggers),
+        triggers,
         late,
-        lost: missed.saturating_sub(late),
+        lost: missed.saturating_sub(late).saturating_sub(unsent),
+        unsent,
         duplicate: sum(|response| response.duplicate),
         foreign: sum(|response| response.foreign),
         line_errors: seen().map(|(_, response)| response.line_errors).sum(),
@@ -56,7 +62,7 @@ mod tests {
         let own = |p50_ns| Some(OwnExchange { exchanges: 9, min_ns: 1, p50_ns, max_ns: 100 });
         for (entry, (late, p50_ns)) in run.entries.iter_mut().zip([(2, 5), (1, 7)]) {
             entry.record.threads.truncate(1);
-            entry.record.threads[0].missed = 4;
+            (entry.record.threads[0].missed, entry.record.threads[0].cycles_due) = (4, 101);
             entry.record.response = Some(ResponseRecord {
                 triggers: 100,
                 late,
@@ -64,11 +70,12 @@ mod tests {
                 foreign: 0,
                 line_errors: None,
                 own: own(p50_ns),
+                target: None,
             });
         }
         let summary = summarise(&run.header, &run.entries);
         let response = summary.cells[0].response.as_ref().unwrap();
-        assert_eq!((response.triggers, response.late, response.lost), (200, 3, 5));
+        assert_eq!((response.triggers, response.late, response.lost, response.unsent), (200, 3, 3, 2));
         assert_eq!((response.duplicate, response.line_errors, response.own), (2, None, own(7)));
     }
 }

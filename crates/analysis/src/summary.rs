@@ -11,7 +11,7 @@ use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::responses::{self, Response};
 use crate::steadiness::Steadiness;
-use crate::tracers::{self, Tracers};
+use crate::tracers::{self, Stages, Tracers};
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, explain, name};
@@ -91,6 +91,8 @@ pub struct CellSummary {
     pub machine: Busy,
     /// What made late wake-ups late; `None` unless that was asked.
     pub explained: Option<ExplainRecord>,
+    /// The two stages of every wake-up; `None` unless it was traced, and seen.
+    pub stages: Option<Stages>,
     /// What is true of this cell, most important first.
     pub findings: Vec<Finding>,
 }
@@ -216,6 +218,7 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         tracers: tracers::of(pool),
         cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
         machine: intensity::busy(header, pool),
+        stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
         findings: Vec::new(),
     }

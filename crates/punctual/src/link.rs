@@ -118,6 +118,7 @@ impl Watch {
             foreign: foreign.load(Relaxed),
             line_errors: self.line_errors(),
             own: (exchanges > 0).then_some(OwnExchange { exchanges, min_ns, p50_ns, max_ns }),
+            target: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the ends of a link count beside the answers that were in time.
 
-use crate::{Achieved, Histogram, Link};
+use crate::{Achieved, Histogram, Link, LoadRecord};
 use serde::{Deserialize, Serialize};
 
 /// What the logger of a cell counted: triggers of the measured time, and what came for them.
@@ -22,6 +22,9 @@ pub struct ResponseRecord {
     pub line_errors: Option<u64>,
     /// What the logger itself takes, which is in every answer; `null` where that cannot be measured.
     pub own: Option<OwnExchange>,
+    /// What the target said when it had ended; `null` where this program has not started it.
+    #[serde(default)]
+    pub target: Option<Box<TargetRecord>>,
 }
 
 /// A logger that exchanges messages with itself over its own link, before the first trigger.
@@ -60,6 +63,9 @@ pub struct TargetRecord {
     pub too_soon: u64,
     /// Bytes that a serial port received wrongly; `null` where there is no such port, or it does not say.
     pub line_errors: Option<u64>,
+    /// What each part of the load beside it did; empty without one.
+    #[serde(default)]
+    pub loads: Vec<LoadRecord>,
     /// From when it woke with a trigger until its answer was sent.
     pub own: Histogram,
 }

@@ -7,11 +7,11 @@ mod kept;
 use super::on_spike::OnSpike;
 use crate::host::{self, KernelSymbols};
 use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
-use analysis::explain::{self, Facts, Subject, Taker, What};
+use analysis::explain::{self, Facts, Stages, Subject, Taker, What};
 use kept::Kept;
 use model::{
-    Cell, ClockId, Explain, ExplainRecord, Explanation, Host, Kernel, MonoTime, Nice, OnSpikeRecord, Policy, Schedule,
-    Span,
+    Cell, ClockId, Explain, ExplainRecord, Explanation, Host, IrqLatency, Kernel, MonoTime, Nice, OnSpikeRecord,
+    Policy, Schedule, Span,
 };
 use rt::{LogReader, Sample, SpikeWatch, sys};
 use std::cell::OnceCell;
@@ -24,8 +24,10 @@ use std::time::Duration;
 
 /// How long after the trace goes on a wake-up may be due to be covered: its timer is started before that.
 const MARGIN: Span = Span(100_000);
-/// How long the thread waits at most, should nobody wake it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the running trace is emptied, for what is said of every wake-up: before it is overwritten.
+const OFTEN: Duration = Duration::from_millis(200);
+/// The same where that is done on a measured CPU.
+const SELDOM: Duration = Duration::from_secs(1);
 
 /// Bytes of traces that are taken before they are explained, at most, where explaining would disturb what is measured.
 const LATER: usize = 64 << 20;
@@ -142,7 +144,17 @@ impl Explainer {
         instance.start()?;
         let export = self.asked.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
         let missing = std::mem::take(&mut instance.missing);
+        let (first, end) = (cell.first_cycle(), cell.end_cycle());
+        let watched = measured.iter().filter_map(|thread| {
+            Some(explain::Watched {
+                pid: i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?,
+                schedule: thread.schedule,
+                cycles: (first, end),
+            })
+        });
         let explaining = Explaining {
+            stages: Stages::new(watched),
+            is_cut: false,
             kept: Kept::new(self.asked.keep, missing),
             pages: vec![Vec::new(); instance.n_cpus()],
             later: (!has_own_cpu).then(Vec::new),
@@ -210,7 +222,11 @@ struct Explaining {
     first_cycle: u64,
     started: MonoTime,
     measured: Vec<Measured>,
+    /// Of each CPU, since the trace began again.
     pages: Vec<Vec<u8>>,
+    /// Whether older ones were dropped.
+    is_cut: bool,
+    stages: Stages,
     /// Traces that are explained when nothing is measured any more; `None` where there is a CPU to do it on meanwhile.
     later: Option<Vec<Taken>>,
     symbols: OnceCell<KernelSymbols>,
@@ -230,21 +246,27 @@ impl Explaining {
         }
         let before = sys::usage::thread().ok();
         while !self.is_over.load(Relaxed) {
-            let is_rung = sys::pipe::wait_readable(self.bell.as_fd(), PATIENCE).unwrap_or(false);
-            if is_rung && self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) {
-                self.look();
+            let patience = if self.later.is_some() { SELDOM } else { OFTEN };
+            match sys::pipe::wait_readable(self.bell.as_fd(), patience) {
+                Ok(true) if self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.look(),
+                Ok(false) => self.gather(),
+                _ => {}
             }
         }
         // A trace that somebody has just stopped is looked at, too.
         if self.watch.disarm() {
             self.look();
         }
+        self.gather();
         self.explain_later();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         self.kept.explaining_us = used.map(|used| used.user_us + used.system_us);
         let rest: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
         let lost: u64 = self.measured.iter().map(|thread| thread.late.lost()).sum();
         self.kept.not_covered(rest.iter().map(Vec::len).sum::<usize>() as u64 + lost);
+        let measured = self.measured.iter().map(|thread| thread.cpu);
+        let irq = measured.zip(self.stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
+        self.kept.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu, histogram }).collect();
         if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
             self.kept.missed(lost);
         }
@@ -254,22 +276,19 @@ impl Explaining {
     /// Takes the frozen trace, lets it go on, and explains what is in it, now or later.
     fn look(&mut self) {
         self.kept.threshold(self.watch.above_ns());
-        let page_bytes = self.decoder.page_bytes();
-        let mut pages = std::mem::take(&mut self.pages);
-        for (cpu, pages) in pages.iter_mut().enumerate() {
-            if self.instance.drain(cpu, page_bytes, pages).is_err() {
-                pages.clear();
-            }
-        }
+        self.gather();
+        let pages = std::mem::take(&mut self.pages);
+        let is_cut = std::mem::take(&mut self.is_cut);
         let late = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
         let (armed_ns, ahead_ns) = (self.facts.armed_ns, host::ahead_of_monotonic_ns(self.clock));
-        let taken = Taken { pages, late, armed_ns, ahead_ns };
+        let taken = Taken { pages, is_cut, late, armed_ns, ahead_ns };
         if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
             self.facts.armed_ns = sys::clock::monotonic().plus(MARGIN).0;
             self.watch.arm();
         }
         let Some(later) = &mut self.later else {
             self.pages = self.explain(taken);
+            self.pages.iter_mut().for_each(Vec::clear);
             return;
         };
         self.pages = vec![Vec::new(); taken.pages.len()];
@@ -277,6 +296,26 @@ impl Explaining {
         if later.iter().flat_map(|taken| &taken.pages).map(Vec::len).sum::<usize>() > LATER {
             self.explain_later();
         }
+    }
+
+    /// Takes what the trace holds by now, and looks at the timers in it. As much is kept as the kernel's own memory has room for.
+    fn gather(&mut self) {
+        self.stages.set_ahead_ns(host::ahead_of_monotonic_ns(self.clock));
+        let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());
+        let mut timers = Vec::new();
+        for (cpu, pages) in self.pages.iter_mut().enumerate() {
+            let before = pages.len();
+            if self.instance.drain(cpu, page_bytes, pages).is_err() {
+                pages.clear();
+            }
+            self.decoder.timers(pages.get(before..).unwrap_or_default(), |event| timers.push(event));
+            let surplus = pages.len().saturating_sub(most).next_multiple_of(page_bytes);
+            if surplus > 0 {
+                pages.drain(..surplus);
+                self.is_cut = true;
+            }
+        }
+        self.stages.take(&mut timers);
     }
 
     /// Explains what was taken so far.
@@ -288,11 +327,12 @@ impl Explaining {
 
     /// Explains what is in a trace; returns its pages, to be used again.
     fn explain(&mut self, taken: Taken) -> Vec<Vec<u8>> {
-        let Taken { pages: all, late, armed_ns, ahead_ns } = taken;
+        let Taken { pages: all, is_cut, late, armed_ns, ahead_ns } = taken;
         let mut trace = self.decoder.begin(all.len());
         for (cpu, pages) in all.iter().enumerate() {
             self.kept.events += self.decoder.read(&mut trace, cpu, pages).events;
         }
+        trace.cpus.iter_mut().for_each(|cpu| cpu.is_cut |= is_cut);
         trace.imply_switches();
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
         // Without the mark, nobody knows when the trace was stopped.
@@ -346,6 +386,8 @@ impl Explaining {
 struct Taken {
     /// Of each CPU.
     pages: Vec<Vec<u8>>,
+    /// Whether older ones were dropped.
+    is_cut: bool,
     /// Of each measured thread.
     late: Vec<Vec<Sample>>,
     /// From when on the trace is whole, `CLOCK_MONOTONIC`, ns.

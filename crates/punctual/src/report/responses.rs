@@ -17,7 +17,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
 }
 
 fn sentence(cell: &CellSummary, response: &Response) -> String {
-    let Response { triggers, late, lost, duplicate, foreign, line_errors, own } = response;
+    let Response { triggers, late, lost, unsent, duplicate, foreign, line_errors, own } = response;
     let mut said = format!(
         "{}: {} triggers; without an answer in time {}, of which {} came late and {} never",
         cell.name,
@@ -26,6 +26,9 @@ fn sentence(cell: &CellSummary, response: &Response) -> String {
         count(*late),
         count(*lost)
     );
+    if *unsent > 0 {
+        said.push_str(&format!("; {} more could not be sent in time", count(*unsent)));
+    }
     for (number, what) in [(Some(*duplicate), "duplicate"), (Some(*foreign), "foreign"), (*line_errors, "damaged")] {
         if let Some(number) = number.filter(|number| *number > 0) {
             said.push_str(&format!("; {} {what}", count(number)));
@@ -49,8 +52,9 @@ fn sentence(cell: &CellSummary, response: &Response) -> String {
 /// # Errors
 /// When `out` does not take it.
 pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
-    let TargetRecord { link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own } =
-        record;
+    let TargetRecord {
+        link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own, ..
+    } = record;
     let locked = if achieved.memory_locked_bytes > 0 { "memory locked" } else { "memory not locked" };
     writeln!(out, "{link}: {} on CPU {}, {locked}", achieved.policy, achieved.cpus)?;
     writeln!(out, "  triggers {}, answered {}, missed {}", count(*triggers), count(*answered), count(*missed))?;

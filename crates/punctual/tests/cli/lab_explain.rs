@@ -80,6 +80,17 @@ fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code
         assert!(one.explained * 10 >= one.spikes * 9, "{} of {} explained", one.explained, one.spikes);
         assert_eq!(one.evidence_ns[Evidence::CannotTell.index()], 0);
     }
+    // The way to the interrupt is a part of each latency, and seen of every wake-up while no trace was being taken.
+    for (entry, one) in quiet.iter().zip([none, full]) {
+        let ([irq], [thread]) = (&one.irq[..], &entry.record.threads[..]) else { panic!("{:?}", one.irq) };
+        assert!(
+            irq.histogram.n <= thread.recorded && irq.histogram.n * 10 >= thread.recorded * 9,
+            "{:?}",
+            irq.histogram.n
+        );
+        assert!(irq.histogram.min_ns > Some(0) && irq.histogram.min_ns < thread.histogram.min_ns);
+        assert!(irq.histogram.mean_ns() < thread.histogram.mean_ns());
+    }
     // Page tables are freed in long stretches, which only a kernel without preemption does not let go of.
     let (meant, places) = blamed(none, Cause::NonPreemptible, "load/mmap");
     assert!(meant * 20 >= none.worst.len() * 19, "{meant} of {}: {:#?}", none.worst.len(), none.causes);
