@@ -14,6 +14,7 @@ mod loads;
 mod measure;
 mod process;
 mod report;
+mod response;
 mod samples;
 mod statistics;
 
@@ -75,7 +76,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or explain (as root), or import (400 MB below TMPDIR), or lab (fetches kernels)";
+  or host, or explain (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -100,6 +101,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "import" {
         return import::report(&program, pairs);
+    }
+    if only == "response" {
+        return response::report(&program, pairs);
     }
     if only == "lab" {
         return lab::report(&program, pairs);
@@ -143,6 +147,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         statistics::report(&program, pairs)?;
         import::report(&program, pairs)?;
         lab::report(&program, pairs)?;
+        response::report(&program, pairs)?;
     }
     first_sample::report(&program, task)
 }
