@@ -57,9 +57,10 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord,
-    RuntimeRecord, Second, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    Achieved, AnswerParts, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord,
+    LoadSecond, MachineSecond, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
+    ResponseRecord, RuntimeRecord, Second, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage,
+    Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

@@ -284,6 +284,7 @@ impl Measurers for Threads {
             collector.watch_for_spikes();
             drain(member, collector, samples);
         }
+        self.link.iter_mut().for_each(Watch::collect);
         self.steps.look(self.window.started);
         self.find_threshold();
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
@@ -308,6 +309,7 @@ impl Measurers for Threads {
         let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let explained = self.explainer.as_mut().and_then(Explainer::finish);
+        self.link.iter_mut().for_each(Watch::collect);
         let response = self.link.as_ref().map(Watch::record);
         Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, ended, ..measurement })
     }
