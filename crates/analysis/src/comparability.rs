@@ -123,6 +123,8 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         prepare,
         explain,
         stop_above: _,
+        // It runs outside the measured CPUs.
+        on_spike: _,
         // They run when the cell is over.
         tracers: _,
     } = cell;

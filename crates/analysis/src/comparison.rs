@@ -209,6 +209,19 @@ impl Answer {
     }
 }
 
+/// The blocks of two configurations, in what they are not the same, and why they cannot answer as they were made, if so;
+/// `force` lets those pass that are separate in time or by boots, or of something else.
+pub(crate) fn blocks_of<'a>(
+    [a, b]: [&Arm<'a>; 2],
+    asked: &[&str],
+    force: bool,
+) -> (Vec<(&'a Entry, &'a Entry)>, Vec<Difference>, Option<Refusal>) {
+    let pairs = paired_by_block(&a.entries, &b.entries);
+    let unequal = layout::differences(&pairs, [a, b], asked);
+    let refusal = layout::refusal(&pairs, &Layout::of(&pairs), &unequal, force);
+    (pairs, unequal, refusal)
+}
+
 /// Compares two configurations; `again` are the same measurements of the first made a second time, if there are any.
 #[must_use]
 pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Question<'_>) -> Comparison {

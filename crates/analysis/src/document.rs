@@ -1,5 +1,7 @@
 //! One JSON document for a run: units in the keys, and `null` for what is not known.
 
+use crate::Stages;
+use crate::cost::CostSummary;
 use crate::enough::Shortfall;
 use crate::stationarity::Gate;
 use crate::tail::{TailLimit, TailRefusal};
@@ -83,8 +85,13 @@ struct SummaryDocument<'a> {
     loads: &'a [LoadRate],
     #[serde(skip_serializing_if = "Option::is_none")]
     tracers: Option<&'a Tracers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<&'a CostSummary>,
     machine: Busy,
     explained: &'a Option<ExplainRecord>,
+    /// The two stages of every wake-up; left out unless it was traced, and seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stages: Option<&'a Stages>,
 }
 
 #[derive(Debug, Serialize)]
@@ -191,8 +198,10 @@ fn cell(cell: &CellSummary) -> CellDocument<'_> {
         response: cell.response.as_ref(),
         loads: &cell.loads,
         tracers: cell.tracers.as_ref(),
+        cost: cell.cost.as_ref(),
         machine: cell.machine,
         explained: &cell.explained,
+        stages: cell.stages.as_ref(),
     };
     CellDocument {
         name: &cell.name,

@@ -92,6 +92,7 @@ fn of_conditions() -> Vec<Finding> {
         Finding::ClockSet { steps: 1, largest_ns: -1_000_000_000 },
         Finding::Interrupted { measurements: 2 },
         Finding::Stopped { measurements: 2 },
+        Finding::OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".to_owned() },
         Finding::NotAllCellsDone { done: 11, planned: 12 },
         Finding::Skipped {
             cells: vec!["none/fifo:80".to_owned(), "none/rr:80".to_owned()],

@@ -14,6 +14,7 @@ mod own;
 mod shares;
 mod silence;
 mod stack;
+mod stages;
 mod story;
 mod timeline;
 mod totals;
@@ -22,6 +23,7 @@ mod wording;
 pub use advice::{Advice, advice};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use locate::Subject;
+pub use stages::{Stages, Watched};
 pub use story::{Slice, slices};
 pub use totals::{Totals, merged};
 pub use wording::{blame, cause_name, evidence_name, phase_name, share_line};
@@ -34,8 +36,8 @@ use model::{Explanation, PhaseLength, Segment, Span};
 /// What else is known of the machine and the trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts {
-    /// Whether a hypervisor may take the CPU away.
-    pub is_guest: bool,
+    /// Who may take a CPU away from the kernel.
+    pub taker: Taker,
     /// Whether page faults are in the trace.
     pub sees_page_faults: bool,
     /// Period, ns, of the interrupt that shows whether a CPU runs with interrupts on.
@@ -44,6 +46,30 @@ pub struct Facts {
     pub armed_ns: u64,
     /// When the trace was stopped, `CLOCK_MONOTONIC`, ns.
     pub frozen_ns: u64,
+}
+
+/// Who may take a CPU away from the kernel, unseen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Taker {
+    /// Only its firmware.
+    #[default]
+    Firmware,
+    /// A hypervisor.
+    Hypervisor,
+    /// Nobody: its instructions are the clock.
+    Nobody,
+}
+
+impl Facts {
+    /// Whether a CPU that left no event may well have been taken away.
+    fn may_be_taken(&self) -> bool {
+        self.taker == Taker::Hypervisor
+    }
+
+    /// Whether no CPU ever stands still.
+    fn never_stands_still(&self) -> bool {
+        self.taker == Taker::Nobody
+    }
 }
 
 /// The names of kernel functions by address.

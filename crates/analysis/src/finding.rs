@@ -2,6 +2,7 @@
 
 mod cell;
 mod coincidence;
+mod cost;
 mod importance;
 mod load;
 pub(crate) mod machine;
@@ -104,6 +105,15 @@ pub enum Finding {
     Stopped {
         /// How many.
         measurements: u64,
+    },
+    /// The command that runs at spikes failed.
+    OnSpikeFailed {
+        /// How often.
+        failed: u64,
+        /// How often it was started.
+        runs: u64,
+        /// Why, the first time.
+        reason: String,
     },
     /// Fewer measurements were done than the plan asks for.
     NotAllCellsDone {
@@ -349,6 +359,20 @@ pub enum Finding {
     ClockSource {
         /// Its name.
         clock_source: String,
+    },
+    /// Operations of the cost suite that were not measured.
+    OperationsSkipped {
+        /// Which.
+        operations: Vec<String>,
+        /// Why.
+        reason: String,
+    },
+    /// The CPU of the cost suite was not always as fast: costs are of a mixture.
+    FrequencyChanged {
+        /// Lowest frequency seen, kHz.
+        lowest_khz: u64,
+        /// Highest frequency seen, kHz.
+        highest_khz: u64,
     },
     /// Memory was not locked.
     MemoryUnlocked,

@@ -8,6 +8,7 @@
 mod baseline;
 pub mod comparability;
 pub mod comparison;
+pub mod cost;
 mod curves;
 pub mod doctor;
 mod document;
@@ -67,6 +68,6 @@ pub use responses::{Part, Response};
 pub use special::{normal_beyond, normal_quantile};
 pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
-pub use tracers::{Osnoise, Timerlat, TracedLatency, Tracers};
+pub use tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
 pub use verdict::{Case, Gap, Kept, Verdict, View, Violation};
 pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate, estimate_at};

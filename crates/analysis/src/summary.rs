@@ -2,6 +2,7 @@
 
 mod intensity;
 
+use crate::cost::{self, CostSummary};
 use crate::due_time::DueTimes;
 use crate::enough::{self, Shortfall};
 use crate::finding::{self, Finding, Realtime};
@@ -10,12 +11,13 @@ use crate::pool::Pool;
 use crate::rate::Rate;
 use crate::responses::{self, Response};
 use crate::steadiness::Steadiness;
-use crate::tracers::{self, Tracers};
+use crate::tracers::{self, Stages, Tracers};
 use crate::verdict::{Case, Verdict};
 use crate::woodruff::{Quantile, estimate_at};
 use crate::{Level, explain, name};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
+use std::borrow::Cow;
 
 pub use intensity::{Busy, LoadRate};
 
@@ -83,10 +85,14 @@ pub struct CellSummary {
     pub loads: Vec<LoadRate>,
     /// What the kernel's tracers saw after it; `None` unless that was asked for.
     pub tracers: Option<Tracers>,
+    /// What operations cost; `None` for every method but `cost`, or without a record.
+    pub cost: Option<CostSummary>,
     /// How busy the machine was while measuring.
     pub machine: Busy,
     /// What made late wake-ups late; `None` unless that was asked.
     pub explained: Option<ExplainRecord>,
+    /// The two stages of every wake-up; `None` unless it was traced, and seen.
+    pub stages: Option<Stages>,
     /// What is true of this cell, most important first.
     pub findings: Vec<Finding>,
 }
@@ -166,9 +172,16 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
         cell.findings = findings;
     }
     let findings = finding::of_run(header, entries, &cells);
-    let verdict = Verdict::of(header, entries, &cells);
-    let cases = Case::all(header, entries, &cells);
-    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &cells));
+    // A requirement is one of latencies.
+    let waiting: Cow<'_, [CellSummary]> = if cells.iter().all(|cell| cell.cell.method.waits()) {
+        Cow::Borrowed(&cells)
+    } else {
+        cells.iter().filter(|cell| cell.cell.method.waits()).cloned().collect()
+    };
+    let verdict = Verdict::of(header, entries, &waiting);
+    let cases = Case::all(header, entries, &waiting);
+    let shortfalls = enough::looks(header).map(|_| enough::shortfalls(&header.plan.require, &waiting));
+    drop(waiting);
     RunSummary { cells, findings, shortfalls, verdict, cases }
 }
 
@@ -203,7 +216,9 @@ fn cell_summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
         response: responses::of(pool),
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
+        cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
         machine: intensity::busy(header, pool),
+        stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
         findings: Vec::new(),
     }

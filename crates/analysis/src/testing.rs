@@ -51,6 +51,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         prepare: model::Prepare::default(),
         explain: None,
         stop_above: None,
+        on_spike: None,
         tracers: false,
     }
 }
@@ -145,7 +146,9 @@ impl RunBuilder {
             loads: Vec::new(),
             lab: None,
             explained: None,
+            on_spike: None,
             tracers: None,
+            cost: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),

@@ -27,6 +27,25 @@ pub struct Timerlat {
     pub lost: u64,
 }
 
+/// Two stages of every wake-up of a cell that was traced: the same that timerlat tells, on any kernel with events of timers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stages {
+    /// To the timer's handler.
+    pub irq: TracedLatency,
+    /// To the thread, which is the latency itself; it holds the way to the handler.
+    pub thread: TracedLatency,
+}
+
+/// The stages of a cell; `None` where none were seen.
+pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
+    let (mut irq, mut thread) = (Histogram::default(), Histogram::default());
+    let explained = pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref());
+    explained.flat_map(|record| &record.irq).for_each(|seen| irq.merge(&seen.histogram));
+    pool.threads().for_each(|(_, of_cpu)| thread.merge(&of_cpu.histogram));
+    (irq.n > 0).then(|| Stages { irq: latency(&irq), thread: latency(&thread) })
+}
+
 /// A distribution that a tracer told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -91,7 +110,7 @@ fn timerlat<'a>(records: impl Iterator<Item = &'a [TimerlatRecord]>) -> Option<T
     is_there.then(|| Timerlat { irq: latency(&irq), thread: latency(&thread), lost })
 }
 
-fn latency(histogram: &Histogram) -> TracedLatency {
+pub(crate) fn latency(histogram: &Histogram) -> TracedLatency {
     let at = |level: Level| quantile(histogram, level.p());
     TracedLatency {
         samples: histogram.n,

@@ -3,7 +3,7 @@
 mod asked;
 mod cause;
 
-use crate::Span;
+use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
 pub use asked::Explain;
@@ -177,6 +177,16 @@ pub struct CauseTotal {
     pub owners: Vec<String>,
 }
 
+/// How late the interrupts of a thread's wake-ups were: of all of them, as far as they were seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IrqLatency {
+    /// The CPU that the thread was made for.
+    pub cpu: u32,
+    /// From the due time to the handler of the timer.
+    pub histogram: Histogram,
+}
+
 /// What explaining a cell came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -207,6 +217,9 @@ pub struct ExplainRecord {
     pub late: Span,
     /// That time by evidence, ns: direct, inferred, two readings, cannot tell.
     pub evidence_ns: [u64; 4],
+    /// How late the interrupt of every wake-up was; empty where the kernel has no events of timers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub irq: Vec<IrqLatency>,
     /// What could not be traced here, and which answers that costs.
     pub missing: Vec<String>,
     /// What took the time, largest first.

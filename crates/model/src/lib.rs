@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod cost;
 mod cpuset;
 mod explanation;
 mod hash;
@@ -32,9 +33,11 @@ mod units;
 mod word;
 
 pub use cell::{Cell, CellId};
+pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use explanation::{
-    Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, Owner, Phase, PhaseLength, Segment, Share,
+    Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, Owner, Phase, PhaseLength, Segment,
+    Share,
 };
 pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
@@ -57,10 +60,10 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, AnswerParts, Censored, ClockStep, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord,
-    LoadSecond, MachineSecond, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
-    ResponseRecord, RuntimeRecord, Second, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage,
-    Worst,
+    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure,
+    LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting,
+    ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation, Slice, TargetRecord,
+    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};

@@ -54,6 +54,7 @@ const WORDS: &[&str] = &[
     "proc",
     "interrupts",
     "light",
+    "cost[:DIR]",
     "high",
     "half",
     "low",

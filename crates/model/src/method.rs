@@ -1,7 +1,7 @@
 //! How a measured thread waits, and which clock it waits by.
 
 use crate::word::as_text;
-use crate::{Link, LinkError, UnknownWord};
+use crate::{CostScope, Link, LinkError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -140,6 +140,8 @@ pub enum Method {
     /// No wait for a due time: how soon an interrupt is answered. The trigger is sent, or comes from a device, once a
     /// period.
     Response(Link),
+    /// None at all: what the kernel's operations cost is measured instead.
+    Cost(CostScope),
 }
 
 impl Method {
@@ -155,6 +157,7 @@ impl Method {
         "deadline",
         "sleep:RUNTIME",
         "response:LINK",
+        "cost[:GROUP]",
     ];
 
     /// What everybody uses: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -176,9 +179,12 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Sleep(_) | Method::Response(_) => {
-                ClockId::Monotonic
-            }
+            Method::Nanosleep
+            | Method::Itimer
+            | Method::Poll
+            | Method::Sleep(_)
+            | Method::Response(_)
+            | Method::Cost(_) => ClockId::Monotonic,
         }
     }
 
@@ -193,6 +199,7 @@ impl Method {
                 | Method::PosixTimer { .. }
                 | Method::Deadline
                 | Method::Response(_)
+                | Method::Cost(_)
         )
     }
 
@@ -200,6 +207,12 @@ impl Method {
     #[must_use]
     pub fn link(self) -> Option<Link> {
         if let Method::Response(link) = self { Some(link) } else { None }
+    }
+
+    /// Whether wake-ups are measured, and not what operations cost.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        !matches!(self, Method::Cost(_))
     }
 
     /// Whether a process can wait this way in one thread only.
@@ -222,6 +235,7 @@ impl Method {
             Method::Deadline => ("deadline", false, default, None),
             Method::Sleep(runtime) => ("sleep", false, default, Some(runtime)),
             Method::Response(_) => ("response", false, default, None),
+            Method::Cost(_) => ("cost", false, default, None),
         }
     }
 }
@@ -265,6 +279,9 @@ impl FromStr for Method {
         if word == "response" {
             return Ok(Method::Response(options.ok_or(MethodError::NoLink)?.parse()?));
         }
+        if word == "cost" {
+            return Ok(Method::Cost(options.map_or(Ok(CostScope::All), str::parse)?));
+        }
         // What each takes: futex(2), timerfd_create(2) know fewer clocks than clock_nanosleep(2), timer_create(2).
         let (clocks, can_be_relative): (&[ClockId], bool) = match word {
             "clock_nanosleep" => (&ClockId::KNOWN, true),
@@ -307,6 +324,9 @@ impl fmt::Display for Method {
             return f.pad(&format!("response:{link}"));
         }
         let (word, relative, clock, runtime) = self.parts();
+        if let Method::Cost(scope) = self {
+            return f.pad(&if *scope == CostScope::All { word.to_owned() } else { format!("{word}:{scope}") });
+        }
         let clock = (clock != ClockId::Monotonic).then_some(clock.name());
         let options = [relative.then_some("relative"), clock, runtime.map(Runtime::name)];
         let words: Vec<_> = std::iter::once(word).chain(options.into_iter().flatten()).collect();
@@ -344,6 +364,10 @@ mod tests {
             "sleep:java",
             "response:uio",
             "response:udp:192.0.2.7:4000",
+            "cost",
+            "cost:total",
+            "cost:syscall",
+            "cost:switch/2p_0k",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }

@@ -80,6 +80,9 @@ pub struct Plan {
     /// Latency above which a wake-up ends its cell; `None`: none does.
     #[serde(rename = "stop_above_ns", default)]
     pub stop_above: Option<Span>,
+    /// Shell command that runs at a spike ([`Cell::on_spike`](crate::Cell::on_spike)); `None`: none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_spike: Option<String>,
     /// Whether the kernel's tracers run after each cell, under the same load.
     #[serde(default)]
     pub tracers: bool,
@@ -173,6 +176,7 @@ impl Default for Plan {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
             axes: Axes::default(),
             require: Requirement::default(),

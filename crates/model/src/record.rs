@@ -1,5 +1,6 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod cost;
 mod lab;
 mod load;
 mod machine;
@@ -10,6 +11,7 @@ use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Poli
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+pub use cost::{CostRecord, OperationRecord, SkippedOperation};
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
@@ -65,9 +67,15 @@ pub struct Record {
     /// What made late wake-ups late; `null` unless that was asked for.
     #[serde(default)]
     pub explained: Option<ExplainRecord>,
+    /// How the command fared that runs at spikes; `null` unless one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_spike: Option<OnSpikeRecord>,
     /// What the kernel's tracers saw after the cell, under the same load; `null` unless that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracers: Option<TracersRecord>,
+    /// What the operations of the cost suite took; `null` for every method but `cost`, which has no threads that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostRecord>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,
@@ -90,6 +98,20 @@ pub enum Ended {
     Interrupted,
     /// Earlier, by a wake-up later than the cell allows ([`Cell::stop_above`]).
     Stopped,
+}
+
+/// How the command fared that runs at spikes ([`Cell::on_spike`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OnSpikeRecord {
+    /// How often it was started.
+    pub runs: u64,
+    /// Spikes at which it was not, because it still ran for one before.
+    pub skipped: u64,
+    /// Runs that failed.
+    pub failed: u64,
+    /// Why the first of them did, with what it said; `null` when none did.
+    pub reason: Option<String>,
 }
 
 /// The clock of the method was set while measuring: due times by it moved against all others.

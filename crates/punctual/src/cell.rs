@@ -6,10 +6,12 @@
 mod armed;
 mod children;
 mod collector;
+mod costs;
 mod explainer;
 mod link;
 mod measured;
 mod measurers;
+mod on_spike;
 mod prepared;
 mod readings;
 mod sleepers;
@@ -20,6 +22,7 @@ mod tracers;
 
 pub(crate) use prepared::Prepared;
 
+use crate::cost::CostError;
 use crate::load::LoadError;
 use crate::runtime::RuntimeError;
 use crate::store::StoreError;
@@ -72,6 +75,9 @@ pub(crate) enum CellError {
     /// A language's program failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The cost suite cannot be carried out.
+    #[error(transparent)]
+    Cost(#[from] CostError),
     /// A process that measures one CPU failed.
     #[error("{0}")]
     Child(String),

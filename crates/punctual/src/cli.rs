@@ -5,6 +5,7 @@ mod cell;
 mod check;
 mod compare;
 mod consent;
+mod cost;
 mod cyclictest;
 mod doctor;
 mod explain;
@@ -16,6 +17,7 @@ mod list;
 mod live;
 mod load;
 mod measure;
+mod operation;
 mod output;
 mod progress;
 mod recover;
@@ -72,6 +74,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
+        Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
     };
     outcome.map_or_else(

@@ -46,13 +46,18 @@ pub(crate) use snapshot::snapshot;
 pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
 pub(crate) use symbols::KernelSymbols;
 pub(crate) use system::{make_system, mount_points};
-pub(crate) use trace_mark::{TraceMark, tracing_dir};
+pub(crate) use trace_mark::{TraceMark, mount_tracing, tracing_dir};
 pub(crate) use tracer::{Asked as AskedTracer, NoTracer, Tracer};
 
 use std::path::{Path, PathBuf};
 
 /// This program, also when its file was replaced since it started (proc_pid_exe(5)).
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The name by which another process opens a file that this one has open (proc_pid_fd(5)).
+pub(crate) fn name_of_open(file: &impl std::os::fd::AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+}
 
 /// The root that facts are read below: `/` in use, a recorded machine in tests.
 #[derive(Debug, Clone)]

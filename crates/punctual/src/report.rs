@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod comparison;
+pub(crate) mod cost;
 mod doctor;
 mod explained;
 mod formats;
@@ -66,7 +67,10 @@ pub(crate) fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummar
     host::write(out, header, summary, &lines)?;
     writeln!(out)?;
     if !summary.cells.is_empty() {
-        table::write(out, summary, &lines)?;
+        if summary.cells.iter().any(|cell| cell.cell.method.waits()) {
+            table::write(out, summary, &lines)?;
+        }
+        cost::write(out, summary, &lines)?;
         languages(out, summary, &lines)?;
         responses::write(out, summary, &lines)?;
         intensity::write(out, summary, &lines)?;

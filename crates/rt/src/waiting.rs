@@ -59,6 +59,7 @@ impl Waiting {
                 Some(LinkEnd::Target(target)) => Waiting::Answering(Answering::new(target)),
                 None => return Err(io::Error::other("nothing was made to answer by")),
             },
+            Method::Cost(_) => return Err(io::Error::other("what operations cost is measured without waiting")),
         })
     }
 

@@ -74,6 +74,7 @@ pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
         prepare: Prepare::default(),
         explain: None,
         stop_above: None,
+        on_spike: None,
         tracers: false,
     })
 }

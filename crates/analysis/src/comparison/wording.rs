@@ -115,7 +115,7 @@ fn times(ratio: &Ratio) -> (String, String, String) {
 }
 
 impl Refusal {
-    fn in_words(&self, metric: Metric) -> String {
+    pub(crate) fn in_words(&self, metric: Metric) -> String {
         match self {
             Refusal::Incomparable => String::new(),
             Refusal::FewBlocks { blocks } => format!(

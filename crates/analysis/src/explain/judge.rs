@@ -128,7 +128,7 @@ impl Scene<'_> {
         };
         let still = self.trace.cpu(piece.cpu).and_then(|cpu| {
             let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
-            let is_long = hole.length_ns() >= STANDSTILL_NS;
+            let is_long = hole.length_ns() >= STANDSTILL_NS && !self.facts.never_stands_still();
             silence::stood_still(self.trace, piece.cpu, hole).filter(|_| is_long).map(|late| (hole, late))
         });
         let Some((Hole { from_ns, to_ns }, late)) = still else {
@@ -163,7 +163,12 @@ impl Scene<'_> {
             Phase::NotAsleep => Reading::direct(Cause::OwnOverrun),
             Phase::Undivided => Reading::cannot_tell("the events of its timer and its waking are missing"),
             phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::Ordinary),
-            _ if !self.facts.sees_page_faults => Reading::either(Cause::PageFault, Cause::Steal),
+            _ if !self.facts.sees_page_faults && !self.facts.never_stands_still() => {
+                Reading::either(Cause::PageFault, Cause::Steal)
+            }
+            _ if self.facts.never_stands_still() => {
+                Reading::cannot_tell("the thread was switched in, and ran on for long before it read the clock")
+            }
             _ => Reading::inferred(Cause::Steal, "the thread was switched in, and took long to go on"),
         }
     }

@@ -10,7 +10,9 @@ pub(super) enum Hit {
     User,
     /// The kernel, in a function that turns interrupts on again; the functions, innermost first.
     TurnsOn(String),
-    /// The kernel, in another function: interrupts were on there.
+    /// The kernel, in code that only moves or checks bytes: interrupts were on there.
+    Plain(String),
+    /// The kernel, in another function, which may have turned interrupts on itself (`sti` is inlined).
     Kernel(String),
 }
 
@@ -42,6 +44,11 @@ const TURN_ON: [&str; 22] = [
     "put_cpu_partial",
     "mod_memcg",
 ];
+/// Functions that turn nothing on: written in assembly, or pure arithmetic.
+const PLAIN: [&str; 14] = [
+    "clear_page", "copy_page", "copy_mc", "copy_user", "__copy_user", "rep_movs", "rep_stos", "__clear_user", "memcpy",
+    "memset", "memmove", "memcmp", "csum_partial", "crc32",
+];
 /// Functions shown of a stack.
 const SHOWN: usize = 3;
 
@@ -65,8 +72,11 @@ pub(super) fn interrupted(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: S
     let below = stack.get(entry + 1..).unwrap_or_default();
     let Some(first) = below.first() else { return Some(Hit::User) };
     let words = path(below);
-    let turns_on = TURN_ON.iter().any(|name| first.contains(name));
-    Some(if turns_on { Hit::TurnsOn(words) } else { Hit::Kernel(words) })
+    Some(match () {
+        () if TURN_ON.iter().any(|name| first.contains(name)) => Hit::TurnsOn(words),
+        () if PLAIN.iter().any(|name| first.contains(name)) => Hit::Plain(words),
+        () => Hit::Kernel(words),
+    })
 }
 
 /// Where the thread before let go of the CPU when another was switched in at `at_ns`.

@@ -91,7 +91,7 @@ impl Story {
     }
 
     pub(super) fn guest(mut self) -> Story {
-        self.facts.is_guest = true;
+        self.facts.taker = Taker::Hypervisor;
         self
     }
 

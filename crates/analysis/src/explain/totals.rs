@@ -100,6 +100,12 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
         for lost in record.missing.iter().filter(|lost| !all.missing.contains(lost)).cloned().collect::<Vec<_>>() {
             all.missing.push(lost);
         }
+        for seen in &record.irq {
+            match all.irq.iter_mut().find(|known| known.cpu == seen.cpu) {
+                Some(known) => known.histogram.merge(&seen.histogram),
+                None => all.irq.push(seen.clone()),
+            }
+        }
         for cause in &record.causes {
             let Some(sum) = causes.get_mut(&(cause.cause, cause.or)) else {
                 causes.insert((cause.cause, cause.or), cause.clone());

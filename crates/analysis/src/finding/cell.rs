@@ -1,12 +1,12 @@
 //! What the records of one cell say about its numbers.
 
 use super::machine::Share;
-use super::{Finding, coincidence, load, machine, prepared, steadiness};
+use super::{Finding, coincidence, cost, load, machine, prepared, steadiness};
 use crate::Level;
 use crate::pool::Pool;
 use crate::summary::CellSummary;
 use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
-use model::{Achieved, Header, Method, Span, Usage};
+use model::{Achieved, Header, Method, OnSpikeRecord, Span, Usage};
 
 /// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
 const SLACK_NS: u64 = 1_000;
@@ -19,6 +19,9 @@ const NEAR: u64 = 1;
 
 /// Findings about one cell.
 pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+    if !pool.cell.method.waits() {
+        return of_costs(header, pool);
+    }
     let mut findings = Vec::new();
     let usage = |of: fn(&Usage) -> u64| pool.sum(|thread| thread.usage.as_ref().map_or(0, of));
     let allocations = usage(|usage| usage.allocations);
@@ -42,9 +45,27 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(settings(pool));
     findings.extend(load::findings(pool));
     findings.extend(prepared::findings(pool));
+    findings.extend(on_spike(pool));
     findings.extend(steal(header, pool));
     findings.extend(coincidence::findings(pool));
     findings.extend(uncertainty(pool, summary));
+    findings
+}
+
+/// Whether the command that runs at spikes did what it was to do.
+fn on_spike(pool: &Pool<'_>) -> Option<Finding> {
+    let told = || pool.entries.iter().filter_map(|entry| entry.record.on_spike.as_ref());
+    let sum = |of: fn(&OnSpikeRecord) -> u64| told().map(of).sum::<u64>();
+    let reason = told().find_map(|record| record.reason.clone())?;
+    Some(Finding::OnSpikeFailed { failed: sum(|record| record.failed), runs: sum(|record| record.runs), reason })
+}
+
+/// Findings about operations, of which there are no wake-ups.
+fn of_costs(header: &Header, pool: &Pool<'_>) -> Vec<Finding> {
+    let mut findings = cost::findings(pool);
+    findings.extend(load::findings(pool));
+    findings.extend(prepared::findings(pool));
+    findings.extend(steal(header, pool));
     findings
 }
 

@@ -22,7 +22,9 @@ impl Finding {
             | Finding::Interrupted { .. }
             | Finding::Stopped { .. }
             | Finding::NotAllCellsDone { .. }
-            | Finding::Skipped { .. } => 1,
+            | Finding::Skipped { .. }
+            | Finding::OperationsSkipped { .. }
+            | Finding::FrequencyChanged { .. } => 1,
             Finding::Starved { .. }
             | Finding::StarvedOfCpu { .. }
             | Finding::Missed { .. }
@@ -34,7 +36,10 @@ impl Finding {
             | Finding::LatencyInWaves
             | Finding::RegularSpikes { .. }
             | Finding::OwnPopulation { .. } => 3,
-            Finding::VirtualMachine { .. } | Finding::TimerSlack { .. } | Finding::Drift { .. } => 4,
+            Finding::VirtualMachine { .. }
+            | Finding::TimerSlack { .. }
+            | Finding::Drift { .. }
+            | Finding::OnSpikeFailed { .. } => 4,
             Finding::Coincidence { .. }
             | Finding::Steal { .. }
             | Finding::PageFaults { .. }

@@ -34,7 +34,8 @@ pub(super) fn findings(header: &Header, entries: &[Entry], cells: &[CellSummary]
     if u64::try_from(entries.len()).unwrap_or(u64::MAX) < planned {
         findings.push(Finding::NotAllCellsDone { done, planned });
     }
-    let least = cells.iter().map(|cell| cell.measured).filter(|measured| *measured > Span(0)).min();
+    let waiting = cells.iter().filter(|cell| cell.cell.method.waits());
+    let least = waiting.map(|cell| cell.measured).filter(|measured| *measured > Span(0)).min();
     findings.extend(least.map(|measured| Finding::VisibilityFloor {
         measured_ns: measured.ns(),
         floor_ns: visibility_floor(measured).ns(),

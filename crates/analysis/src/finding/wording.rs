@@ -26,6 +26,16 @@ impl fmt::Display for Finding {
                 let forced = if *prevents { "; not comparable, and forced" } else { "" };
                 write!(f, "{fact} is not the same as in the baseline: {baseline} there, {now} here{forced}")
             }
+            Finding::OperationsSkipped { operations, reason } => {
+                write!(f, "not measured: {} ({reason})", operations.join(", "))
+            }
+            Finding::FrequencyChanged { lowest_khz, highest_khz } => {
+                let [lowest, highest] = [*lowest_khz, *highest_khz].map(|khz| number(khz as f64 / 1e3));
+                write!(
+                    f,
+                    "the CPU ran at {lowest} to {highest} MHz: a cost in ns is that of a mixture; prepare governor=performance"
+                )
+            }
             Finding::Coincidence { what, in_worst, worst, in_others, others } => write!(
                 f,
                 "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a \
@@ -74,6 +84,10 @@ impl fmt::Display for Finding {
                     f,
                     "{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured"
                 )
+            }
+            Finding::OnSpikeFailed { failed, runs, reason } => {
+                let (failed, runs) = (count(*failed), things(*runs, "run"));
+                write!(f, "the command of on_spike failed in {failed} of {runs}: {reason}; the measurement went on")
             }
             Finding::NotAllCellsDone { done, planned } => {
                 write!(

@@ -140,6 +140,8 @@ pub enum FileLoad {
     Disk,
     /// Create, look at and remove many empty ones.
     Files,
+    /// All operations of the cost suite, some of which need files.
+    Cost,
 }
 
 impl FileLoad {
@@ -149,6 +151,7 @@ impl FileLoad {
         match self {
             FileLoad::Disk => "disk",
             FileLoad::Files => "files",
+            FileLoad::Cost => "cost",
         }
     }
 }
@@ -172,8 +175,12 @@ impl LoadPart {
                     .map(|n| LoadPart::Messaging { groups: Some(n) })
                     .ok_or_else(|| LoadError::Groups(text.to_owned()))
             }
-            ("disk" | "files", _, _) => {
-                let work = if word == "disk" { FileLoad::Disk } else { FileLoad::Files };
+            ("disk" | "files" | "cost", _, _) => {
+                let work = match word {
+                    "disk" => FileLoad::Disk,
+                    "files" => FileLoad::Files,
+                    _ => FileLoad::Cost,
+                };
                 let is_absolute = option.is_none_or(|directory| directory.starts_with('/'));
                 let directory = option.map(str::to_owned);
                 is_absolute

@@ -30,7 +30,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "explain", "stop_above", "tracers", "axes", "require", "files",
+    "prepare", "explain", "stop_above", "on_spike", "tracers", "axes", "require", "files",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -86,6 +86,7 @@ fn plan(text: &str) -> Located<Plan> {
             "files" => files = Some((guest_files(value)?, at)),
             "prepare" => prepare(table(value)?, &mut plan.prepare)?,
             "stop_above" => plan.stop_above = Some(parsed(value)?),
+            "on_spike" => plan.on_spike = Some(string(value)?.to_owned()),
             "explain" => plan.explain = explain(value)?,
             "tracers" => plan.tracers = boolean(value)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,

@@ -30,6 +30,7 @@ impl Plan {
         text(&mut out, "align", self.align);
         text(&mut out, "distance", self.distance);
         text(&mut out, "stop_above", self.stop_above);
+        text(&mut out, "on_spike", self.on_spike.as_ref());
         let dma = self.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
         text(&mut out, "cpu_dma_latency", Some(dma));
         text(&mut out, "load_cpus", Some(&self.load_cpus).filter(|cpus| **cpus != LoadCpus::All));

@@ -37,6 +37,10 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     if plan.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
         return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
     }
+    let is_costs = plan.axes.runtime.is_empty() && plan.axes.method.iter().all(|method| !method.waits());
+    if is_costs && !plan.require.is_empty() {
+        return Err("a requirement is one of latencies, and only costs are asked for; leave it out".to_owned());
+    }
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
@@ -50,11 +54,19 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
     for (kernel, load, policy, period, method) in plan.axes.points() {
+        // Operations have no period: their cells are of the first.
+        if !method.waits() && plan.axes.period.first() != Some(&period) {
+            continue;
+        }
         let is_here = kernel == Kernel::Running;
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
         let is_loaded = !load.parts().is_empty();
         let cell = Cell {
-            cpus: measured(&kernel, method),
+            cpus: if method.waits() {
+                measured(&kernel, method)
+            } else {
+                one_of(&measured(&kernel, method), plan, is_costs)?
+            },
             kernel,
             load,
             policy,
@@ -62,22 +74,26 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             method,
             duration: plan.duration_of(period),
             // A language's program warms up by itself, before it is let go.
-            warm_up: if language.is_some() { Span(0) } else { plan.warm_up },
-            deadline: plan.require.max,
-            timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime()),
-            align: plan.align,
-            distance: plan.distance,
-            lock_memory: (machine.lock_memory || !is_here) && language.is_none(),
+            warm_up: if language.is_some() || !method.waits() { Span(0) } else { plan.warm_up },
+            deadline: plan.require.max.filter(|_| method.waits()),
+            timer_slack: plan.timer_slack.filter(|_| !policy.is_realtime() && method.waits()),
+            align: plan.align.filter(|_| method.waits()),
+            distance: plan.distance.filter(|_| method.waits()),
+            lock_memory: (machine.lock_memory || !is_here) && language.is_none() && method.waits(),
             cpu_dma_latency_us: plan.cpu_dma_latency_us.filter(|_| machine.dma_latency || !is_here),
             load_cpus: load_cpus.clone().filter(|_| is_loaded && is_here),
             load_policy: plan.load_policy.filter(|_| is_loaded),
             load_must_hold: plan.load_must_hold.filter(|_| is_loaded),
             prepare: plan.prepare.clone(),
-            explain: plan.explain.clone(),
-            stop_above: plan.stop_above,
-            tracers: plan.tracers,
+            explain: plan.explain.clone().filter(|_| method.waits()),
+            stop_above: plan.stop_above.filter(|_| method.waits()),
+            on_spike: plan.on_spike.clone().filter(|_| method.waits()),
+            tracers: plan.tracers && method.waits(),
         };
         cell.check()?;
+        if is_here {
+            cell.check_on(&machine.cpus)?;
+        }
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
         let may_not = || (!(machine.may_have)(policy)).then(|| host::how_to_allow(policy));
         let here = || may_not().or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&cell.load));
@@ -91,6 +107,15 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
         cells.extend_from_within(..);
     }
     Ok((cells, skipped))
+}
+
+/// The CPU that the processes of the cost suite share: the one that a plan of it alone names, or the last of those that are
+/// measured, because the first is where most interrupts of devices go.
+fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, String> {
+    match plan.cpus.as_ref().filter(|cpus| is_alone && cpus.len() > 1) {
+        Some(cpus) => Err(format!("the processes of the cost suite share one CPU, not {cpus}; name one")),
+        None => Ok(measured.iter().last().into_iter().collect()),
+    }
 }
 
 #[cfg(test)]

@@ -99,6 +99,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
         prepare: Prepare::default(),
         explain: None,
         stop_above: None,
+        on_spike: None,
         tracers: false,
         align: is_aligned.then(|| offset(n)),
         distance: None,
@@ -198,16 +199,7 @@ impl Measurers for Children {
         // Held by this process for all of them.
         threads.iter_mut().for_each(|thread| thread.achieved.cpu_dma_latency_us = self.cpu_dma_latency_us);
         let ended = if interrupted { Ended::Interrupted } else { Ended::Completed };
-        Ok(Measurement {
-            started,
-            measured,
-            ended,
-            threads,
-            clock_steps,
-            runtime: None,
-            response: None,
-            explained: None,
-        })
+        Ok(Measurement { clock_steps, ..Measurement::of_threads(started, measured, ended, threads) })
     }
 }
 
@@ -261,6 +253,7 @@ mod tests {
             prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
@@ -271,6 +264,7 @@ mod tests {
             prepare: Prepare::default(),
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
             align: align.map(Span),
             ..cell.clone()

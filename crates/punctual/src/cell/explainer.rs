@@ -4,11 +4,15 @@
 
 mod kept;
 
+use super::on_spike::OnSpike;
 use crate::host::{self, KernelSymbols};
 use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
-use analysis::explain::{self, Facts, Subject, What};
+use analysis::explain::{self, Facts, Stages, Subject, Taker, What};
 use kept::Kept;
-use model::{Cell, ClockId, Explain, ExplainRecord, Explanation, Host, MonoTime, Nice, Policy, Schedule, Span};
+use model::{
+    Cell, ClockId, Explain, ExplainRecord, Explanation, Host, IrqLatency, Kernel, MonoTime, Nice, OnSpikeRecord,
+    Policy, Schedule, Span,
+};
 use rt::{LogReader, Sample, SpikeWatch, sys};
 use std::cell::OnceCell;
 use std::io::{PipeReader, Read};
@@ -20,8 +24,13 @@ use std::time::Duration;
 
 /// How long after the trace goes on a wake-up may be due to be covered: its timer is started before that.
 const MARGIN: Span = Span(100_000);
-/// How long the thread waits at most, should nobody wake it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the running trace is emptied, for what is said of every wake-up: before it is overwritten.
+const OFTEN: Duration = Duration::from_millis(200);
+/// The same where that is done on a measured CPU.
+const SELDOM: Duration = Duration::from_secs(1);
+
+/// Bytes of traces that are taken before they are explained, at most, where explaining would disturb what is measured.
+const LATER: usize = 64 << 20;
 
 /// A measured thread whose late wake-ups are explained.
 #[derive(Debug)]
@@ -36,6 +45,9 @@ pub(super) struct Measured {
     pub(super) late: LogReader,
 }
 
+/// What was explained, and how the command fared that runs at spikes.
+type Found = (ExplainRecord, Option<OnSpikeRecord>);
+
 /// The trace of a cell, before and while it is measured. Dropping it removes the trace.
 #[derive(Debug)]
 pub(super) struct Explainer {
@@ -47,10 +59,12 @@ pub(super) struct Explainer {
     idle_states: bool,
     /// What ticks on the measured CPUs, if that is asked.
     witnesses: Vec<OwnedFd>,
+    /// What runs at spikes.
+    on_spike: Option<OnSpike>,
     /// Until it is started.
     ready: Option<(Instance, Option<Decoder>, PipeReader)>,
     /// From then on.
-    thread: Option<JoinHandle<(ExplainRecord, Instance)>>,
+    thread: Option<JoinHandle<(Found, Instance)>>,
     /// At the end. Last, because it cannot be removed while a file of it is open.
     instance: Option<Instance>,
 }
@@ -60,11 +74,16 @@ impl Explainer {
     ///
     /// # Errors
     /// Without tracefs, or the right to use it.
-    pub(super) fn create(asked: Explain, host: &Host) -> Result<Explainer, TraceError> {
+    pub(super) fn create(asked: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
         let instance = Instance::create()?;
         let (marker, tracing_on) = instance.freezer()?;
         let (watch, bell) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
-        let facts = Facts { is_guest: host.hypervisor.is_some(), ..Facts::default() };
+        let taker = match &host.hypervisor {
+            _ if kernel.is_virtual() => Taker::Nobody,
+            Some(_) => Taker::Hypervisor,
+            None => Taker::Firmware,
+        };
+        let facts = Facts { taker, ..Facts::default() };
         let is_over = Arc::default();
         Ok(Explainer {
             asked,
@@ -73,10 +92,17 @@ impl Explainer {
             facts,
             idle_states: !host.power.idle_states.is_empty(),
             witnesses: Vec::new(),
+            on_spike: None,
             ready: Some((instance, None, bell)),
             thread: None,
             instance: None,
         })
+    }
+
+    /// Runs this at every spike that is explained; returns nothing that is left to do.
+    pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) -> Option<OnSpike> {
+        self.on_spike = on_spike;
+        None
     }
 
     /// What the measured threads tell their late wake-ups to.
@@ -108,6 +134,7 @@ impl Explainer {
     /// # Errors
     /// When the trace or the thread cannot be started.
     pub(super) fn start(&mut self, cell: &Cell, started: MonoTime, measured: Vec<Measured>) -> Result<(), TraceError> {
+        let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(&cell.cpus).is_empty());
         let Some((mut instance, Some(decoder), bell)) = self.ready.take() else { return Ok(()) };
         if let Some(period) = self.asked.witness {
             let ticks = measured.iter().map(|thread| sys::perf::tick(thread.cpu, period.ns()));
@@ -117,9 +144,20 @@ impl Explainer {
         instance.start()?;
         let export = self.asked.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
         let missing = std::mem::take(&mut instance.missing);
+        let (first, end) = (cell.first_cycle(), cell.end_cycle());
+        let watched = measured.iter().filter_map(|thread| {
+            Some(explain::Watched {
+                pid: i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?,
+                schedule: thread.schedule,
+                cycles: (first, end),
+            })
+        });
         let explaining = Explaining {
+            stages: Stages::new(watched),
+            is_cut: false,
             kept: Kept::new(self.asked.keep, missing),
             pages: vec![Vec::new(); instance.n_cpus()],
+            later: (!has_own_cpu).then(Vec::new),
             instance,
             decoder,
             bell,
@@ -133,6 +171,7 @@ impl Explainer {
             measured,
             symbols: OnceCell::new(),
             export,
+            on_spike: self.on_spike.take(),
         };
         if let Some(above) = self.asked.above {
             self.set_threshold(above);
@@ -154,13 +193,13 @@ impl Explainer {
     }
 
     /// Ends it, with what was found.
-    pub(super) fn finish(&mut self) -> Option<ExplainRecord> {
+    pub(super) fn finish(&mut self) -> Option<Found> {
         self.witnesses.clear();
         self.is_over.store(true, Relaxed);
         self.watch.ring();
-        let (record, instance) = self.thread.take()?.join().ok()?;
+        let (found, instance) = self.thread.take()?.join().ok()?;
         self.instance = Some(instance);
-        Some(record)
+        Some(found)
     }
 }
 
@@ -183,67 +222,122 @@ struct Explaining {
     first_cycle: u64,
     started: MonoTime,
     measured: Vec<Measured>,
+    /// Of each CPU, since the trace began again.
     pages: Vec<Vec<u8>>,
+    /// Whether older ones were dropped.
+    is_cut: bool,
+    stages: Stages,
+    /// Traces that are explained when nothing is measured any more; `None` where there is a CPU to do it on meanwhile.
+    later: Option<Vec<Taken>>,
     symbols: OnceCell<KernelSymbols>,
     /// Where each kept spike is written to, if that is asked.
     export: Option<Export>,
+    /// What runs at each explained spike, if that is asked.
+    on_spike: Option<OnSpike>,
     kept: Kept,
 }
 
 impl Explaining {
-    fn run(mut self) -> (ExplainRecord, Instance) {
+    fn run(mut self) -> (Found, Instance) {
         // Under load, whoever comes soon takes the next spike, too. Without the right to, it comes later.
         let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
-        if self.stacks {
+        if self.stacks && self.later.is_none() {
             self.symbols.get_or_init(KernelSymbols::read);
         }
         let before = sys::usage::thread().ok();
         while !self.is_over.load(Relaxed) {
-            let is_rung = sys::pipe::wait_readable(self.bell.as_fd(), PATIENCE).unwrap_or(false);
-            if is_rung && self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) {
-                self.look();
+            let patience = if self.later.is_some() { SELDOM } else { OFTEN };
+            match sys::pipe::wait_readable(self.bell.as_fd(), patience) {
+                Ok(true) if self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.look(),
+                Ok(false) => self.gather(),
+                _ => {}
             }
         }
         // A trace that somebody has just stopped is looked at, too.
         if self.watch.disarm() {
             self.look();
         }
+        self.gather();
+        self.explain_later();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         self.kept.explaining_us = used.map(|used| used.user_us + used.system_us);
         let rest: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
         let lost: u64 = self.measured.iter().map(|thread| thread.late.lost()).sum();
         self.kept.not_covered(rest.iter().map(Vec::len).sum::<usize>() as u64 + lost);
+        let measured = self.measured.iter().map(|thread| thread.cpu);
+        let irq = measured.zip(self.stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
+        self.kept.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu, histogram }).collect();
         if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
             self.kept.missed(lost);
         }
-        (self.kept.finish(&self.watch), self.instance)
+        ((self.kept.finish(&self.watch), self.on_spike.map(OnSpike::finish)), self.instance)
     }
 
-    /// Takes the frozen trace, lets it go on, and explains what is in it.
+    /// Takes the frozen trace, lets it go on, and explains what is in it, now or later.
     fn look(&mut self) {
         self.kept.threshold(self.watch.above_ns());
-        let page_bytes = self.decoder.page_bytes();
-        for (cpu, pages) in self.pages.iter_mut().enumerate() {
-            if self.instance.drain(cpu, page_bytes, pages).is_err() {
-                pages.clear();
-            }
-        }
-        let late: Vec<_> = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
-        let armed_before_ns = self.facts.armed_ns;
+        self.gather();
+        let pages = std::mem::take(&mut self.pages);
+        let is_cut = std::mem::take(&mut self.is_cut);
+        let late = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
+        let (armed_ns, ahead_ns) = (self.facts.armed_ns, host::ahead_of_monotonic_ns(self.clock));
+        let taken = Taken { pages, is_cut, late, armed_ns, ahead_ns };
         if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
             self.facts.armed_ns = sys::clock::monotonic().plus(MARGIN).0;
             self.watch.arm();
         }
-        let mut trace = self.decoder.begin(self.pages.len());
-        for (cpu, pages) in self.pages.iter().enumerate() {
+        let Some(later) = &mut self.later else {
+            self.pages = self.explain(taken);
+            self.pages.iter_mut().for_each(Vec::clear);
+            return;
+        };
+        self.pages = vec![Vec::new(); taken.pages.len()];
+        later.push(taken);
+        if later.iter().flat_map(|taken| &taken.pages).map(Vec::len).sum::<usize>() > LATER {
+            self.explain_later();
+        }
+    }
+
+    /// Takes what the trace holds by now, and looks at the timers in it. As much is kept as the kernel's own memory has room for.
+    fn gather(&mut self) {
+        self.stages.set_ahead_ns(host::ahead_of_monotonic_ns(self.clock));
+        let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());
+        let mut timers = Vec::new();
+        for (cpu, pages) in self.pages.iter_mut().enumerate() {
+            let before = pages.len();
+            if self.instance.drain(cpu, page_bytes, pages).is_err() {
+                pages.clear();
+            }
+            self.decoder.timers(pages.get(before..).unwrap_or_default(), |event| timers.push(event));
+            let surplus = pages.len().saturating_sub(most).next_multiple_of(page_bytes);
+            if surplus > 0 {
+                pages.drain(..surplus);
+                self.is_cut = true;
+            }
+        }
+        self.stages.take(&mut timers);
+    }
+
+    /// Explains what was taken so far.
+    fn explain_later(&mut self) {
+        for taken in self.later.as_mut().map(std::mem::take).unwrap_or_default() {
+            self.explain(taken);
+        }
+    }
+
+    /// Explains what is in a trace; returns its pages, to be used again.
+    fn explain(&mut self, taken: Taken) -> Vec<Vec<u8>> {
+        let Taken { pages: all, is_cut, late, armed_ns, ahead_ns } = taken;
+        let mut trace = self.decoder.begin(all.len());
+        for (cpu, pages) in all.iter().enumerate() {
             self.kept.events += self.decoder.read(&mut trace, cpu, pages).events;
         }
+        trace.cpus.iter_mut().for_each(|cpu| cpu.is_cut |= is_cut);
         trace.imply_switches();
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
         // Without the mark, nobody knows when the trace was stopped.
         let frozen_ns = marks.map(|event| event.at_ns).max().unwrap_or(0);
-        let facts = Facts { armed_ns: armed_before_ns, frozen_ns, ..self.facts };
-        let ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        let facts = Facts { armed_ns, frozen_ns, ..self.facts };
         let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
         for (thread, samples) in self.measured.iter().zip(late) {
             let Some(pid) = kernel_pid(thread, &trace) else {
@@ -270,7 +364,10 @@ impl Explaining {
                     ..explanation
                 };
                 if let Some(export) = &mut self.export {
-                    export.write(&explanation, &subject, &trace, &self.pages, &symbols);
+                    export.write(&explanation, &subject, &trace, &all, &symbols);
+                }
+                if let Some(on_spike) = &mut self.on_spike {
+                    on_spike.tell(&explanation);
                 }
                 let dropped = self.kept.take(explanation);
                 if let (Some(export), Some(dropped)) = (&mut self.export, dropped) {
@@ -281,7 +378,22 @@ impl Explaining {
         if let Some(above_ns) = self.kept.raised() {
             self.watch.set_above_ns(above_ns.max(self.watch.above_ns()));
         }
+        all
     }
+}
+
+/// A trace as it was when a spike stopped it, and the spikes.
+struct Taken {
+    /// Of each CPU.
+    pages: Vec<Vec<u8>>,
+    /// Whether older ones were dropped.
+    is_cut: bool,
+    /// Of each measured thread.
+    late: Vec<Vec<Sample>>,
+    /// From when on the trace is whole, `CLOCK_MONOTONIC`, ns.
+    armed_ns: u64,
+    /// By how much the clock of the method is ahead of that one, ns.
+    ahead_ns: i64,
 }
 
 fn taken(log: &mut LogReader) -> Vec<Sample> {

@@ -3,8 +3,8 @@
 use super::CellError;
 use crate::store::SampleWriter;
 use model::{
-    ClockStep, Ended, ExplainRecord, MonoTime, Period, ResponseRecord, RuntimeRecord, Span, ThreadProgress,
-    ThreadRecord,
+    ClockStep, CostRecord, Ended, ExplainRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord, RuntimeRecord, Span,
+    ThreadProgress, ThreadRecord,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -68,6 +68,10 @@ pub(super) struct Measurement {
     pub(super) response: Option<ResponseRecord>,
     /// What made late wake-ups late, if that was asked.
     pub(super) explained: Option<ExplainRecord>,
+    /// How the command fared that runs at spikes, if one was asked for.
+    pub(super) on_spike: Option<OnSpikeRecord>,
+    /// What operations cost, if that was measured.
+    pub(super) cost: Option<CostRecord>,
 }
 
 impl Measurement {
@@ -79,7 +83,17 @@ impl Measurement {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
         let ended = Ended::Completed;
-        Ok(Measurement {
+        Ok(Measurement::of_threads(started, measured, ended, threads))
+    }
+
+    /// Of threads, with nothing to tell beside what they measured.
+    pub(super) fn of_threads(
+        started: MonoTime,
+        measured: Span,
+        ended: Ended,
+        threads: Vec<ThreadRecord>,
+    ) -> Measurement {
+        Measurement {
             started,
             measured,
             ended,
@@ -88,6 +102,8 @@ impl Measurement {
             runtime: None,
             response: None,
             explained: None,
-        })
+            on_spike: None,
+            cost: None,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::CellError;
 use super::armed::Armed;
 use super::children::Children;
+use super::costs::Costs;
 use super::measurers::Measurers;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
@@ -39,7 +40,7 @@ impl Prepared {
     /// When the cell cannot be measured here as it is written, or the file of samples cannot be made.
     pub(crate) fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
         let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
-        cell.check().map_err(CellError::Impossible)?;
+        cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;
         let absent = cell.cpus.minus(&allowed);
         if !absent.is_empty() {
             let reason = format!("CPU {absent} cannot be used here; this process may use {allowed}");
@@ -79,6 +80,7 @@ impl Prepared {
         }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
+            None if let Method::Cost(scope) = cell.method => Box::new(Costs::arm(&self, scope)?),
             None if cell.method.is_one_a_process() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
             None => Box::new(Threads::arm(&self)?),
         };

@@ -317,6 +317,7 @@ mod tests {
             prepare: model::Prepare::default(),
             explain: None,
             stop_above: None,
+            on_spike: None,
             tracers: false,
         }
     }

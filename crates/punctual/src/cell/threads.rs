@@ -3,14 +3,15 @@
 use super::collector::Collector;
 use super::explainer::{self, Explainer};
 use super::measurers::{Measurement, Measurers, Window};
+use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use crate::host;
 use crate::link::Watch;
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Link, Method, MonoTime, Schedule, Span, ThreadProgress,
-    ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Explanation, Link, Method, MonoTime, OnSpikeRecord, Schedule,
+    Span, ThreadProgress, ThreadRecord,
 };
 use rt::{Limits, LinkEnd, Member, Settings, Task, Team, sys};
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -25,6 +26,8 @@ pub(super) struct Threads {
     link: Option<Watch>,
     /// What explains late wake-ups, if that is asked.
     explainer: Option<Explainer>,
+    /// What runs when a late wake-up has ended it, where nothing is explained.
+    on_spike: Option<OnSpike>,
     collectors: Vec<Collector>,
     memory_locked_bytes: u64,
     cpu_dma_latency_us: Option<u32>,
@@ -65,7 +68,14 @@ impl Threads {
         };
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
-        let mut explainer = cell.explain.clone().map(|asked| Explainer::create(asked, &prepared.host)).transpose()?;
+        let mut explainer =
+            cell.explain.clone().map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host)).transpose()?;
+        let others = prepared.allowed.minus(&cell.cpus);
+        let on_spike = cell.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
+        let on_spike = match &mut explainer {
+            Some(explainer) => explainer.tell(on_spike),
+            None => on_spike,
+        };
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
         let team = Team::muster(tasks(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
@@ -83,6 +93,7 @@ impl Threads {
             team,
             link,
             explainer,
+            on_spike,
             collectors: Vec::new(),
             memory_locked_bytes,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
@@ -96,6 +107,26 @@ impl Threads {
     /// Whether a wake-up later than allowed has ended it.
     fn is_stopped(&self) -> bool {
         self.cell.stop_above.is_some() && self.team.is_stopped()
+    }
+
+    /// Tells the wake-up that has ended it, if one has.
+    fn told(&self, mut on_spike: OnSpike, measurement: &Measurement) -> OnSpikeRecord {
+        let worst = |thread: &ThreadRecord| Some((thread.cpu, thread.offset, *thread.worst.first()?));
+        let latest = measurement.threads.iter().filter_map(worst).max_by_key(|(.., worst)| worst.latency_ns);
+        if let Some((cpu, offset, worst)) = latest.filter(|_| self.is_stopped()) {
+            let due_ns = self.cell.period.ns().saturating_mul(worst.cycle).saturating_add(offset.ns());
+            on_spike.tell(&Explanation {
+                cpu,
+                cycle: i64::try_from(worst.cycle).unwrap_or(i64::MAX),
+                due_ns: i64::try_from(due_ns).unwrap_or(i64::MAX),
+                latency: Span(u64::try_from(worst.latency_ns).unwrap_or(0)),
+                phases: Vec::new(),
+                shares: Vec::new(),
+                segments: Vec::new(),
+                doubts: Vec::new(),
+            });
+        }
+        on_spike.finish()
     }
 
     /// Begins to trace, and to explain, where that is asked.
@@ -308,10 +339,11 @@ impl Measurers for Threads {
         let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
         let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
-        let explained = self.explainer.as_mut().and_then(Explainer::finish);
+        let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
+        let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
         self.link.iter_mut().for_each(Watch::collect);
         let response = self.link.as_ref().map(Watch::record);
-        Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, ended, ..measurement })
+        Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, on_spike, ended, ..measurement })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be typed. Values are read here; what they mean on this machine is decided later.
 
 mod compare;
+mod cost;
 mod doctor;
 mod explain;
 mod frontier;
@@ -10,6 +11,7 @@ mod results;
 mod sleep;
 
 pub(super) use compare::CompareArguments;
+pub(super) use cost::{CostArguments, OperationArguments};
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
@@ -74,6 +76,9 @@ pub(super) enum Command {
     /// Carry out one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
+    /// Carry out one operation of the cost suite so many times: for strace, perf and tests
+    #[command(hide = true)]
+    Operation(OperationArguments),
     /// Become another program, which runs as a cell asks
     #[command(hide = true)]
     Launch(LaunchArguments),
@@ -140,7 +145,7 @@ pub(super) struct MeasureArguments {
 #[derive(Debug, Args)]
 pub(super) struct HowToWait {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
-    /// deadline, sleep:RUNTIME, response:LINK; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
+    /// deadline, sleep:RUNTIME, response:LINK, cost; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
     #[arg(default_value = "clock_nanosleep")]
     pub(super) method: Method,
 }
@@ -169,6 +174,10 @@ pub(super) struct OneCell {
     /// End at the first wake-up later than this
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) stop_above: Option<Span>,
+    /// Run this shell command at a spike, outside the measured CPUs, one at a time, with the spike as JSON on its stdin; a spike
+    /// is what is explained, or the wake-up of --stop-above
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) on_spike: Option<String>,
     /// Begin at a full second of the method's clock, or so long after one
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true, default_missing_value = "0ns")]
     pub(super) align: Option<Span>,
@@ -195,6 +204,7 @@ impl OneCell {
             timer_slack: self.timer_slack,
             align: self.align,
             stop_above: self.stop_above,
+            on_spike: self.on_spike,
             distance: self.distance,
             cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
             axes: Axes {

@@ -7,6 +7,7 @@ use super::{Outcome, note, output};
 use crate::report;
 use crate::store::{self, Run};
 use analysis::comparison::{self, Arm, Comparison, Question};
+use analysis::cost::{CostComparison, compare_costs};
 use model::Selector;
 use std::error::Error;
 use std::path::Path;
@@ -16,7 +17,10 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
         Question { metric: arguments.metric, margin: arguments.margin, force: arguments.force, ..Question::default() };
     let comparison = match imported::compare(arguments, &question)? {
         Some(comparison) => comparison,
-        None => of_runs(arguments, question)?,
+        None => match of_runs(arguments, question)? {
+            Compared::Latency(comparison) => *comparison,
+            Compared::Cost(comparison) => return costs(&comparison, arguments),
+        },
     };
     if let Some(why) = comparison.why_not() {
         return Err(why.into());
@@ -30,7 +34,37 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     Ok(comparison.answer.exit_status())
 }
 
-fn of_runs(arguments: &CompareArguments, question: Question<'_>) -> Result<Comparison, Box<dyn Error>> {
+/// What was compared.
+enum Compared {
+    Latency(Box<Comparison>),
+    Cost(Box<CostComparison>),
+}
+
+/// Compares latencies, or, where both have them, costs.
+fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnce() -> Comparison) -> Compared {
+    match compare_costs(a, b, question) {
+        Some(costs) => Compared::Cost(Box::new(costs)),
+        None => Compared::Latency(Box::new(latency())),
+    }
+}
+
+fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
+    if arguments.metric.is_some() || arguments.margin.is_some() {
+        return Err("--metric and --margin are of latencies; costs are compared operation by operation".into());
+    }
+    if let Some(why) = comparison.why_not() {
+        return Err(why.into());
+    }
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Text => report::cost::compared(&mut text, comparison, output::style(false))?,
+        Format::Json => output::json(&mut text, &comparison.document())?,
+    }
+    output::write(&text)?;
+    Ok(comparison.exit_status())
+}
+
+fn of_runs(arguments: &CompareArguments, question: Question<'_>) -> Result<Compared, Box<dyn Error>> {
     let first = read(Path::new(&arguments.run))?;
     let second = match arguments.others.first() {
         // A selector has an equals sign; a run whose name has one is found by its file.
@@ -48,11 +82,16 @@ fn of_runs(arguments: &CompareArguments, question: Question<'_>) -> Result<Compa
             let (a, b) = two_runs(&first, second, &selectors)?;
             let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
             let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
-            comparison::compare(&a, &b, again.as_ref(), &question)
+            judged(&a, &b, &question, || comparison::compare(&a, &b, again.as_ref(), &question))
         }
         None => {
             let (a, b) = two_cells(&first, &selectors)?;
-            comparison::compare_cells(&first.header, &first.entries, a, b, &question)
+            let (header, entries) = (&first.header, &first.entries);
+            let arms = [a, b].map(|cell| comparison::arm(header, entries, cell));
+            // In what the cells of one run differ is what its plan asks.
+            let about = Question { asked: Selector::AXES, ..question };
+            let latency = || comparison::compare_cells(header, entries, a, b, &question);
+            judged(&arms[0], &arms[1], &about, latency)
         }
     })
 }

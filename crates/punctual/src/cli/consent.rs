@@ -47,10 +47,11 @@ impl Origin {
             let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
             format!("run `{first}`{more} as {}", user())
         });
+        let at_spikes = on_spike(header).map(|command| format!("run `{command}` as {} at spikes", user()));
         let would_set = settings(header)
             .filter(|_| !self.settings_are_typed)
             .map(|settings| format!("set {settings} on this machine"));
-        let would: Vec<_> = would_run.into_iter().chain(would_set).collect();
+        let would: Vec<_> = would_run.into_iter().chain(at_spikes).chain(would_set).collect();
         if would.is_empty() {
             return Ok(());
         }
@@ -62,6 +63,9 @@ impl Origin {
 pub(super) fn announce(from: &Path, header: &Header) {
     for program in programs(loads(header)) {
         note(format_args!("punctual: {} runs as {}: {program}", from.display(), user()));
+    }
+    if let Some(command) = on_spike(header) {
+        note(format_args!("punctual: {} runs as {} at spikes: {command}", from.display(), user()));
     }
 }
 
@@ -76,6 +80,11 @@ pub(super) fn announce_settings(from: &Path, header: &Header) {
 fn settings(header: &Header) -> Option<String> {
     let prepare = header.cells.iter().map(|cell| &cell.prepare).find(|prepare| !prepare.is_empty());
     prepare.map(ToString::to_string)
+}
+
+/// The command that the cells run at spikes: that of the plan.
+fn on_spike(header: &Header) -> Option<&str> {
+    header.cells.iter().find_map(|cell| cell.on_spike.as_deref())
 }
 
 /// As whom programs run.

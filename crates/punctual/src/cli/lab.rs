@@ -34,6 +34,7 @@ struct Asked {
     load: Load,
     policy: Policy,
     period: Period,
+    method: Method,
     duration: Span,
     /// How many times it is measured.
     blocks: u32,
@@ -62,7 +63,7 @@ impl Asked {
                 load: vec![self.load],
                 policy: vec![self.policy],
                 period: vec![self.period],
-                method: vec![Method::CLOCK_NANOSLEEP],
+                method: vec![self.method],
                 runtime: Vec::new(),
             },
             ..Plan::default()

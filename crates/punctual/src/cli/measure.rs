@@ -1,6 +1,7 @@
 //! `punctual measure`: one cell, watched while it is measured. Nothing is kept but what is shown.
 
 use super::arguments::{Common, MeasureArguments, MeasureCommand, RunFormat};
+use super::cost::cost;
 use super::live::Live;
 use super::recover::take_machine;
 use super::response::response;
@@ -18,6 +19,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     match arguments.command {
         Some(MeasureCommand::Sleep(arguments)) => return sleep(*arguments),
         Some(MeasureCommand::Response(arguments)) => return response(*arguments),
+        Some(MeasureCommand::Cost(arguments)) => return cost(*arguments),
         None => {}
     }
     let (common, plan) = arguments.cell.ask("measure", arguments.waiting.method);

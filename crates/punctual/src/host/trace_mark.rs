@@ -1,6 +1,7 @@
 //! Marking a place in the kernel's trace, and stopping there.
 
 use super::HostFs;
+use rt::sys::boot;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,6 +14,14 @@ const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 pub(crate) fn tracing_dir() -> Option<PathBuf> {
     let root = HostFs::running().root;
     MOUNTS.iter().map(|mount| root.join(mount)).find(|dir| dir.join("instances").is_dir())
+}
+
+/// Mounts tracefs, in a system that we have made: one that others use keeps what it has.
+///
+/// # Errors
+/// When the kernel has none.
+pub(crate) fn mount_tracing() -> io::Result<()> {
+    boot::mount("tracefs", &format!("/{}", MOUNTS[0]))
 }
 
 /// The trace, open for writing. Stopping it is what was asked for, so nothing is put back.

@@ -83,6 +83,9 @@ fn measured(job: &Job) -> String {
 
 /// The record; the tracers have the guest for themselves, in a process of their own, when the cell is over.
 fn carry_out(job: &Job) -> io::Result<String> {
+    if job.cell.explain.is_some() {
+        host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
+    }
     if job.is_target {
         return target(job);
     }

@@ -2,12 +2,12 @@
 //!
 //! A guest at rest has used a fifth of its memory. The rest are holes, which take no room and are not read.
 
+use crate::host;
 use rt::sys::storage;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use twox_hash::XxHash3_64;
@@ -29,8 +29,7 @@ impl Memory {
 
     /// What QEMU is to be told.
     pub(super) fn arguments(&self) -> [OsString; 4] {
-        let path = format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd());
-        arguments(Path::new(&path), "on")
+        arguments(&host::name_of_open(&self.0), "on")
     }
 
     /// Writes it to the new file `path`, with its holes. Returns its hash, as [`hash_of`] does.

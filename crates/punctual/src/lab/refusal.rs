@@ -22,6 +22,9 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
         return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
     }
+    if cell.on_spike.is_some() {
+        return Some("a guest has no CPU and no shell for the command of on_spike; leave it out".to_owned());
+    }
     match cell.method.link() {
         Some(Link::Udp(_)) => {
             return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
@@ -32,9 +35,6 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
             );
         }
         _ => {}
-    }
-    if cell.explain.is_some() {
-        return Some("what makes a wake-up late is not explained in guests yet; leave `explain` out".to_owned());
     }
     let asked = cell.cpus.len();
     if kernel.clock == LabClock::Virtual && asked > 1 {

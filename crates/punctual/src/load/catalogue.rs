@@ -107,6 +107,12 @@ pub(crate) const CATALOGUE: &[AboutLoad] = &[
         "as `proc`, but seldom",
         "1 process a CPU, a few percent of it",
     ),
+    about(
+        "cost[:DIR]",
+        "carry out the operations of `measure cost`, a millisecond of each in turn; its files are in /var/tmp unless told otherwise",
+        "a little of everything: what a machine that does ordinary work does",
+        "1 process a CPU, up to 15 more for a millisecond, 32 MiB each",
+    ),
     about("high", "cpu+disk: every CPU computes, and files are written", "as both", "as both"),
     about("half", "cpu:50: every CPU computes for half of its time", "as cpu", "as cpu"),
     about("low", "light: a system monitor", "as light", "as light"),

@@ -1,7 +1,8 @@
-//! Loads that work on files: `disk` and `files`.
+//! Loads that work on files: `disk`, `files`, and the operations of the cost suite.
 
 use super::count_one;
 use super::crew::Crew;
+use crate::cost;
 use model::FileLoad;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -22,11 +23,18 @@ pub(super) fn hire(crew: &mut Crew<'_>, work: FileLoad, n_cpus: usize) -> Result
             let outcome = match work {
                 FileLoad::Disk => disk(&directory.join(counter.to_string()), count),
                 FileLoad::Files => files(directory, counter, count),
+                FileLoad::Cost => operations(&directory.join(counter.to_string()), count),
             };
             let place = directory.parent().unwrap_or(directory).display();
             outcome.map_err(|err| io::Error::other(format!("in {place}: {err}; name another directory")))
         })
     })
+}
+
+/// Carries out the cost suite; what fails is no matter of the directory only.
+fn operations(directory: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
+    std::fs::create_dir(directory)?;
+    cost::for_ever(directory, &|| count_one(count))
 }
 
 /// Writes a file, reads it, syncs it, removes it. It loses its name at once, so that it is gone whenever this ends.

@@ -4,7 +4,7 @@ use super::crew::Crew;
 use super::messaging::Gate;
 use super::programs::Found;
 use super::{cpu, files, kernel, messaging, programs};
-use crate::host;
+use crate::{cost, host};
 use model::{FileLoad, KernelLoad, LoadPart};
 use rt::sys::storage;
 use std::path::{Path, PathBuf};
@@ -68,8 +68,10 @@ impl Job {
                 job.memory_bytes = kernel::memory_bytes(*what) * n_cpus as u64;
             }
             LoadPart::Files { work, directory } => {
-                job.operation = "file";
-                job.disk_bytes = if *work == FileLoad::Disk { files::FILE_BYTES * n_cpus as u64 } else { 0 };
+                let is_suite = *work == FileLoad::Cost;
+                (job.operation, job.forks) = (if is_suite { "batch" } else { "file" }, is_suite);
+                job.disk_bytes = if *work == FileLoad::Files { 0 } else { files::FILE_BYTES * n_cpus as u64 };
+                job.memory_bytes = if is_suite { cost::MEMORY_BYTES * n_cpus as u64 } else { 0 };
                 job.directory = Some(PathBuf::from(directory.as_deref().unwrap_or(DISK_DIRECTORY)));
             }
             LoadPart::Program(program) => {

@@ -8,6 +8,7 @@ use rt::sys::memory::SharedCounters;
 use rt::sys::process::{self, Child};
 use rt::sys::sched;
 use rt::sys::signal::Awaited;
+use rt::sys::thread;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -68,6 +69,9 @@ pub(super) fn keep(
     signals.block()?;
     process::adopt_orphans()?;
     sched::set_affinity(0, place.cpus)?;
+    // Who looks at the machine sees what each process is for.
+    let part = job.part.to_string();
+    thread::set_name(&format!("load/{}", part.split([':', ' ']).next().unwrap_or_default()))?;
     let failed = |reason| {
         report.send(&Message::Failed { reason });
         Ok(1)

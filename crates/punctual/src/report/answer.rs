@@ -8,14 +8,18 @@ use std::collections::BTreeSet;
 
 /// The largest latency of each policy that was measured, where it was, and its chance of being exceeded.
 pub(super) fn how_late(summary: &RunSummary) -> String {
-    let times: Vec<_> = summary.cells.iter().map(|cell| cell.measured).filter(|measured| *measured > Span(0)).collect();
+    let waiting = || summary.cells.iter().filter(|cell| cell.cell.method.waits());
+    if waiting().next().is_none() && !summary.cells.is_empty() {
+        return super::cost::answer(summary);
+    }
+    let times: Vec<_> = waiting().map(|cell| cell.measured).filter(|measured| *measured > Span(0)).collect();
     let mut seen = BTreeSet::new();
-    let policies = summary.cells.iter().map(|cell| cell.cell.policy).filter(|policy| seen.insert(*policy));
+    let policies = waiting().map(|cell| cell.cell.policy).filter(|policy| seen.insert(*policy));
     let parts: Vec<_> = policies.filter_map(|policy| worst_as(policy, &summary.cells)).collect();
     let (Some(measured), false) = (times.iter().min(), parts.is_empty()) else {
         return "Nothing was measured.".to_owned();
     };
-    let is_virtual = summary.cells.iter().all(|cell| cell.cell.kernel.is_virtual());
+    let is_virtual = waiting().all(|cell| cell.cell.kernel.is_virtual());
     let time = match (is_virtual, times.len()) {
         (true, 1) => " of virtual time",
         (true, _) => " of virtual time of each cell",

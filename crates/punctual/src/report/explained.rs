@@ -1,9 +1,9 @@
 //! What made late wake-ups late: each of the worst as a story, and a table of the causes of a cell.
 
 use super::lines::Lines;
-use analysis::RunSummary;
 use analysis::explain::{advice, blame, cause_name, evidence_name, phase_name, share_line};
 use analysis::wording::{count, duration, things};
+use analysis::{RunSummary, Stages};
 use model::{CauseTotal, Evidence, ExplainRecord, Explanation, PhaseLength};
 use std::io;
 
@@ -24,6 +24,9 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
         }
         let name = if summary.cells.len() > 1 { format!(" {}", cell.name) } else { String::new() };
         causes(out, &name, explained, lines)?;
+        if let Some(stages) = &cell.stages {
+            write_stages(out, stages)?;
+        }
         writeln!(out)?;
     }
     Ok(())
@@ -124,6 +127,17 @@ fn causes(out: &mut dyn io::Write, name: &str, explained: &ExplainRecord, lines:
         }
     }
     missing.iter().try_for_each(|lost| lines.paragraph(out, "", &format!("Not traced here: {lost}.")))
+}
+
+/// The two stages of every wake-up, late or not.
+fn write_stages(out: &mut dyn io::Write, stages: &Stages) -> io::Result<()> {
+    let known = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64));
+    writeln!(out, "  {:21} {:>9} {:>9} {:>9} {:>9} {:>9}", "of every wake-up", "seen", "min", "p50", "p99", "max")?;
+    for (name, stage) in [("irq: to its interrupt", &stages.irq), ("thread: to its clock", &stages.thread)] {
+        let [min, p50, p99, max] = [stage.min_ns, stage.p50_ns, stage.p99_ns, stage.max_ns].map(known);
+        writeln!(out, "  {name:21} {:>9} {min:>9} {p50:>9} {p99:>9} {max:>9}", count(stage.samples))?;
+    }
+    Ok(())
 }
 
 /// A text cut to `width`.

@@ -69,7 +69,11 @@ pub(super) fn measured(header: &Header, summary: &RunSummary) -> String {
     let periods: BTreeSet<_> = header.cells.iter().map(|cell| cell.period).collect();
     let methods: BTreeSet<_> = header.cells.iter().map(|cell| cell.method).collect();
     if let ([period], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
-        parts.push(format!("every {} by {method}", span(period.span())));
+        parts.push(if method.waits() {
+            format!("every {} by {method}", span(period.span()))
+        } else {
+            method.to_string()
+        });
     }
     let cpus: BTreeSet<_> = header.cells.iter().map(|cell| &cell.cpus).collect();
     if let [cpus] = &Vec::from_iter(cpus)[..] {

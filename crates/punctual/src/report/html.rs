@@ -8,6 +8,7 @@ mod axes;
 mod beside;
 mod cells;
 mod compared;
+mod cost;
 mod groups;
 mod imported;
 mod joined;
@@ -49,6 +50,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     matrix::write(&mut page, &members);
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
     tracers::write(&mut page, runs);
+    cost::write(&mut page, runs);
     compared::write(&mut page, runs);
     findings(&mut page, runs);
     published_rows(&mut page, runs);

@@ -5,6 +5,7 @@ use model::Study;
 const STUDIES: &str = include_str!("../../data/studies.csv");
 const WAKE_UPS: &str = include_str!("../../data/wakeup-latency.csv");
 const SLEEPS: &str = include_str!("../../data/sleep-error.csv");
+const THROUGHPUT: &str = include_str!("../../data/throughput-cost.csv");
 const INTERRUPTS: &str = include_str!("../../data/interrupt-response.csv");
 
 /// What is known of a study; `None` where it does not say.
@@ -59,6 +60,36 @@ pub(super) fn about(study: Study) -> About {
 pub(super) fn rows(study: Study) -> Vec<Row> {
     let files = [WAKE_UPS, SLEEPS, INTERRUPTS].into_iter().flat_map(table);
     files.filter(|line| line.get("study") == Some(study.name())).map(|line| row(&line)).collect()
+}
+
+/// What a study has published about throughput, as it was published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Throughput {
+    pub(super) kernel: String,
+    pub(super) load: String,
+    /// The load that stands in for it in our plans.
+    pub(super) our_load: Option<String>,
+    pub(super) seconds: String,
+    /// The kernel that the change is against.
+    pub(super) baseline: Option<String>,
+    pub(super) change_percent: Option<String>,
+}
+
+/// The rows of a study about throughput, in the order of its table.
+pub(super) fn throughput(study: Study) -> Vec<Throughput> {
+    let of_study = table(THROUGHPUT).into_iter().filter(|line| line.get("study") == Some(study.name()));
+    let row = |line: Line<'_>| {
+        let known = |key| line.get(key).filter(|value| !value.is_empty()).map(str::to_owned);
+        Throughput {
+            kernel: known("kernel").unwrap_or_default(),
+            load: known("load").unwrap_or_default(),
+            our_load: known("our_load"),
+            seconds: known("lmbench_seconds").unwrap_or_default(),
+            baseline: known("baseline"),
+            change_percent: known("change_percent"),
+        }
+    };
+    of_study.map(row).collect()
 }
 
 fn row(line: &Line<'_>) -> Row {
@@ -138,7 +169,7 @@ mod tests {
             assert!(!about.title.is_empty() && !about.source.is_empty() && !about.note.is_empty(), "{name}");
             assert!(!rows(study).is_empty(), "{name}");
         }
-        for (file, columns) in [(STUDIES, 6), (WAKE_UPS, 17), (SLEEPS, 9), (INTERRUPTS, 8)] {
+        for (file, columns) in [(STUDIES, 6), (WAKE_UPS, 17), (SLEEPS, 9), (INTERRUPTS, 9), (THROUGHPUT, 7)] {
             for line in file.lines() {
                 assert_eq!(values(line).len(), columns, "{line}");
             }
@@ -146,8 +177,6 @@ mod tests {
                 assert!(line.get("study").is_some_and(|name| name.parse::<Study>().is_ok()));
             }
         }
-        let throughput = table(include_str!("../../data/throughput-cost.csv"));
-        assert!(throughput.iter().all(|line| line.get("study").is_some_and(|name| name.parse::<Study>().is_ok())));
     }
 
     #[test]
@@ -174,15 +203,16 @@ mod tests {
             let plan = model::Plan::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
             let Some(study) = plan.study else { continue };
             repeat += 1;
-            let loads: Vec<Load> =
-                rows(study).into_iter().filter_map(|row| row.our_load).map(|load| load.parse().unwrap()).collect();
+            let of_throughput = throughput(study).into_iter().filter_map(|row| row.our_load);
+            let ours = rows(study).into_iter().filter_map(|row| row.our_load).chain(of_throughput);
+            let loads: Vec<Load> = ours.map(|load| load.parse().unwrap()).collect();
             // In virtual time, loads are those that tell kernels apart.
             let is_other = plan.is_virtual() && path.ends_with("preemption-models.toml");
             for load in plan.axes.load.into_iter().filter(|_| !is_other) {
                 assert!(loads.iter().any(|row| row.parts() == load.parts()), "{}: {load}", path.display());
             }
         }
-        assert_eq!(repeat, 7);
+        assert_eq!(repeat, 9);
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
 
 /// Every column there is for these cells, and the cells in the order of the table.
 fn asked(summary: &RunSummary) -> (Vec<Column>, Vec<&CellSummary>) {
-    let mut cells: Vec<_> = summary.cells.iter().collect();
+    let mut cells: Vec<_> = summary.cells.iter().filter(|cell| cell.cell.method.waits()).collect();
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
         // The sleeps of one language below each other, in the order in which they were asked for.
@@ -102,7 +102,7 @@ fn asked(summary: &RunSummary) -> (Vec<Column>, Vec<&CellSummary>) {
 }
 
 fn are_sleeps(cells: &[&CellSummary]) -> bool {
-    cells.iter().all(|cell| matches!(cell.cell.method, Method::Sleep(_)))
+    !cells.is_empty() && cells.iter().all(|cell| matches!(cell.cell.method, Method::Sleep(_)))
 }
 
 /// Heads of all columns, with whether they hold text, and the rows: the table where nothing limits its width.

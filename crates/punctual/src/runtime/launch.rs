@@ -53,7 +53,7 @@ fn apply(settings: &Launch) -> Result<(), String> {
 
 /// The command that starts `program` so that it ends with this process, which has to wait for it; `settings` are those
 /// of its threads.
-pub(super) fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(host::THIS_PROGRAM);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
     if let Some(Launch { cpu, policy, timer_slack }) = settings {

@@ -197,6 +197,23 @@ impl Decoder {
         counted
     }
 
+    /// Hands the starts and expiries of timers in these pages to `take`, and passes over all else.
+    pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) {
+        let mut nothing = (Trace::default(), Names::default());
+        let is_timer = |data: &[u8]| {
+            let id = data.first_chunk::<2>().map(|id| usize::from(u16::from_ne_bytes(*id)));
+            let kind = id.and_then(|id| self.kinds.get(id)?.as_ref());
+            matches!(kind, Some(Kind::TimerStart { .. } | Kind::TimerExpire { .. }))
+        };
+        for page in pages.chunks(self.layout.page_bytes) {
+            // Whoever reads the whole trace counts what is damaged.
+            let _ = read_page(page, &self.layout, |at_ns, data| {
+                let event = is_timer(data).then(|| self.event(at_ns, data, &mut nothing.0, &mut nothing.1));
+                event.flatten().into_iter().for_each(&mut take);
+            });
+        }
+    }
+
     #[inline]
     fn event(&self, at_ns: u64, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<Event> {
         let (head, _) = data.split_first_chunk::<COMMON_BYTES>()?;

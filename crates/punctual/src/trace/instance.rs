@@ -46,6 +46,8 @@ pub(crate) struct Instance {
     enabled: Vec<String>,
     /// Bytes of a page.
     page_bytes: usize,
+    /// Memory of the trace of one CPU, bytes.
+    buffer_bytes: usize,
     /// What the kernel has not, and which answers that costs.
     pub(crate) missing: Vec<String>,
 }
@@ -69,6 +71,7 @@ impl Instance {
             tracing_on: None,
             enabled: Vec::new(),
             page_bytes: 0,
+            buffer_bytes: 0,
             missing: Vec::new(),
         };
         made.write("tracing_on", "0")?;
@@ -76,6 +79,7 @@ impl Instance {
         let n_cpus = made.cpus();
         let kib = (ALL_KIB / n_cpus.max(1)).clamp(LEAST_KIB, MOST_KIB);
         made.write("buffer_size_kb", &kib.to_string())?;
+        made.buffer_bytes = kib * 1024;
         made.write("options/overwrite", "1")?;
         made.write("options/disable_on_free", "1")?;
         made.hold = Some(made.open_for_writing("free_buffer")?);
@@ -232,12 +236,11 @@ impl Instance {
         file.write_all(b"1").map_err(TraceError::file(path))
     }
 
-    /// Takes all pages of one CPU, oldest first, into `pages`, which is emptied before. `page_bytes` is the size of one.
+    /// Takes all pages of one CPU, oldest first, behind those that are in `pages`. `page_bytes` is the size of one.
     ///
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()> {
-        pages.clear();
         let Some(file) = self.raw.get_mut(cpu).and_then(Option::as_mut) else { return Ok(()) };
         loop {
             let at = pages.len();
@@ -260,6 +263,11 @@ impl Instance {
             pages.truncate(at);
             return Ok(());
         }
+    }
+
+    /// Memory of the trace of one CPU, bytes.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
     }
 
     /// How many CPUs there are, by the highest number.

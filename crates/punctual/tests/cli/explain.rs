@@ -235,6 +235,11 @@ fn root_the_threshold_is_found_and_the_worst_are_kept() {
     let above = explained.above.expect("3500 wake-ups say what is usual");
     assert!(explained.worst.len() <= 3 && explained.above_at_end >= Some(above), "{explained:#?}");
     assert!(explained.worst.iter().all(|one| one.latency > above));
+    // On time or late, each wake-up began with an interrupt.
+    let ([irq], [thread]) = (&explained.irq[..], &record.threads[..]) else { panic!("{:?}", explained.irq) };
+    let (irq, thread) = (&irq.histogram, &thread.histogram);
+    assert!(irq.n <= thread.n && irq.n * 2 > thread.n, "{} of {}", irq.n, thread.n);
+    assert!(irq.min_ns > Some(0) && irq.min_ns < thread.min_ns && irq.mean_ns() < thread.mean_ns());
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_keeps_what_it_has() {
 }
 
 /// Process ids of QEMUs with this text in their command line.
-fn guests_with(text: &str) -> Vec<u32> {
+pub(crate) fn guests_with(text: &str) -> Vec<u32> {
     let is_guest = |path: &Path| {
         let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
         line.starts_with(b"qemu") && String::from_utf8_lossy(&line).contains(text)

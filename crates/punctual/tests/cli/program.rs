@@ -141,6 +141,7 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
         prepare: model::Prepare::default(),
         explain: None,
         stop_above: None,
+        on_spike: None,
         tracers: false,
     }
 }

@@ -4,9 +4,13 @@
 
 pub mod alloc;
 pub mod boot;
+pub mod calls;
 pub mod clock;
 pub mod futex;
+pub mod handled;
+pub mod ipc;
 pub mod itimer;
+pub mod mapping;
 pub mod memory;
 pub mod namespace;
 pub mod perf;
@@ -21,6 +25,8 @@ pub mod registers;
 pub mod sched;
 pub mod serial;
 pub mod signal;
+pub mod socket;
+pub mod spawn;
 pub mod storage;
 pub mod terminal;
 pub mod thread;

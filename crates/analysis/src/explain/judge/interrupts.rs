@@ -39,7 +39,7 @@ impl Scene<'_> {
     pub(super) fn context(&self, cpu: &CpuEvents, context: Context, stretch: &Stretch) -> Reading {
         let cause = if context.is_hard() { Cause::Interrupt } else { Cause::Softirq };
         let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
-        let may_be_stolen = self.facts.is_guest && context != Context::Nmi;
+        let may_be_stolen = self.facts.may_be_taken() && context != Context::Nmi;
         if may_be_stolen && hole > LONG_NS && hole > stretch.length_ns() / 2 {
             return Reading::either(cause, Cause::Steal);
         }
@@ -49,7 +49,7 @@ impl Scene<'_> {
     /// The handler of the timer's own interrupt.
     fn handler(&self, cpu: &CpuEvents, piece: &Piece, context: Context, stretch: &Stretch) -> Reading {
         let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
-        if hole > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS {
+        if hole > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS && !self.facts.never_stands_still() {
             return Reading::inferred(Cause::Steal, "the handler of the timer stood still");
         }
         let is_expiry = |event: &&Event| matches!(event.what, What::TimerExpire { .. });
@@ -67,7 +67,7 @@ impl Scene<'_> {
             _ => None,
         });
         let place = state.map(|state| format!("idle state {state}"));
-        if self.facts.is_guest {
+        if self.facts.may_be_taken() {
             return Reading::either(Cause::IdleExit, Cause::Steal).at(place);
         }
         Reading::inferred(Cause::IdleExit, "the CPU was idle").at(place)
@@ -75,6 +75,15 @@ impl Scene<'_> {
 
     /// A thread or softirq ran on after the timer had expired.
     fn held_off(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
+        if self.facts.never_stands_still() {
+            let place = match self.hit() {
+                Some(Hit::Kernel(place) | Hit::TurnsOn(place) | Hit::Plain(place)) => {
+                    format!("turned on again in {place}")
+                }
+                Some(Hit::User) | None => "the CPU ran, and took no interrupt".to_owned(),
+            };
+            return Reading::inferred(Cause::IrqsOff, place);
+        }
         let is_on = |event: &&Event| {
             let is_plain = !matches!(event.what, What::Enter(_) | What::Leave(_) | What::Stack(_));
             is_plain && event.flags & flags::IRQS_OFF == 0
@@ -90,15 +99,18 @@ impl Scene<'_> {
             Some(Hit::User) => {
                 Reading::inferred(Cause::Steal, "the late interrupt hit user mode, where interrupts are on")
             }
-            Some(Hit::Kernel(place)) => {
+            Some(Hit::Plain(place)) => {
                 let why = format!("the late interrupt hit {place}, which turns no interrupts on");
                 Reading::inferred(Cause::Steal, why)
             }
-            Some(Hit::TurnsOn(place)) if self.facts.is_guest => {
+            Some(Hit::Kernel(place)) => {
+                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("the late interrupt hit {place}")))
+            }
+            Some(Hit::TurnsOn(place)) if self.facts.may_be_taken() => {
                 Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("turned on again in {place}")))
             }
             Some(Hit::TurnsOn(place)) => Reading::inferred(Cause::IrqsOff, format!("turned on again in {place}")),
-            None if self.facts.is_guest => Reading::either(Cause::IrqsOff, Cause::Steal),
+            None if self.facts.may_be_taken() => Reading::either(Cause::IrqsOff, Cause::Steal),
             None => Reading::inferred(Cause::IrqsOff, "the CPU ran, and took no interrupt"),
         }
     }

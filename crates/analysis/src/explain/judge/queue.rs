@@ -58,7 +58,7 @@ impl Scene<'_> {
                     "the CPU went idle although the thread could run: a limit of its control group, or of real-time threads",
                 ),
                 () if length <= SWITCH_NS * 3 => Reading::direct(Cause::Ordinary),
-                () if self.facts.is_guest => Reading::either(Cause::IdleExit, Cause::Steal),
+                () if self.facts.may_be_taken() => Reading::either(Cause::IdleExit, Cause::Steal),
                 () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
             };
         }
@@ -100,6 +100,9 @@ impl Scene<'_> {
             return self.non_preemptible(cpu, stretch);
         }
         match cpu.between(from + SWITCH_NS, to.saturating_sub(1)).is_empty() {
+            true if self.facts.never_stands_still() => {
+                Reading::inferred(Cause::NonPreemptible, "it ran on, and nobody else did")
+            }
             true => Reading::either(Cause::NonPreemptible, Cause::Steal),
             false => Reading::inferred(Cause::Throttling, "nobody asked it to let go"),
         }
@@ -114,9 +117,13 @@ impl Scene<'_> {
         if let Some(witness) = self.facts.witness_ns
             && hole > witness.saturating_mul(5) / 2
         {
-            return Reading::inferred(Cause::Steal, "not even the witness ticked").at(place);
+            let silent = "not even the witness ticked";
+            return match self.facts.never_stands_still() {
+                true => Reading::inferred(Cause::IrqsOff, silent).at(place),
+                false => Reading::inferred(Cause::Steal, silent).at(place),
+            };
         }
-        if self.facts.is_guest && hole > LONG_NS && hole > stretch.length_ns() / 4 {
+        if self.facts.may_be_taken() && hole > LONG_NS && hole > stretch.length_ns() / 4 {
             return Reading::either(Cause::NonPreemptible, Cause::Steal).at(place);
         }
         Reading::direct(Cause::NonPreemptible).at(place)

@@ -79,8 +79,30 @@ fn interrupts_that_were_off_and_a_stolen_cpu_are_told_apart_by_what_the_late_int
     late(&[ENTRY, UNLOCK]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
     late(&[ENTRY]).guest().expect(Steal, None, Inferred, "other");
     late(&[ENTRY, CLEAR_PAGE, UNLOCK]).guest().expect(Steal, None, Inferred, "other");
+    // A function that nothing is known of may have turned them on itself.
+    late(&[ENTRY, SCHEDULE]).expect(IrqsOff, Some(Steal), TwoReadings, "other");
     let place = late(&[ENTRY, UNLOCK, CLEAR_PAGE]).explained().shares[0].place.clone();
     assert_eq!(place.as_deref(), Some("turned on again in _raw_spin_unlock_irqrestore < clear_page_erms"));
+}
+
+#[test]
+fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
+    let counted = |mut story: Story| {
+        story.facts.taker = Taker::Nobody;
+        story
+    };
+    counted(Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 400_000)).expect(NonPreemptible, None, Direct, "other");
+    let at = DUE + 300_000;
+    let late = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, What::TimerExpire { timer: TIMER });
+    let late = late.then(at + 1_000, What::Waking { pid: ME }).stack(at + 1_001, &[ENTRY, CLEAR_PAGE]);
+    let late = counted(late.flags(flags::NEED_RESCHED).then(at + 1_500, What::Leave(TICK)).runs(at + 3_000));
+    late.expect(IrqsOff, None, Inferred, "other");
+    assert_eq!(late.explained().shares[0].place.as_deref(), Some("turned on again in clear_page_erms"));
+    let softirq = Context::Softirq(1);
+    let held = Story::new(OTHER).then(DUE - 5_000, What::Enter(softirq)).interrupt(DUE + 1_000);
+    let held = held.flags(0).then(DUE + 350_000, What::Leave(softirq)).runs(DUE + 352_000);
+    held.clone().guest().expect(Softirq, Some(Steal), TwoReadings, "softirq TIMER");
+    counted(held).expect(Softirq, None, Direct, "softirq TIMER");
 }
 
 #[test]

@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn phases_and_shares_are_the_latency_to_the_nanosecond(
         first in events(), second in events(), due in 0_u64..2_000_000, latency in 0_u64..3_000_000,
-        is_guest in any::<bool>(), priority in -1_i32..140, cpu in 0_u32..2,
+        taker in prop_oneof![Just(Taker::Firmware), Just(Taker::Hypervisor), Just(Taker::Nobody)], priority in -1_i32..140, cpu in 0_u32..2,
     ) {
         let trace = Trace {
             cpus: [first, second].map(|events| CpuEvents { events, ..CpuEvents::default() }).to_vec(),
@@ -54,12 +54,14 @@ proptest! {
             ..Trace::default()
         };
         let subject = Subject { pid: ME, cpu, priority, due_ns: due, woke_ns: due + latency, slack_ns: 0 };
-        let facts = Facts { is_guest, frozen_ns: u64::MAX, ..Facts::default() };
+        let facts = Facts { taker, frozen_ns: u64::MAX, ..Facts::default() };
         if let Some(explanation) = explain(&trace, &subject, &facts, &symbols) {
             prop_assert!(explanation.is_complete(), "{explanation:#?}");
             prop_assert_eq!(explanation.latency.ns(), latency);
             let with_evidence: u64 = Evidence::ALL.iter().map(|kind| explanation.time_with(*kind).ns()).sum();
             prop_assert_eq!(with_evidence, latency);
+            let is_steal = |share: &model::Share| [Some(share.cause), share.or].contains(&Some(Cause::Steal));
+            prop_assert!(taker != Taker::Nobody || !explanation.shares.iter().any(is_steal), "{explanation:#?}");
             prop_assert!(!blame(&explanation).is_empty());
         }
     }

@@ -63,9 +63,11 @@ fn late_wake_ups_are_explained_by_default_or_as_told() {
         mistake("explain = { abov = \"1us\" }"),
         "1:13: unknown key `abov` (did you mean `above`? known: above keep stacks witness)"
     );
-    for text in
-        ["explain = true", "stop_above = \"500us\"", "[explain]\nabove = \"1ms\"\nstacks = true\nwitness = \"1ms\""]
-    {
+    for text in [
+        "explain = true",
+        "stop_above = \"500us\"\non_spike = \"cat >/dev/null; echo 'late'\"",
+        "[explain]\nabove = \"1ms\"\nstacks = true\nwitness = \"1ms\"",
+    ] {
         let plan = Plan::parse(text).unwrap();
         assert_eq!(Plan::parse(&plan.to_toml()).unwrap(), plan);
     }
@@ -112,7 +114,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above tracers axes require files)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers axes require files)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),

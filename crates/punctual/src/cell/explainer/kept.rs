@@ -1,7 +1,7 @@
 //! What is kept of explanations: the worst, the sums over all, and the counts.
 
 use analysis::explain::Totals;
-use model::{ExplainRecord, Explanation, Span};
+use model::{ExplainRecord, Explanation, IrqLatency, Span};
 use rt::SpikeWatch;
 
 /// Growing results.
@@ -13,6 +13,7 @@ pub(super) struct Kept {
     missing: Vec<String>,
     pub(super) events: u64,
     pub(super) explaining_us: Option<u64>,
+    pub(super) irq: Vec<IrqLatency>,
     not_covered: u64,
     totals: Totals,
     /// Worst first.
@@ -67,6 +68,7 @@ impl Kept {
             explaining_us: self.explaining_us,
             late: Span(self.totals.late_ns),
             evidence_ns: self.totals.evidence_ns,
+            irq: self.irq,
             missing: self.missing,
             causes: self.totals.causes(),
             worst: self.worst,

@@ -2,7 +2,7 @@
 
 use super::Format;
 use clap::{Args, Subcommand};
-use model::{Kernel, Load, Period, Policy, Span};
+use model::{CostScope, Kernel, Load, Period, Policy, Span};
 
 #[derive(Debug, Args)]
 pub(in super::super) struct LabArguments {
@@ -59,18 +59,21 @@ pub(in super::super) struct LabBisectArguments {
     /// The kernel as plans name it, like arch/x86/boot/bzImage or "arch/x86/boot/bzImage preempt=full"
     #[arg(long)]
     pub(in super::super) kernel: Kernel,
-    /// Background work
-    #[arg(long, default_value = "exec")]
-    pub(in super::super) load: Load,
-    /// No wake-up may be later, like 30us
+    /// Look at what this operation of `measure cost` costs, like syscall/read, in place of wake-ups
+    #[arg(long, value_name = "OPERATION", requires = "max", conflicts_with_all = ["p99", "period"])]
+    pub(in super::super) cost: Option<CostScope>,
+    /// Background work [default: exec, with --cost none]
+    #[arg(long)]
+    pub(in super::super) load: Option<Load>,
+    /// No wake-up may be later, like 30us; with --cost, the median cost may not be larger, like 900ns
     #[arg(long, value_name = "TIME", required_unless_present = "p99", value_parser = limit)]
     pub(in super::super) max: Option<Span>,
     /// 99 % of the wake-ups of all phases together may not be later
     #[arg(long, value_name = "TIME", value_parser = limit)]
     pub(in super::super) p99: Option<Span>,
-    /// How the measured thread is scheduled
-    #[arg(long, default_value = "fifo:90")]
-    pub(in super::super) policy: Policy,
+    /// How the measured thread is scheduled [default: fifo:90, with --cost other]
+    #[arg(long)]
+    pub(in super::super) policy: Option<Policy>,
     /// Time between two due times, 10us to 100s
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
     pub(in super::super) period: Period,

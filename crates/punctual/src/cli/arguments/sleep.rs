@@ -1,6 +1,6 @@
 //! What can be typed after `measure sleep`.
 
-use super::{Common, EXIT_STATUS, ResponseArguments};
+use super::{Common, CostArguments, EXIT_STATUS, ResponseArguments};
 use clap::{Args, Subcommand};
 use model::{Load, Period, Policy, Runtime, Span};
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ pub(in crate::cli) enum MeasureCommand {
     Sleep(Box<SleepArguments>),
     /// Measure how soon a responder, or an interrupt of this machine, is answered
     Response(Box<ResponseArguments>),
+    /// Measure what the kernel's operations cost: system calls, signals, processes, switches, files ...
+    Cost(Box<CostArguments>),
 }
 
 #[derive(Debug, Args)]

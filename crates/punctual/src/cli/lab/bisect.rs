@@ -6,9 +6,12 @@ use super::super::start::holder;
 use super::super::{Outcome, note, one_line, output};
 use super::Asked;
 use crate::campaign::{Executor, HereOrLab, Stop};
+use analysis::cost::cost_of;
 use analysis::wording::{duration, things};
-use model::{Histogram, Record, Span};
+use model::{Histogram, Load, Method, Policy, Record, Span};
 use std::error::Error;
+use std::str::FromStr;
+use std::time::Duration;
 
 const GOOD: u8 = 0;
 const BAD: u8 = 1;
@@ -32,14 +35,26 @@ pub(super) fn bisect_step(arguments: LabBisectArguments) -> Outcome {
 fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let stop = Stop::on_signals()?;
     let limits = Limits { max: arguments.max, p99: arguments.p99 };
-    let asked = format!("{}, {} every {}", arguments.load, arguments.policy, arguments.period);
+    let (load, policy) = match arguments.cost {
+        None => (Load::from_str("exec")?, Policy::from_str("fifo:90")?),
+        Some(_) => (Load::NONE, Policy::OTHER),
+    };
+    let (load, policy) = (arguments.load.unwrap_or(load), arguments.policy.unwrap_or(policy));
+    let asked = match arguments.cost {
+        None => format!("{load}, {policy} every {}", arguments.period),
+        Some(cost) if cost.operations().count() > 1 => {
+            return Err(format!("{cost} is several operations; name one, like syscall/read").into());
+        }
+        Some(cost) => format!("{cost}, {load}, {policy}"),
+    };
     let kernel = arguments.kernel.to_string();
     let phases = arguments.phases;
     let header = Asked {
         kernel: arguments.kernel,
-        load: arguments.load,
-        policy: arguments.policy,
+        load,
+        policy,
         period: arguments.period,
+        method: arguments.cost.map_or(Method::CLOCK_NANOSLEEP, Method::Cost),
         duration: arguments.duration,
         blocks: phases,
     };
@@ -47,7 +62,7 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let cell = header.cells.first().ok_or("nothing to measure")?;
     let lock = take_machine(true)?;
     lock.say(&holder(&header, header.n_measurements()));
-    let mut measured = Measured::default();
+    let mut measured = Measured { is_cost: arguments.cost.is_some(), ..Measured::default() };
     let mut lab = HereOrLab::default();
     for phase in 0..phases {
         lab.expect(&mut (phase..phases).map(|phase| (cell, phase)), &stop);
@@ -66,7 +81,8 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     }
     let (is_good, line) = limits.judge(&measured, phases);
     let status = if is_good { GOOD } else { BAD };
-    Ok((status, format!("{}: {line} ({kernel}; {asked}; virtual time)", if is_good { "good" } else { "bad" })))
+    let time = if measured.is_cost { "instructions, not time" } else { "virtual time" };
+    Ok((status, format!("{}: {line} ({kernel}; {asked}; {time})", if is_good { "good" } else { "bad" })))
 }
 
 /// What has to be kept; at least one of them is given.
@@ -83,6 +99,10 @@ struct Measured {
     all: Histogram,
     /// The longest wait that had not ended when its cell did, ns.
     open_ns: u64,
+    /// Whether an operation is looked at.
+    is_cost: bool,
+    /// What the operation cost in each phase, ns.
+    costs_ns: Vec<f64>,
 }
 
 impl Measured {
@@ -91,6 +111,15 @@ impl Measured {
         if let Some(load) = record.loads.iter().find(|load| load.failure.is_some()) {
             let reason = load.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
             return Some(format!("load {} failed: {reason}", load.load));
+        }
+        if self.is_cost {
+            let cost = record.cost.as_ref();
+            let found = cost.and_then(|cost| cost_of(cost.operations.first()?, cost.clock_ns));
+            let Some(found) = found else {
+                let skipped = cost.and_then(|cost| cost.skipped.first()).map(|skipped| skipped.reason.as_str());
+                return Some(skipped.unwrap_or("the operation was not measured").to_owned());
+            };
+            self.costs_ns.push(found);
         }
         for thread in &record.threads {
             self.all.merge(&thread.histogram);
@@ -101,6 +130,11 @@ impl Measured {
     }
 
     fn max_ns(&self) -> i64 {
+        if self.is_cost {
+            // A part of an instruction more is more.
+            let largest = Duration::from_secs_f64(self.costs_ns.iter().copied().fold(0.0, f64::max).ceil() / 1e9);
+            return i64::try_from(largest.as_nanos()).unwrap_or(i64::MAX);
+        }
         let open = i64::try_from(self.open_ns).unwrap_or(i64::MAX);
         self.all.max_ns.unwrap_or(0).max(open)
     }
@@ -114,7 +148,8 @@ impl Limits {
     /// Whether all limits are kept, and the reason in words.
     fn judge(&self, measured: &Measured, phases: u32) -> (bool, String) {
         let p99 = analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
-        let asked = [("max", self.max, measured.max_ns()), ("p99", self.p99, p99)];
+        let max = if measured.is_cost { "median cost" } else { "max" };
+        let asked = [(max, self.max, measured.max_ns()), ("p99", self.p99, p99)];
         let said = |(name, limit, ns): (&'static str, Option<Span>, i64)| Some((name, limit?, ns));
         let asked: Vec<_> = asked.into_iter().filter_map(said).collect();
         let exceeded = asked.iter().find(|(_, limit, ns)| is_above(*ns, *limit));
@@ -142,7 +177,12 @@ mod tests {
     #[test]
     fn a_maximum_is_kept_up_to_its_last_nanosecond_and_a_quantile_to_its_bucket() {
         let us = |us: u64| Some(Span(us * 1000));
-        let measured = |phases, latencies: &[i64], open_ns| Measured { phases, all: Histogram::of(latencies), open_ns };
+        let measured = |phases, latencies: &[i64], open_ns| Measured {
+            phases,
+            all: Histogram::of(latencies),
+            open_ns,
+            ..Measured::default()
+        };
         let mut many = vec![5_000; 99];
         many.push(30_000);
         for (max, p99, measured, is_good, line) in [

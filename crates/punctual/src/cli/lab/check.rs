@@ -28,6 +28,7 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
         load: "exec".parse()?,
         policy: "fifo:90".parse()?,
         period: Period::try_from(Span(1_000_000))?,
+        method: model::Method::CLOCK_NANOSLEEP,
         duration: Span(300_000_000),
         blocks: 1,
     };

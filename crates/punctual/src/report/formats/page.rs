@@ -84,7 +84,13 @@ impl<'a> Page<'a> {
             tool: &header.tool,
             started_unix_ms: Some(header.started_unix_ms),
             host: &header.host,
-            rows: summary.cells.iter().map(|cell| Row::of_cell(header, cell)).collect(),
+            // What operations cost is no latency; it is in the text, the document and the page.
+            rows: summary
+                .cells
+                .iter()
+                .filter(|cell| cell.cell.method.waits())
+                .map(|cell| Row::of_cell(header, cell))
+                .collect(),
             verdict: &summary.verdict,
             cases: &summary.cases,
             answer: answer::how_late(summary),

@@ -89,6 +89,8 @@ pub(super) fn members<'a>(runs: &'a [Shown<'a>]) -> Vec<Member<'a>> {
             member.curves = drawn.remove(&member.index);
         }
     }
+    // What operations cost has a table of its own.
+    members.retain(|member| !matches!(member.cell, Cell::Ours(cell) if !cell.cell.method.waits()));
     for member in members.iter_mut().filter(|member| pictured.contains(&member.id)) {
         if let Cell::Imported(cell) = member.cell {
             member.curves = Some(imported_curves(&cell.imported));

@@ -83,6 +83,7 @@ fn lettered<'a>(runs: &[Shown<'_>], (index, run): (usize, &Ours<'a>), cell: usiz
 pub(super) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let cells: Vec<(usize, &Cell)> =
         header.first_cells().into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
+    let cells: Vec<_> = cells.into_iter().filter(|(_, cell)| cell.method.waits()).collect();
     let Some((_, model)) = cells.first() else { return Vec::new() };
     let mut pairs = Vec::new();
     for with in [with_policy, with_load, with_kernel] {

@@ -44,6 +44,7 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     let mut pages = Vec::new();
     let mut damaged = 0;
     for cpu in 0..instance.n_cpus() {
+        pages.clear();
         instance.drain(cpu, decoder.page_bytes(), &mut pages).unwrap();
         damaged += decoder.read(&mut trace, cpu, &pages).damaged;
     }

@@ -1,0 +1,205 @@
+//! What the cost suite measures: its operations, by group, and the words that select some of them.
+
+mod operations;
+
+use crate::UnknownWord;
+pub use operations::COST_OPERATIONS;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// Operations of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CostGroup {
+    /// Entering the kernel, and the calls made most.
+    Syscall,
+    /// Signals and faults that are handled.
+    Signal,
+    /// Making processes.
+    Process,
+    /// Switching between tasks.
+    Switch,
+    /// Communication between processes.
+    Ipc,
+    /// The network, through the loopback device.
+    Net,
+    /// Mapping and moving memory.
+    Memory,
+    /// Files.
+    File,
+    /// The scheduler.
+    Sched,
+}
+
+impl CostGroup {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [CostGroup; 9] = [
+        CostGroup::Syscall,
+        CostGroup::Signal,
+        CostGroup::Process,
+        CostGroup::Switch,
+        CostGroup::Ipc,
+        CostGroup::Net,
+        CostGroup::Memory,
+        CostGroup::File,
+        CostGroup::Sched,
+    ];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CostGroup::Syscall => "syscall",
+            CostGroup::Signal => "signal",
+            CostGroup::Process => "process",
+            CostGroup::Switch => "switch",
+            CostGroup::Ipc => "ipc",
+            CostGroup::Net => "net",
+            CostGroup::Memory => "memory",
+            CostGroup::File => "file",
+            CostGroup::Sched => "sched",
+        }
+    }
+}
+
+impl fmt::Display for CostGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One operation of the suite, as it is documented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CostOperation {
+    /// Group and name: `syscall/read`.
+    pub name: &'static str,
+    /// Its group.
+    pub group: CostGroup,
+    /// What one of them is, in the singular: `call`, `round trip`.
+    pub unit: &'static str,
+    /// Bytes that one moves; `None` where that is not what it is about.
+    pub bytes: Option<u64>,
+    /// How many of them `cost:total` carries out.
+    pub fixed: u64,
+    /// How it is measured.
+    pub does: &'static str,
+}
+
+impl CostOperation {
+    /// The operation with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static CostOperation> {
+        COST_OPERATIONS.iter().find(|operation| operation.name == name)
+    }
+}
+
+/// Which operations are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CostScope {
+    /// All of them, each by itself.
+    All,
+    /// A fixed number of each: the time of a fixed amount of work.
+    Total,
+    /// Those of one group.
+    Group(CostGroup),
+    /// One: its place in [`COST_OPERATIONS`].
+    Operation(u8),
+}
+
+impl CostScope {
+    /// What [`CostScope::Total`] is called.
+    const TOTAL: &str = "total";
+
+    /// The operations meant, in the order of the suite.
+    pub fn operations(self) -> impl Iterator<Item = &'static CostOperation> {
+        let is_meant = move |(place, operation): &(u8, &CostOperation)| match self {
+            CostScope::All | CostScope::Total => true,
+            CostScope::Group(group) => operation.group == group,
+            CostScope::Operation(meant) => *place == meant,
+        };
+        (0..).zip(COST_OPERATIONS).filter(is_meant).map(|(_, operation)| operation)
+    }
+}
+
+/// What can be typed, without the operations.
+const KNOWN: &[&str] =
+    &["syscall", "signal", "process", "switch", "ipc", "net", "memory", "file", "sched", CostScope::TOTAL];
+
+/// The operations as they are typed.
+static NAMES: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| COST_OPERATIONS.iter().map(|operation| operation.name).collect());
+
+impl FromStr for CostScope {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<CostScope, UnknownWord> {
+        if text == CostScope::TOTAL {
+            return Ok(CostScope::Total);
+        }
+        if let Some(group) = CostGroup::ALL.into_iter().find(|group| group.name() == text) {
+            return Ok(CostScope::Group(group));
+        }
+        if let Some((place, _)) = (0..).zip(COST_OPERATIONS).find(|(_, operation)| operation.name == text) {
+            return Ok(CostScope::Operation(place));
+        }
+        Err(match text.split_once('/') {
+            Some((group, _)) if KNOWN.contains(&group) => UnknownWord::new("operation", text, &NAMES),
+            _ => UnknownWord::new("group of operations", text, KNOWN),
+        })
+    }
+}
+
+impl fmt::Display for CostScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CostScope::All => f.write_str("all"),
+            CostScope::Total => f.write_str(CostScope::TOTAL),
+            CostScope::Group(group) => group.fmt(f),
+            CostScope::Operation(_) => self.operations().next().map_or(Ok(()), |operation| f.write_str(operation.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_and_group_can_be_asked_for_by_its_name() {
+        for operation in COST_OPERATIONS {
+            let scope: CostScope = operation.name.parse().unwrap();
+            let meant: Vec<_> = scope.operations().collect();
+            assert_eq!((scope.to_string(), meant), (operation.name.to_owned(), vec![operation]));
+            assert_eq!(CostOperation::named(operation.name), Some(operation));
+            assert_eq!(operation.name.split_once('/').map(|(group, _)| group), Some(operation.group.name()));
+        }
+        for group in CostGroup::ALL {
+            let scope: CostScope = group.name().parse().unwrap();
+            assert!(scope.operations().count() > 1 && scope.operations().all(|operation| operation.group == group));
+        }
+        assert_eq!(CostScope::All.operations().count(), COST_OPERATIONS.len());
+        assert_eq!("total".parse(), Ok(CostScope::Total));
+    }
+
+    #[test]
+    fn names_are_unique_and_the_operations_of_a_group_stand_together() {
+        let mut names: Vec<_> = NAMES.clone();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COST_OPERATIONS.len());
+        assert!(COST_OPERATIONS.is_sorted_by_key(|operation| operation.group));
+        assert!(COST_OPERATIONS.iter().all(|operation| operation.fixed > 0));
+    }
+
+    #[test]
+    fn the_nearest_is_named() {
+        let nearest = |text: &str| text.parse::<CostScope>().unwrap_err().to_string();
+        assert_eq!(
+            nearest("sycall"),
+            "unknown group of operations `sycall` (did you mean `syscall`? known: syscall signal process switch ipc net \
+             memory file sched total)"
+        );
+        assert!(nearest("syscall/raed").contains("unknown operation `syscall/raed` (did you mean `syscall/read`?"));
+        assert!(nearest("sycall/read").contains("group"));
+    }
+}

@@ -1,0 +1,21 @@
+//! `punctual operation`: one operation of the cost suite so many times, for strace, perf and tests.
+
+use super::arguments::OperationArguments;
+use super::{Outcome, output};
+use crate::cost;
+use serde_json::json;
+
+pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
+    let used = cost::carry_out(arguments.operation, arguments.count)?;
+    let mut text = Vec::new();
+    output::json(
+        &mut text,
+        &json!({
+            "minor_faults": used.minor_faults,
+            "voluntary_switches": used.voluntary_switches,
+            "involuntary_switches": used.involuntary_switches,
+            "signals_and_faults_handled": rt::sys::handled::handled(),
+        }),
+    )?;
+    output::write(&text).map(|()| 0)
+}

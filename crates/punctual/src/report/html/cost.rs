@@ -1,0 +1,162 @@
+//! What operations cost, as a table; and the picture of what real time takes away: worst latency against throughput.
+
+use super::super::{cost, published};
+use super::markup::{Markup, Text};
+use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, time_label};
+use super::{Shown, shown};
+use analysis::CellSummary;
+use analysis::cost::{TradeOff, trade_offs};
+use analysis::wording::duration;
+
+pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
+    for (index, run) in shown::ours(runs) {
+        let Some(costs) = cost::of(run.summary) else { continue };
+        let letter = super::letter(runs, index).map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default();
+        page.add(format_args!("<section class=later>\n<h2>What operations cost{letter}</h2>\n"));
+        page.raw("<div class=scroll tabindex=0 role=region aria-label=\"What operations cost\"><table><thead><tr>");
+        costs.heads.iter().for_each(|head| page.add(format_args!("<th scope=col>{}", Text(head))));
+        page.raw("</thead>\n");
+        for row in &costs.rows {
+            page.raw("<tr>");
+            for (field, kind) in row.iter().zip(std::iter::once("<th scope=row>").chain(std::iter::repeat("<td>"))) {
+                page.add(format_args!("{kind}{}", Text(field)));
+            }
+            page.raw("\n");
+        }
+        page.raw("</table></div>\n");
+        costs.notes.iter().for_each(|note| page.add(format_args!("<p class=quiet>{}</p>\n", Text(note))));
+        if let Some(study) = run.header.plan.study {
+            theirs(page, &published::throughput(study));
+        }
+        page.raw("</section>\n");
+    }
+    trade_off(page, runs);
+}
+
+/// What a study has published of the same.
+fn theirs(page: &mut Markup, rows: &[published::Throughput]) {
+    if rows.is_empty() {
+        return;
+    }
+    page.raw(
+        "<h3>Published: LMbench, seconds for one run of it</h3>\n<div class=scroll tabindex=0 role=region \
+         aria-label=\"Published throughput\"><table class=beside><thead><tr><th scope=col>kernel<th scope=col>load\
+         <th scope=col>seconds<th scope=col>against<th scope=col>change</thead>\n",
+    );
+    for row in rows {
+        page.raw("<tr>");
+        let change = row.change_percent.as_ref().map(|percent| format!("{percent} %"));
+        let stand_in = row.our_load.as_ref().filter(|ours| **ours != row.load);
+        let load = stand_in.map_or_else(|| row.load.clone(), |ours| format!("{} (here: {ours})", row.load));
+        let fields = [Some(&row.kernel), Some(&load), Some(&row.seconds), row.baseline.as_ref(), change.as_ref()];
+        for field in fields {
+            page.add(format_args!("<td>{}", Text(field.map_or("-", String::as_str))));
+        }
+        page.raw("\n");
+    }
+    page.raw("</table></div>\n<p class=quiet>Another suite, machine and age: which way a change goes can be compared, not how far.</p>\n");
+}
+
+/// Width and height of the picture, in quarters of a pixel at its natural size.
+const WIDTH: f64 = 1700.0;
+const HEIGHT: f64 = 1020.0;
+/// Points of one picture.
+const POINTS: usize = 60;
+/// Names are written beside points up to so many; with more, they would hide each other.
+const NAMED: usize = 12;
+
+fn trade_off(page: &mut Markup, runs: &[Shown<'_>]) {
+    let mut cells: Vec<(String, &CellSummary)> = Vec::new();
+    for (index, run) in shown::ours(runs) {
+        let name = |cell: &CellSummary| {
+            super::letter(runs, index).map_or_else(|| cell.name.clone(), |letter| format!("{letter} {}", cell.name))
+        };
+        cells.extend(run.summary.cells.iter().map(|cell| (name(cell), cell)));
+    }
+    let points: Vec<TradeOff> = trade_offs(&cells).into_iter().filter(|point| point.worst_ns > 0).collect();
+    // Times of different clocks have no axis in common.
+    let mut clocks: Vec<_> = points.iter().map(|point| point.clock).collect();
+    clocks.sort_unstable();
+    clocks.dedup();
+    for clock in clocks {
+        let of_clock: Vec<_> = points.iter().filter(|point| point.clock == clock).take(POINTS).collect();
+        picture(page, &of_clock);
+    }
+}
+
+fn picture(page: &mut Markup, points: &[&TradeOff]) {
+    let worst = points.iter().map(|point| point.worst_ns as f64);
+    let (Some(low), Some(high)) = (worst.clone().reduce(f64::min), worst.reduce(f64::max)) else { return };
+    let axis = Log::around(low, high);
+    let share = points.iter().map(|point| point.throughput_percent);
+    let (from, to) = share.fold((100.0_f64, 100.0_f64), |(from, to), percent| (from.min(percent), to.max(percent)));
+    // Whole steps of 5 %, one of them free on each side.
+    let (from, to) = ((from / 5.0).floor() * 5.0 - 5.0, (to / 5.0).ceil() * 5.0 + 5.0);
+    let x = |percent: f64| LEFT + (percent - from) / (to - from) * (RIGHT - LEFT);
+    let is_virtual = points.iter().any(|point| point.clock == Some(model::LabClock::Virtual));
+    let unit = if is_virtual { "virtual time: 1000 instructions are a us" } else { "the higher, the later" };
+    page.add(format_args!(
+        "<section id=tradeoff class=later>\n<h2>What real time takes away</h2>\n<p>A point is a configuration: how late it was \
+         at worst ({unit}), and how much work it does in the time in which the first configuration of the same load does \
+         100 %, by the geometric mean of all operations. At the lower right is what everybody wants.</p>\n\
+         <figure><svg class=tradeoff viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Worst latency against \
+         relative throughput\">\n<g>"
+    ));
+    for value in axis.labelled() {
+        page.add(format_args!("<path class=grid d=\"M{LEFT} {:.0}H{RIGHT}\"/>", axis.y(value)));
+    }
+    let step = if to - from > 60.0 { 20.0 } else { 5.0 };
+    let ticks: Vec<f64> = std::iter::successors(Some((from / step).ceil() * step), |tick| Some(tick + step))
+        .take_while(|tick| *tick <= to + 1e-9)
+        .collect();
+    ticks.iter().for_each(|tick| page.add(format_args!("<path class=grid d=\"M{:.0} {BOTTOM}V{TOP}\"/>", x(*tick))));
+    page.raw("</g><g class=ty>");
+    for value in axis.labelled() {
+        page.add(format_args!("<text x={:.0} y={:.0}>{}</text>", LEFT - 16.0, axis.y(value) + 12.0, time_label(value)));
+    }
+    page.raw("</g><g class=tx>");
+    for tick in &ticks {
+        page.add(format_args!("<text x={:.0} y={:.0}>{tick:.0} %</text>", x(*tick), BOTTOM + 48.0));
+    }
+    page.add(format_args!(
+        "</g><text class=side x={LEFT:.0} y=16>worst latency</text><text text-anchor=end x={RIGHT:.0} y={:.0}>relative \
+         throughput</text>\n",
+        BOTTOM + 96.0
+    ));
+    let mut written: Vec<(f64, f64)> = Vec::new();
+    for point in points {
+        let (px, py) = (x(point.throughput_percent), axis.y(point.worst_ns as f64));
+        let more = if point.at_least { "more than " } else { "" };
+        let words =
+            format!("{}: {more}{}, {:.1} %", point.name, duration(point.worst_ns as f64), point.throughput_percent);
+        page.add(format_args!(
+            "<circle class=point cx={px:.0} cy={py:.0} r=12><title>{}</title></circle>",
+            Text(&words)
+        ));
+        if points.len() <= NAMED {
+            // A name that would lie on another goes below it.
+            let mut y = py + 10.0;
+            while written.iter().any(|(_, other)| (other - y).abs() < 34.0) {
+                y += 34.0;
+            }
+            written.push((px, y));
+            let (side, at) = if px > LEFT + 0.6 * (RIGHT - LEFT) { ("end", px - 24.0) } else { ("start", px + 24.0) };
+            page.add(format_args!(
+                "<text class=name text-anchor={side} x={at:.0} y={y:.0}>{}</text>",
+                Text(&point.name)
+            ));
+        }
+    }
+    page.raw("</svg></figure>\n<div class=scroll tabindex=0 role=region aria-label=\"The same as a table\"><table><thead><tr>");
+    page.raw("<th scope=col>configuration<th scope=col>worst latency<th scope=col>throughput</thead>\n");
+    for point in points {
+        let more = if point.at_least { "> " } else { "" };
+        page.add(format_args!(
+            "<tr><th scope=row>{}<td>{}<td>{:.1} %\n",
+            Text(&point.name),
+            Text(format!("{more}{}", duration(point.worst_ns as f64))),
+            point.throughput_percent
+        ));
+    }
+    page.raw("</table></div>\n</section>\n");
+}

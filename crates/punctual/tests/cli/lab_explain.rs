@@ -1,0 +1,186 @@
+//! Explaining late wake-ups in guests: the same to the bit in virtual time, and culprits that this machine's kernel cannot have.
+
+use crate::lab::guests_with;
+use crate::program::{Scratch, command, machine, punctual};
+use crate::vm::kernel;
+use model::{Cause, Entry, Evidence, ExplainRecord, Explanation};
+use rt::sys::process;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A plan for these kernels and loads; each cell is explained.
+fn plan(scratch: &Scratch, kernels: &[String], load: &str, rest: &str) -> String {
+    let plan = format!(
+        "repetitions = 1\nwarm_up = \"50ms\"\n{rest}\n[axes]\nkernel = {kernels:?}\nload = [\"{load}\"]\n\
+         policy = [\"fifo:90\"]\n"
+    );
+    scratch.file("plan.toml", plan).display().to_string()
+}
+
+/// What a run has measured, in the order of the plan.
+fn entries(run: &Path) -> Vec<Entry> {
+    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
+    let mut entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    entries.sort_by_key(|entry| entry.planned.cell_index);
+    entries
+}
+
+/// Carries out a plan in `out`.
+#[track_caller]
+fn carried_out(plan: &str, out: &Path) -> Vec<Entry> {
+    let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", out.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    entries(out)
+}
+
+/// What was explained of an entry, and sound.
+#[track_caller]
+fn explained(entry: &Entry) -> &ExplainRecord {
+    let explained = entry.record.explained.as_ref().expect("it was asked for");
+    assert_eq!(explained.explained + explained.not_covered, explained.spikes);
+    assert!(explained.worst.iter().all(Explanation::is_complete), "{explained:#?}");
+    explained
+}
+
+/// How many of the kept spikes are blamed on this, and the words on where that was.
+fn blamed(explained: &ExplainRecord, cause: Cause, owner: &str) -> (usize, String) {
+    let blames = explained.worst.iter().filter_map(Explanation::blame);
+    let meant: Vec<_> = blames.filter(|blame| blame.cause == cause && blame.owner.name == owner).collect();
+    (meant.len(), meant.iter().filter_map(|blame| blame.place.clone()).collect())
+}
+
+/// Nobody takes a CPU away whose instructions are the clock.
+#[track_caller]
+fn expect_no_steal(explained: &ExplainRecord) {
+    let is_steal = |total: &model::CauseTotal| [Some(total.cause), total.or].contains(&Some(Cause::Steal));
+    assert!(!explained.causes.iter().any(is_steal), "{:#?}", explained.causes);
+    assert_eq!(explained.evidence_ns[Evidence::TwoReadings.index()], 0);
+}
+
+#[test]
+fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code_that_does_not_let_go() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-explain");
+    let kernels = ["none", "full"].map(|model| format!("{} preempt={model}", kernel.display()));
+    let rest = "duration = \"1s\"\n[explain]\nabove = \"60us\"\nstacks = true";
+    let plan = plan(&scratch, &kernels, "mmap", rest);
+    let quiet = carried_out(&plan, &scratch.path("quiet"));
+    let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().unwrap();
+    let busy = carried_out(&plan, &scratch.path("busy"));
+    load.kill().unwrap();
+    load.wait().unwrap();
+    assert!(quiet == busy, "virtual time does not depend on what else the machine does");
+
+    let [none, full] = [0, 1].map(|cell| explained(&quiet[cell]));
+    for one in [none, full] {
+        expect_no_steal(one);
+        assert!(one.explained * 10 >= one.spikes * 9, "{} of {} explained", one.explained, one.spikes);
+        assert_eq!(one.evidence_ns[Evidence::CannotTell.index()], 0);
+    }
+    // The way to the interrupt is a part of each latency, and seen of every wake-up while no trace was being taken.
+    for (entry, one) in quiet.iter().zip([none, full]) {
+        let ([irq], [thread]) = (&one.irq[..], &entry.record.threads[..]) else { panic!("{:?}", one.irq) };
+        assert!(
+            irq.histogram.n <= thread.recorded && irq.histogram.n * 10 >= thread.recorded * 9,
+            "{:?}",
+            irq.histogram.n
+        );
+        assert!(irq.histogram.min_ns > Some(0) && irq.histogram.min_ns < thread.histogram.min_ns);
+        assert!(irq.histogram.mean_ns() < thread.histogram.mean_ns());
+    }
+    // Page tables are freed in long stretches, which only a kernel without preemption does not let go of.
+    let (meant, places) = blamed(none, Cause::NonPreemptible, "load/mmap");
+    assert!(meant * 20 >= none.worst.len() * 19, "{meant} of {}: {:#?}", none.worst.len(), none.causes);
+    assert!(places.contains("let go in ") && places.contains("tlb_finish_mmu"), "{places}");
+    assert!(none.spikes > 5 * full.spikes && none.worst[0].latency.ns() > 2 * full.worst[0].latency.ns());
+}
+
+/// Builds the modules in `dir` against the headers of `kernel`; `None`, and the test says that it is skipped, where there
+/// are none.
+fn build_modules(dir: &Path, kernel: &Path) -> Option<()> {
+    let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?.to_owned();
+    let roots = std::env::var_os("PUNCTUAL_TEST_HEADERS").map(PathBuf::from).into_iter().chain([PathBuf::from("/")]);
+    let mut headers = roots.map(|root| root.join(format!("usr/src/linux-headers-{release}")));
+    let Some(headers) = headers.find(|headers| headers.join("Makefile").is_file()) else {
+        eprintln!("skipped: needs linux-headers-{release}, or PUNCTUAL_TEST_HEADERS=/where/it/is/unpacked");
+        return None;
+    };
+    let said = Command::new("make").arg("-C").arg(headers).arg(format!("M={}", dir.display())).arg("modules").output();
+    let said = said.expect("make(1) is there where headers are");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    Some(())
+}
+
+#[test]
+fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-culprits");
+    let sources = [
+        ("irqs", include_str!("../culprits/culprit_irqs.c")),
+        ("softirq", include_str!("../culprits/culprit_softirq.c")),
+    ];
+    let kernels = sources.map(|(name, source)| {
+        let dir = scratch.path(name);
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join(format!("culprit_{name}.c")), source).unwrap();
+        std::fs::write(dir.join("Makefile"), format!("obj-m := culprit_{name}.o\n")).unwrap();
+        build_modules(&dir, &kernel)?;
+        Some(format!("{} preempt=full modules={}/culprit_{name}.ko", kernel.display(), dir.display()))
+    });
+    let [Some(irqs), Some(softirq)] = kernels else { return };
+    let _machine = machine();
+    let rest = "duration = \"1s\"\n[explain]\nabove = \"100us\"\nstacks = true";
+    let entries = carried_out(&plan(&scratch, &[irqs, softirq], "cpu", rest), &scratch.path("run"));
+    let [irqs, softirq] = [0, 1].map(|cell| explained(&entries[cell]));
+    for (one, cause, owner) in [(irqs, Cause::IrqsOff, "culprit"), (softirq, Cause::Softirq, "softirq TIMER")] {
+        expect_no_steal(one);
+        let meant = blamed(one, cause, owner).0;
+        assert!(meant >= 5 && meant * 20 >= one.worst.len() * 19, "{meant}: {:#?}", one.causes);
+    }
+    let places = blamed(irqs, Cause::IrqsOff, "culprit").1;
+    assert!(places.contains("keeps_interrupts_off"), "{places}");
+}
+
+#[test]
+fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-steal");
+    let rest = "duration = \"4s\"\n[explain]\nabove = \"20ms\"";
+    let kernels = [format!("{} clock=emulated cpus=2", kernel.display())];
+    let plan = plan(&scratch, &kernels, "none", rest);
+    let out = scratch.path("run");
+    let mut campaign = command(&format!("run {plan} --seed 1 --wait --out {}", out.display()));
+    let mut campaign = campaign.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let of_campaign = format!("punctual-guest-{}", campaign.id());
+    // It may have to wait until somebody else has measured.
+    let guest = loop {
+        if let Some(guest) = guests_with(&of_campaign).first() {
+            break *guest;
+        }
+        assert!(campaign.try_wait().unwrap().is_none(), "no guest was seen");
+        sleep(Duration::from_millis(10));
+    };
+    // Also while it starts, which does it no harm: when it measures cannot be seen from here.
+    while campaign.try_wait().unwrap().is_none() {
+        let stopped = process::signal(guest, libc::SIGSTOP);
+        sleep(Duration::from_millis(40));
+        if stopped.and_then(|()| process::signal(guest, libc::SIGCONT)).is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    assert!(campaign.wait().unwrap().success());
+    let entries = entries(&out);
+    let explained = explained(&entries[0]);
+    // No clock of stolen time tells the guest. What it can tell from is what its other CPUs and the interrupt show.
+    let is_meant = |one: &&Explanation| {
+        let blame = one.blame().unwrap();
+        [Some(blame.cause), blame.or].contains(&Some(Cause::Steal))
+    };
+    let meant = explained.worst.iter().filter(is_meant).count();
+    assert!(meant >= 3 && meant * 20 >= explained.worst.len() * 19, "{meant}: {:#?}", explained.causes);
+}

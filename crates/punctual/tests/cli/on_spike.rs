@@ -1,0 +1,100 @@
+//! The command that runs at spikes: outside the measured CPUs, one at a time, and never in the way.
+
+use crate::program::{
+    Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_root, machine, punctual, record, run, start_cell,
+};
+use model::{Cell, Explain};
+use std::os::unix::fs::PermissionsExt;
+
+/// One measured CPU and one other; `None`, and the test says that it is skipped, where there is only one.
+fn two_cpus() -> Option<(u32, u32)> {
+    let (cpu, others) = a_cpu_and_the_others()?;
+    Some((cpu.iter().next()?, others.iter().next()?))
+}
+
+#[test]
+fn at_the_wake_up_that_ends_a_cell_a_command_gets_it_and_runs_elsewhere_at_nice_0() {
+    let Some((cpu, other)) = two_cpus() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("on-spike");
+    let [spike, place] = ["spike", "place"].map(|name| scratch.path(name));
+    let at_spike =
+        format!("cat > {}; (taskset -cp $$; ps -o ni= -p $$; ps -o cls= -p $$) > {}", spike.display(), place.display());
+    let arguments = format!("measure --wait --cpus {cpu} --duration 20s --warm-up 0ms --stop-above 1ns --format json");
+    let said = run(command(&arguments).args(["--on-spike", &at_spike]));
+    assert_eq!(said.status, 0, "{said:?}");
+    let told: serde_json::Value = serde_json::from_slice(&std::fs::read(spike).unwrap()).unwrap();
+    let max = &said.json()["cells"][0]["summary"]["max_ns"];
+    assert_eq!((&told["cpu"], &told["cycle"], &told["latency_ns"]), (&cpu.into(), &0.into(), max));
+    let place = std::fs::read_to_string(place).unwrap();
+    assert!(place.contains(&format!("affinity list: {other}\n")) && place.contains(" 0\n") && place.contains("TS"));
+}
+
+#[test]
+fn a_command_that_fails_is_a_finding_and_the_result_stays() {
+    let Some((cpu, _)) = two_cpus() else { return };
+    let _machine = machine();
+    let arguments =
+        format!("measure --wait --cpus {cpu} --duration 20s --warm-up 0ms --stop-above 1ns --require max=1ns");
+    let said = run(command(&arguments).args(["--on-spike", "echo no such thing >&2; exit 3"]));
+    assert_eq!(said.status, 2, "a stop breaks the requirement: {said:?}");
+    let text = said.stdout.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected =
+        "the command of on_spike failed in 1 of 1 run: exit status: 3: no such thing; the measurement went on";
+    assert!(text.contains(expected), "{said:?}");
+}
+
+#[test]
+fn root_at_explained_spikes_one_command_runs_at_a_time_and_gets_the_explanation() {
+    let Some((cpu, _)) = two_cpus() else { return };
+    if !is_root()
+        || !["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"]
+            .iter()
+            .any(|dir| std::path::Path::new(dir).is_dir())
+    {
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("on-spike-explained");
+    let dir = scratch.path("spikes");
+    std::fs::create_dir(&dir).unwrap();
+    // Each takes as long as many spikes; none may begin while another one runs.
+    let at_spike = format!("cd {}; mkdir running || exit 9; cat > $$; sleep 0.3; rmdir running", dir.display());
+    let explain = Explain { above: Some("1us".parse().unwrap()), keep: 1000, ..Explain::default() };
+    let cell =
+        Cell { explain: Some(explain), on_spike: Some(at_spike), ..cell("fifo:80", "none", &cpu.to_string(), "1s") };
+    let record = record(start_cell(command("cell"), &cell));
+    let told = record.on_spike.as_ref().unwrap();
+    assert_eq!((told.failed, told.reason.as_deref()), (0, None));
+    assert!(told.runs >= 2 && told.skipped > told.runs, "{told:?}");
+    let explained = record.explained.as_ref().unwrap();
+    assert_eq!(told.runs + told.skipped, explained.explained);
+    let files: Vec<_> = std::fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert_eq!(files.len() as u64, told.runs);
+    for file in files {
+        let explanation: model::Explanation = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        assert!(explanation.is_complete() && !explanation.phases.is_empty(), "{explanation:?}");
+    }
+}
+
+#[test]
+fn a_command_needs_a_spike_a_cpu_and_a_plan_of_ones_own() {
+    punctual("measure --on-spike true")
+        .expect_error("on_spike needs to know what a spike is: ask for stop_above, or explain");
+    let _machine = machine();
+    let all = rt::sys::sched::affinity(0).unwrap();
+    punctual(&format!("measure --wait --cpus {all} --stop-above 1s --duration 50ms --on-spike true")).expect_error(
+        "all CPUs are measured, and none is left for the command of on_spike; measure fewer, like --cpus 0",
+    );
+    let scratch = Scratch::new("on-spike-foreign");
+    let plan = format!(
+        "repetitions = 1\nduration = \"50ms\"\ncpus = \"{}\"\nstop_above = \"1s\"\non_spike = \"touch {}\"\n[axes]\nload = [\"none\"]\n",
+        a_cpu(),
+        scratch.path("touched").display()
+    );
+    let plan = scratch.file("plan.toml", plan);
+    std::fs::set_permissions(&plan, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let said = punctual(&format!("run {} --wait --out {}", plan.display(), scratch.path("out").display()));
+    assert_eq!(said.status, 1, "{said:?}");
+    assert!(said.stderr.contains("would run `touch ") && said.stderr.contains(" at spikes, and others may write it"));
+}
