@@ -15,6 +15,7 @@ mod loads;
 mod measure;
 mod process;
 mod report;
+mod response;
 mod samples;
 mod statistics;
 
@@ -76,7 +77,8 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or explain (as root), or import (400 MB below TMPDIR), or lab (fetches kernels), or cost (linux-perf)";
+  or host, or explain (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
+  cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -101,6 +103,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "import" {
         return import::report(&program, pairs);
+    }
+    if only == "response" {
+        return response::report(&program, pairs);
     }
     if only == "lab" {
         return lab::report(&program, pairs);
@@ -148,6 +153,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         import::report(&program, pairs)?;
         lab::report(&program, pairs)?;
         cost::report(&program, cpu, pairs)?;
+        response::report(&program, pairs)?;
     }
     first_sample::report(&program, task)
 }

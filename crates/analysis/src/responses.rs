@@ -1,7 +1,8 @@
 //! What came over the link of a cell beside answers in time, all its blocks together.
 
 use crate::pool::Pool;
-use model::{OwnExchange, ResponseRecord, ThreadRecord};
+use crate::quantile;
+use model::{AnswerParts, Histogram, OwnExchange, ResponseRecord, ThreadRecord};
 use serde::Serialize;
 
 /// What the logger of a cell counted.
@@ -22,8 +23,45 @@ pub struct Response {
     pub foreign: u64,
     /// Bytes that a serial port received wrongly; `null` where that is not known.
     pub line_errors: Option<u64>,
+    /// The parts of each answer by the kernel's time stamps, in this order: sending, away, waking; `null` where it makes none.
+    pub parts: Option<[Part; 3]>,
     /// What the logger itself takes, in the block in which its median was the largest; `null` where that is not known.
     pub own: Option<OwnExchange>,
+}
+
+/// A part of the answers of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Part {
+    /// Which: `sending` until the trigger is handed to the network, `away` until the answer comes from it, `waking` until the
+    /// thread has it.
+    pub name: &'static str,
+    /// Answers with this part.
+    pub n: u64,
+    /// Smallest, ns.
+    pub min_ns: Option<i64>,
+    /// Median, ns.
+    pub p50_ns: Option<i64>,
+    /// Largest, ns.
+    pub max_ns: Option<i64>,
+}
+
+/// The parts of all blocks.
+fn parts<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<[Part; 3]> {
+    let mut all = [("sending", Histogram::default()), ("away", Histogram::default()), ("waking", Histogram::default())];
+    for parts in seen.filter_map(|response| response.parts.as_ref()) {
+        let AnswerParts { sending, away, waking } = parts;
+        all.iter_mut().zip([sending, away, waking]).for_each(|((_, all), part)| all.merge(part));
+    }
+    let is_known = all.iter().any(|(_, all)| all.n > 0);
+    let part = |(name, all): &(&'static str, Histogram)| Part {
+        name,
+        n: all.n,
+        min_ns: all.min_ns,
+        p50_ns: quantile(all, 0.5),
+        max_ns: all.max_ns,
+    };
+    is_known.then(|| all.each_ref().map(part))
 }
 
 /// What was counted; `None` where no line was measured.
@@ -43,6 +81,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
         unsent,
         duplicate: sum(|response| response.duplicate),
         foreign: sum(|response| response.foreign),
+        parts: parts(seen().map(|(_, response)| response)),
         line_errors: seen().map(|(_, response)| response.line_errors).sum(),
         own: seen().filter_map(|(_, response)| response.own).max_by_key(|own| own.p50_ns),
     })
@@ -70,6 +109,7 @@ mod tests {
                 foreign: 0,
                 line_errors: None,
                 own: own(p50_ns),
+                parts: None,
                 target: None,
             });
         }

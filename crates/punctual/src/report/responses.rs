@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use super::table::latency;
 use analysis::wording::count;
-use analysis::{CellSummary, Response, RunSummary};
+use analysis::{CellSummary, Part, Response, RunSummary};
 use model::{Link, TargetRecord};
 use std::io;
 
@@ -17,7 +17,7 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
 }
 
 fn sentence(cell: &CellSummary, response: &Response) -> String {
-    let Response { triggers, late, lost, unsent, duplicate, foreign, line_errors, own } = response;
+    let Response { triggers, late, lost, unsent, duplicate, foreign, line_errors, own, parts } = response;
     let mut said = format!(
         "{}: {} triggers; without an answer in time {}, of which {} came late and {} never",
         cell.name,
@@ -33,6 +33,11 @@ fn sentence(cell: &CellSummary, response: &Response) -> String {
         if let Some(number) = number.filter(|number| *number > 0) {
             said.push_str(&format!("; {} {what}", count(number)));
         }
+    }
+    if let Some(parts) = parts {
+        let us = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+        let part = |part: &Part| format!("{} p50 {}, max {}", part.name, us(part.p50_ns), us(part.max_ns));
+        said.push_str(&format!(". By the kernel's time stamps: {}", parts.each_ref().map(part).join("; ")));
     }
     match own {
         Some(own) => {

@@ -151,6 +151,12 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     assert_eq!(response("late") + response("lost") + response("unsent"), count("missed"), "{seen:#}");
     assert_eq!((response("foreign"), response("duplicate")), (0, 0));
     assert!(seen["response"]["own"]["p50_ns"].as_u64() > Some(0), "{seen:#}");
+    // Each part is of an answer, and no part is longer than the longest of them.
+    for (part, name) in seen["response"]["parts"].as_array().unwrap().iter().zip(["sending", "away", "waking"]) {
+        assert_eq!(part["name"], name);
+        assert!(part["n"].as_u64() <= Some(count("samples")) && part["n"].as_u64() > Some(500), "{seen:#}");
+        assert!(part["max_ns"].as_i64() <= seen["max_ns"].as_i64(), "{seen:#}");
+    }
 
     // The host that floods.
     let mut logger = measure("2s").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

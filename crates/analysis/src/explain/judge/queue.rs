@@ -1,7 +1,7 @@
 //! From the waking to the switch: who ran although the measured thread could have.
 
 use super::{Reading, Scene};
-use crate::explain::event::CpuEvents;
+use crate::explain::event::{CpuEvents, Event, What, flags};
 use crate::explain::locate::Piece;
 use crate::explain::silence;
 use crate::explain::timeline::{self, Stretch};
@@ -13,6 +13,19 @@ const SWITCH_NS: u64 = 5_000;
 const PROMPT_NS: u64 = 50_000;
 /// A silence this long leaves it open in a guest whether the CPU was there, ns.
 const LONG_NS: u64 = 100_000;
+
+/// Whether an idle CPU took an interrupt after which it would have switched, and went on idling.
+fn idles_on(cpu: &CpuEvents, piece: &Piece) -> bool {
+    let events = cpu.between(piece.from_ns, piece.to_ns);
+    let switched = events.iter().find(|event| matches!(event.what, What::Switch { .. }));
+    let until = switched.map_or(piece.to_ns, |event| event.at_ns);
+    // The first one to end is that which woke the thread.
+    let is_end = |event: &&Event| matches!(event.what, What::Leave(context) if context.is_hard());
+    events
+        .iter()
+        .filter(is_end)
+        .any(|event| event.at_ns + SWITCH_NS * 10 < until && event.flags & flags::NEED_RESCHED == 0)
+}
 
 impl Scene<'_> {
     /// The measured thread could run, and did not.
@@ -58,6 +71,11 @@ impl Scene<'_> {
                     "the CPU went idle although the thread could run: a limit of its control group, or of real-time threads",
                 ),
                 () if length <= SWITCH_NS * 3 => Reading::direct(Cause::Ordinary),
+                () if idles_on(cpu, piece) => Reading::inferred(
+                    Cause::Throttling,
+                    "the CPU took interrupts and idled on although the thread could run: a limit of its control group, or of \
+                     real-time threads",
+                ),
                 () if self.facts.may_be_taken() => Reading::either(Cause::IdleExit, Cause::Steal),
                 () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
             };

@@ -106,6 +106,27 @@ fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
 }
 
 #[test]
+fn an_idle_cpu_that_idles_on_after_an_interrupt_shows_a_limit_of_a_control_group() {
+    // Nobody asks for a switch when a thread is woken whose group has had its time.
+    let woken = |ticks: &[u64]| {
+        let mut story = Story::new(0)
+            .then(DUE + 1_000, What::Enter(TICK))
+            .then(DUE + 1_500, What::TimerExpire { timer: TIMER })
+            .then(DUE + 2_000, What::Waking { pid: ME })
+            .then(DUE + 2_500, What::Leave(TICK))
+            .guest();
+        for at in ticks {
+            story = story.then(DUE + at, What::Enter(TICK)).then(DUE + at + 1_000, What::Leave(TICK));
+        }
+        story.runs(DUE + 400_000)
+    };
+    woken(&[100_000, 200_000]).expect(Throttling, None, Inferred, "idle");
+    // One that was asked for a switch takes long to come back, or was away.
+    let story = Story::new(0).interrupt(DUE + 1_000).runs(DUE + 400_000);
+    story.guest().expect(IdleExit, Some(Steal), TwoReadings, "idle");
+}
+
+#[test]
 fn an_event_with_interrupts_on_says_that_the_interrupt_itself_was_late() {
     let story = Story::new(OTHER).then(DUE + 100_000, What::PageFault).interrupt(DUE + 300_000).runs(DUE + 303_000);
     story.guest().expect(Steal, None, Inferred, "other");
