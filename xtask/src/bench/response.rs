@@ -1,7 +1,8 @@
 //! Round trips between two network namespaces beside a minimal pair in C, and interrupts in the lab.
 
-use super::process::finish;
+use super::process::{finish, quiet_cell};
 use super::statistics::row;
+use model::{Cell, CpuSet, Record, Span};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -126,18 +127,16 @@ impl<'a> Bench<'a> {
     fn ours_ns(&self) -> Result<(f64, f64), String> {
         let respond = self.on(0, self.program, "respond --on udp:10.214.9.2:4000 --policy fifo:80 --cpu 0");
         let _respond = Ended::after_its_first_line(respond, true)?;
-        let asked = format!(
-            "measure response --to udp:10.214.9.2:4000 --policy fifo:80 --cpus 1 --warm-up 0s --duration {TRIGGERS}ms --wait \
-             --format json"
-        );
-        let said = finish(&mut self.on(1, self.program, &asked), b"")?.stdout;
-        let json: serde_json::Value = serde_json::from_str(&said).map_err(|err| err.to_string())?;
-        let record = &json["cells"][0]["records"][0];
-        let usage = &record["threads"][0]["usage"];
-        let us = usage["user_us"].as_f64().zip(usage["system_us"].as_f64()).map(|(user, system)| user + system);
-        let p50 = json["cells"][0]["summary"]["p50"]["value_ns"].as_f64();
-        let found = p50.zip(us).ok_or_else(|| format!("no median or no CPU time in {said:.300}"))?;
-        Ok((found.0, found.1 / TRIGGERS as f64))
+        let method = "response:udp:10.214.9.2:4000".parse().map_err(|err| format!("{err}"))?;
+        let duration = Span(TRIGGERS * 1_000_000);
+        let cell = Cell { method, ..quiet_cell(CpuSet::from_iter([1]), duration)? };
+        let json = serde_json::to_vec(&cell).map_err(|err| err.to_string())?;
+        let said = finish(&mut self.on(1, self.program, "cell"), &json)?.stdout;
+        let record: Record = serde_json::from_str(&said).map_err(|err| format!("punctual cell: {err}"))?;
+        let [thread] = &record.threads[..] else { return Err("one thread measures".to_owned()) };
+        let p50_ns = analysis::quantile(&thread.histogram, 0.5).ok_or("nothing was answered")?;
+        let usage = thread.usage.ok_or("the kernel does not say what the thread used")?;
+        Ok((p50_ns as f64, (usage.user_us + usage.system_us) as f64 / TRIGGERS as f64))
     }
 
     /// The shortest answer, us, and the CPU time, s, of a cell of 320 interrupts under `load`.

@@ -343,5 +343,6 @@ impl Clock for Answering {
     }
 }
 
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests;
