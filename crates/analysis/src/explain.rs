@@ -38,6 +38,8 @@ use model::{Explanation, PhaseLength, Segment, Span};
 pub struct Facts {
     /// Who may take a CPU away from the kernel.
     pub taker: Taker,
+    /// Whether the control group of the measured threads may have only a part of the CPUs' time.
+    pub has_cpu_quota: bool,
     /// Whether page faults are in the trace.
     pub sees_page_faults: bool,
     /// Period, ns, of the interrupt that shows whether a CPU runs with interrupts on.

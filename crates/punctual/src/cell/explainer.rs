@@ -83,7 +83,8 @@ impl Explainer {
             Some(_) => Taker::Hypervisor,
             None => Taker::Firmware,
         };
-        let facts = Facts { taker, ..Facts::default() };
+        let has_cpu_quota = host.scheduling.cpu_quota_us.is_some_and(|us| us > 0);
+        let facts = Facts { taker, has_cpu_quota, ..Facts::default() };
         let is_over = Arc::default();
         Ok(Explainer {
             asked,

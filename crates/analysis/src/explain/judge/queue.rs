@@ -95,7 +95,11 @@ impl Scene<'_> {
         if asked && stretch.length_ns() > PROMPT_NS && !stretch.is_chosen {
             return self.non_preemptible(cpu, stretch);
         }
-        Reading::direct(Cause::FairScheduling)
+        // No event tells a thread that waits its turn from one whose group has had its time.
+        match self.facts.has_cpu_quota {
+            true => Reading::either(Cause::FairScheduling, Cause::Throttling),
+            false => Reading::direct(Cause::FairScheduling),
+        }
     }
 
     /// A thread of lower priority ran although a real-time thread could.

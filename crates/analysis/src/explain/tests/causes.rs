@@ -213,6 +213,9 @@ fn threads_of_one_program_that_the_fair_scheduler_lets_run_are_added_up() {
         let next = if i % 2 == 0 { 201 } else { OTHER };
         story = story.switch(DUE + 10_000 + i * 20_000, next, 120, 0);
     }
+    let mut limited = story.clone().runs(DUE + 1_100_000);
+    limited.facts.has_cpu_quota = true;
+    assert_eq!(limited.explained().blame().unwrap().or, Some(Throttling));
     let explanation = story.runs(DUE + 1_100_000).explained();
     let blame = explanation.blame().unwrap();
     assert_eq!((blame.cause, blame.threads, blame.evidence), (FairScheduling, 2, Direct));
