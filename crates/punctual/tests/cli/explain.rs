@@ -358,7 +358,8 @@ fn root_series_each_known_culprit_is_named_in_19_of_20_rounds() {
         return;
     }
     let _machine = machine();
-    let culprits: [(&str, fn() -> Result<(), String>); 8] = [
+    type Culprit = fn() -> Result<(), String>;
+    let culprits: [(&str, Culprit); 8] = [
         ("higher priority", higher_priority),
         ("equal priority", equal_priority),
         ("fair competition", fair_competition),
