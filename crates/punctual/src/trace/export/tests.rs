@@ -43,8 +43,9 @@ fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
     instance.start().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));
     marker.write_all(b"here").unwrap();
-    drop(tracing_on);
-    instance.write("tracing_on", "0").unwrap();
+    if let Some(mut tracing_on) = tracing_on {
+        tracing_on.write_all(b"0").unwrap();
+    }
     let mut trace = decoder.begin(instance.n_cpus());
     let mut pages = vec![Vec::new(); instance.n_cpus()];
     let mut n_events = 0;
