@@ -3,6 +3,7 @@
 //! Noise that both suffer cancels in a pair; which of the two goes first alternates. Nothing is asserted: a ratio comes
 //! with its interval, and the promise it belongs to.
 
+mod cost;
 mod cyclictest_like;
 mod explain;
 mod first_sample;
@@ -14,6 +15,7 @@ mod loads;
 mod measure;
 mod process;
 mod report;
+mod response;
 mod samples;
 mod statistics;
 
@@ -75,7 +77,8 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or explain (as root), or import (400 MB below TMPDIR), or lab (fetches kernels)";
+  or host, or explain (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
+  cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -101,6 +104,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if only == "import" {
         return import::report(&program, pairs);
     }
+    if only == "response" {
+        return response::report(&program, pairs);
+    }
     if only == "lab" {
         return lab::report(&program, pairs);
     }
@@ -108,6 +114,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
     if only == "explain" {
         return explain::report(&program, &cpus, pairs);
+    }
+    if only == "cost" {
+        return cost::report(&program, cpu, pairs);
     }
     let other_cpu = cpus.iter().find(|other| *other != cpu);
     println!("{pairs} pairs, FIFO 80, CPU {cpu}, memory locked");
@@ -143,6 +152,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         statistics::report(&program, pairs)?;
         import::report(&program, pairs)?;
         lab::report(&program, pairs)?;
+        cost::report(&program, cpu, pairs)?;
+        response::report(&program, pairs)?;
     }
     first_sample::report(&program, task)
 }

@@ -93,6 +93,11 @@ fn of_conditions() -> Vec<Finding> {
         Finding::Interrupted { measurements: 2 },
         Finding::Stopped { measurements: 2 },
         Finding::OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".to_owned() },
+        Finding::OperationsSkipped {
+            operations: vec!["ipc/mq".to_owned()],
+            reason: "mq_open: Function not implemented".to_owned(),
+        },
+        Finding::FrequencyChanged { lowest_khz: 1_200_000, highest_khz: 3_400_000 },
         Finding::NotAllCellsDone { done: 11, planned: 12 },
         Finding::Skipped {
             cells: vec!["none/fifo:80".to_owned(), "none/rr:80".to_owned()],

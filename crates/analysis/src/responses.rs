@@ -1,7 +1,8 @@
 //! What came over the link of a cell beside answers in time, all its blocks together.
 
 use crate::pool::Pool;
-use model::{OwnExchange, ResponseRecord};
+use crate::quantile;
+use model::{AnswerParts, Histogram, OwnExchange, ResponseRecord, ThreadRecord};
 use serde::Serialize;
 
 /// What the logger of a cell counted.
@@ -12,16 +13,55 @@ pub struct Response {
     pub triggers: u64,
     /// Answers that came when the next trigger was due already.
     pub late: u64,
-    /// Missed due times whose answer never came.
+    /// Triggers that were sent and whose answer never came.
     pub lost: u64,
+    /// Due times that the logger itself could not keep: their triggers were never sent.
+    pub unsent: u64,
     /// Answers that came once more.
     pub duplicate: u64,
     /// What came from somebody else, or was no answer.
     pub foreign: u64,
     /// Bytes that a serial port received wrongly; `null` where that is not known.
     pub line_errors: Option<u64>,
+    /// The parts of each answer by the kernel's time stamps, in this order: sending, away, waking; `null` where it makes none.
+    pub parts: Option<[Part; 3]>,
     /// What the logger itself takes, in the block in which its median was the largest; `null` where that is not known.
     pub own: Option<OwnExchange>,
+}
+
+/// A part of the answers of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Part {
+    /// Which: `sending` until the trigger is handed to the network, `away` until the answer comes from it, `waking` until the
+    /// thread has it.
+    pub name: &'static str,
+    /// Answers with this part.
+    pub n: u64,
+    /// Smallest, ns.
+    pub min_ns: Option<i64>,
+    /// Median, ns.
+    pub p50_ns: Option<i64>,
+    /// Largest, ns.
+    pub max_ns: Option<i64>,
+}
+
+/// The parts of all blocks.
+fn parts<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<[Part; 3]> {
+    let mut all = [("sending", Histogram::default()), ("away", Histogram::default()), ("waking", Histogram::default())];
+    for parts in seen.filter_map(|response| response.parts.as_ref()) {
+        let AnswerParts { sending, away, waking } = parts;
+        all.iter_mut().zip([sending, away, waking]).for_each(|((_, all), part)| all.merge(part));
+    }
+    let is_known = all.iter().any(|(_, all)| all.n > 0);
+    let part = |(name, all): &(&'static str, Histogram)| Part {
+        name,
+        n: all.n,
+        min_ns: all.min_ns,
+        p50_ns: quantile(all, 0.5),
+        max_ns: all.max_ns,
+    };
+    is_known.then(|| all.each_ref().map(part))
 }
 
 /// What was counted; `None` where no line was measured.
@@ -29,14 +69,19 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
     let seen = || pool.entries.iter().filter_map(|entry| Some((&entry.record, entry.record.response.as_ref()?)));
     seen().next()?;
     let sum = |count: fn(&ResponseRecord) -> u64| seen().map(|(_, response)| count(response)).sum::<u64>();
-    let missed: u64 = seen().flat_map(|(record, _)| &record.threads).map(|thread| thread.missed).sum();
-    let late = sum(|response| response.late);
+    let threads =
+        |count: fn(&ThreadRecord) -> u64| -> u64 { seen().flat_map(|(record, _)| &record.threads).map(count).sum() };
+    let (missed, due) = (threads(|thread| thread.missed), threads(|thread| thread.cycles_due));
+    let (triggers, late) = (sum(|response| response.triggers), sum(|response| response.late));
+    let unsent = due.saturating_sub(triggers);
     Some(Response {
-        triggers: sum(|response| response.triggers),
+        triggers,
         late,
-        lost: missed.saturating_sub(late),
+        lost: missed.saturating_sub(late).saturating_sub(unsent),
+        unsent,
         duplicate: sum(|response| response.duplicate),
         foreign: sum(|response| response.foreign),
+        parts: parts(seen().map(|(_, response)| response)),
         line_errors: seen().map(|(_, response)| response.line_errors).sum(),
         own: seen().filter_map(|(_, response)| response.own).max_by_key(|own| own.p50_ns),
     })
@@ -56,7 +101,7 @@ mod tests {
         let own = |p50_ns| Some(OwnExchange { exchanges: 9, min_ns: 1, p50_ns, max_ns: 100 });
         for (entry, (late, p50_ns)) in run.entries.iter_mut().zip([(2, 5), (1, 7)]) {
             entry.record.threads.truncate(1);
-            entry.record.threads[0].missed = 4;
+            (entry.record.threads[0].missed, entry.record.threads[0].cycles_due) = (4, 101);
             entry.record.response = Some(ResponseRecord {
                 triggers: 100,
                 late,
@@ -64,11 +109,13 @@ mod tests {
                 foreign: 0,
                 line_errors: None,
                 own: own(p50_ns),
+                parts: None,
+                target: None,
             });
         }
         let summary = summarise(&run.header, &run.entries);
         let response = summary.cells[0].response.as_ref().unwrap();
-        assert_eq!((response.triggers, response.late, response.lost), (200, 3, 5));
+        assert_eq!((response.triggers, response.late, response.lost, response.unsent), (200, 3, 3, 2));
         assert_eq!((response.duplicate, response.line_errors, response.own), (2, None, own(7)));
     }
 }

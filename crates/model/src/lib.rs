@@ -60,8 +60,8 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure, LoadRecord,
-    LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting,
+    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure,
+    LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting,
     ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation, Slice, TargetRecord,
     ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };

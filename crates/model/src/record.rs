@@ -15,7 +15,7 @@ pub use cost::{CostRecord, OperationRecord, SkippedOperation};
 pub use lab::LabRecord;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
-pub use response::{OwnExchange, ResponseRecord, TargetRecord};
+pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 
 /// The version of [`Record`] that this program writes.

@@ -21,6 +21,7 @@ mod memory;
 mod modes;
 mod modules;
 mod packages;
+mod pair;
 mod program;
 mod qemu;
 mod refusal;

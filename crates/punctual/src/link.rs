@@ -1,8 +1,8 @@
 //! The ends of a link: sockets and serial ports looked up, set up, and tried before anything is measured.
 
 use crate::host::{self, HostFs};
-use model::{Link, OwnExchange, Period, ResponseRecord, Span};
-use rt::{Heard, Line, LinkCounts, Logger, Message, Target, sys};
+use model::{AnswerParts, Histogram, Link, OwnExchange, Period, ResponseRecord, Span};
+use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Target, sys};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -16,6 +16,8 @@ const PATIENCE: Span = Span(3_000_000_000);
 const FEWEST: u64 = 10;
 /// Between two tries to reach it.
 const RETRY: Span = Span(100_000_000);
+/// Parts of answers that find room until they are taken: all of a second at the shortest period.
+const ROOM: usize = 1 << 17;
 /// The shortest time between two answers in the long run: that of the shortest period.
 const LEAST_GAP_NS: u64 = 10_000;
 
@@ -24,6 +26,8 @@ const LEAST_GAP_NS: u64 = 10_000;
 pub(crate) struct Watch {
     link: Link,
     counts: Arc<LinkCounts>,
+    /// The parts of the answers as they come, and what came so far; where the kernel stamps datagrams.
+    parts: Option<[(LogReader, Histogram); 3]>,
     /// The serial port, and the errors that it had counted before.
     port: Option<(File, Option<u64>)>,
 }
@@ -76,9 +80,18 @@ pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, 
     // The low bit tells the tries before from the triggers.
     let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
     try_to_reach(&line, link, session | 1)?;
-    let watch = Watch::of(link, &line)?;
+    let mut watch = Watch::of(link, &line)?;
+    let mut parts = None;
+    if let Line::Udp { socket, .. } = &line
+        && sys::timestamps::enable(socket).is_ok()
+    {
+        let logs = [(); 3].map(|()| rt::sample_log(ROOM));
+        let [(sending, a), (away, b), (waking, c)] = logs;
+        parts = Some([sending, away, waking]);
+        watch.parts = Some([a, b, c].map(|reader| (reader, Histogram::default())));
+    }
     let patience = (PATIENCE.ns() / period.ns()).max(FEWEST);
-    Ok((Logger { line, session, first, patience, counts: Arc::clone(&watch.counts) }, watch))
+    Ok((Logger { line, session, first, patience, parts, counts: Arc::clone(&watch.counts) }, watch))
 }
 
 /// The speed at which a port sends to itself.
@@ -92,7 +105,14 @@ impl Watch {
             let before = sys::serial::errors(&file);
             (file, before)
         });
-        Ok(Watch { link, counts: Arc::default(), port })
+        Ok(Watch { link, counts: Arc::default(), parts: None, port })
+    }
+
+    /// Takes what has come since the last time. Called about once a second.
+    pub(crate) fn collect(&mut self) {
+        for (log, histogram) in self.parts.iter_mut().flatten() {
+            log.drain(|sample| histogram.record(sample.latency.0));
+        }
     }
 
     /// What is counted so far.
@@ -118,6 +138,11 @@ impl Watch {
             foreign: foreign.load(Relaxed),
             line_errors: self.line_errors(),
             own: (exchanges > 0).then_some(OwnExchange { exchanges, min_ns, p50_ns, max_ns }),
+            parts: self.parts.as_ref().filter(|[(_, sending), ..]| sending.n > 0).map(|parts| {
+                let [sending, away, waking] = parts.each_ref().map(|(_, histogram)| histogram.clone());
+                AnswerParts { sending, away, waking }
+            }),
+            target: None,
         }
     }
 
@@ -177,7 +202,7 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<(), String> {
             let left = Duration::from_nanos(RETRY.ns()).saturating_sub(tried.elapsed());
             let left = Span(u64::try_from(left.as_nanos()).unwrap_or(0));
             match line.wait(left).and_then(|is_there| if is_there { line.hear().map(Some) } else { Ok(None) }) {
-                Ok(Some(Heard::Message(message, _))) if message.is_answer && message.session == session => {
+                Ok(Some(Heard::Message(message, ..))) if message.is_answer && message.session == session => {
                     return drain(line).map_err(failed);
                 }
                 Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => return drain(line).map_err(failed),

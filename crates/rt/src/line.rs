@@ -1,6 +1,7 @@
 //! What goes over a line between a logger and a target, and what is understood of what comes.
 
-use crate::sys::poll;
+use crate::sys::poll::{self, Ready};
+use crate::sys::timestamps;
 use model::Span;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -68,8 +69,8 @@ impl Message {
 /// What came over a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// A message, and from where.
-    Message(Message, SocketAddr),
+    /// A message, from where, and when the kernel received it, ns of `CLOCK_REALTIME`, if it says so.
+    Message(Message, SocketAddr, Option<u64>),
     /// A byte of a serial line.
     Byte(u8),
     /// Nothing that is understood.
@@ -117,9 +118,9 @@ impl Line {
         let mut bytes = [0; Message::BYTES + 1];
         match self {
             Line::Udp { socket, .. } => {
-                let (len, from) = socket.recv_from(&mut bytes).map_err(|err| errno(&err))?;
-                let message = bytes.get(..len).and_then(Message::read);
-                Ok(message.map_or(Heard::Foreign, |message| Heard::Message(message, from)))
+                let timestamps::Received { len, from, at_ns } = timestamps::receive(socket, &mut bytes, false)?;
+                let message = bytes.get(..len).and_then(Message::read).zip(from);
+                Ok(message.map_or(Heard::Foreign, |(message, from)| Heard::Message(message, from, at_ns)))
             }
             Line::Serial(file) => {
                 let mut byte = [0];
@@ -130,13 +131,31 @@ impl Line {
         }
     }
 
-    /// Whether something has come; waits for that, `at_most` so long.
+    /// When the kernel handed the last message to the network, ns of `CLOCK_REALTIME`; `None` when it does not say.
+    #[inline]
+    pub fn sent_at_ns(&self) -> Option<u64> {
+        let Line::Udp { socket, .. } = self else { return None };
+        // The last one is of the last message: who answered before is not asked for again.
+        let mut last = None;
+        while let Ok(sent) = timestamps::receive(socket, &mut [], true) {
+            last = sent.at_ns;
+        }
+        last
+    }
+
+    /// Whether something has come; waits for that, `at_most` so long, or for less.
     ///
     /// # Errors
     /// The errno, `EINTR` included.
     #[inline]
     pub fn wait(&self, at_most: Span) -> Result<bool, i32> {
-        poll::readable(self.file(), at_most)
+        match poll::readable(self.file(), at_most)? {
+            Ready::Readable => Ok(true),
+            Ready::Nothing => Ok(false),
+            // A time of what was sent that came late: it would end every further wait at once.
+            Ready::Error if self.sent_at_ns().is_some() => Ok(false),
+            Ready::Error => Ok(true),
+        }
     }
 }
 

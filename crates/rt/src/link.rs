@@ -1,5 +1,6 @@
 //! What a measured thread answers by, or waits for answers by: made outside, where devices and addresses are looked up.
 
+use crate::LogWriter;
 use crate::line::Line;
 #[cfg(target_arch = "x86_64")]
 use crate::sys::registers::Registers;
@@ -32,6 +33,8 @@ pub struct Logger {
     pub first: u64,
     /// After how many triggers in a row without an answer there is nobody any more.
     pub patience: u64,
+    /// Where the parts of each answer go, by the kernel's time stamps: sending, away, waking; where they are wanted.
+    pub parts: Option<[LogWriter; 3]>,
     /// What it counts.
     pub counts: Arc<LinkCounts>,
 }

@@ -2,7 +2,7 @@
 
 use super::{CostSummary, geometric_mean};
 use crate::summary::CellSummary;
-use model::LabClock;
+use model::{LabClock, Policy};
 
 /// One configuration in both respects.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +28,11 @@ pub fn trade_offs(cells: &[(String, &CellSummary)]) -> Vec<TradeOff> {
     let point = |(name, cell): &(String, &CellSummary)| {
         let max = cell.max.filter(|_| cell.cell.method.waits())?;
         let (of, cost) = nearest(cell, &costs)?;
-        // The first is what all others are measured against, under the same load and in the same kind of time.
+        // The first is what all others are measured against, under the same load, as the same policy, in the same kind of time.
         let is_like = |other: &&(&CellSummary, &CostSummary)| {
-            other.0.cell.load == of.cell.load && other.0.cell.kernel.clock() == of.cell.kernel.clock()
+            other.0.cell.load == of.cell.load
+                && other.0.cell.policy == of.cell.policy
+                && other.0.cell.kernel.clock() == of.cell.kernel.clock()
         };
         let (_, first) = costs.iter().find(is_like)?;
         Some(TradeOff {
@@ -44,7 +46,8 @@ pub fn trade_offs(cells: &[(String, &CellSummary)]) -> Vec<TradeOff> {
     cells.iter().filter_map(point).collect()
 }
 
-/// The costs that stand for a cell: those of its kernel, and of its policy and load where there are such.
+/// The costs that stand for a cell: those of its kernel, under its load where there are such. Whose work real time is bought
+/// with is that of ordinary programs, so costs as a normal process come first, then those as the cell's own policy.
 fn nearest<'a>(
     cell: &CellSummary,
     costs: &[(&'a CellSummary, &'a CostSummary)],
@@ -52,7 +55,10 @@ fn nearest<'a>(
     let of_kernel = costs
         .iter()
         .filter(|(other, _)| other.cell.kernel == cell.cell.kernel && other.cell.prepare == cell.cell.prepare);
-    let alike = |other: &CellSummary| (other.cell.load == cell.cell.load, other.cell.policy == cell.cell.policy);
+    let alike = |other: &CellSummary| {
+        let policy = other.cell.policy;
+        (other.cell.load == cell.cell.load, policy == Policy::OTHER, policy == cell.cell.policy)
+    };
     // Of equally near ones the first.
     of_kernel.copied().rev().max_by_key(|(other, _)| alike(other))
 }

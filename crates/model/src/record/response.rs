@@ -1,6 +1,6 @@
 //! What the ends of a link count beside the answers that were in time.
 
-use crate::{Achieved, Histogram, Link};
+use crate::{Achieved, Histogram, Link, LoadRecord};
 use serde::{Deserialize, Serialize};
 
 /// What the logger of a cell counted: triggers of the measured time, and what came for them.
@@ -22,6 +22,12 @@ pub struct ResponseRecord {
     pub line_errors: Option<u64>,
     /// What the logger itself takes, which is in every answer; `null` where that cannot be measured.
     pub own: Option<OwnExchange>,
+    /// The parts of each answer by the kernel's time stamps; `null` where it makes none.
+    #[serde(default)]
+    pub parts: Option<AnswerParts>,
+    /// What the target said when it had ended; `null` where this program has not started it.
+    #[serde(default)]
+    pub target: Option<Box<TargetRecord>>,
 }
 
 /// A logger that exchanges messages with itself over its own link, before the first trigger.
@@ -36,6 +42,18 @@ pub struct OwnExchange {
     pub p50_ns: u64,
     /// The longest, ns.
     pub max_ns: u64,
+}
+
+/// The parts of answers over UDP, by the time stamps of the logger's kernel (SO_TIMESTAMPING, by software).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerParts {
+    /// From the thread's call until the trigger was handed to the network's driver.
+    pub sending: Histogram,
+    /// From then until the answer came from the driver: the wire and the target.
+    pub away: Histogram,
+    /// From then until the thread had it.
+    pub waking: Histogram,
 }
 
 /// What a responder did until it was ended.
@@ -60,6 +78,9 @@ pub struct TargetRecord {
     pub too_soon: u64,
     /// Bytes that a serial port received wrongly; `null` where there is no such port, or it does not say.
     pub line_errors: Option<u64>,
+    /// What each part of the load beside it did; empty without one.
+    #[serde(default)]
+    pub loads: Vec<LoadRecord>,
     /// From when it woke with a trigger until its answer was sent.
     pub own: Histogram,
 }

@@ -46,8 +46,11 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
     // A guest has all rights, and CPUs of its own, not this machine's: as many of them are measured as are named.
     let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
-    let measured = |kernel: &Kernel| match kernel {
+    let measured = |kernel: &Kernel, method: Method| match kernel {
+        // One thread waits for answers: on the last CPU, which is the least busy on most machines.
+        Kernel::Running if method.link().is_some() && named.is_none() => cpus.iter().last().into_iter().collect(),
         Kernel::Running => cpus.clone(),
+        Kernel::Lab(_) if method.link().is_some() => (0..named.unwrap_or(1)).collect(),
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
     for (kernel, load, policy, period, method) in plan.axes.points() {
@@ -59,7 +62,11 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
         let language = if let Method::Sleep(runtime) = method { Some(runtime) } else { None };
         let is_loaded = !load.parts().is_empty();
         let cell = Cell {
-            cpus: if method.waits() { measured(&kernel) } else { one_of(&measured(&kernel), plan, is_costs)? },
+            cpus: if method.waits() {
+                measured(&kernel, method)
+            } else {
+                one_of(&measured(&kernel, method), plan, is_costs)?
+            },
             kernel,
             load,
             policy,

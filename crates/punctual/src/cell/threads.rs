@@ -315,6 +315,7 @@ impl Measurers for Threads {
             collector.watch_for_spikes();
             drain(member, collector, samples);
         }
+        self.link.iter_mut().for_each(Watch::collect);
         self.steps.look(self.window.started);
         self.find_threshold();
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
@@ -340,6 +341,7 @@ impl Measurers for Threads {
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
+        self.link.iter_mut().for_each(Watch::collect);
         let response = self.link.as_ref().map(Watch::record);
         Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, on_spike, ended, ..measurement })
     }

@@ -1,12 +1,13 @@
 //! `punctual respond`: answers the triggers of a logger, by a thread set up as measured ones are, until it is ended.
 
 use super::arguments::{Format, RespondArguments};
-use super::{Outcome, note, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::Stop;
 use crate::host::{self, DmaLatency, Privileges};
 use crate::link::{self, Watch};
+use crate::load::{self, LoadError, Place, Running};
 use crate::report;
-use model::{Achieved, CpuSet, Histogram, Method, Policy, Span, TargetRecord};
+use model::{Achieved, CpuSet, Histogram, Method, MonoTime, Policy, Span, TargetRecord};
 use rt::{Limits, LinkEnd, Member, Settings, Task, Team, sys};
 use std::error::Error;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,6 +23,8 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpu = check(arguments)?;
     let stop = Stop::on_signals()?;
     let (target, watch) = link::target(arguments.on, arguments.peer.as_deref())?;
+    let allowed = sys::sched::affinity(0)?;
+    let mut work = Work::start(arguments, &allowed)?;
     // What this user may not have is left out, and the result says so, as for cells.
     let may = Privileges::here(1, false);
     let dma_latency = if may.dma_latency { Some(DmaLatency::hold(0)?) } else { None };
@@ -41,7 +44,6 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let task = Task { cpu, cpus: cpus.clone(), settings, phase: Span(0), link: Some(LinkEnd::Target(target)) };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(u64::MAX), stop_above_ns: AtomicI64::new(i64::MAX) };
     let mut team = Team::muster(vec![task], limits, ROOM, None)?;
-    let allowed = sys::sched::affinity(0)?;
     let others = allowed.minus(&cpus);
     if !others.is_empty() {
         sys::sched::set_affinity(0, &others)?;
@@ -49,7 +51,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     team.release(sys::clock::now(model::ClockId::Monotonic));
     note(format_args!("answering on {} as {} on CPU {cpu}; Ctrl-C ends it", arguments.on, arguments.policy));
     let mut own = Histogram::default();
-    answer(&mut team, &mut own, &stop, arguments.duration)?;
+    answer(&mut team, &mut own, &mut work, &stop, arguments)?;
     let [member] = &team.members[..] else { return Err("there is no thread that answers".into()) };
     let achieved = Achieved {
         policy: member.policy,
@@ -58,7 +60,8 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         memory_locked_bytes: host::memory_locked_bytes_of(std::process::id()).unwrap_or(0),
         cpu_dma_latency_us: dma_latency.as_ref().map(|(_, us)| *us),
     };
-    show(&record(arguments, &watch, achieved, own, member), arguments.format)?;
+    let loads = work.watches.iter().map(load::Watch::record).collect();
+    show(&TargetRecord { loads, ..record(arguments, &watch, achieved, own, member) }, arguments.format)?;
     Ok(0)
 }
 
@@ -77,10 +80,48 @@ fn check(arguments: &RespondArguments) -> Result<u32, String> {
     is_allowed.then_some(cpu).ok_or_else(absent)
 }
 
-/// Lets it answer until it is asked to end, or its time is over.
-fn answer(team: &mut Team, own: &mut Histogram, stop: &Stop, duration: Option<Span>) -> Result<(), Box<dyn Error>> {
+/// The load beside it.
+struct Work {
+    running: Vec<Running>,
+    watches: Vec<load::Watch>,
+    began: MonoTime,
+    last: MonoTime,
+}
+
+impl Work {
+    /// Starts the load, before there is any thread.
+    fn start(arguments: &RespondArguments, allowed: &CpuSet) -> Result<Work, Box<dyn Error>> {
+        consent::permit_floods_of(std::iter::once(&arguments.load), arguments.yes)?;
+        sys::sched::set_policy(0, Policy::OTHER)
+            .map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
+        let at_most = Span(arguments.duration.unwrap_or(Span::MAX).ns());
+        let running = load::start(&arguments.load, &Place { cpus: allowed, policy: Policy::OTHER, at_most })?;
+        let watches = running.iter().map(|running| load::Watch::begin(running, None)).collect();
+        let now = sys::clock::monotonic();
+        Ok(Work { running, watches, began: now, last: now })
+    }
+
+    fn read(&mut self) -> Result<(), LoadError> {
+        let now = sys::clock::monotonic();
+        let since = |earlier: MonoTime| Span(now.0.saturating_sub(earlier.0));
+        let (at, elapsed) = (since(self.began), since(self.last));
+        self.last = now;
+        self.watches.iter_mut().zip(&self.running).try_for_each(|(watch, load)| watch.read(load, at, elapsed))
+    }
+}
+
+/// Lets it answer until it is asked to end, its time is over, or nobody asks any more.
+fn answer(
+    team: &mut Team,
+    own: &mut Histogram,
+    work: &mut Work,
+    stop: &Stop,
+    asked: &RespondArguments,
+) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
-    let ends = duration.map(|duration| began + Duration::from_nanos(duration.ns()));
+    let silence = asked.until_silent.map(|span| Duration::from_nanos(span.ns()));
+    let mut heard = (own.n, began);
+    let ends = asked.duration.map(|duration| began + Duration::from_nanos(duration.ns()));
     loop {
         let now = Instant::now();
         let tick = (now + TICK).min(ends.unwrap_or(now + TICK));
@@ -92,7 +133,12 @@ fn answer(team: &mut Team, own: &mut Histogram, stop: &Stop, duration: Option<Sp
                 return Err(format!("it cannot go on answering: {}", std::io::Error::from_raw_os_error(errno)).into());
             }
         }
-        if has_ended || stop.is_asked() || ends.is_some_and(|ends| Instant::now() >= ends) {
+        work.read()?;
+        if own.n > heard.0 {
+            heard = (own.n, Instant::now());
+        }
+        let is_silent = silence.is_some_and(|silence| own.n > 0 && heard.1.elapsed() >= silence);
+        if has_ended || is_silent || stop.is_asked() || ends.is_some_and(|ends| Instant::now() >= ends) {
             return Ok(());
         }
     }
@@ -117,6 +163,7 @@ fn record(
         foreign: count(&counts.foreign),
         too_soon: count(&counts.too_soon),
         line_errors: watch.line_errors(),
+        loads: Vec::new(),
         own,
     }
 }

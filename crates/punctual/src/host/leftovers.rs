@@ -5,9 +5,9 @@ use super::cgroup::our_group;
 use super::process::is_gone;
 use std::path::{Path, PathBuf};
 
-/// What such names begin with; the id of the process follows: a load's keeper, a cell that measures a language, whoever
-/// started a guest.
-const NAMES: [&str; 3] = ["punctual-load-", "punctual-sleep-", "punctual-guest-"];
+/// What such names begin with; the id of the process follows: a load's keeper, a cell that measures a language or
+/// what operations cost, whoever started a guest.
+const NAMES: [&str; 4] = ["punctual-load-", "punctual-sleep-", "punctual-cost-", "punctual-guest-"];
 
 /// Removes what processes that are gone have left in the directories for temporary files and among the control groups.
 /// Returns what was removed.

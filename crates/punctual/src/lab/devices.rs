@@ -15,6 +15,8 @@ pub(super) enum Devices {
     Timers,
     /// A third serial port, with nothing behind it: its chip sends to itself.
     Serial,
+    /// A third serial port, joined to that of another guest.
+    Line,
 }
 
 /// Modules of a kernel's package that drive them, without what a compressor adds to a name.
@@ -26,14 +28,15 @@ impl Devices {
         match cell.method.link() {
             Some(Link::Uio) => Devices::Timers,
             Some(Link::SerialLoop(_)) => Devices::Serial,
+            Some(Link::Serial { .. }) => Devices::Line,
             _ => Devices::None,
         }
     }
 
-    /// What QEMU is started with.
+    /// What QEMU is started with, unless it depends on the guest.
     pub(super) fn arguments(self) -> impl Iterator<Item = OsString> {
         let (count, words) = match self {
-            Devices::None => (0, ["", ""]),
+            Devices::None | Devices::Line => (0, ["", ""]),
             Devices::Timers => (Link::MOST_DEVICES, ["-device", "edu"]),
             Devices::Serial => (1, ["-serial", "null"]),
         };
@@ -52,7 +55,7 @@ impl fmt::Display for Devices {
         match self {
             Devices::None => Ok(()),
             Devices::Timers => write!(f, ", {} edu", Link::MOST_DEVICES),
-            Devices::Serial => write!(f, ", 3 serial ports"),
+            Devices::Serial | Devices::Line => write!(f, ", 3 serial ports"),
         }
     }
 }

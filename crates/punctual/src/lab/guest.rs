@@ -9,7 +9,7 @@ use super::{modules, shipped};
 use crate::host;
 use rt::sys::boot;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 pub(super) const RECORD: &str = "record ";
 pub(super) const TRACERS: &str = "tracers ";
 pub(super) const FAILED: &str = "failed ";
+/// The line of a guest that answers triggers from now on, and how the line begins with what it did.
+pub(super) const READY: &str = "ready";
+pub(super) const TARGET: &str = "target ";
 
 /// For how long to leave the kernel alone: it does the last of its start in the background. Nothing happens meanwhile, so
 /// that it costs next to nothing in virtual time.
@@ -83,6 +86,9 @@ fn carry_out(job: &Job) -> io::Result<String> {
     if job.cell.explain.is_some() {
         host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
     }
+    if job.is_target {
+        return target(job);
+    }
     let record = cell(job, &[])?;
     Ok(match record {
         Ok(record) if job.cell.tracers => match cell(job, &["--tracers"])? {
@@ -91,6 +97,30 @@ fn carry_out(job: &Job) -> io::Result<String> {
         },
         Ok(record) => format!("{RECORD}{record}"),
         Err(said) => format!("{FAILED}{said}"),
+    })
+}
+
+/// What `punctual respond` writes when nobody asks any more; says before when it is ready.
+fn target(job: &Job) -> io::Result<String> {
+    let link = job.cell.method.link().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(host::THIS_PROGRAM);
+    let command = command.args(["respond", "--on", &link.to_string(), "--policy", &job.cell.policy.to_string()]);
+    let command = command.args(["--load", &job.cell.load.to_string(), "--until-silent", "5s", "--format", "json"]);
+    let command = command.env("PATH", shipped::PATH).stdin(Stdio::null());
+    let mut respond = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut first = String::new();
+    if let Some(stderr) = respond.stderr.as_mut() {
+        BufReader::with_capacity(1, stderr).read_line(&mut first)?;
+    }
+    if first.starts_with("answering") {
+        tell(READY)?;
+    }
+    let respond = respond.wait_with_output()?;
+    Ok(if respond.status.success() {
+        let document: serde_json::Value = serde_json::from_slice(&respond.stdout)?;
+        format!("{TARGET}{document}")
+    } else {
+        format!("{FAILED}says: {first}{}", String::from_utf8_lossy(&respond.stderr)).trim_end().replace('\n', "; ")
     })
 }
 

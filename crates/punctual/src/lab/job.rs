@@ -13,6 +13,9 @@ pub(super) struct Job {
     pub(super) wait_ns: u64,
     /// After how long without a record to give up, ns of the guest's time.
     pub(super) limit_ns: u64,
+    /// Whether to answer the triggers of another guest, which measures the cell.
+    #[serde(default)]
+    pub(super) is_target: bool,
 }
 
 /// What the file is called among those that QEMU hands to its guest.

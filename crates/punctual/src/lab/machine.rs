@@ -6,7 +6,7 @@ use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
 use super::{LabError, Ready, hash, memory, program, ready, shipped};
-use model::{LabClock, LabKernel, LabRecord, Record};
+use model::{LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -150,6 +150,25 @@ impl Setup {
     fn machine(&self) -> String {
         let processor = if self.clock == LabClock::Kvm { "host" } else { "qemu64" };
         format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
+    }
+
+    /// Whether a guest that answers triggers is ready.
+    pub(super) fn is_ready(files: &Files) -> bool {
+        let result = fs::read_to_string(&files.result).unwrap_or_default();
+        result.lines().any(|line| line == super::guest::READY)
+    }
+
+    /// What a guest that answers triggers has written at its end.
+    pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
+        let result = fs::read_to_string(&files.result).unwrap_or_default();
+        let line = |begin| result.lines().find_map(|line| line.strip_prefix(begin));
+        let record = line(super::guest::TARGET).and_then(|json| serde_json::from_str(json).ok());
+        let said = || line(super::guest::FAILED).map(str::to_owned);
+        record.ok_or_else(|| {
+            self.error(
+                said().unwrap_or_else(|| format!("ended without saying what it answered; {}", files.last_words())),
+            )
+        })
     }
 
     /// The record that the guest has written.

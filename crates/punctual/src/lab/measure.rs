@@ -5,7 +5,7 @@ use super::job::Job;
 use super::machine::Setup;
 use super::qemu::{Limits, Qemu};
 use super::scratch::Scratch;
-use super::{LabError, snapshot};
+use super::{LabError, pair, snapshot};
 use model::{Cell, LabClock, LabKernel, Record};
 use std::time::Duration;
 
@@ -42,7 +42,10 @@ pub(crate) fn carry_out(
     let limits = Limits { is_asked, cpu, wall: cpu.saturating_mul(WALL) };
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let wait_ns = ns(FIRST_PHASE + PHASE.saturating_mul(block));
-    let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(LONGER + busy.saturating_mul(2)) };
+    let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(LONGER + busy.saturating_mul(2)), is_target: false };
+    if Devices::of(cell) == Devices::Line {
+        return pair::carry_out(&setup, &job, limits);
+    }
     // Only instructions can be stopped and gone on with as if nothing had happened.
     let saved = match setup.clock {
         LabClock::Virtual => Some(snapshot::ready(&setup, limits)?),

@@ -168,6 +168,17 @@ impl Qemu {
         }
     }
 
+    /// Why it is no more, or must not go on; `None` when it still runs after `a_while`.
+    pub(super) fn has_gone(&mut self, limits: Limits<'_>, a_while: Duration) -> Option<Gone> {
+        std::thread::sleep(a_while);
+        match (self.child.try_wait(), (limits.is_asked)(), self.began.elapsed() > limits.wall) {
+            (Ok(None), false, false) => None,
+            (Ok(None), true, _) => Some(Gone::Asked),
+            (Ok(None), false, true) => Some(Gone::TooLong(format!("{} s", limits.wall.as_secs()))),
+            _ => Some(self.ended()),
+        }
+    }
+
     /// How it ended; it has closed its output.
     fn ended(&mut self) -> Gone {
         let mut said = String::new();

@@ -1,7 +1,7 @@
 //! What the lab cannot do, said before anything is started.
 
 use super::{kernels, kvm, qemu, shipped};
-use model::{Cell, Kernel, LabClock, LoadPart, Method};
+use model::{Cell, Kernel, LabClock, Link, LoadPart, Method};
 
 /// The oldest QEMU that was tried: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
@@ -24,6 +24,17 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
     }
     if cell.on_spike.is_some() {
         return Some("a guest has no CPU and no shell for the command of on_spike; leave it out".to_owned());
+    }
+    match cell.method.link() {
+        Some(Link::Udp(_)) => {
+            return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
+        }
+        Some(Link::Serial { .. }) if kernel.clock == LabClock::Virtual => {
+            return Some(
+                "two guests have no virtual time in common; add clock=emulated, or name another link".to_owned(),
+            );
+        }
+        _ => {}
     }
     let asked = cell.cpus.len();
     if kernel.clock == LabClock::Virtual && asked > 1 {

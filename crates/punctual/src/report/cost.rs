@@ -154,8 +154,8 @@ pub(crate) fn compared(out: &mut dyn Write, comparison: &CostComparison, style: 
     lines.paragraph(
         out,
         "",
-        "Change within blocks (Hodges-Lehmann); p: adjusted for the number of operations, and of groups (Holm). Means are \
-         geometric.",
+        "Change within blocks (Hodges-Lehmann); p: adjusted for the number of operations (Holm). Groups are to explore, adjusted \
+         for their own number; their means are geometric.",
     )?;
     lines.paragraph(out, "", &comparison.sentence())?;
     comparison.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))

@@ -19,6 +19,7 @@ mod matrix;
 mod part;
 mod path;
 mod pictures;
+mod responses;
 mod scale;
 mod shown;
 mod strip;
@@ -51,6 +52,7 @@ pub(crate) fn html(runs: &[Shown<'_>]) -> String {
     matrix::write(&mut page, &members);
     let by_cpu = axes.as_ref().map(|axes| groups::write(&mut page, &members, axes)).unwrap_or_default();
     explained::write(&mut page, runs);
+    responses::write(&mut page, runs);
     tracers::write(&mut page, runs);
     cost::write(&mut page, runs);
     compared::write(&mut page, runs);

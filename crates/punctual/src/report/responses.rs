@@ -3,40 +3,50 @@
 use super::lines::Lines;
 use super::table::latency;
 use analysis::wording::count;
-use analysis::{CellSummary, Response, RunSummary};
+use analysis::{Part, Response, RunSummary};
 use model::{Link, TargetRecord};
 use std::io;
 
-/// A sentence for each cell that measured answers over a line.
+/// Writes a paragraph for each cell that measured answers over a line.
 pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
-    let answered = summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
-    for (cell, response) in answered {
-        lines.paragraph(out, "", &sentence(cell, response))?;
-    }
-    Ok(())
+    sentences(summary).iter().try_for_each(|sentence| lines.paragraph(out, "", sentence))
 }
 
-fn sentence(cell: &CellSummary, response: &Response) -> String {
-    let Response { triggers, late, lost, duplicate, foreign, line_errors, own } = response;
+/// What is said of each cell that measured answers over a line.
+pub(super) fn sentences(summary: &RunSummary) -> Vec<String> {
+    let answered = summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
+    answered.map(|(cell, response)| sentence(&cell.name, cell.cell.method.link(), response)).collect()
+}
+
+fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
+    let Response { triggers, late, lost, unsent, duplicate, foreign, line_errors, own, parts } = response;
     let mut said = format!(
         "{}: {} triggers; without an answer in time {}, of which {} came late and {} never",
-        cell.name,
+        cell,
         count(*triggers),
         count(late + lost),
         count(*late),
         count(*lost)
     );
+    if *unsent > 0 {
+        said.push_str(&format!("; {} more could not be sent in time", count(*unsent)));
+    }
     for (number, what) in [(Some(*duplicate), "duplicate"), (Some(*foreign), "foreign"), (*line_errors, "damaged")] {
         if let Some(number) = number.filter(|number| *number > 0) {
             said.push_str(&format!("; {} {what}", count(number)));
         }
+    }
+    if let Some(parts) = parts {
+        let us = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+        let part = |part: &Part| format!("{} p50 {}, max {}", part.name, us(part.p50_ns), us(part.max_ns));
+        said.push_str(&format!(". By the kernel's time stamps: {}", parts.each_ref().map(part).join("; ")));
     }
     match own {
         Some(own) => {
             let [p50, max] = [own.p50_ns, own.max_ns].map(|ns| latency(ns as f64));
             said.push_str(&format!(". The logger's own part, which is in every answer: p50 {p50}, max {max}."));
         }
-        None if matches!(cell.cell.method.link(), Some(Link::SerialLoop(_))) => {
+        None if matches!(link, Some(Link::SerialLoop(_))) => {
             said.push_str(". One thread sends and answers: all that it does is in every answer.");
         }
         None => said.push_str(". The logger's own part, which is in every answer, is not known."),
@@ -49,8 +59,9 @@ fn sentence(cell: &CellSummary, response: &Response) -> String {
 /// # Errors
 /// When `out` does not take it.
 pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
-    let TargetRecord { link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own } =
-        record;
+    let TargetRecord {
+        link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own, ..
+    } = record;
     let locked = if achieved.memory_locked_bytes > 0 { "memory locked" } else { "memory not locked" };
     writeln!(out, "{link}: {} on CPU {}, {locked}", achieved.policy, achieved.cpus)?;
     writeln!(out, "  triggers {}, answered {}, missed {}", count(*triggers), count(*answered), count(*missed))?;
@@ -64,4 +75,53 @@ pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Resu
         writeln!(out, "  from waking to the answer sent, us: min {min}, mean {mean}, max {max}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::OwnExchange;
+
+    #[test]
+    fn what_came_and_what_did_not_is_said_in_words() {
+        let quiet = Response {
+            triggers: 1000,
+            late: 0,
+            lost: 0,
+            unsent: 0,
+            duplicate: 0,
+            foreign: 0,
+            line_errors: Some(0),
+            parts: None,
+            own: None,
+        };
+        let said = |link: &str, response| sentence("none/fifo:80", link.parse().ok(), &response);
+        assert_eq!(
+            said("serial:/dev/ttyS0", quiet.clone()),
+            "none/fifo:80: 1 000 triggers; without an answer in time 0, of which 0 came late and 0 never. The logger's own \
+             part, which is in every answer, is not known."
+        );
+        assert!(
+            said("serial-loop", quiet.clone())
+                .ends_with("One thread sends and answers: all that it does is in every answer.")
+        );
+        let part = |name| Part { name, n: 9, min_ns: Some(1), p50_ns: Some(2_000), max_ns: None };
+        let noisy = Response {
+            late: 2,
+            lost: 3,
+            unsent: 4,
+            duplicate: 5,
+            foreign: 6,
+            line_errors: Some(7),
+            parts: Some(["sending", "away", "waking"].map(part)),
+            own: Some(OwnExchange { exchanges: 201, min_ns: 1, p50_ns: 4_000, max_ns: 12_000 }),
+            ..quiet
+        };
+        assert_eq!(
+            said("udp:h:1", noisy),
+            "none/fifo:80: 1 000 triggers; without an answer in time 5, of which 2 came late and 3 never; 4 more could not be \
+             sent in time; 5 duplicate; 6 foreign; 7 damaged. By the kernel's time stamps: sending p50 2.0, max -; away p50 \
+             2.0, max -; waking p50 2.0, max -. The logger's own part, which is in every answer: p50 4.0, max 12."
+        );
+    }
 }

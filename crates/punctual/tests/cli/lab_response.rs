@@ -59,6 +59,66 @@ fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
     assert!(rt.min_ns > full.min_ns && full.min_ns > Some(0), "{:?} {:?}", rt.min_ns, full.min_ns);
 }
 
+/// One that the lab has anyway, with the module-free drivers of serial ports.
+#[test]
+fn vm_two_guests_exchange_triggers_over_a_serial_line_without_loss() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-pair");
+    let kernel = format!("{} clock=emulated", kernel.display());
+    let plan = scratch.file(
+        "pair.toml",
+        format!(
+            "repetitions = 1\nduration = \"20s\"\nwarm_up = \"200ms\"\n[axes]\nkernel = [\"{kernel}\"]\n\
+             load = [\"pipe\"]\npolicy = [\"fifo:90\"]\nperiod = [\"20ms\"]\nmethod = [\"response:serial:/dev/ttyS2\"]\n"
+        ),
+    );
+    let run = scratch.path("run");
+    let said = punctual(&format!("run {} --wait --out {}", plan.display(), run.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let [entry] = &entries(&run)[..] else { panic!("one cell") };
+    let record = &entry.record;
+    let (thread, response) = (&record.threads[0], record.response.as_ref().unwrap());
+    let target = response.target.as_ref().unwrap();
+    // Due times that the machine has no time for are not sent, or answered late; nothing gets lost on the way.
+    assert_eq!((thread.cycles_due, thread.recorded + thread.missed), (1000, 1000), "{thread:?}");
+    assert_eq!(response.triggers - thread.recorded, response.late, "{response:?}");
+    assert!(thread.recorded > 500, "{thread:?}");
+    assert_eq!((response.foreign, response.duplicate, target.missed), (0, 0, 0), "{response:?}");
+    assert!(target.triggers >= response.triggers && target.answered == target.triggers, "{target:?}");
+    assert_eq!((response.line_errors, target.line_errors), (Some(0), Some(0)));
+    // The load ran where the answers came from.
+    assert_eq!(record.loads, target.loads);
+    assert!(record.loads[0].per_second() > Some(0.0), "{:?}", record.loads);
+    assert_eq!((record.cell.load.to_string().as_str(), &record.cell_id), ("pipe", &record.cell.id()));
+}
+
+#[test]
+fn vm_a_serial_port_that_sends_to_itself_is_exact_in_virtual_time() {
+    let Some(kernel) = kernel() else { return };
+    let _machine = machine();
+    let scratch = Scratch::new("lab-serial-loop");
+    let plan = scratch.file(
+        "loop.toml",
+        format!(
+            "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = [\"{}\"]\n\
+             policy = [\"fifo:90\"]\nperiod = [\"2ms\"]\nmethod = [\"response:serial-loop\"]\n",
+            kernel.display()
+        ),
+    );
+    let runs = ["once", "again"].map(|name| scratch.path(name));
+    for run in &runs {
+        let said = punctual(&format!("run {} --seed 1 --wait --out {}", plan.display(), run.display()));
+        assert_eq!(said.status, 0, "{said:?}");
+    }
+    let [once, again] = runs.map(|run| entries(&run));
+    assert!(once == again, "virtual time has no chance in it");
+    let record = &once[0].record;
+    let (thread, response) = (&record.threads[0], record.response.as_ref().unwrap());
+    assert_eq!((thread.recorded, thread.missed, response.triggers, response.own), (100, 0, 100, None), "{thread:?}");
+    assert!(thread.histogram.min_ns > Some(0), "{thread:?}");
+}
+
 #[test]
 fn responses_that_the_lab_cannot_measure_are_refused() {
     let scratch = Scratch::new("lab-response-refused");

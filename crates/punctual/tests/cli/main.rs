@@ -9,6 +9,7 @@ mod comparability;
 mod compare;
 mod consent;
 mod cost;
+mod cost_runs;
 mod cyclictest;
 mod doctor;
 mod effects;

@@ -103,6 +103,13 @@ fn ended(mut child: Child) -> TargetRecord {
     serde_json::from_value(json).unwrap()
 }
 
+/// What a program that was started says to its end.
+fn said(child: Child) -> Said {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
 /// The summary of the one cell of a measurement that went well.
 fn summary(said: &Said) -> serde_json::Value {
     assert_eq!(said.status, 0, "{said:?}");
@@ -128,25 +135,35 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
         network.on(LOGGER, PROGRAM, &asked)
     };
     let target = respond();
-    let mut flood = network.on(HOST, "ping", "-q -f 10.213.7.2").stdout(Stdio::null()).spawn().unwrap();
     let stranger = "bash -c".split(' ').chain(["echo hello >/dev/udp/10.213.7.2/4000"]).collect::<Vec<_>>();
     let mut command = network.on(HOST, stranger[0], "");
     assert!(command.args(&stranger[1..]).status().unwrap().success());
 
-    let seen = summary(&run(&mut measure("1s")));
+    // Nobody floods before it is measured: that may have to wait for somebody else's measurement.
+    let mut logger = measure("3s").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_measuring(&mut logger);
+    let mut flood = network.on(HOST, "ping", "-q -f 10.213.7.2").stdout(Stdio::null()).spawn().unwrap();
+    let seen = summary(&said(logger));
     let count = |key: &str| seen[key].as_u64().unwrap();
     let response = |key: &str| seen["response"][key].as_u64().unwrap();
-    assert_eq!(count("samples") + count("missed") + count("lost"), 1000, "{seen:#}");
-    assert!(count("samples") > 500, "{seen:#}");
-    assert_eq!(response("late") + response("lost"), count("missed"), "{seen:#}");
+    assert_eq!(count("samples") + count("missed") + count("lost"), 3000, "{seen:#}");
+    assert!(count("samples") > 1500, "{seen:#}");
+    assert_eq!(response("late") + response("lost") + response("unsent"), count("missed"), "{seen:#}");
     assert_eq!((response("foreign"), response("duplicate")), (0, 0));
     assert!(seen["response"]["own"]["p50_ns"].as_u64() > Some(0), "{seen:#}");
+    // Each part is of an answer, and no part is longer than the longest of them.
+    for (part, name) in seen["response"]["parts"].as_array().unwrap().iter().zip(["sending", "away", "waking"]) {
+        assert_eq!(part["name"], name);
+        assert!(part["n"].as_u64() <= Some(count("samples")) && part["n"].as_u64() > Some(500), "{seen:#}");
+        assert!(part["max_ns"].as_i64() <= seen["max_ns"].as_i64(), "{seen:#}");
+    }
 
     // The host that floods.
     let mut logger = measure("2s").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_measuring(&mut logger);
     flood.kill().unwrap();
     flood.wait().unwrap();
-    assert!(logger.wait().unwrap().success(), "the logger does not depend on it");
+    assert_eq!(said(logger).status, 0, "the logger does not depend on it");
 
     // The logger: the target waits for the next one.
     let mut logger = measure("1min").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

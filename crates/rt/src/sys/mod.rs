@@ -31,6 +31,7 @@ pub mod storage;
 pub mod terminal;
 pub mod thread;
 pub mod timerfd;
+pub mod timestamps;
 pub mod usage;
 pub mod work;
 

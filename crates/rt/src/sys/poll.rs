@@ -17,16 +17,32 @@ pub fn wait(span: Span) -> Result<(), i32> {
     super::errno_of(result.into())
 }
 
-/// Whether `file` can be read without waiting, or is at its end; waits for that in `ppoll(2)`, `at_most` so long.
+/// What a wait for a file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    /// The time is over.
+    Nothing,
+    /// It can be read without waiting, or is at its end.
+    Readable,
+    /// It has something in its queue of errors, and nothing else.
+    Error,
+}
+
+/// Waits until `file` can be read, or has an error, in `ppoll(2)`, `at_most` so long.
 ///
 /// # Errors
 /// The errno, `EINTR` included.
 #[inline]
-pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<bool, i32> {
+pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<Ready, i32> {
     let timeout = timespec(at_most.ns());
     let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: `polled` is one valid pollfd, as the count says, and `timeout` a valid timespec; both outlive the call. A null
     // signal mask is allowed (ppoll(2)).
     let result = unsafe { libc::ppoll(&raw mut polled, 1, &raw const timeout, std::ptr::null()) };
-    super::errno_of(result.into()).map(|()| result > 0)
+    super::errno_of(result.into())?;
+    Ok(match polled.revents {
+        _ if result == 0 => Ready::Nothing,
+        libc::POLLERR => Ready::Error,
+        _ => Ready::Readable,
+    })
 }

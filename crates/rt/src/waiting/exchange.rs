@@ -4,9 +4,9 @@ use crate::clock::NOTHING_CAME;
 use crate::line::{Heard, Line, Message};
 use crate::link::{Logger, Target, add, count};
 use crate::sys;
-use crate::{Clock, RtSection};
-use model::{ClockId, ClockTime, Cycle, Schedule, Span};
-use std::cell::Cell;
+use crate::{Clock, LogWriter, RtSection, Sample};
+use model::{ClockId, ClockTime, Cycle, Nanos, Schedule, Span};
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
@@ -43,11 +43,28 @@ pub(crate) struct Asking {
     unanswered: Cell<u64>,
     /// Triggers without an answer since the last that had one.
     silence: Cell<u64>,
+    /// When it was sent, by both clocks, and when the kernel handed it on, ns.
+    sent: Cell<Sent>,
+    parts: RefCell<Option<[LogWriter; 3]>>,
+    has_parts: bool,
+}
+
+/// When a trigger was sent, ns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    index: u64,
+    monotonic_ns: u64,
+    real_ns: u64,
+    /// When the kernel handed it to the network, by `CLOCK_REALTIME`.
+    handed_on_ns: Option<u64>,
 }
 
 impl Asking {
-    pub(super) fn new(logger: Logger) -> Asking {
+    pub(super) fn new(mut logger: Logger) -> Asking {
         Asking {
+            has_parts: logger.parts.is_some(),
+            parts: RefCell::new(logger.parts.take()),
+            sent: Cell::new(Sent::default()),
             logger,
             number: Cell::new(0),
             until: Cell::new(ClockTime(0)),
@@ -60,7 +77,7 @@ impl Asking {
     #[inline]
     fn judge(&self, heard: Heard) -> Answer {
         let ago = match heard {
-            Heard::Message(message, from) => {
+            Heard::Message(message, from, _) => {
                 let is_peer = matches!(&self.logger.line, Line::Udp { peer: Some(peer), .. } if *peer == from);
                 if !(is_peer && message.is_answer && message.session == self.logger.session) {
                     return Answer::Foreign;
@@ -99,6 +116,28 @@ impl Asking {
         let bit = self.bit(by).filter(|_| !was_answered && self.number.get() > 0).unwrap_or(0);
         self.unanswered.set(shifted | bit);
         self.number.set(number);
+    }
+
+    /// Notes the parts of an answer, where the kernel has said when its datagrams went and came: until the trigger was handed to
+    /// the network, from then until the answer came from it, and from then until this thread has it.
+    #[inline]
+    fn note_parts(&self, rt: &RtSection<'_>, heard: Heard) {
+        let sent = self.sent.get();
+        let Heard::Message(_, _, Some(came_ns)) = heard else { return };
+        let Some(handed_on_ns) = sent.handed_on_ns else { return };
+        let Ok(mut parts) = self.parts.try_borrow_mut() else { return };
+        let Some([sending, away, waking]) = parts.as_mut().filter(|_| self.counts()) else { return };
+        let latency = self.now(rt).0.saturating_sub(sent.monotonic_ns);
+        let parts = (
+            handed_on_ns.checked_sub(sent.real_ns),
+            came_ns.checked_sub(handed_on_ns),
+            // A clock that was set in between gives parts that do not fit into the whole.
+            came_ns.checked_sub(sent.real_ns).and_then(|before| latency.checked_sub(before)),
+        );
+        let (Some(for_sending), Some(for_the_way), Some(for_waking)) = parts else { return };
+        for (log, ns) in [(sending, for_sending), (away, for_the_way), (waking, for_waking)] {
+            log.push(rt, Sample { cycle: sent.index, latency: Nanos(ns.cast_signed()) });
+        }
     }
 
     /// Whether the trigger that something belongs to is of the measured time.
@@ -165,9 +204,12 @@ impl Clock for Asking {
         }
         self.until.set(schedule.cycle(index + 1).due);
         let message = Message { is_answer: false, session: self.logger.session, number: self.number.get() };
+        let real = sys::clock::now(ClockId::Realtime);
         let sent = self.now(rt);
         // What cannot be sent has no answer, and is missed as such: a network may be away for a while.
         let _ = self.logger.line.send(&message, None);
+        let handed_on_ns = if self.has_parts { self.logger.line.sent_at_ns() } else { None };
+        self.sent.set(Sent { index, monotonic_ns: sent.0, real_ns: real.0, handed_on_ns });
         if self.counts() {
             count(&self.logger.counts.triggers);
         }
@@ -185,11 +227,13 @@ impl Clock for Asking {
                 let is_over = self.silence.get() >= self.logger.patience;
                 return Err(if is_over { libc::ETIMEDOUT } else { NOTHING_CAME });
             }
-            let answer = self.judge(self.logger.line.hear()?);
+            let heard = self.logger.line.hear()?;
+            let answer = self.judge(heard);
             let counts = &self.logger.counts;
             match answer {
                 Answer::Present => {
                     self.silence.set(0);
+                    self.note_parts(rt, heard);
                     return Ok(());
                 }
                 _ if !self.counts() => {}
@@ -235,7 +279,7 @@ impl Answering {
         let counts = &self.target.counts;
         let (message, from) = match heard {
             Heard::Byte(byte) => (Message { is_answer: true, session: 0, number: byte.into() }, None),
-            Heard::Message(message, from)
+            Heard::Message(message, from, _)
                 // A peer is a machine: each of its measurements has another port.
                 if !message.is_answer && self.peer.get().is_none_or(|peer| peer.ip() == from.ip()) =>
             {
@@ -299,5 +343,6 @@ impl Clock for Answering {
     }
 }
 
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests;

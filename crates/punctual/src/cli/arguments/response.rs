@@ -2,7 +2,7 @@
 
 use super::{EXIT_STATUS, Format, OneCell};
 use clap::Args;
-use model::{Link, Policy, Span};
+use model::{Link, Load, Policy, Span};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
@@ -28,6 +28,15 @@ pub(in crate::cli) struct RespondArguments {
     /// CPU that it runs on [default: the last that may be used]
     #[arg(long, value_name = "CPU")]
     pub(in crate::cli) cpu: Option<u32>,
+    /// Background work on this machine meanwhile, as for `measure`
+    #[arg(long, default_value = "none")]
+    pub(in crate::cli) load: Load,
+    /// End when no trigger has come for so long, once one has
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(in crate::cli) until_silent: Option<Span>,
+    /// Let ping flood another machine
+    #[arg(long)]
+    pub(in crate::cli) yes: bool,
     /// How long it answers [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) duration: Option<Span>,

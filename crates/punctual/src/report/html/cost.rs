@@ -62,8 +62,9 @@ const WIDTH: f64 = 1700.0;
 const HEIGHT: f64 = 1020.0;
 /// Points of one picture.
 const POINTS: usize = 60;
-/// Names are written beside points up to so many; with more, they would hide each other.
-const NAMED: usize = 12;
+/// The room that the number of a point takes.
+const WIDE: f64 = 44.0;
+const HIGH: f64 = 30.0;
 
 fn trade_off(page: &mut Markup, runs: &[Shown<'_>]) {
     let mut cells: Vec<(String, &CellSummary)> = Vec::new();
@@ -97,8 +98,8 @@ fn picture(page: &mut Markup, points: &[&TradeOff]) {
     let unit = if is_virtual { "virtual time: 1000 instructions are a us" } else { "the higher, the later" };
     page.add(format_args!(
         "<section id=tradeoff class=later>\n<h2>What real time takes away</h2>\n<p>A point is a configuration: how late it was \
-         at worst ({unit}), and how much work it does in the time in which the first configuration of the same load does \
-         100 %, by the geometric mean of all operations. At the lower right is what everybody wants.</p>\n\
+         at worst ({unit}), and how much work ordinary programs get done in the time in which they do all of it on the first \
+         kernel under the same load, by the geometric mean of all operations. At the lower right is what everybody wants.</p>\n\
          <figure><svg class=tradeoff viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Worst latency against \
          relative throughput\">\n<g>"
     ));
@@ -124,35 +125,28 @@ fn picture(page: &mut Markup, points: &[&TradeOff]) {
         BOTTOM + 96.0
     ));
     let mut written: Vec<(f64, f64)> = Vec::new();
-    for point in points {
+    for (number, point) in (1..).zip(points) {
         let (px, py) = (x(point.throughput_percent), axis.y(point.worst_ns as f64));
         let more = if point.at_least { "more than " } else { "" };
         let words =
             format!("{}: {more}{}, {:.1} %", point.name, duration(point.worst_ns as f64), point.throughput_percent);
-        page.add(format_args!(
-            "<circle class=point cx={px:.0} cy={py:.0} r=12><title>{}</title></circle>",
-            Text(&words)
-        ));
-        if points.len() <= NAMED {
-            // A name that would lie on another goes below it.
-            let mut y = py + 10.0;
-            while written.iter().any(|(_, other)| (other - y).abs() < 34.0) {
-                y += 34.0;
-            }
-            written.push((px, y));
-            let (side, at) = if px > LEFT + 0.6 * (RIGHT - LEFT) { ("end", px - 24.0) } else { ("start", px + 24.0) };
-            page.add(format_args!(
-                "<text class=name text-anchor={side} x={at:.0} y={y:.0}>{}</text>",
-                Text(&point.name)
-            ));
+        page.add(format_args!("<circle cx={px:.0} cy={py:.0} r=12><title>{}</title></circle>", Text(&words)));
+        // A number that would lie on another goes beside it.
+        let mut at = px + 20.0;
+        while written.iter().any(|(left, y)| (left - at).abs() < WIDE && (y - py).abs() < HIGH) {
+            at += WIDE;
         }
+        written.push((at, py));
+        page.add(format_args!("<text class=name x={at:.0} y={:.0}>{number}</text>", py - 12.0));
     }
     page.raw("</svg></figure>\n<div class=scroll tabindex=0 role=region aria-label=\"The same as a table\"><table><thead><tr>");
-    page.raw("<th scope=col>configuration<th scope=col>worst latency<th scope=col>throughput</thead>\n");
-    for point in points {
+    page.raw(
+        "<th scope=col>point<th scope=col>configuration<th scope=col>worst latency<th scope=col>throughput</thead>\n",
+    );
+    for (number, point) in (1..).zip(points) {
         let more = if point.at_least { "> " } else { "" };
         page.add(format_args!(
-            "<tr><th scope=row>{}<td>{}<td>{:.1} %\n",
+            "<tr><td>{number}<th scope=row>{}<td>{}<td>{:.1} %\n",
             Text(&point.name),
             Text(format!("{more}{}", duration(point.worst_ns as f64))),
             point.throughput_percent

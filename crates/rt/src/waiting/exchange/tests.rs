@@ -17,7 +17,7 @@ fn socket() -> UdpSocket {
 fn asking(patience: u64, peer: SocketAddr) -> (Asking, Arc<LinkCounts>) {
     let counts = Arc::<LinkCounts>::default();
     let line = Line::Udp { socket: socket(), peer: Some(peer) };
-    (Asking::new(Logger { line, session: 7, first: 0, patience, counts: Arc::clone(&counts) }), counts)
+    (Asking::new(Logger { line, session: 7, first: 0, patience, parts: None, counts: Arc::clone(&counts) }), counts)
 }
 
 fn answering(peer: Option<SocketAddr>, least_gap_ns: u64) -> (Answering, Arc<LinkCounts>) {
@@ -37,7 +37,7 @@ fn an_answer_is_for_its_trigger_and_late_ones_are_told_from_duplicates() {
     asking.go_on(98, true);
     asking.go_on(99, true);
     asking.go_on(100, false);
-    let heard = |message, from| asking.judge(Heard::Message(message, from));
+    let heard = |message, from| asking.judge(Heard::Message(message, from, None));
     for (message, from, expected) in [
         (answer(7, 100), PEER, Answer::Present),
         (answer(7, 100), OTHER, Answer::Foreign),
@@ -73,7 +73,7 @@ fn a_byte_is_the_end_of_a_number() {
 fn a_target_answers_its_peer_once_and_nobody_else() {
     let (answering, counts) = answering(None, 0);
     let trigger = |session, number| Message { is_answer: false, session, number };
-    let accept = |message, from| answering.accept(Heard::Message(message, from), ClockTime(1)).is_some();
+    let accept = |message, from| answering.accept(Heard::Message(message, from, None), ClockTime(1)).is_some();
     assert!(!accept(answer(1, 1), PEER), "what is no trigger gets none");
     assert!(accept(trigger(1, 1), PEER));
     assert!(!accept(trigger(1, 1), PEER) && !accept(trigger(1, 0), PEER));
@@ -93,7 +93,7 @@ fn answers_are_limited_in_the_long_run() {
         let once = |_: &u64| {
             number += 1;
             let message = Message { is_answer: false, session: 1, number };
-            answering.accept(Heard::Message(message, PEER), ClockTime(now)).is_some()
+            answering.accept(Heard::Message(message, PEER, None), ClockTime(now)).is_some()
         };
         (0..times).filter(once).count()
     };
