@@ -37,7 +37,8 @@ pub(crate) use lock::MachineLock;
 pub(crate) use prepare::{Preparation, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{
-    is_gone, is_initial_pid_namespace, memory_locked_bytes_of, pid_namespace, started_ticks_of, threads_of,
+    is_gone, is_initial_pid_namespace, kernel_release, memory_locked_bytes_of, pid_namespace, started_ticks_of,
+    threads_of,
 };
 pub(crate) use processes::{children_of, look_at_all_processes};
 pub(crate) use serial::hand_on_each_byte;

@@ -190,7 +190,7 @@ mod tests {
         let ((_, marker), (_, on)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         let files = [marker, on].map(|pipe| std::fs::File::from(std::os::fd::OwnedFd::from(pipe)));
         let [marker, on] = files;
-        let (watch, _bell) = crate::SpikeWatch::new(marker, on).unwrap();
+        let (watch, _bell) = crate::SpikeWatch::new(marker, Some(on)).unwrap();
         watch.set_above_ns(0);
         watch.arm();
         let (watcher, mut late) = watch.watcher();

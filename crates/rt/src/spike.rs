@@ -22,7 +22,8 @@ pub struct SpikeWatch {
     /// The longest time that a thread took to stop it, ns; 0 when none did.
     longest_freeze_ns: AtomicU64,
     marker: File,
-    tracing_on: File,
+    /// Where 0 stops the trace; `None` where the mark does.
+    tracing_on: Option<File>,
     bell: PipeWriter,
 }
 
@@ -35,12 +36,12 @@ pub struct Watcher {
 }
 
 impl SpikeWatch {
-    /// For a trace whose marks are written to `marker`, and which 0 written to `tracing_on` stops. Returns also what
-    /// becomes readable when it was stopped. Nothing is a spike yet.
+    /// For a trace whose marks are written to `marker`, and which 0 written to `tracing_on` stops, or without that the mark
+    /// itself. Returns also what becomes readable when it was stopped. Nothing is a spike yet.
     ///
     /// # Errors
     /// When no pipe can be made.
-    pub fn new(marker: File, tracing_on: File) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
+    pub fn new(marker: File, tracing_on: Option<File>) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
         let (reader, bell) = io::pipe()?;
         let watch = SpikeWatch {
             above_ns: AtomicI64::new(i64::MAX),
@@ -98,7 +99,7 @@ impl Watcher {
         sample.latency.0 > self.watch.above_ns.load(Relaxed)
     }
 
-    /// Notes a spike, and stops the trace unless somebody has done so; whether it did. The three calls it makes then are
+    /// Notes a spike, and stops the trace unless somebody has done so; whether it did. The two or three calls it makes then are
     /// after the reading of the clock, and what they take is not counted as anybody's lateness.
     #[cold]
     pub(crate) fn take(&mut self, rt: &RtSection<'_>, sample: Sample) -> bool {
@@ -109,7 +110,7 @@ impl Watcher {
         let before = sys::clock::monotonic();
         // Should one fail, the mark is missing, and the reader says so.
         let _ = (&self.watch.marker).write(MARK);
-        let _ = (&self.watch.tracing_on).write(b"0");
+        let _ = self.watch.tracing_on.as_ref().map(|mut tracing_on| tracing_on.write(b"0"));
         let _ = (&self.watch.bell).write(&[1]);
         let took = sys::clock::monotonic().0.saturating_sub(before.0);
         self.watch.longest_freeze_ns.fetch_max(took, Relaxed);
@@ -128,7 +129,7 @@ mod tests {
     /// A watch whose files are pipes.
     fn watch() -> (Arc<SpikeWatch>, PipeReader, [PipeReader; 2]) {
         let ((marks, marker), (ons, on)) = (io::pipe().unwrap(), io::pipe().unwrap());
-        let (watch, bell) = SpikeWatch::new(OwnedFd::from(marker).into(), OwnedFd::from(on).into()).unwrap();
+        let (watch, bell) = SpikeWatch::new(OwnedFd::from(marker).into(), Some(OwnedFd::from(on).into())).unwrap();
         (watch, bell, [marks, ons])
     }
 

@@ -70,6 +70,8 @@ impl Scene<'_> {
                 let reading = Reading::direct(Cause::TimerSlack);
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, self.own(), reading)]
             }
+            // A stopped thread is not woken by its timer.
+            Phase::Handler if self.is_stopped_in(piece) => self.by_spells(piece),
             Phase::Expiry | Phase::Handler => {
                 let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
@@ -85,6 +87,12 @@ impl Scene<'_> {
         spells.iter().flat_map(|spell| self.spell(piece, spell)).collect()
     }
 
+    /// Whether a signal or a debugger had stopped the thread meanwhile.
+    fn is_stopped_in(&self, piece: &Piece) -> bool {
+        let spells = own::spells(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
+        spells.iter().any(|spell| spell.doing == Doing::Stopped)
+    }
+
     fn spell(&self, piece: &Piece, spell: &Spell) -> Vec<Segment> {
         let one = |reading| vec![self.segment(piece.phase, spell.from_ns, spell.to_ns, self.own(), reading)];
         let part = |cpu| Piece { cpu, from_ns: spell.from_ns, to_ns: spell.to_ns, ..*piece };
@@ -97,6 +105,9 @@ impl Scene<'_> {
             }
             Doing::Blocked if piece.phase == Phase::Undivided => {
                 one(Reading::cannot_tell("the events of its timer are missing"))
+            }
+            Doing::Blocked if piece.phase == Phase::Handler => {
+                one(Reading::cannot_tell("its timer had expired, and nobody woke it"))
             }
             Doing::Blocked if !self.facts.sees_page_faults => one(Reading::either(Cause::PageFault, Cause::OwnOverrun)),
             Doing::Blocked => one(Reading::direct(Cause::OwnOverrun)),

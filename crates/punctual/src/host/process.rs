@@ -19,6 +19,11 @@ pub(crate) fn is_gone(pid: u32) -> bool {
     started_ticks_of(pid).is_none()
 }
 
+/// The release of the running kernel, like `6.1.0-56-amd64`.
+pub(crate) fn kernel_release() -> Option<String> {
+    HostFs::running().text("proc/sys/kernel/osrelease")
+}
+
 /// The number of the namespace in which ids of processes are meant here (pid_namespaces(7)).
 pub(crate) fn pid_namespace() -> Option<u64> {
     let link = std::fs::read_link(HostFs::running().root.join("proc/self/ns/pid")).ok()?;

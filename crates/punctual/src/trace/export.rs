@@ -90,9 +90,13 @@ fn functions(trace: &Trace, symbols: Symbols<'_>) -> Vec<(u64, String)> {
 /// phases.
 fn story_of(explanation: &Explanation, subject: &Subject, trace: &Trace) -> Value {
     let us = |ns: u64| ns as f64 / 1000.0;
-    let phases_track = trace.cpus.len();
-    let mut events = vec![track(phases_track, &format!("wake-up of CPU {}", explanation.cpu))];
-    events.extend((0..trace.cpus.len()).map(|cpu| track(cpu, &format!("CPU {cpu}"))));
+    // Thread 0 is the idle one to Perfetto, whatever its process: CPUs are numbered from 1 here.
+    let phases_track = trace.cpus.len() + 1;
+    let mut events = vec![
+        json!({ "ph": "M", "name": "process_name", "pid": 1, "tid": phases_track, "args": { "name": "punctual" } }),
+        track(phases_track, &format!("wake-up of CPU {}", explanation.cpu)),
+    ];
+    events.extend((0..trace.cpus.len()).map(|cpu| track(cpu + 1, &format!("CPU {cpu}"))));
     let mut at = subject.due_ns;
     for phase in &explanation.phases {
         let (name, length) = (phase_name(phase.phase), phase.length.ns());
@@ -104,7 +108,7 @@ fn story_of(explanation: &Explanation, subject: &Subject, trace: &Trace) -> Valu
     let (from, to) = (subject.due_ns.saturating_sub(BEFORE_NS), subject.woke_ns + AFTER_NS);
     for slice in explain::slices(trace, from, to) {
         events.push(json!({
-            "ph": "X", "name": slice.name, "cat": slice.kind, "pid": 1, "tid": slice.cpu, "ts": us(slice.from_ns),
+            "ph": "X", "name": slice.name, "cat": slice.kind, "pid": 1, "tid": slice.cpu + 1, "ts": us(slice.from_ns),
             "dur": us(slice.to_ns - slice.from_ns), "args": { "pid": slice.pid },
         }));
     }

@@ -186,7 +186,10 @@ fn timer_slack() -> Result<(), String> {
     let record = record(start_cell(command("cell"), &cell));
     let explained = explained(&record);
     assert!(explained.worst.iter().filter_map(slack).all(|ns| ns <= 3_000_000));
-    expect_blame(explained, Cause::TimerSlack, None)
+    // What is later than the slack allows has met something else as well.
+    let mut explained = explained.clone();
+    explained.worst.retain(|one| one.latency < Span(3_500_000));
+    expect_blame(&explained, Cause::TimerSlack, None)
 }
 
 #[test]
@@ -244,6 +247,32 @@ fn root_a_limit_of_the_control_group_is_named() {
     }
     let _machine = machine();
     in_most_rounds(a_limited_group);
+}
+
+#[test]
+fn root_a_witness_ticks_also_while_a_thread_of_higher_priority_runs() {
+    if instances().is_none() {
+        return;
+    }
+    let _machine = machine();
+    in_most_rounds(|| {
+        let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(20));
+        let explain = Explain { witness: Some(Span(100_000)), ..asked("fifo:80", "1500us", "1500ms").explain.unwrap() };
+        let cell = Cell { explain: Some(explain), ..asked("fifo:80", "1500us", "1500ms") };
+        let record = record(start_cell(command("cell"), &cell));
+        drop(spinner);
+        let explained = explained(&record);
+        expect_blame(explained, Cause::HigherPriority, Some("culprit"))?;
+        // A tick of the clock alone comes every millisecond at most.
+        let ticks = |one: &Explanation| {
+            let of = one.shares.iter().filter(|share| share.owner.name.starts_with("interrupt local_timer"));
+            of.map(|share| share.pieces).sum::<u32>()
+        };
+        let ticking = explained.worst.iter().filter(|one| ticks(one) >= 8).count();
+        (ticking * 2 > explained.worst.len())
+            .then_some(())
+            .ok_or_else(|| format!("{ticking} of {}", explained.worst.len()))
+    });
 }
 
 /// A control group of a version-1 hierarchy, or of version 2; removed when dropped.
@@ -350,6 +379,9 @@ fn page_faults() -> Result<(), String> {
     named.then_some(()).ok_or_else(|| format!("{usage:?}: {:#?}", explained.causes))
 }
 
+/// A cell beside a known culprit; what was wrong with its explanations.
+type Round = fn() -> Result<(), String>;
+
 /// `cargo test --release -p punctual --test cli -- --ignored --nocapture root_series`: five minutes.
 #[test]
 #[ignore = "a series of 20 rounds of each culprit, for a quiet machine"]
@@ -358,8 +390,7 @@ fn root_series_each_known_culprit_is_named_in_19_of_20_rounds() {
         return;
     }
     let _machine = machine();
-    type Culprit = fn() -> Result<(), String>;
-    let culprits: [(&str, Culprit); 8] = [
+    let culprits: [(&str, Round); 8] = [
         ("higher priority", higher_priority),
         ("equal priority", equal_priority),
         ("fair competition", fair_competition),
@@ -465,7 +496,7 @@ fn what_cannot_be_explained_is_said_before_anything_is_measured() {
 }
 
 #[test]
-fn root_a_late_thread_stops_the_trace_by_three_writes_and_makes_no_other_call() {
+fn root_a_late_thread_stops_the_trace_by_two_or_three_writes_and_makes_no_other_call() {
     if instances().is_none() || !crate::program::is_installed("strace", "strace") {
         return;
     }
@@ -493,8 +524,10 @@ fn root_a_late_thread_stops_the_trace_by_three_writes_and_makes_no_other_call() 
     let others: Vec<_> = calls[first..=last].iter().filter(|call| !is_wait(call)).collect();
     assert!(others.iter().all(|call| call.starts_with("write(")), "{others:?}");
     let at = others.iter().position(|call| call.contains("punctual: late")).unwrap();
-    assert!(others[at + 1].contains("\"0\", 1") && others[at + 2].contains("\"\\1\", 1"), "{others:?}");
-    assert_eq!(others.len() % 3, 0, "{others:?}");
+    // Before Linux 5.18 the mark alone does not stop the trace.
+    let stop = usize::from(others[at + 1].contains("\"0\", 1"));
+    assert!(others[at + 1 + stop].contains("\"\\1\", 1"), "{others:?}");
+    assert_eq!(others.len() % (2 + stop), 0, "{others:?}");
 }
 
 #[test]

@@ -31,6 +31,9 @@ impl Scene<'_> {
             (_, None) if stretch.pid == 0 => self.idle_exit(cpu, stretch),
             (Phase::Expiry, _) if length > NOTABLE_NS / 4 => self.held_off(cpu, stretch),
             (_, Some(context)) => self.context(cpu, context, stretch),
+            (Phase::Handler, None) if length > NOTABLE_NS => {
+                Reading::cannot_tell("its timer had expired, and nobody woke it")
+            }
             _ => Reading::direct(Cause::Ordinary),
         }
     }

@@ -127,6 +127,23 @@ fn an_idle_cpu_that_idles_on_after_an_interrupt_shows_a_limit_of_a_control_group
 }
 
 #[test]
+fn a_timer_that_expires_while_the_thread_is_stopped_does_not_wake_it() {
+    // The signal wakes it, and it stops; its timer expires meanwhile.
+    let expiry = |story: Story| {
+        story
+            .then(DUE + 1_000, What::Enter(TICK))
+            .then(DUE + 1_500, What::TimerExpire { timer: TIMER })
+            .then(DUE + 2_000, What::Leave(TICK))
+    };
+    let story = Story::new(0).then(DUE - 50_000, What::Waking { pid: ME }).switch(DUE - 40_000, ME, 19, 0);
+    let story = expiry(story.switch(DUE - 20_000, OTHER, 120, 4)).then(DUE + 40_000_000, What::Waking { pid: ME });
+    story.runs(DUE + 40_010_000).expect(Stopped, None, Direct, "measured/0");
+    // Nothing says why it was not woken.
+    let story = expiry(Story::new(OTHER)).then(DUE + 40_000_000, What::Waking { pid: ME }).runs(DUE + 40_010_000);
+    story.expect(Unknown, None, CannotTell, "other");
+}
+
+#[test]
 fn an_event_with_interrupts_on_says_that_the_interrupt_itself_was_late() {
     let story = Story::new(OTHER).then(DUE + 100_000, What::PageFault).interrupt(DUE + 300_000).runs(DUE + 303_000);
     story.guest().expect(Steal, None, Inferred, "other");

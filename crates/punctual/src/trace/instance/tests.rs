@@ -34,11 +34,14 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     let pid = i32::try_from(std::process::id()).unwrap();
     let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: true, idle_states: true }).unwrap();
     assert_eq!(instance.read("events/sched/sched_waking/filter").unwrap().trim(), format!("pid == {pid}"));
-    let (mut marker, mut tracing_on) = instance.freezer().unwrap();
+    let (mut marker, tracing_on) = instance.freezer().unwrap();
     instance.start().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));
     marker.write_all(b"here").unwrap();
-    tracing_on.write_all(b"0").unwrap();
+    if let Some(mut tracing_on) = tracing_on {
+        tracing_on.write_all(b"0").unwrap();
+    }
+    assert_eq!(instance.read("tracing_on").unwrap().trim(), "0");
     assert!(marker.write_all(b"nobody reads this").is_err(), "the trace stands still");
     let mut trace = decoder.begin(instance.n_cpus());
     let mut pages = Vec::new();
@@ -52,7 +55,7 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     let events = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
     assert_eq!(events().filter(|event| event.what == analysis::explain::What::Mark).count(), 1);
     assert!(events().any(|event| matches!(event.what, analysis::explain::What::Switch { .. })));
-    drop((marker, tracing_on));
+    drop(marker);
     drop(instance);
     assert!(!dir.exists());
 }
