@@ -41,7 +41,7 @@ pub(super) struct Kept {
     pub(super) preempt_rt: Option<bool>,
     /// What its argument `preempt=` takes; empty when it takes none.
     pub(super) preempt: Vec<String>,
-    /// Of the modules for devices of the lab those that the package has, each with the FNV-1a of its content; `None` when it
+    /// Of the modules for devices of the lab those that the package has, each with the hash of its content; `None` when it
     /// was kept without.
     #[serde(default)]
     pub(super) modules: Option<BTreeMap<String, String>>,

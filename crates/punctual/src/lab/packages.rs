@@ -2,8 +2,9 @@
 
 use super::LabError;
 use std::cmp::Ordering;
+use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The packages of this architecture end like this.
 const ARCHITECTURE: &str = "amd64";
@@ -43,29 +44,29 @@ pub(super) fn named(package: &str) -> Option<Named<'_>> {
     (is_version && first + 1 < second).then(|| Named { series: &release[..second], release, flavour })
 }
 
-/// The package manager. Where it keeps no index (images of containers are set so), it needs half a second for each question;
-/// it then keeps one in our cache, and sees to it by itself that it is up to date.
-fn apt_cache() -> Command {
+/// Asks the package manager. Where it keeps no index (images of containers are set so), it needs half a second for each
+/// question; it then keeps one in our cache, and sees to it by itself that it is up to date.
+fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
     let mut command = Command::new("apt-cache");
+    command.args(question).stderr(Stdio::null());
     if let Some(place) = super::cache("apt").ok().filter(|_| !Path::new("/var/cache/apt/pkgcache.bin").exists()) {
         let place = format!("Dir::Cache={}/", place.display());
         command.args(["-o", &place, "-o", "Dir::Cache::pkgcache=pkgcache.bin", "-o", "Dir::Cache::srcpkgcache="]);
     }
-    command
+    command.output()
 }
 
 /// The kernels that the package manager knows; `None` where there is no such package manager.
 pub(super) fn known(series: &str) -> Option<Vec<String>> {
     let begin = format!("linux-image-{series}");
-    let output = apt_cache().args(["pkgnames", &begin]).stderr(Stdio::null()).output();
-    let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
+    let text = String::from_utf8_lossy(&ask(["pkgnames", &begin]).ok()?.stdout).into_owned();
     let names = text.lines().map(str::trim);
     Some(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
 }
 
 /// What the package manager says of packages; those that it does not know are left out.
 pub(super) fn described(packages: &[&str]) -> Vec<Package> {
-    let output = apt_cache().args(["show", "--no-all-versions"]).args(packages).stderr(Stdio::null()).output();
+    let output = ask(["show", "--no-all-versions"].into_iter().chain(packages.iter().copied()));
     output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 

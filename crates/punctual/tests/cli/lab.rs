@@ -3,6 +3,7 @@
 use crate::program::{Scratch, comes_true, command, machine, punctual, run};
 use crate::vm::kernel;
 use model::{Entry, LabClock};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A plan for these kernels under loads that tell preemption models apart.
@@ -124,11 +125,12 @@ fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
     let before = measure("before");
     let states: Vec<_> =
         std::fs::read_dir(cache.join("punctual/snapshots")).unwrap().flatten().map(|e| e.path()).collect();
-    let state = states.iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
-    let mut bytes = std::fs::read(state).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(state, &bytes).unwrap();
+    assert_eq!(states.len(), 1, "{states:?}");
+    let state = &states[0].join("memory");
+    let bytes = std::fs::read(state).unwrap();
+    let at = bytes.iter().position(|byte| *byte != 0).unwrap();
+    let file = std::fs::File::options().write(true).open(state).unwrap();
+    file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
     assert_eq!(before, measure("after"), "a damaged state is not gone on from");
 }
 
