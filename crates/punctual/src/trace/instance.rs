@@ -253,13 +253,17 @@ impl Instance {
         file.write_all(b"1").map_err(TraceError::file(path))
     }
 
-    /// Takes all pages of one CPU, oldest first, behind those that are in `pages`. `page_bytes` is the size of one.
+    /// Takes the pages of one CPU, oldest first, behind those that are in `pages`. `page_bytes` is the size of one. These are
+    /// all of a trace that stands still. Of one that runs on they are no more than it can hold at a time: reading may be
+    /// what fills it.
     ///
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()> {
         let Some(file) = self.raw.get_mut(cpu).and_then(Option::as_mut) else { return Ok(()) };
-        loop {
+        // One page more is the reader's.
+        let most = pages.len() + self.buffer_bytes.next_multiple_of(page_bytes) + page_bytes;
+        while pages.len() < most {
             let at = pages.len();
             pages.resize(at + page_bytes, 0);
             let read = file.read(pages.get_mut(at..).unwrap_or_default());
@@ -278,8 +282,9 @@ impl Instance {
                 }
             }
             pages.truncate(at);
-            return Ok(());
+            break;
         }
+        Ok(())
     }
 
     /// Memory of the trace of one CPU, bytes.

@@ -130,7 +130,9 @@ fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achiev
         // An idle thread may not get to run in 100 ms.
         let ran = thread.recorded > 0 || policy == "idle" && thread.censored.is_some();
         assert!(thread.is_consistent() && ran, "{method} {policy}: {} recorded", thread.recorded);
-        assert_eq!((thread.early, thread.lost, record.clock_steps.len()), (0, 0, 0), "{method} {policy}");
+        // After a stall the kernel may give a deadline thread's periods another phase.
+        let early = if method == "deadline" && thread.missed > 0 { 0 } else { thread.early };
+        assert_eq!((early, thread.lost, record.clock_steps.len()), (0, 0, 0), "{method} {policy}");
         assert_eq!(thread.timer_overruns.is_some(), method == "posix_timer", "{method} {policy}");
         let from_inside_a_call = ["itimer", "deadline"].contains(&method);
         assert_eq!(thread.origin_uncertainty.is_some(), from_inside_a_call, "{method} {policy}");

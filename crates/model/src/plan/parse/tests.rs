@@ -136,12 +136,12 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "[loads]\nnoisy = \"mesaging\"",
-            "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
+            "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
         ("[loads]\ncpu = \"disk\"", "2:1: `cpu` is a load already; give yours another name"),
         (
             "[loads]\na = \"b\"\nb = \"disk\"",
-            "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
+            "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
         ("[prepare]\ntimer_migration = \"x\"", "2:19: `timer_migration = x` cannot be; write on or off"),
         ("load_must_hold = 101", "1:18: a whole number from 1 to 100 is expected here, or true"),
