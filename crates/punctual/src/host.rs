@@ -55,9 +55,10 @@ use std::path::{Path, PathBuf};
 /// This program, also when its file was replaced since it started (proc_pid_exe(5)).
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// The name by which another process opens a file that this one has open (proc_pid_fd(5)).
+/// The name by which a process that was started with this open file opens it (proc_pid_fd(5)). Those of another process it
+/// may not open where that one has more rights, as this one has after setcap(8).
 pub(crate) fn name_of_open(file: &impl std::os::fd::AsRawFd) -> PathBuf {
-    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// The root that facts are read below: `/` in use, a recorded machine in tests.

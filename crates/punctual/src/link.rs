@@ -90,8 +90,7 @@ pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, 
         parts = Some([sending, away, waking]);
         watch.parts = Some([a, b, c].map(|reader| (reader, Histogram::default())));
     }
-    let patience = (PATIENCE.ns() / period.ns()).max(FEWEST);
-    Ok((Logger { line, session, first, patience, parts, counts: Arc::clone(&watch.counts) }, watch))
+    Ok((Logger { line, session, first, patience: patience(period), parts, counts: Arc::clone(&watch.counts) }, watch))
 }
 
 /// The speed at which a port sends to itself.
@@ -148,7 +147,7 @@ impl Watch {
 
     /// What is said when the measured thread has given up.
     pub(crate) fn fell_silent(&self, period: Period) -> String {
-        let n = (PATIENCE.ns() / period.ns()).max(FEWEST);
+        let n = patience(period);
         format!("{} has stopped answering: none of the last {n} triggers, one every {period}, had an answer", self.link)
     }
 }
@@ -159,6 +158,11 @@ impl Drop for Watch {
             let _ = sys::serial::set_loop(port, false);
         }
     }
+}
+
+/// After how many triggers in a row without an answer there is nobody any more.
+fn patience(period: Period) -> u64 {
+    (PATIENCE.ns() / period.ns()).max(FEWEST)
 }
 
 /// An address with any port: only the machine counts.

@@ -7,6 +7,8 @@ use crate::sys::registers::Registers;
 use std::fs::File;
 #[cfg(target_arch = "x86_64")]
 use std::io;
+#[cfg(target_arch = "x86_64")]
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -98,11 +100,22 @@ impl DmaTimer {
     /// The registers that are used, bytes.
     const BYTES: usize = 4096;
 
-    /// Of the device with these files: its first memory, its interrupts and its configuration.
+    /// Command register of a PCI device: ports, memory and bus mastering on, its interrupt not disabled.
+    const COMMAND: u64 = 4;
+    const COMMAND_ON: [u8; 2] = [7, 0];
+
+    /// Of the device with these files: its first memory, its interrupts and its configuration. It is turned on.
     ///
     /// # Errors
-    /// When its registers cannot be mapped.
+    /// When it cannot be turned on, or its registers cannot be mapped.
     pub fn new(memory: &File, interrupts: File, config: File) -> io::Result<DmaTimer> {
-        Ok(DmaTimer { registers: Registers::map(memory, Self::BYTES)?, interrupts, config })
+        let timer = DmaTimer { registers: Registers::map(memory, Self::BYTES)?, interrupts, config };
+        timer.turn_on()?;
+        Ok(timer)
+    }
+
+    /// Lets it interrupt, which its driver has disabled when it did (uio_pci_generic).
+    pub(crate) fn turn_on(&self) -> io::Result<()> {
+        self.config.write_at(&Self::COMMAND_ON, Self::COMMAND).map(drop)
     }
 }

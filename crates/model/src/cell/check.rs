@@ -46,9 +46,7 @@ impl Cell {
         if self.distance.is_some_and(|distance| distance >= self.period.span()) {
             return Err(format!("a distance between CPUs is less than the period of {}", self.period));
         }
-        if let Some(policy @ Policy::Deadline(_)) = self.load_policy {
-            return Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"));
-        }
+        self.check_load_policy()?;
         if self.prepare.rt_runtime_us == Some(-1) && self.load_policy.is_some_and(Policy::is_realtime) {
             return Err("a real-time load without a limit on real-time threads would take the machine; leave \
                  rt_runtime or load_policy out"
@@ -98,6 +96,11 @@ impl Cell {
         if matches!(self.policy, Policy::Deadline(_)) {
             return Err(format!("the processes of method {method} make others, which cannot have {}", self.policy));
         }
+        self.check_load_policy()
+    }
+
+    /// What the processes of a load cannot have.
+    fn check_load_policy(&self) -> Result<(), String> {
         match self.load_policy {
             Some(policy @ Policy::Deadline(_)) => {
                 Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"))

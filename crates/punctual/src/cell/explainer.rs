@@ -100,10 +100,9 @@ impl Explainer {
         })
     }
 
-    /// Runs this at every spike that is explained; returns nothing that is left to do.
-    pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) -> Option<OnSpike> {
+    /// Runs this at every spike that is explained.
+    pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) {
         self.on_spike = on_spike;
-        None
     }
 
     /// What the measured threads tell their late wake-ups to.

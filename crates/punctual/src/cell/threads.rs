@@ -71,11 +71,10 @@ impl Threads {
         let mut explainer =
             cell.explain.clone().map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host)).transpose()?;
         let others = prepared.allowed.minus(&cell.cpus);
-        let on_spike = cell.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
-        let on_spike = match &mut explainer {
-            Some(explainer) => explainer.tell(on_spike),
-            None => on_spike,
-        };
+        let mut on_spike = cell.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
+        if let Some(explainer) = &mut explainer {
+            explainer.tell(on_spike.take());
+        }
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
         let team = Team::muster(tasks(&cell, settings, &prepared.allowed, end), limits, room, watch)?;

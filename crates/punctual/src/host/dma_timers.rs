@@ -11,11 +11,8 @@ const DEVICES: &str = "sys/bus/pci/devices";
 const DRIVER: &str = "sys/bus/pci/drivers/uio_pci_generic";
 /// Vendor and device number of `edu` (QEMU, docs/specs/edu.rst).
 const EDU: [&str; 2] = ["0x1234", "0x11e8"];
-/// Registers of the configuration of a PCI device: its command, and where its first memory is.
-const COMMAND: u64 = 4;
+/// Register of the configuration of a PCI device: where its first memory is.
 const FIRST_MEMORY: u64 = 0x10;
-/// Ports, memory and bus mastering on.
-const COMMAND_ON: [u8; 2] = [7, 0];
 
 /// The first `count` of them, bound to their driver and ready to be started.
 ///
@@ -58,7 +55,6 @@ fn ready(fs: &HostFs, name: &str) -> io::Result<DmaTimer> {
         fs::write(place.join("driver_override"), "uio_pci_generic")?;
         fs::write(fs.root.join(DRIVER).join("bind"), name)?;
     }
-    config.write_all_at(&COMMAND_ON, COMMAND)?;
     let number = fs.names_in(&format!("{DEVICES}/{name}/uio")).into_iter().next().ok_or_else(|| none("uio file"))?;
     DmaTimer::new(&open(place.join("resource0"))?, open(Path::new("/dev").join(number))?, config)
 }

@@ -1,7 +1,7 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
 use super::devices::Devices;
-use super::guest::AT_REST;
+use super::guest::{AT_REST, FAILED, READY, RECORD, TARGET, TRACERS};
 use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
@@ -152,36 +152,18 @@ impl Setup {
         format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
     }
 
-    /// Whether a guest that answers triggers is ready.
-    pub(super) fn is_ready(files: &Files) -> bool {
-        let result = fs::read_to_string(&files.result).unwrap_or_default();
-        result.lines().any(|line| line == super::guest::READY)
-    }
-
     /// What a guest that answers triggers has written at its end.
     pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
-        let result = fs::read_to_string(&files.result).unwrap_or_default();
-        let line = |begin| result.lines().find_map(|line| line.strip_prefix(begin));
-        let record = line(super::guest::TARGET).and_then(|json| serde_json::from_str(json).ok());
-        let said = || line(super::guest::FAILED).map(str::to_owned);
-        record.ok_or_else(|| {
-            self.error(
-                said().unwrap_or_else(|| format!("ended without saying what it answered; {}", files.last_words())),
-            )
-        })
+        let record = files.said(TARGET).and_then(|json| serde_json::from_str(&json).ok());
+        record.ok_or_else(|| self.said_nothing(files, "ended without saying what it answered"))
     }
 
     /// The record that the guest has written.
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
-        let result = fs::read_to_string(&files.result).unwrap_or_default();
-        let line = |begin| result.lines().find_map(|line| line.strip_prefix(begin));
-        let record = line(super::guest::RECORD).and_then(|json| serde_json::from_str::<Record>(json).ok());
-        let Some(mut record) = record else {
-            let said = line(super::guest::FAILED).map(str::to_owned);
-            return Err(self.error(said.unwrap_or_else(|| format!("ended without a record; {}", files.last_words()))));
-        };
+        let record = files.said(RECORD).and_then(|json| serde_json::from_str::<Record>(&json).ok());
+        let mut record = record.ok_or_else(|| self.said_nothing(files, "ended without a record"))?;
         if job.cell.tracers {
-            let seen = line(super::guest::TRACERS).and_then(|json| serde_json::from_str(json).ok());
+            let seen = files.said(TRACERS).and_then(|json| serde_json::from_str(&json).ok());
             let missing = || self.error(format!("ended before its tracers said anything; {}", files.last_words()));
             record.tracers = Some(seen.ok_or_else(missing)?);
         }
@@ -201,12 +183,16 @@ impl Setup {
 
     /// Why there is no record: what the guest said, else how QEMU came to its end.
     pub(super) fn failed(&self, files: &Files, gone: Gone) -> LabError {
-        let result = fs::read_to_string(&files.result).unwrap_or_default();
-        match result.lines().find_map(|line| line.strip_prefix(super::guest::FAILED)) {
-            Some(said) => self.error(said.to_owned()),
+        match files.said(FAILED) {
+            Some(said) => self.error(said),
             None if matches!(gone, Gone::Asked | Gone::Refused(_)) => self.error(gone.to_string()),
             None => self.error(format!("{gone}; {}", files.last_words())),
         }
+    }
+
+    /// Why a guest that has ended did not write what it was to: what it said, else `what` was seen of it.
+    fn said_nothing(&self, files: &Files, what: &str) -> LabError {
+        self.error(files.said(FAILED).unwrap_or_else(|| format!("{what}; {}", files.last_words())))
     }
 
     fn error(&self, reason: String) -> LabError {
@@ -215,6 +201,17 @@ impl Setup {
 }
 
 impl Files {
+    /// Whether a guest that answers triggers is ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.said(READY).is_some()
+    }
+
+    /// The rest of the line of the result that begins with this word.
+    fn said(&self, begin: &str) -> Option<String> {
+        let result = fs::read_to_string(&self.result).ok()?;
+        result.lines().find_map(|line| line.strip_prefix(begin)).map(str::to_owned)
+    }
+
     fn last_words(&self) -> String {
         let console = fs::read(&self.console).unwrap_or_default();
         let console = String::from_utf8_lossy(&console).into_owned();

@@ -19,12 +19,15 @@ const BYTES: u64 = (MIB as u64) << 20;
 const CHUNK: u64 = 1 << 20;
 const PAGE: [u8; 4096] = [0; 4096];
 
-/// Memory that a guest writes, for as long as this value lasts.
+/// Memory that a guest writes, for as long as this value lasts. Whatever is started meanwhile has the file, too, and lets go of
+/// it at its end.
 pub(super) struct Memory(File);
 
 impl Memory {
     pub(super) fn new() -> io::Result<Memory> {
-        storage::bounded_memory_file("guest", BYTES).map(Memory)
+        let file = storage::bounded_memory_file("guest", BYTES)?;
+        storage::pass_on(&file)?;
+        Ok(Memory(file))
     }
 
     /// What QEMU is to be told.

@@ -30,7 +30,7 @@ pub(super) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let line = target_place.0.join("line");
     let files = setup.files_below(&target_place.0, Some(&of_target))?;
     let mut target = Qemu::start([setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
-    while !Setup::is_ready(&files) {
+    while !files.is_ready() {
         // It ends early only if it cannot do what it is asked.
         if let Some(gone) = target.has_gone(limits, LOOK) {
             return Err(setup.target(&files).err().unwrap_or_else(|| setup.failed(&files, gone)));

@@ -114,7 +114,8 @@ fn build_modules(dir: &Path, kernel: &Path) -> Option<()> {
     };
     let said = Command::new("make").arg("-C").arg(headers).arg(format!("M={}", dir.display())).arg("modules").output();
     let said = said.expect("make(1) is there where headers are");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let [out, err] = [&said.stdout, &said.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(said.status.success(), "{out}{err}");
     Some(())
 }
 

@@ -41,6 +41,15 @@ pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// Lets every process that is started from now on have `file`, too, under the same number (`FD_CLOEXEC`, fcntl(2)).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn pass_on(file: &File) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) }.into()).map(drop)
+}
+
 /// The first bytes at or after `from` that a file with holes really holds; `None` when only a hole, or nothing, follows
 /// (`lseek(2)`, `SEEK_DATA` and `SEEK_HOLE`). It moves the file's position.
 ///
@@ -83,6 +92,17 @@ mod tests {
     fn room_is_known_where_there_is_a_directory() {
         assert!(free_bytes(Path::new("/")).is_ok());
         assert!(free_bytes(Path::new("/does/not/exist")).is_err());
+    }
+
+    #[test]
+    fn a_file_is_passed_on_to_who_is_started() {
+        let mut file = bounded_memory_file("passed", 5).unwrap();
+        file.write_all(b"12345").unwrap();
+        let name = ["/proc/self/fd/", &file.as_raw_fd().to_string()].concat();
+        let cat = || std::process::Command::new("cat").arg(&name).output().unwrap();
+        assert!(!cat().status.success());
+        pass_on(&file).unwrap();
+        assert_eq!(cat().stdout, b"12345");
     }
 
     #[test]

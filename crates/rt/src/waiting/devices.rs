@@ -6,7 +6,6 @@ use crate::{Clock, RtSection};
 use model::{ClockId, ClockTime, Cycle, Link, Schedule, Span};
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 
 /// Registers of `edu` (QEMU, docs/specs/edu.rst): which interrupts are raised, what acknowledges them, the DMA.
 const RAISED: usize = 0x24;
@@ -20,10 +19,6 @@ const FROM: u64 = 0x1000;
 const TO: u64 = 0x40000;
 const BYTES: u64 = 4;
 const START_AND_INTERRUPT: u64 = 0b101;
-
-/// Command register of a PCI device: ports, memory and bus mastering on, its interrupt not disabled.
-const COMMAND: u64 = 4;
-const COMMAND_ON: [u8; 2] = [7, 0];
 
 const MILLISECOND: u64 = 1_000_000;
 /// A device that is started so shortly before a millisecond is over might be due one later.
@@ -60,7 +55,7 @@ impl Turn {
         let registers = &self.timer.registers;
         registers.write_u32(ACKNOWLEDGE, registers.read_u32(RAISED).unwrap_or(0));
         // The driver has disabled it (uio_pci_generic).
-        self.timer.config.write_at(&COMMAND_ON, COMMAND).map(drop).map_err(|err| errno(&err))
+        self.timer.turn_on().map_err(|err| errno(&err))
     }
 
     /// Starts it.

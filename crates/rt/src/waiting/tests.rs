@@ -3,22 +3,34 @@
 use super::*;
 use crate::sample_log;
 use crate::sys::{self, signal};
-use model::{ClockTime, Span};
+use model::{ClockId, ClockTime, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-/// Runs 20 cycles of 500 us by `method`; returns the cycles and latencies (ns), and what the run said at its end.
-fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
-    let method: Method = method.parse().unwrap();
-    let period = Period::try_from(Span(500_000)).unwrap();
-    signal::Awaited::new(signal::of_timers()).block().unwrap();
-    let waiting = Waiting::by(method, period, None).unwrap();
-    let schedule = Schedule { first_due: sys::clock::now(method.clock()).plus(Span(2_000_000)), period };
+/// Runs 20 cycles of `period` by `waiting`, the first of them `soon`; returns the cycles and latencies (ns), and what the run
+/// said at its end.
+pub(super) fn run(
+    waiting: &Waiting,
+    clock: ClockId,
+    period: Period,
+    soon: Span,
+) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
+    let schedule = Schedule { first_due: sys::clock::now(clock).plus(soon), period };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
     let (mut writer, mut reader) = sample_log(32);
     let (ended, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer, &mut None));
     assert_eq!(allocations, 0);
     let mut samples = Vec::new();
     reader.drain(|sample| samples.push((sample.cycle, sample.latency.0)));
+    (samples, ended)
+}
+
+/// As [`run`], by `method` and every 500 us.
+fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
+    let method: Method = method.parse().unwrap();
+    let period = Period::try_from(Span(500_000)).unwrap();
+    signal::Awaited::new(signal::of_timers()).block().unwrap();
+    let waiting = Waiting::by(method, period, None).unwrap();
+    let (samples, ended) = run(&waiting, method.clock(), period, Span(2_000_000));
     (samples, ended.unwrap())
 }
 

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::LinkCounts;
-use crate::{Ended, Limits, LinkEnd, sample_log};
-use model::{Method, Period};
+use crate::waiting::{Waiting, tests::run as run_by};
+use crate::{Ended, LinkEnd};
+use model::Period;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
 
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
 const OTHER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 9);
@@ -106,16 +106,8 @@ fn answers_are_limited_in_the_long_run() {
 /// 20 triggers of 2 ms; returns the samples.
 fn run(asking: LinkEnd) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
     let period = Period::try_from(Span(2_000_000)).unwrap();
-    let waiting =
-        super::super::Waiting::by("response:udp:x:1".parse::<Method>().unwrap(), period, Some(asking)).unwrap();
-    let schedule = Schedule { first_due: sys::clock::now(ClockId::Monotonic).plus(Span(20_000_000)), period };
-    let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
-    let (mut writer, mut reader) = sample_log(32);
-    let (ended, allocations) = RtSection::enter(|rt| waiting.run(rt, &schedule, &limits, &mut writer, &mut None));
-    assert_eq!(allocations, 0);
-    let mut samples = Vec::new();
-    reader.drain(|sample| samples.push((sample.cycle, sample.latency.0)));
-    (samples, ended)
+    let waiting = Waiting::by("response:udp:x:1".parse().unwrap(), period, Some(asking)).unwrap();
+    run_by(&waiting, ClockId::Monotonic, period, Span(20_000_000))
 }
 
 #[test]
