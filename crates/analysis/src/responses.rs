@@ -34,7 +34,7 @@ pub struct Response {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Which: `sending` until the trigger is handed to the network, `away` until the answer comes from it, `waking` until the
-    /// thread has it.
+    /// thread has it. Of a GPIO line nobody knows the first, which is in the second.
     pub name: &'static str,
     /// Answers with this part.
     pub n: u64,

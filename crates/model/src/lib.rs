@@ -48,7 +48,7 @@ pub use host::{
 pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
-pub use link::{Link, LinkError, Place};
+pub use link::{Link, LinkError, Pins, Place};
 pub use listed_kernel::{ListedKernel, ListedKernels};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,

@@ -41,6 +41,34 @@ impl fmt::Debug for Place {
     }
 }
 
+/// Two lines of a GPIO chip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pins {
+    /// The name of its device in `/dev`, like `gpiochip0`.
+    pub chip: Place,
+    /// The line that interrupts, by its number on the chip.
+    pub input: u32,
+    /// The line that is set, another one.
+    pub output: u32,
+}
+
+impl Pins {
+    /// The lines that `CHIP/IN,OUT` names.
+    fn new(text: &str) -> Option<Pins> {
+        let (chip, lines) = text.split_once('/')?;
+        let (input, output) = lines.split_once(',')?;
+        let number = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let pins = Pins { chip: Place::new(chip)?, input: number(input)?, output: number(output)? };
+        (pins.input != pins.output).then_some(pins)
+    }
+}
+
+impl fmt::Display for Pins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{},{}", self.chip.as_str(), self.input, self.output)
+    }
+}
+
 /// What carries a trigger there and an answer back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -60,6 +88,14 @@ pub enum Link {
     },
     /// UDP to the responder at this `HOST:PORT`.
     Udp(Place),
+    /// Lines of a GPIO chip, wired to those of a responder.
+    Gpio(Pins),
+    /// Lines of a GPIO chip, wired to each other: trigger and answer are one.
+    GpioLoop(Pins),
+    /// The parallel port with this device, wired to that of a responder.
+    Parport(Place),
+    /// The device with this file, which interrupts by itself: it can be answered, and not be triggered.
+    UioDevice(Place),
 }
 
 /// Bits a second, where none are named.
@@ -69,7 +105,16 @@ const BAUDS: [u32; 10] = [9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_8
 
 impl Link {
     /// Every link as it is typed.
-    pub const KNOWN: &[&str] = &["uio", "serial-loop[:/dev/ttyX]", "serial:/dev/ttyX[,BAUD]", "udp:HOST:PORT"];
+    pub const KNOWN: &[&str] = &[
+        "uio",
+        "serial-loop[:/dev/ttyX]",
+        "serial:/dev/ttyX[,BAUD]",
+        "udp:HOST:PORT",
+        "gpio:CHIP/IN,OUT",
+        "gpio-loop:CHIP/IN,OUT",
+        "parport:/dev/parportN",
+        "uio:/dev/uioN",
+    ];
 
     /// What the guests of the lab have for `serial-loop`: the console and the results have the ports before it.
     pub const LOOP_PORT: &str = "/dev/ttyS2";
@@ -101,6 +146,10 @@ impl Link {
             () if matches!(cell.policy, Policy::Deadline(_)) => Err(format!(
                 "who waits for an answer has no period of its own and cannot have {}; ask for another",
                 cell.policy
+            )),
+            () if matches!(self, Link::UioDevice(_)) => Err(format!(
+                "{self}: nobody knows when its interrupts were due; how they are answered is measured by: punctual \
+                 respond --on {self}"
             )),
             () if self == Link::Uio && !cell.kernel.is_virtual() => {
                 Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
@@ -160,7 +209,7 @@ impl FromStr for Link {
         let wrong = |form| LinkError::Form { given: text.to_owned(), form };
         match (word, rest) {
             ("uio", None) => Ok(Link::Uio),
-            ("uio", Some(_)) => Err(wrong("uio")),
+            ("uio", Some(rest)) => device(rest).map(Link::UioDevice).ok_or_else(|| wrong("uio:/dev/uioN, or uio alone in the lab")),
             ("serial-loop", rest) => {
                 let port = device(rest.unwrap_or(Link::LOOP_PORT));
                 port.map(Link::SerialLoop)
@@ -177,6 +226,17 @@ impl FromStr for Link {
             ("serial", None) => Err(wrong("serial:/dev/ttyX or serial:/dev/ttyX,BAUD")),
             ("udp", Some(rest)) => endpoint(rest).map(Link::Udp).ok_or_else(|| wrong("udp:HOST:PORT")),
             ("udp", None) => Err(wrong("udp:HOST:PORT")),
+            ("gpio", rest) => rest
+                .and_then(Pins::new)
+                .map(Link::Gpio)
+                .ok_or_else(|| wrong("gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24")),
+            ("gpio-loop", rest) => rest
+                .and_then(Pins::new)
+                .map(Link::GpioLoop)
+                .ok_or_else(|| wrong("gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24")),
+            ("parport", rest) => {
+                rest.and_then(device).map(Link::Parport).ok_or_else(|| wrong("parport:/dev/parportN"))
+            }
             _ => Err(UnknownWord::new("link", text, Link::KNOWN).into()),
         }
     }
@@ -191,6 +251,10 @@ impl fmt::Display for Link {
             Link::Serial { device, baud: BAUD } => f.pad(&format!("serial:{}", device.as_str())),
             Link::Serial { device, baud } => f.pad(&format!("serial:{},{baud}", device.as_str())),
             Link::Udp(place) => f.pad(&format!("udp:{}", place.as_str())),
+            Link::Gpio(pins) => f.pad(&format!("gpio:{pins}")),
+            Link::GpioLoop(pins) => f.pad(&format!("gpio-loop:{pins}")),
+            Link::Parport(port) => f.pad(&format!("parport:{}", port.as_str())),
+            Link::UioDevice(device) => f.pad(&format!("uio:{}", device.as_str())),
         }
     }
 }
@@ -212,6 +276,10 @@ mod tests {
             "udp:192.0.2.7:4000",
             "udp:[2001:db8::7]:4000",
             "udp:target:65535",
+            "gpio:gpiochip0/23,24",
+            "gpio-loop:gpiochip4/4294967295,0",
+            "parport:/dev/parport0",
+            "uio:/dev/uio0",
         ] {
             assert_eq!(text.parse::<Link>().map(|link| link.to_string()), Ok(text.to_owned()));
         }
@@ -222,7 +290,15 @@ mod tests {
     fn a_wrong_link_is_one_line() {
         let long = format!("udp:{}:1", "h".repeat(62));
         for (text, message) in [
-            ("uio:3", "`uio:3` is no link; write uio"),
+            ("uio:3", "`uio:3` is no link; write uio:/dev/uioN, or uio alone in the lab"),
+            ("gpio", "`gpio` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio:gpiochip0/1", "`gpio:gpiochip0/1` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio:/1,2", "`gpio:/1,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio:g/1,+2", "`gpio:g/1,+2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio:g/4294967296,2", "`gpio:g/4294967296,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio-loop:g/3,3", "`gpio-loop:g/3,3` is no link; write gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24"),
+            ("parport:0", "`parport:0` is no link; write parport:/dev/parportN"),
+            ("parport", "`parport` is no link; write parport:/dev/parportN"),
             ("udp", "`udp` is no link; write udp:HOST:PORT"),
             ("udp:host", "`udp:host` is no link; write udp:HOST:PORT"),
             ("udp:host:0", "`udp:host:0` is no link; write udp:HOST:PORT"),
@@ -241,7 +317,8 @@ mod tests {
             (
                 "upd:h:1",
                 "unknown link `upd:h:1` (did you mean `udp:h:1`? known: uio serial-loop[:/dev/ttyX] \
-                         serial:/dev/ttyX[,BAUD] udp:HOST:PORT)",
+                         serial:/dev/ttyX[,BAUD] udp:HOST:PORT gpio:CHIP/IN,OUT gpio-loop:CHIP/IN,OUT \
+                         parport:/dev/parportN uio:/dev/uioN)",
             ),
         ] {
             assert_eq!(text.parse::<Link>().map_err(|err| err.to_string()), Err(message.to_owned()));

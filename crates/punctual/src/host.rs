@@ -10,6 +10,7 @@ mod dma_latency;
 mod dma_timers;
 mod leftovers;
 mod lock;
+mod ports;
 mod preemption;
 mod prepare;
 mod privilege;
@@ -34,6 +35,7 @@ pub(crate) use dma_latency::DmaLatency;
 pub(crate) use dma_timers::dma_timers;
 pub(crate) use leftovers::remove_leftovers;
 pub(crate) use lock::MachineLock;
+pub(crate) use ports::{parallel_port, uio_name};
 pub(crate) use prepare::{Preparation, recover};
 pub(crate) use privilege::{Privileges, how_to_allow};
 pub(crate) use process::{

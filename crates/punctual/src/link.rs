@@ -1,7 +1,11 @@
-//! The ends of a link: sockets and serial ports looked up, set up, and tried before anything is measured.
+//! The ends of a link: sockets, ports and devices looked up, set up, and tried before anything is measured.
+
+mod gpio;
+mod parport;
+mod uio;
 
 use crate::host::{self, HostFs};
-use model::{AnswerParts, Histogram, Link, OwnExchange, Period, ResponseRecord, Span};
+use model::{AnswerParts, Histogram, Link, OwnExchange, Period, Pins, ResponseRecord, Span};
 use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Target, sys};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -28,6 +32,8 @@ pub(crate) struct Watch {
     counts: Arc<LinkCounts>,
     /// The parts of the answers as they come, and what came so far; where the kernel stamps datagrams.
     parts: Option<[(LogReader, Histogram); 3]>,
+    /// The times from triggers to the thread of a target, likewise; where the kernel says when they came.
+    waking: Option<(LogReader, Histogram)>,
     /// The serial port, and the errors that it had counted before.
     port: Option<(File, Option<u64>)>,
 }
@@ -44,16 +50,28 @@ pub(crate) fn target(link: Link, peer: Option<&str>) -> Result<(Target, Watch), 
             // Only the machine counts, not the port.
             Line::Udp { socket, peer: peer.map(|peer| resolve(&with_port(peer))).transpose()? }
         }
+        Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_) => {
+            return Err(format!("{link} answers itself; measure it with: punctual measure response --to {link}"));
+        }
         Link::Serial { .. } if peer.is_some() => {
             return Err(format!("{link}: a serial line has one other end; leave --peer out"));
         }
-        Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
-        Link::Uio | Link::SerialLoop(_) => {
-            return Err(format!("{link} answers itself; measure it with: punctual measure response --to {link}"));
+        Link::Gpio(_) | Link::Parport(_) | Link::UioDevice(_) if peer.is_some() => {
+            return Err(format!("{link}: a wire has one other end; leave --peer out"));
         }
+        Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
+        Link::Gpio(pins) => Line::Gpio(gpio::open(link, &pins)?),
+        Link::Parport(device) => Line::Parport(parport::open(link, device.as_str())?),
+        Link::UioDevice(device) => Line::Uio(uio::open(link, device.as_str())?),
     };
-    let watch = Watch::of(link, &line)?;
-    Ok((Target { line, least_gap_ns: LEAST_GAP_NS, counts: Arc::clone(&watch.counts) }, watch))
+    let mut watch = Watch::of(link, &line)?;
+    let mut waking = None;
+    if let Line::Gpio(_) = line {
+        let (log, reader) = rt::sample_log(ROOM);
+        waking = Some(log);
+        watch.waking = Some((reader, Histogram::default()));
+    }
+    Ok((Target { line, least_gap_ns: LEAST_GAP_NS, waking, counts: Arc::clone(&watch.counts) }, watch))
 }
 
 /// What sends triggers over `link`, once a `period`; those before trigger `first` do not count. The other end has answered.
@@ -75,22 +93,28 @@ pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, 
             sys::serial::set_loop(&port, true).map_err(|err| format!("{link}: cannot let it send to itself: {err}"))?;
             Line::Serial(port)
         }
-        Link::Uio => return Err("uio is no line".to_owned()),
+        Link::Gpio(pins) | Link::GpioLoop(pins) => Line::Gpio(gpio::open(link, &pins)?),
+        Link::Parport(device) => Line::Parport(parport::open(link, device.as_str())?),
+        Link::Uio | Link::UioDevice(_) => return Err(format!("{link} is no line")),
     };
     // The low bit tells the tries before from the triggers.
     let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
-    try_to_reach(&line, link, session | 1)?;
+    let tries = try_to_reach(&line, link, session | 1)?;
     let mut watch = Watch::of(link, &line)?;
+    let has_times = match &line {
+        Line::Udp { socket, .. } => sys::timestamps::enable(socket).is_ok(),
+        Line::Gpio(_) => true,
+        _ => false,
+    };
     let mut parts = None;
-    if let Line::Udp { socket, .. } = &line
-        && sys::timestamps::enable(socket).is_ok()
-    {
+    if has_times {
         let logs = [(); 3].map(|()| rt::sample_log(ROOM));
         let [(sending, a), (away, b), (waking, c)] = logs;
         parts = Some([sending, away, waking]);
         watch.parts = Some([a, b, c].map(|reader| (reader, Histogram::default())));
     }
-    Ok((Logger { line, session, first, patience: patience(period), parts, counts: Arc::clone(&watch.counts) }, watch))
+    let (patience, _) = patience(link, period);
+    Ok((Logger { line, session, first, tries, patience, parts, counts: Arc::clone(&watch.counts) }, watch))
 }
 
 /// The speed at which a port sends to itself.
@@ -104,12 +128,12 @@ impl Watch {
             let before = sys::serial::errors(&file);
             (file, before)
         });
-        Ok(Watch { link, counts: Arc::default(), parts: None, port })
+        Ok(Watch { link, counts: Arc::default(), parts: None, waking: None, port })
     }
 
     /// Takes what has come since the last time. Called about once a second.
     pub(crate) fn collect(&mut self) {
-        for (log, histogram) in self.parts.iter_mut().flatten() {
+        for (log, histogram) in self.parts.iter_mut().flatten().chain(&mut self.waking) {
             log.drain(|sample| histogram.record(sample.latency.0));
         }
     }
@@ -117,6 +141,11 @@ impl Watch {
     /// What is counted so far.
     pub(crate) fn counts(&self) -> &LinkCounts {
         &self.counts
+    }
+
+    /// The times from triggers to the thread of a target, as far as they were taken.
+    pub(crate) fn waking(&self) -> Option<&Histogram> {
+        self.waking.as_ref().map(|(_, histogram)| histogram)
     }
 
     /// Bytes that came wrongly since it was opened.
@@ -137,7 +166,7 @@ impl Watch {
             foreign: foreign.load(Relaxed),
             line_errors: self.line_errors(),
             own: (exchanges > 0).then_some(OwnExchange { exchanges, min_ns, p50_ns, max_ns }),
-            parts: self.parts.as_ref().filter(|[(_, sending), ..]| sending.n > 0).map(|parts| {
+            parts: self.parts.as_ref().filter(|[.., (_, waking)]| waking.n > 0).map(|parts| {
                 let [sending, away, waking] = parts.each_ref().map(|(_, histogram)| histogram.clone());
                 AnswerParts { sending, away, waking }
             }),
@@ -147,8 +176,8 @@ impl Watch {
 
     /// What is said when the measured thread has given up.
     pub(crate) fn fell_silent(&self, period: Period) -> String {
-        let n = patience(period);
-        format!("{} has stopped answering: none of the last {n} triggers, one every {period}, had an answer", self.link)
+        let (n, apart) = patience(self.link, period);
+        format!("{} has stopped answering: none of the last {n} triggers, one every {apart}, had an answer", self.link)
     }
 }
 
@@ -160,9 +189,19 @@ impl Drop for Watch {
     }
 }
 
-/// After how many triggers in a row without an answer there is nobody any more.
-fn patience(period: Period) -> u64 {
-    (PATIENCE.ns() / period.ns()).max(FEWEST)
+/// After how many triggers in a row without an answer there is nobody any more, and how far apart those are.
+fn patience(link: Link, period: Period) -> (u64, Span) {
+    let is_wire = matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_));
+    let apart = if is_wire { period.span().max(Logger::HELD) } else { period.span() };
+    ((PATIENCE.ns() / apart.ns()).max(FEWEST), apart)
+}
+
+/// Why a device cannot be opened; `how` is what to do who may not.
+fn unusable(link: Link, err: &std::io::Error, how: &str) -> String {
+    match err.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!("{link}: cannot be opened: {err}; {how}"),
+        _ => format!("{link}: cannot be opened: {err}"),
+    }
 }
 
 /// An address with any port: only the machine counts.
@@ -193,23 +232,29 @@ fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
     Ok(file)
 }
 
-/// Sends triggers until one is answered, and then takes all that came.
-fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<(), String> {
+/// Sends triggers until one is answered, and then takes all that came; how many it sent.
+fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
     let failed = |errno| format!("{link}: {}", std::io::Error::from_raw_os_error(errno));
     let began = Instant::now();
     let mut number = 0;
     while began.elapsed() < Duration::from_nanos(PATIENCE.ns()) {
         number += 1;
-        line.send(&Message { is_answer: false, session, number }, None).map_err(failed)?;
+        let trigger = Message { is_answer: false, session, number };
+        line.send(&trigger, None).map_err(failed)?;
         let tried = Instant::now();
         while tried.elapsed() < Duration::from_nanos(RETRY.ns()) {
             let left = Duration::from_nanos(RETRY.ns()).saturating_sub(tried.elapsed());
             let left = Span(u64::try_from(left.as_nanos()).unwrap_or(0));
             match line.wait(left).and_then(|is_there| if is_there { line.hear().map(Some) } else { Ok(None) }) {
                 Ok(Some(Heard::Message(message, ..))) if message.is_answer && message.session == session => {
-                    return drain(line).map_err(failed);
+                    return drain(line).map(|()| number).map_err(failed);
                 }
-                Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => return drain(line).map_err(failed),
+                Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => {
+                    return drain(line).map(|()| number).map_err(failed);
+                }
+                Ok(Some(Heard::Interrupt(came))) if came.level.is_none_or(|level| level == trigger.level()) => {
+                    return drain(line).map(|()| number).map_err(failed);
+                }
                 Ok(_) | Err(libc::EINTR) => {}
                 Err(errno) => return Err(failed(errno)),
             }
@@ -217,14 +262,22 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<(), String> {
     }
     let advice = match link {
         Link::SerialLoop(_) => "its chip has no loop-back, or is none".to_owned(),
+        Link::GpioLoop(Pins { input, output, .. }) => format!("is line {output} wired to line {input}?"),
+        Link::Gpio(_) => "is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, and OUT of each end wired to \
+                          IN of the other?"
+            .to_owned(),
+        Link::Parport(_) => "is `punctual respond --on parport:/dev/parportN` running at the other end, and pin 2 of each \
+                             wired to pin 10 of the other?"
+            .to_owned(),
         _ => format!("is `punctual respond --on {link}` running at the other end?"),
     };
     Err(format!("{link} does not answer within {PATIENCE}; {advice}"))
 }
 
-/// Takes what is left of earlier tries.
+/// Takes what is left of earlier tries. What comes without end is not waited for longer than the other end.
 fn drain(line: &Line) -> Result<(), i32> {
-    while line.wait(Span(20_000_000))? {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_nanos(PATIENCE.ns()) && line.wait(Span(20_000_000))? {
         line.hear()?;
     }
     Ok(())

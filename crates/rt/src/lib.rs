@@ -16,6 +16,7 @@ mod spike;
 pub mod sys;
 mod team;
 mod waiting;
+mod wire;
 
 pub use clock::{Clock, NOTHING_CAME};
 pub use cyclic::{Ended, Limits, run_cycles};
@@ -28,3 +29,4 @@ pub use section::RtSection;
 pub use settings::{SettingError, Settings};
 pub use spike::{SpikeWatch, Watcher};
 pub use team::{Bell, Member, Outcome, Task, Team, TeamError};
+pub use wire::{GpioLines, Interrupt, Parport, UioDevice};

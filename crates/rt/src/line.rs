@@ -2,6 +2,7 @@
 
 use crate::sys::poll::{self, Ready};
 use crate::sys::timestamps;
+use crate::wire::{GpioLines, Interrupt, Parport, UioDevice};
 use model::Span;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,6 +21,13 @@ pub enum Line {
     },
     /// A serial port, set up to hand on each byte at once. A byte is the last 8 bits of a trigger's number.
     Serial(File),
+    /// Two lines of a GPIO chip. A trigger and its answer are the level that the last bit of its number says, so each is the
+    /// opposite of the one before.
+    Gpio(GpioLines),
+    /// A parallel port. A trigger and its answer are pulses.
+    Parport(Parport),
+    /// A device that nobody triggers, for a target only: its interrupt is the trigger, and turning it on again the answer.
+    Uio(UioDevice),
 }
 
 /// A trigger or an answer, as it is sent by UDP; both have the same size, so that an answer is never more than its trigger.
@@ -51,6 +59,12 @@ impl Message {
         bytes
     }
 
+    /// The level that stands for it on a wire: high for odd numbers.
+    #[must_use]
+    pub fn level(&self) -> bool {
+        self.number % 2 == 1
+    }
+
     /// What was received; `None` when it is of somebody else.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Message> {
@@ -73,6 +87,8 @@ pub enum Heard {
     Message(Message, SocketAddr, Option<u64>),
     /// A byte of a serial line.
     Byte(u8),
+    /// An interrupt, which carries no number.
+    Interrupt(Interrupt),
     /// Nothing that is understood.
     Foreign,
 }
@@ -85,8 +101,17 @@ impl Line {
     fn file(&self) -> BorrowedFd<'_> {
         match self {
             Line::Udp { socket, .. } => socket.as_fd(),
-            Line::Serial(file) => file.as_fd(),
+            Line::Serial(file)
+            | Line::Gpio(GpioLines { file, .. })
+            | Line::Parport(Parport { file })
+            | Line::Uio(UioDevice { file, .. }) => file.as_fd(),
         }
+    }
+
+    /// Whether what comes says, at least in part, which trigger it is or answers.
+    #[must_use]
+    pub fn has_numbers(&self) -> bool {
+        matches!(self, Line::Udp { .. } | Line::Serial(_))
     }
 
     /// Sends one message, to `to` if that is given.
@@ -104,6 +129,9 @@ impl Line {
                 let [.., last] = message.number.to_be_bytes();
                 (&mut &*file).write(&[last])
             }
+            Line::Gpio(lines) => return lines.set(message.level()),
+            Line::Parport(port) => return port.pulse(),
+            Line::Uio(device) => return device.turn_on(),
         };
         sent.map(drop).map_err(|err| errno(&err))
     }
@@ -128,6 +156,9 @@ impl Line {
                 let [byte] = byte;
                 if len == 0 { Err(libc::ENODEV) } else { Ok(Heard::Byte(byte)) }
             }
+            Line::Gpio(lines) => lines.hear().map(Heard::Interrupt),
+            Line::Parport(port) => port.hear().map(Heard::Interrupt),
+            Line::Uio(device) => device.hear().map(Heard::Interrupt),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::LogWriter;
 use crate::line::Line;
 #[cfg(target_arch = "x86_64")]
 use crate::sys::registers::Registers;
+use model::Span;
 use std::fs::File;
 #[cfg(target_arch = "x86_64")]
 use std::io;
@@ -33,12 +34,23 @@ pub struct Logger {
     pub session: u64,
     /// The first trigger that counts; those before are of the warm-up.
     pub first: u64,
+    /// How many were sent before, to find out whether the other end is there. Where a trigger is a level, the next one is
+    /// another.
+    pub tries: u64,
     /// After how many triggers in a row without an answer there is nobody any more.
     pub patience: u64,
-    /// Where the parts of each answer go, by the kernel's time stamps: sending, away, waking; where they are wanted.
+    /// Where the parts of each answer go, by the kernel's time stamps: sending (not of wires), away, waking; where they are
+    /// wanted.
     pub parts: Option<[LogWriter; 3]>,
     /// What it counts.
     pub counts: Arc<LinkCounts>,
+}
+
+impl Logger {
+    /// How long the answer to a trigger is waited for before the next one is sent, where answers carry no number. It is then
+    /// lost, unless its level shows that it is late: a thread that is 100 ms late is rare, and one that is 200 ms late, and then
+    /// answers three triggers at once, rarer.
+    pub const HELD: Span = Span(100_000_000);
 }
 
 /// What answers triggers.
@@ -48,6 +60,8 @@ pub struct Target {
     pub line: Line,
     /// The shortest time, ns, between two answers in the long run: nobody makes it flood a network.
     pub least_gap_ns: u64,
+    /// Where the time goes that a trigger took from the kernel to the thread, where the kernel says when it came.
+    pub waking: Option<LogWriter>,
     /// What it counts.
     pub counts: Arc<LinkCounts>,
 }

@@ -44,13 +44,15 @@ pub struct OwnExchange {
     pub max_ns: u64,
 }
 
-/// The parts of answers over UDP, by the time stamps of the logger's kernel (SO_TIMESTAMPING, by software).
+/// The parts of answers by the time stamps of the logger's kernel: over UDP when it sent and received (SO_TIMESTAMPING, by
+/// software), of a GPIO line when its interrupt came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerParts {
-    /// From the thread's call until the trigger was handed to the network's driver.
+    /// From the thread's call until the trigger was handed to the network's driver; empty for a GPIO line, of which nobody
+    /// knows.
     pub sending: Histogram,
-    /// From then until the answer came from the driver: the wire and the target.
+    /// From then, or from the call, until the answer came from the driver: the wire and the target.
     pub away: Histogram,
     /// From then until the thread had it.
     pub waking: Histogram,
@@ -83,4 +85,7 @@ pub struct TargetRecord {
     pub loads: Vec<LoadRecord>,
     /// From when it woke with a trigger until its answer was sent.
     pub own: Histogram,
+    /// From when the kernel saw a trigger until the thread had it; `null` where it does not say when that was.
+    #[serde(default)]
+    pub waking: Option<Histogram>,
 }

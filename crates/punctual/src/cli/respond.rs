@@ -22,7 +22,7 @@ const ROOM: usize = 1 << 17;
 pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpu = check(arguments)?;
     let stop = Stop::on_signals()?;
-    let (target, watch) = link::target(arguments.on, arguments.peer.as_deref())?;
+    let (target, mut watch) = link::target(arguments.on, arguments.peer.as_deref())?;
     let allowed = sys::sched::affinity(0)?;
     let mut work = Work::start(arguments, &allowed)?;
     // What this user may not have is left out, and the result says so, as for cells.
@@ -51,7 +51,8 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     team.release(sys::clock::now(model::ClockId::Monotonic));
     note(format_args!("answering on {} as {} on CPU {cpu}; Ctrl-C ends it", arguments.on, arguments.policy));
     let mut own = Histogram::default();
-    answer(&mut team, &mut own, &mut work, &stop, arguments)?;
+    answer(&mut team, &mut own, &mut watch, &mut work, &stop, arguments)?;
+    watch.collect();
     let [member] = &team.members[..] else { return Err("there is no thread that answers".into()) };
     let achieved = Achieved {
         policy: member.policy,
@@ -114,6 +115,7 @@ impl Work {
 fn answer(
     team: &mut Team,
     own: &mut Histogram,
+    watch: &mut Watch,
     work: &mut Work,
     stop: &Stop,
     asked: &RespondArguments,
@@ -133,6 +135,7 @@ fn answer(
                 return Err(format!("it cannot go on answering: {}", std::io::Error::from_raw_os_error(errno)).into());
             }
         }
+        watch.collect();
         work.read()?;
         if own.n > heard.0 {
             heard = (own.n, Instant::now());
@@ -165,6 +168,7 @@ fn record(
         line_errors: watch.line_errors(),
         loads: Vec::new(),
         own,
+        waking: watch.waking().cloned(),
     }
 }
 

@@ -29,6 +29,11 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         Some(Link::Udp(_)) => {
             return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
         }
+        Some(link @ (Link::Gpio(_) | Link::Parport(_))) => {
+            return Some(format!(
+                "a guest has nothing at the other end of {link}; name a serial line, like response:serial:/dev/ttyS2"
+            ));
+        }
         Some(Link::Serial { .. }) if kernel.clock == LabClock::Virtual => {
             return Some(
                 "two guests have no virtual time in common; add clock=emulated, or name another link".to_owned(),

@@ -39,14 +39,15 @@ fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
     if let Some(parts) = parts {
         let us = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
         let part = |part: &Part| format!("{} p50 {}, max {}", part.name, us(part.p50_ns), us(part.max_ns));
-        said.push_str(&format!(". By the kernel's time stamps: {}", parts.each_ref().map(part).join("; ")));
+        let known: Vec<_> = parts.iter().filter(|part| part.n > 0).map(part).collect();
+        said.push_str(&format!(". By the kernel's time stamps: {}", known.join("; ")));
     }
     match own {
         Some(own) => {
             let [p50, max] = [own.p50_ns, own.max_ns].map(|ns| latency(ns as f64));
             said.push_str(&format!(". The logger's own part, which is in every answer: p50 {p50}, max {max}."));
         }
-        None if matches!(link, Some(Link::SerialLoop(_))) => {
+        None if matches!(link, Some(Link::SerialLoop(_) | Link::GpioLoop(_))) => {
             said.push_str(". One thread sends and answers: all that it does is in every answer.");
         }
         None => said.push_str(". The logger's own part, which is in every answer, is not known."),
@@ -60,7 +61,7 @@ fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
 /// When `out` does not take it.
 pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
     let TargetRecord {
-        link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own, ..
+        link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own, waking, ..
     } = record;
     let locked = if achieved.memory_locked_bytes > 0 { "memory locked" } else { "memory not locked" };
     writeln!(out, "{link}: {} on CPU {}, {locked}", achieved.policy, achieved.cpus)?;
@@ -70,9 +71,12 @@ pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Resu
     if let Some(errors) = line_errors {
         writeln!(out, "  bytes received wrongly: {}", count(*errors))?;
     }
-    if let (Some(min), Some(mean), Some(max)) = (own.min_ns, own.mean_ns(), own.max_ns) {
-        let [min, mean, max] = [min, mean, max].map(|ns| latency(ns as f64));
-        writeln!(out, "  from waking to the answer sent, us: min {min}, mean {mean}, max {max}")?;
+    for (what, taken) in [("the interrupt to waking", waking.as_ref()), ("waking to the answer sent", Some(own))] {
+        let Some(taken) = taken else { continue };
+        if let (Some(min), Some(mean), Some(max)) = (taken.min_ns, taken.mean_ns(), taken.max_ns) {
+            let [min, mean, max] = [min, mean, max].map(|ns| latency(ns as f64));
+            writeln!(out, "  from {what}, us: min {min}, mean {mean}, max {max}")?;
+        }
     }
     Ok(())
 }

@@ -104,7 +104,7 @@ fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code
 
 /// Builds the modules in `dir` against the headers of `kernel`; `None`, and the test says that it is skipped, where there
 /// are none.
-fn build_modules(dir: &Path, kernel: &Path) -> Option<()> {
+pub(crate) fn build_modules(dir: &Path, kernel: &Path) -> Option<()> {
     let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?.to_owned();
     let roots = std::env::var_os("PUNCTUAL_TEST_HEADERS").map(PathBuf::from).into_iter().chain([PathBuf::from("/")]);
     let mut headers = roots.map(|root| root.join(format!("usr/src/linux-headers-{release}")));

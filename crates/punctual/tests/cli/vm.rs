@@ -3,11 +3,11 @@
 use crate::program::{PROGRAM, Scratch, cell};
 use model::{Cell, Record};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// How the init of every guest begins.
-const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev run tmp; do /busybox mkdir -p /$dir; done\n\
+pub(crate) const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev run tmp; do /busybox mkdir -p /$dir; done\n\
     /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n";
 
 /// Carries out cells in a guest whose clock is set while they run.
@@ -170,7 +170,7 @@ pub(crate) fn kernel() -> Option<PathBuf> {
 }
 
 /// Boots a guest of two CPUs with the files of `scratch`, and returns what its `init` prints.
-fn boot(scratch: &Scratch, kernel: &PathBuf, init: &str) -> String {
+pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str) -> String {
     scratch.file("init", init);
     std::fs::copy(PROGRAM, scratch.path("punctual")).unwrap();
     std::fs::copy("/bin/busybox", scratch.path("busybox")).unwrap();

@@ -1,5 +1,7 @@
 //! Triggers and answers over a line: who sends triggers and waits for their answers, and who answers.
 
+mod one;
+
 use crate::clock::NOTHING_CAME;
 use crate::line::{Heard, Line, Message};
 use crate::link::{Logger, Target, add, count};
@@ -37,6 +39,8 @@ pub(crate) struct Asking {
     logger: Logger,
     /// The present trigger.
     number: Cell<u64>,
+    /// Whether it still has no answer.
+    is_open: Cell<bool>,
     /// When the next one is due.
     until: Cell<ClockTime>,
     /// A bit for each of the [`REMEMBERED`] triggers before it, the last one lowest: whether it still has no answer.
@@ -65,8 +69,9 @@ impl Asking {
             has_parts: logger.parts.is_some(),
             parts: RefCell::new(logger.parts.take()),
             sent: Cell::new(Sent::default()),
+            number: Cell::new(if logger.line.has_numbers() { 0 } else { logger.tries }),
+            is_open: Cell::new(false),
             logger,
-            number: Cell::new(0),
             until: Cell::new(ClockTime(0)),
             unanswered: Cell::new(0),
             silence: Cell::new(0),
@@ -88,6 +93,7 @@ impl Asking {
                 let [.., present] = self.number.get().to_be_bytes();
                 u64::from(present.wrapping_sub(byte))
             }
+            Heard::Interrupt(interrupt) => return self.judge_interrupt(interrupt),
             Heard::Foreign => return Answer::Foreign,
         };
         match (ago, self.bit(ago)) {
@@ -140,9 +146,28 @@ impl Asking {
         }
     }
 
-    /// Whether the trigger that something belongs to is of the measured time.
+    /// Whether the present trigger is of the measured time.
     fn counts(&self) -> bool {
-        self.number.get() > self.logger.first
+        self.sent.get().index >= self.logger.first
+    }
+
+    /// Judges something that came, and counts it unless it is the answer to the present trigger.
+    #[inline]
+    fn take(&self, heard: Heard) -> Answer {
+        let answer = self.judge(heard);
+        if self.counts() {
+            let counts = &self.logger.counts;
+            match answer {
+                Answer::Present => {}
+                Answer::Late => count(&counts.late),
+                Answer::Duplicate => count(&counts.duplicate),
+                Answer::Foreign => count(&counts.foreign),
+            }
+            if let Heard::Interrupt(interrupt) = heard {
+                add(&counts.foreign, interrupt.unseen);
+            }
+        }
+        answer
     }
 
     /// Exchanges messages with itself over the loop-back device, and says how long that takes: all that the logger does,
@@ -191,12 +216,15 @@ impl Clock for Asking {
     }
 
     fn begin(&self, rt: &RtSection<'_>, schedule: &Schedule, cycle: Cycle) -> Result<Cycle, i32> {
+        let has_numbers = self.logger.line.has_numbers();
+        if !has_numbers {
+            self.settle(rt)?;
+        }
         let now = self.now(rt);
         // Triggers whose time is wholly over are not sent at all.
         let index =
             if now >= schedule.cycle(cycle.index + 1).due { schedule.containing(now).index } else { cycle.index };
-        let was_answered = self.silence.get() == 0;
-        self.go_on(index + 1, was_answered);
+        self.go_on(if has_numbers { index + 1 } else { self.number.get() + 1 }, !self.is_open.get());
         while let Err(errno) = sys::clock::sleep_until(ClockId::Monotonic, schedule.cycle(index).due) {
             if errno != libc::EINTR {
                 return Err(errno);
@@ -206,6 +234,7 @@ impl Clock for Asking {
         let message = Message { is_answer: false, session: self.logger.session, number: self.number.get() };
         let real = sys::clock::now(ClockId::Realtime);
         let sent = self.now(rt);
+        self.is_open.set(true);
         // What cannot be sent has no answer, and is missed as such: a network may be away for a while.
         let _ = self.logger.line.send(&message, None);
         let handed_on_ns = if self.has_parts { self.logger.line.sent_at_ns() } else { None };
@@ -228,18 +257,14 @@ impl Clock for Asking {
                 return Err(if is_over { libc::ETIMEDOUT } else { NOTHING_CAME });
             }
             let heard = self.logger.line.hear()?;
-            let answer = self.judge(heard);
-            let counts = &self.logger.counts;
-            match answer {
-                Answer::Present => {
-                    self.silence.set(0);
-                    self.note_parts(rt, heard);
-                    return Ok(());
+            if self.take(heard) == Answer::Present {
+                self.silence.set(0);
+                self.is_open.set(false);
+                match heard {
+                    Heard::Interrupt(interrupt) => self.note_way(rt, interrupt),
+                    _ => self.note_parts(rt, heard),
                 }
-                _ if !self.counts() => {}
-                Answer::Late => count(&counts.late),
-                Answer::Duplicate => count(&counts.duplicate),
-                Answer::Foreign => count(&counts.foreign),
+                return Ok(());
             }
         }
     }
@@ -257,15 +282,17 @@ pub(crate) struct Answering {
     last: Cell<Option<(u64, u64)>>,
     /// When the next answer may be given by the long-term rate, ns.
     next_ns: Cell<u64>,
+    waking: RefCell<Option<LogWriter>>,
 }
 
 /// So many answers may follow each other at once.
 const BURST: u64 = 32;
 
 impl Answering {
-    pub(super) fn new(target: Target) -> Answering {
+    pub(super) fn new(mut target: Target) -> Answering {
         let peer = if let Line::Udp { peer, .. } = &target.line { *peer } else { None };
         Answering {
+            waking: RefCell::new(target.waking.take()),
             target,
             peer: Cell::new(peer),
             trigger: Cell::new(None),
@@ -279,6 +306,10 @@ impl Answering {
         let counts = &self.target.counts;
         let (message, from) = match heard {
             Heard::Byte(byte) => (Message { is_answer: true, session: 0, number: byte.into() }, None),
+            Heard::Interrupt(interrupt) => {
+                add(&counts.missed, interrupt.unseen);
+                (Message { is_answer: true, session: 0, number: interrupt.level.unwrap_or(true).into() }, None)
+            }
             Heard::Message(message, from, _)
                 // A peer is a machine: each of its measurements has another port.
                 if !message.is_answer && self.peer.get().is_none_or(|peer| peer.ip() == from.ip()) =>
@@ -327,6 +358,7 @@ impl Clock for Answering {
             let woke = self.now(rt);
             if let Some(trigger) = self.accept(heard, woke) {
                 self.trigger.set(Some(trigger));
+                self.note_waking(rt, heard, cycle.index, woke);
                 return Ok(Cycle { due: woke, ..cycle });
             }
         }

@@ -7,7 +7,8 @@ use model::{Link, Load, Policy, Span};
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in crate::cli) struct ResponseArguments {
-    /// Link to what answers: udp:HOST:PORT, serial:/dev/ttyX,BAUD, serial-loop:/dev/ttyX
+    /// Link to what answers: udp:HOST:PORT, serial:/dev/ttyX,BAUD, serial-loop:/dev/ttyX, gpio:CHIP/IN,OUT,
+    /// gpio-loop:CHIP/IN,OUT, parport:/dev/parportN
     #[arg(long, value_name = "LINK")]
     pub(in crate::cli) to: Link,
     #[command(flatten)]
@@ -16,7 +17,8 @@ pub(in crate::cli) struct ResponseArguments {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RespondArguments {
-    /// Link to answer on: udp:HOST:PORT, an address of this machine; serial:/dev/ttyX,BAUD
+    /// Link to answer on: udp:HOST:PORT, an address of this machine; serial:/dev/ttyX,BAUD; gpio:CHIP/IN,OUT;
+    /// parport:/dev/parportN; uio:/dev/uioN
     #[arg(long, value_name = "LINK")]
     pub(in crate::cli) on: Link,
     /// The machine to answer, and no other [default: the first that sends a trigger]

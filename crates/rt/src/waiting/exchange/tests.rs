@@ -17,13 +17,13 @@ fn socket() -> UdpSocket {
 fn asking(patience: u64, peer: SocketAddr) -> (Asking, Arc<LinkCounts>) {
     let counts = Arc::<LinkCounts>::default();
     let line = Line::Udp { socket: socket(), peer: Some(peer) };
-    (Asking::new(Logger { line, session: 7, first: 0, patience, parts: None, counts: Arc::clone(&counts) }), counts)
+    (Asking::new(Logger { line, session: 7, first: 0, tries: 0, patience, parts: None, counts: Arc::clone(&counts) }), counts)
 }
 
 fn answering(peer: Option<SocketAddr>, least_gap_ns: u64) -> (Answering, Arc<LinkCounts>) {
     let counts = Arc::<LinkCounts>::default();
     let line = Line::Udp { socket: socket(), peer };
-    (Answering::new(Target { line, least_gap_ns, counts: Arc::clone(&counts) }), counts)
+    (Answering::new(Target { line, least_gap_ns, waking: None, counts: Arc::clone(&counts) }), counts)
 }
 
 fn answer(session: u64, number: u64) -> Message {

@@ -1,0 +1,62 @@
+//! What the drivers of parallel ports and of UIO devices say of them.
+
+use super::HostFs;
+use std::path::Path;
+
+/// What is known of a parallel port.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ParallelPort {
+    /// Whether it has an interrupt; `None` when its driver does not say.
+    pub(crate) has_interrupt: Option<bool>,
+    /// Drivers and programs that use it.
+    pub(crate) users: Vec<String>,
+}
+
+/// The parallel port `device` (Documentation/admin-guide/parport.rst: its driver's files below sysctl).
+pub(crate) fn parallel_port(fs: &HostFs, device: &Path) -> ParallelPort {
+    let place = name_of(device).map(|name| format!("proc/sys/dev/parport/{name}")).unwrap_or_default();
+    ParallelPort {
+        // -1 stands for none (PARPORT_IRQ_NONE, linux/parport.h).
+        has_interrupt: fs.number::<i64>(format!("{place}/irq")).map(|irq| irq != -1),
+        users: fs.directories_in(&format!("{place}/devices")),
+    }
+}
+
+/// The name that the driver of a device of UIO gives it; `None` when it is none.
+pub(crate) fn uio_name(fs: &HostFs, device: &Path) -> Option<String> {
+    fs.text(format!("sys/class/uio/{}/name", name_of(device)?))
+}
+
+/// The name of a device, also where it was named by a link to it.
+fn name_of(device: &Path) -> Option<String> {
+    let device = device.canonicalize().unwrap_or_else(|_| device.to_owned());
+    device.file_name()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_driver_tells_of_its_port_and_silence_is_not_no() {
+        let root = std::env::temp_dir().join(format!("punctual-ports-{}", std::process::id()));
+        let fs = HostFs { root: root.clone() };
+        let ports = root.join("proc/sys/dev/parport");
+        fs::create_dir_all(ports.join("parport0/devices/lp")).unwrap();
+        fs::write(ports.join("parport0/devices/active"), "none\n").unwrap();
+        fs::write(ports.join("parport0/irq"), "-1\n").unwrap();
+        fs::create_dir_all(ports.join("parport1/devices")).unwrap();
+        fs::write(ports.join("parport1/irq"), "7\n").unwrap();
+        fs::create_dir_all(root.join("sys/class/uio/uio0")).unwrap();
+        fs::write(root.join("sys/class/uio/uio0/name"), "ticks\n").unwrap();
+        let port = |name| parallel_port(&fs, Path::new(name));
+        let none = ParallelPort { has_interrupt: Some(false), users: vec!["lp".to_owned()] };
+        assert_eq!(port("/dev/parport0"), none);
+        assert_eq!(port("/dev/parport1"), ParallelPort { has_interrupt: Some(true), users: Vec::new() });
+        assert_eq!(port("/dev/parport2"), ParallelPort { has_interrupt: None, users: Vec::new() });
+        let names = ["/dev/uio0", "/dev/uio1", "/"].map(|name| uio_name(&fs, Path::new(name)));
+        assert_eq!(names, [Some("ticks".to_owned()), None, None]);
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,44 @@
+//! Lines of GPIO chips, looked up and taken.
+
+use model::{Link, Pins};
+use rt::{GpioLines, sys};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Both lines: the first interrupts, the second is set.
+///
+/// # Errors
+/// One line: what cannot be had, and why.
+pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
+    let Pins { input, output, .. } = *pins;
+    let name = pins.chip.as_str();
+    let path = Path::new("/dev").join(name);
+    let chip = File::options().read(true).write(true).open(&path);
+    let chip = chip.map_err(|err| super::unusable(link, &err, "run as root, or join the group that owns it (gpio)"))?;
+    let count = sys::gpio::lines_of(&chip).map_err(|_| format!("{link}: {} is no GPIO chip", path.display()))?;
+    for line in [input, output] {
+        if line >= count {
+            let last = count.saturating_sub(1);
+            return Err(format!("{link}: {name} has lines 0 to {last}, and no line {line}"));
+        }
+        let user = sys::gpio::user_of(&chip, line);
+        let user = user.map_err(|err| format!("{link}: the kernel does not say who uses line {line}: {err}; it has to be Linux 5.10 or newer"))?;
+        if let Some(user) = user {
+            let user = if user.is_empty() { "the kernel".to_owned() } else { format!("`{user}`") };
+            return Err(format!("{link}: line {line} is used by {user}; free it, or name another (gpioinfo lists them)"));
+        }
+    }
+    let lines = sys::gpio::request(&chip, input, output);
+    lines.map(GpioLines::new).map_err(|err| refused(link, (input, output), &err))
+}
+
+/// Why the kernel does not give lines that are there and free.
+fn refused(link: Link, (input, output): (u32, u32), err: &io::Error) -> String {
+    match err.raw_os_error() {
+        Some(libc::EBUSY) => format!("{link}: one of the lines was taken just now"),
+        _ => format!(
+            "{link}: the chip does not give line {input} as an input with an interrupt and line {output} as an output: {err}"
+        ),
+    }
+}

@@ -1,0 +1,293 @@
+//! How soon triggers are answered over wires: the kernel's own drivers in a guest, over chips that are wired to each other.
+
+use crate::lab_explain::build_modules;
+use crate::program::{Scratch, machine, punctual};
+use crate::vm::{self, INIT};
+use model::{Entry, TargetRecord};
+use std::path::{Path, PathBuf};
+
+/// A kernel with drivers for such chips: `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; `None`, and the test says that it is
+/// skipped, where there is none.
+fn kernel() -> Option<PathBuf> {
+    vm::kernel()?;
+    let kernel = std::env::var_os("PUNCTUAL_TEST_DEVICE_KERNEL").map(PathBuf::from);
+    if kernel.is_none() {
+        eprintln!("skipped: needs PUNCTUAL_TEST_DEVICE_KERNEL=/path/boot/vmlinuz-RELEASE with ../lib/modules/RELEASE");
+    }
+    kernel
+}
+
+/// Builds the module of `tests/wires` with this name in a directory of its own.
+fn built(scratch: &Scratch, kernel: &Path, name: &str) -> Option<PathBuf> {
+    let dir = scratch.path(&format!("{name}-built"));
+    std::fs::create_dir(&dir).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wires").join(format!("{name}.c"));
+    std::fs::copy(source, dir.join(format!("{name}.c"))).unwrap();
+    std::fs::write(dir.join("Makefile"), format!("obj-m := {name}.o\n")).unwrap();
+    build_modules(&dir, kernel)?;
+    Some(dir.join(format!("{name}.ko")))
+}
+
+/// What a guest has said.
+struct Said(String);
+
+/// Shell functions of a guest: `try NAME ARGUMENTS` runs this program to its end, `respond NAME ARGUMENTS` beside what follows,
+/// `ended` waits for that, `try_as_user` is `try` without rights; all say what came of it.
+const FUNCTIONS: &str = r#"
+said() { echo "$1 status: $2"; echo "$1 out: $(/busybox tr -d '\n' <$1.out)"; echo "$1 err: $(/busybox tail -n 1 $1.err)"; }
+try() { name=$1; shift; /punctual "$@" >$name.out 2>$name.err; said $name $?; }
+respond() { target=$1; shift; /punctual respond "$@" --format json >$target.out 2>$target.err & }
+ended() { wait $!; said $target $?; }
+try_as_user() {
+  /busybox mkdir -p /etc /bin; /busybox cp /busybox /bin/sh; echo 'user:x:1000:1000::/tmp:/bin/sh' >/etc/passwd; /busybox chmod 777 /tmp
+  name=$1; shift; /busybox su user -c "/punctual $*" >$name.out 2>$name.err; said $name $?
+}
+"#;
+
+/// Boots a guest with the kernel's own modules `own`, below `kernel/drivers` of its modules, and then the test's `name`, and runs
+/// the shell's `script` in it.
+fn guest(name: &str, own: &[&str], script: &str) -> Option<Said> {
+    let kernel = kernel()?;
+    let (scratch, modules) = (Scratch::new(&format!("{name}-files")), Scratch::new(name));
+    let release = kernel.file_name().unwrap().to_str().unwrap().strip_prefix("vmlinuz-").unwrap();
+    let drivers = kernel.parent().unwrap().join(format!("../lib/modules/{release}/kernel/drivers"));
+    let mut init = format!("{INIT}{FUNCTIONS}cd /tmp\n");
+    let paths = own.iter().map(|path| drivers.join(path)).chain([built(&modules, &kernel, name)?]);
+    for (number, path) in paths.enumerate() {
+        std::fs::copy(&path, scratch.path(&format!("{number}.ko"))).unwrap_or_else(|err| panic!("{path:?}: {err}"));
+        init += &format!("/busybox insmod /{number}.ko\n");
+    }
+    init += &format!("{script}\n/busybox poweroff -f\n");
+    Some(Said(vm::boot(&scratch, &kernel, &init)))
+}
+
+impl Said {
+    /// What `name` said, by `what`: status, out, err.
+    #[track_caller]
+    fn line(&self, name: &str, what: &str) -> &str {
+        let begin = format!("{name} {what}: ");
+        let line = self.0.lines().find_map(|line| line.trim().strip_prefix(&begin));
+        line.unwrap_or_else(|| panic!("no `{begin}` in {}", self.0)).trim()
+    }
+
+    #[track_caller]
+    fn json(&self, name: &str, schema: &str) -> serde_json::Value {
+        assert_eq!(self.line(name, "status"), "0", "{}", self.line(name, "err"));
+        let json = serde_json::from_str(self.line(name, "out")).unwrap();
+        crate::schema::assert_conforms(schema, &json);
+        json
+    }
+
+    /// The summary of the one cell that was measured as `name`.
+    #[track_caller]
+    fn summary(&self, name: &str) -> serde_json::Value {
+        self.json(name, "show")["cells"][0]["summary"].clone()
+    }
+
+    /// What the target `name` did.
+    #[track_caller]
+    fn target(&self, name: &str) -> TargetRecord {
+        serde_json::from_value(self.json(name, "respond")).unwrap()
+    }
+
+    #[track_caller]
+    fn expect_error(&self, name: &str, expected: &str) {
+        let said = (self.line(name, "status"), self.line(name, "err"));
+        assert_eq!(said, ("1", format!("punctual: {expected}").as_str()));
+    }
+}
+
+/// 1500 triggers of 2 ms between a target and a logger, each on a CPU of its own.
+#[track_caller]
+fn expect_exchange(said: &Said, logger: &str, target: &str) -> (serde_json::Value, TargetRecord) {
+    let (seen, record) = (said.summary(logger), said.target(target));
+    let count = |key: &str| seen[key].as_u64().unwrap();
+    let response = |key: &str| seen["response"][key].as_u64().unwrap();
+    assert_eq!(count("samples") + count("missed"), 1500, "{seen:#}");
+    assert!(count("samples") >= 1000, "{seen:#}");
+    assert_eq!(response("late") + response("lost") + response("unsent"), count("missed"), "{seen:#}");
+    assert!(seen["min_ns"].as_i64() > Some(0), "{seen:#}");
+    // The target has seen the triggers before those that count, too, and answered each.
+    assert!(record.triggers >= response("triggers") - response("lost"), "{seen:#} {record:?}");
+    assert_eq!((record.answered, record.own.n), (record.triggers - record.too_soon, record.answered), "{record:?}");
+    assert_eq!((record.foreign, record.duplicate, record.line_errors), (0, 0, None), "{record:?}");
+    assert_eq!(record.achieved.policy.to_string(), "fifo:80");
+    (seen, record)
+}
+
+const MEASURE: &str = "measure response --policy fifo:80 --cpus 0 --period 2ms --warm-up 100ms --duration 3s --format json --to";
+const RESPOND: &str = "--policy fifo:80 --cpu 1 --until-silent 2s --on";
+
+#[test]
+fn vm_edges_of_gpio_lines_are_answered() {
+    let _machine = machine();
+    let script = format!(
+        "respond target {RESPOND} gpio:gpiochip0/2,3\n\
+         try logger {MEASURE} gpio:gpiochip0/0,1\n\
+         try held {MEASURE} gpio:gpiochip0/2,5\n\
+         ended\n\
+         try nobody {MEASURE} gpio:gpiochip0/0,1\n\
+         try loop {MEASURE} gpio-loop:gpiochip0/4,5\n\
+         try unwired {MEASURE} gpio-loop:gpiochip0/0,5\n\
+         try taken {MEASURE} gpio:gpiochip0/7,1\n\
+         try beyond {MEASURE} gpio:gpiochip0/0,8\n\
+         try mute {MEASURE} gpio:gpiochip0/6,1\n\
+         try deaf {MEASURE} gpio:gpiochip0/0,2\n\
+         try null {MEASURE} gpio:null/0,1\n\
+         try absent {MEASURE} gpio:gpiochip9/0,1\n\
+         try_as_user denied respond --on gpio:gpiochip0/2,3\n\
+         try loops respond --on gpio-loop:gpiochip0/4,5\n\
+         try peer respond --on gpio:gpiochip0/2,3 --peer here\n\
+         respond killed {RESPOND} gpio:gpiochip0/2,3\n\
+         (until /busybox grep -q ' max ' silent.err; do /busybox sleep 0.1; done; /busybox kill -9 $!) &\n\
+         try silent measure response --to gpio:gpiochip0/0,1 --duration 1min\n"
+    );
+    let Some(said) = guest("wired_gpio", &[], &script) else { return };
+    let (seen, record) = expect_exchange(&said, "logger", "target");
+    // By the kernel's time stamps of edges: on both sides, from the interrupt to the thread.
+    let parts = seen["response"]["parts"].as_array().unwrap();
+    let of = |part: usize, key: &str| parts[part][key].as_i64();
+    assert_eq!((of(0, "n"), of(1, "n"), of(2, "n")), (Some(0), seen["samples"].as_i64(), seen["samples"].as_i64()));
+    assert!(of(1, "min_ns") > Some(0) && of(2, "min_ns") > Some(0), "{parts:?}");
+    assert!(of(1, "max_ns") <= seen["max_ns"].as_i64() && of(2, "max_ns") <= seen["max_ns"].as_i64(), "{seen:#}");
+    let waking = record.waking.as_ref().unwrap();
+    assert!(waking.n == record.triggers && waking.min_ns > Some(0), "{record:?}");
+
+    let seen = said.summary("loop");
+    assert_eq!((seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap(), &seen["response"]["own"]), (1500, &serde_json::Value::Null));
+    assert!(seen["samples"].as_u64() >= Some(1000), "{seen:#}");
+
+    said.expect_error("held", "gpio:gpiochip0/2,5: line 2 is used by `punctual`; free it, or name another (gpioinfo lists them)");
+    said.expect_error(
+        "nobody",
+        "gpio:gpiochip0/0,1 does not answer within 3s; is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, \
+         and OUT of each end wired to IN of the other?",
+    );
+    said.expect_error("unwired", "gpio-loop:gpiochip0/0,5 does not answer within 3s; is line 5 wired to line 0?");
+    said.expect_error("taken", "gpio:gpiochip0/7,1: line 7 is used by `panel reset`; free it, or name another (gpioinfo lists them)");
+    said.expect_error("beyond", "gpio:gpiochip0/0,8: gpiochip0 has lines 0 to 7, and no line 8");
+    let refused = |input, output| format!("gpio:gpiochip0/{input},{output}: the chip does not give line {input} as an input with an interrupt and line {output} as an output: ");
+    for (name, input, output) in [("mute", 6, 1), ("deaf", 0, 2)] {
+        assert!(said.line(name, "err").contains(&refused(input, output)), "{}", said.line(name, "err"));
+        assert_eq!(said.line(name, "status"), "1");
+    }
+    said.expect_error("null", "gpio:null/0,1: /dev/null is no GPIO chip");
+    said.expect_error("absent", "gpio:gpiochip9/0,1: cannot be opened: No such file or directory (os error 2)");
+    said.expect_error(
+        "denied",
+        "gpio:gpiochip0/2,3: cannot be opened: Permission denied (os error 13); run as root, or join the group that owns it (gpio)",
+    );
+    said.expect_error(
+        "loops",
+        "gpio-loop:gpiochip0/4,5 answers itself; measure it with: punctual measure response --to gpio-loop:gpiochip0/4,5",
+    );
+    said.expect_error("peer", "gpio:gpiochip0/2,3: a wire has one other end; leave --peer out");
+    said.expect_error(
+        "silent",
+        "gpio:gpiochip0/0,1 has stopped answering: none of the last 30 triggers, one every 100ms, had an answer",
+    );
+}
+
+#[test]
+fn vm_interrupts_of_parallel_ports_are_answered() {
+    let _machine = machine();
+    let script = format!(
+        "respond target {RESPOND} parport:/dev/parport1\n\
+         try logger {MEASURE} parport:/dev/parport0\n\
+         try held {MEASURE} parport:/dev/parport1\n\
+         ended\n\
+         try nobody {MEASURE} parport:/dev/parport0\n\
+         try mute {MEASURE} parport:/dev/parport2\n\
+         try null {MEASURE} parport:/dev/null\n\
+         try absent respond --on parport:/dev/parport3\n\
+         try_as_user denied respond --on parport:/dev/parport1\n"
+    );
+    let Some(said) = guest("wired_parport", &["parport/parport.ko", "char/ppdev.ko"], &script) else { return };
+    let (seen, record) = expect_exchange(&said, "logger", "target");
+    assert_eq!((&seen["response"]["parts"], record.waking), (&serde_json::Value::Null, None), "a port has no time stamps");
+    said.expect_error("held", "parport:/dev/parport1: cannot be claimed: it is used by ppdev1; unload or end that");
+    said.expect_error(
+        "nobody",
+        "parport:/dev/parport0 does not answer within 3s; is `punctual respond --on parport:/dev/parportN` running at the other \
+         end, and pin 2 of each wired to pin 10 of the other?",
+    );
+    said.expect_error(
+        "mute",
+        "parport:/dev/parport2: the port has no interrupt; load its driver with one: modprobe parport_pc io=0x378 irq=7",
+    );
+    said.expect_error("null", "parport:/dev/null: /dev/null is no parallel port (ppdev)");
+    said.expect_error(
+        "denied",
+        "parport:/dev/parport1: cannot be opened: Permission denied (os error 13); run as root, or join the group that owns it (lp)",
+    );
+    said.expect_error("absent", "parport:/dev/parport3: cannot be opened: No such file or directory (os error 2)");
+}
+
+#[test]
+fn vm_a_device_that_interrupts_by_itself_is_answered() {
+    let _machine = machine();
+    let script = format!(
+        "respond target {RESPOND} uio:/dev/uio0 --for 4s\n\
+         ended\n\
+         try logger {MEASURE} uio:/dev/uio0\n\
+         try mute respond --on uio:/dev/uio1\n\
+         try foreign respond --on uio:/dev/uio2\n\
+         try null respond --on uio:/dev/null\n\
+         try absent respond --on uio:/dev/uio3\n\
+         try_as_user denied respond --on uio:/dev/uio0\n"
+    );
+    let Some(said) = guest("ticking_uio", &["uio/uio.ko"], &script) else { return };
+    let record = said.target("target");
+    // Each was answered before the next one came; of each hundred one came with another that was not seen.
+    assert!(record.triggers >= 1000 && record.answered == record.triggers, "{record:?}");
+    assert!(record.missed.abs_diff(record.triggers / 100) <= 1, "{record:?}");
+    assert!(record.own.n == record.answered && record.own.min_ns > Some(0) && record.waking.is_none(), "{record:?}");
+    said.expect_error(
+        "logger",
+        "uio:/dev/uio0: nobody knows when its interrupts were due; how they are answered is measured by: punctual respond --on \
+         uio:/dev/uio0",
+    );
+    said.expect_error("mute", "uio:/dev/uio1: the device has no interrupt");
+    said.expect_error(
+        "foreign",
+        "uio:/dev/uio2: uio_pci_generic turns each interrupt off until the program that knows the device has acknowledged it; a \
+         driver that does that itself is needed",
+    );
+    said.expect_error("null", "uio:/dev/null: /dev/null is no device of UIO");
+    said.expect_error(
+        "denied",
+        "uio:/dev/uio0: cannot be opened: Permission denied (os error 13); run as root, or let its owner give you the right to",
+    );
+    said.expect_error("absent", "uio:/dev/uio3: cannot be opened: No such file or directory (os error 2)");
+}
+
+#[test]
+fn vm_a_gpio_line_wired_to_another_is_exact_in_virtual_time() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-gpio-loop");
+    let Some(module) = built(&scratch, &kernel, "wired_gpio") else { return };
+    let _machine = machine();
+    let kernel = format!("{} modules={}", kernel.display(), module.display());
+    let plan = scratch.file(
+        "loop.toml",
+        format!(
+            "repetitions = 1\nduration = \"1s\"\nwarm_up = \"20ms\"\n[axes]\nkernel = [\"{kernel}\"]\n\
+             policy = [\"fifo:90\"]\nperiod = [\"1ms\"]\nmethod = [\"response:gpio-loop:gpiochip0/4,5\"]\n"
+        ),
+    );
+    let [once, again] = ["once", "again"].map(|name| {
+        let run = scratch.path(name);
+        let said = punctual(&format!("run {} --seed 1 --wait --out {}", plan.display(), run.display()));
+        assert_eq!(said.status, 0, "{said:?}");
+        let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
+        let entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        entries
+    });
+    assert!(once == again, "virtual time has no chance in it");
+    let record = &once[0].record;
+    let (thread, response) = (&record.threads[0], record.response.as_ref().unwrap());
+    assert_eq!((thread.recorded, thread.missed, response.triggers, response.foreign), (1000, 0, 1000, 0), "{thread:?}");
+    let parts = response.parts.as_ref().unwrap();
+    assert_eq!((parts.sending.n, parts.away.n, parts.waking.n), (0, 1000, 1000), "{parts:?}");
+    assert!(parts.away.min_ns > Some(0) && parts.away.max_ns < thread.histogram.max_ns, "{parts:?} {thread:?}");
+}
