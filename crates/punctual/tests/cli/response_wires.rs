@@ -31,12 +31,15 @@ fn built(scratch: &Scratch, kernel: &Path, name: &str) -> Option<PathBuf> {
 /// What a guest has said.
 struct Said(String);
 
-/// Shell functions of a guest: `try NAME ARGUMENTS` runs this program to its end, `respond NAME ARGUMENTS` beside what follows,
-/// `ended` waits for that, `try_as_user` is `try` without rights; all say what came of it.
+/// Shell functions of a guest: `try NAME ARGUMENTS` runs this program to its end, `respond NAME ARGUMENTS` has it answer beside
+/// what follows, `ended` waits for that, `try_as_user` is `try` without rights; all say what came of it.
 const FUNCTIONS: &str = r#"
 said() { echo "$1 status: $2"; echo "$1 out: $(/busybox tr -d '\n' <$1.out)"; echo "$1 err: $(/busybox tail -n 1 $1.err)"; }
 try() { name=$1; shift; /punctual "$@" >$name.out 2>$name.err; said $name $?; }
-respond() { target=$1; shift; /punctual respond "$@" --format json >$target.out 2>$target.err & }
+respond() {
+  target=$1; shift; /punctual respond "$@" --format json >$target.out 2>$target.err &
+  until /busybox grep -q 'answering on' $target.err; do /busybox sleep 0.1; done
+}
 ended() { wait $!; said $target $?; }
 try_as_user() {
   /busybox mkdir -p /etc /bin; /busybox cp /busybox /bin/sh; echo 'user:x:1000:1000::/tmp:/bin/sh' >/etc/passwd; /busybox chmod 777 /tmp
@@ -116,15 +119,15 @@ fn expect_exchange(said: &Said, logger: &str, target: &str) -> (serde_json::Valu
 }
 
 const MEASURE: &str = "measure response --policy fifo:80 --cpus 0 --period 2ms --warm-up 100ms --duration 3s --format json --to";
-const RESPOND: &str = "--policy fifo:80 --cpu 1 --until-silent 2s --on";
+const RESPOND: &str = "--policy fifo:80 --cpu 1 --until-silent 5s --on";
 
 #[test]
 fn vm_edges_of_gpio_lines_are_answered() {
     let _machine = machine();
     let script = format!(
         "respond target {RESPOND} gpio:gpiochip0/2,3\n\
-         try logger {MEASURE} gpio:gpiochip0/0,1\n\
          try held {MEASURE} gpio:gpiochip0/2,5\n\
+         try logger {MEASURE} gpio:gpiochip0/0,1\n\
          ended\n\
          try nobody {MEASURE} gpio:gpiochip0/0,1\n\
          try loop {MEASURE} gpio-loop:gpiochip0/4,5\n\
@@ -193,8 +196,8 @@ fn vm_interrupts_of_parallel_ports_are_answered() {
     let _machine = machine();
     let script = format!(
         "respond target {RESPOND} parport:/dev/parport1\n\
-         try logger {MEASURE} parport:/dev/parport0\n\
          try held {MEASURE} parport:/dev/parport1\n\
+         try logger {MEASURE} parport:/dev/parport0\n\
          ended\n\
          try nobody {MEASURE} parport:/dev/parport0\n\
          try mute {MEASURE} parport:/dev/parport2\n\
