@@ -209,7 +209,9 @@ impl FromStr for Link {
         let wrong = |form| LinkError::Form { given: text.to_owned(), form };
         match (word, rest) {
             ("uio", None) => Ok(Link::Uio),
-            ("uio", Some(rest)) => device(rest).map(Link::UioDevice).ok_or_else(|| wrong("uio:/dev/uioN, or uio alone in the lab")),
+            ("uio", Some(rest)) => {
+                device(rest).map(Link::UioDevice).ok_or_else(|| wrong("uio:/dev/uioN, or uio alone in the lab"))
+            }
             ("serial-loop", rest) => {
                 let port = device(rest.unwrap_or(Link::LOOP_PORT));
                 port.map(Link::SerialLoop)
@@ -234,9 +236,7 @@ impl FromStr for Link {
                 .and_then(Pins::new)
                 .map(Link::GpioLoop)
                 .ok_or_else(|| wrong("gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24")),
-            ("parport", rest) => {
-                rest.and_then(device).map(Link::Parport).ok_or_else(|| wrong("parport:/dev/parportN"))
-            }
+            ("parport", rest) => rest.and_then(device).map(Link::Parport).ok_or_else(|| wrong("parport:/dev/parportN")),
             _ => Err(UnknownWord::new("link", text, Link::KNOWN).into()),
         }
     }
@@ -295,8 +295,14 @@ mod tests {
             ("gpio:gpiochip0/1", "`gpio:gpiochip0/1` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
             ("gpio:/1,2", "`gpio:/1,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
             ("gpio:g/1,+2", "`gpio:g/1,+2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:g/4294967296,2", "`gpio:g/4294967296,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio-loop:g/3,3", "`gpio-loop:g/3,3` is no link; write gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24"),
+            (
+                "gpio:g/4294967296,2",
+                "`gpio:g/4294967296,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
+            ),
+            (
+                "gpio-loop:g/3,3",
+                "`gpio-loop:g/3,3` is no link; write gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24",
+            ),
             ("parport:0", "`parport:0` is no link; write parport:/dev/parportN"),
             ("parport", "`parport` is no link; write parport:/dev/parportN"),
             ("udp", "`udp` is no link; write udp:HOST:PORT"),

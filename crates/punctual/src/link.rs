@@ -263,12 +263,16 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
     let advice = match link {
         Link::SerialLoop(_) => "its chip has no loop-back, or is none".to_owned(),
         Link::GpioLoop(Pins { input, output, .. }) => format!("is line {output} wired to line {input}?"),
-        Link::Gpio(_) => "is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, and OUT of each end wired to \
+        Link::Gpio(_) => {
+            "is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, and OUT of each end wired to \
                           IN of the other?"
-            .to_owned(),
-        Link::Parport(_) => "is `punctual respond --on parport:/dev/parportN` running at the other end, and pin 2 of each \
+                .to_owned()
+        }
+        Link::Parport(_) => {
+            "is `punctual respond --on parport:/dev/parportN` running at the other end, and pin 2 of each \
                              wired to pin 10 of the other?"
-            .to_owned(),
+                .to_owned()
+        }
         _ => format!("is `punctual respond --on {link}` running at the other end?"),
     };
     Err(format!("{link} does not answer within {PATIENCE}; {advice}"))

@@ -23,10 +23,14 @@ pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
             return Err(format!("{link}: {name} has lines 0 to {last}, and no line {line}"));
         }
         let user = sys::gpio::user_of(&chip, line);
-        let user = user.map_err(|err| format!("{link}: the kernel does not say who uses line {line}: {err}; it has to be Linux 5.10 or newer"))?;
+        let user = user.map_err(|err| {
+            format!("{link}: the kernel does not say who uses line {line}: {err}; it has to be Linux 5.10 or newer")
+        })?;
         if let Some(user) = user {
             let user = if user.is_empty() { "the kernel".to_owned() } else { format!("`{user}`") };
-            return Err(format!("{link}: line {line} is used by {user}; free it, or name another (gpioinfo lists them)"));
+            return Err(format!(
+                "{link}: line {line} is used by {user}; free it, or name another (gpioinfo lists them)"
+            ));
         }
     }
     let lines = sys::gpio::request(&chip, input, output);

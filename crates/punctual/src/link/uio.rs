@@ -16,7 +16,8 @@ const FOR_ITS_OWN_PROGRAM: &str = "uio_pci_generic";
 pub(super) fn open(link: Link, device: &str) -> Result<UioDevice, String> {
     let path = Path::new(device);
     let file = File::options().read(true).write(true).open(path);
-    let file = file.map_err(|err| super::unusable(link, &err, "run as root, or let its owner give you the right to"))?;
+    let file =
+        file.map_err(|err| super::unusable(link, &err, "run as root, or let its owner give you the right to"))?;
     match host::uio_name(&HostFs::here(), path).as_deref() {
         None => return Err(format!("{link}: {device} is no device of UIO")),
         Some(FOR_ITS_OWN_PROGRAM) => {

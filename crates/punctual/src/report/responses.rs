@@ -61,7 +61,18 @@ fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
 /// When `out` does not take it.
 pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
     let TargetRecord {
-        link, achieved, triggers, answered, missed, duplicate, foreign, too_soon, line_errors, own, waking, ..
+        link,
+        achieved,
+        triggers,
+        answered,
+        missed,
+        duplicate,
+        foreign,
+        too_soon,
+        line_errors,
+        own,
+        waking,
+        ..
     } = record;
     let locked = if achieved.memory_locked_bytes > 0 { "memory locked" } else { "memory not locked" };
     writeln!(out, "{link}: {} on CPU {}, {locked}", achieved.policy, achieved.cpus)?;

@@ -118,7 +118,8 @@ fn expect_exchange(said: &Said, logger: &str, target: &str) -> (serde_json::Valu
     (seen, record)
 }
 
-const MEASURE: &str = "measure response --policy fifo:80 --cpus 0 --period 2ms --warm-up 100ms --duration 3s --format json --to";
+const MEASURE: &str =
+    "measure response --policy fifo:80 --cpus 0 --period 2ms --warm-up 100ms --duration 3s --format json --to";
 const RESPOND: &str = "--policy fifo:80 --cpu 1 --until-silent 5s --on";
 
 #[test]
@@ -157,19 +158,32 @@ fn vm_edges_of_gpio_lines_are_answered() {
     assert!(waking.n == record.triggers && waking.min_ns > Some(0), "{record:?}");
 
     let seen = said.summary("loop");
-    assert_eq!((seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap(), &seen["response"]["own"]), (1500, &serde_json::Value::Null));
+    assert_eq!(
+        (seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap(), &seen["response"]["own"]),
+        (1500, &serde_json::Value::Null)
+    );
     assert!(seen["samples"].as_u64() >= Some(1000), "{seen:#}");
 
-    said.expect_error("held", "gpio:gpiochip0/2,5: line 2 is used by `punctual`; free it, or name another (gpioinfo lists them)");
+    said.expect_error(
+        "held",
+        "gpio:gpiochip0/2,5: line 2 is used by `punctual`; free it, or name another (gpioinfo lists them)",
+    );
     said.expect_error(
         "nobody",
         "gpio:gpiochip0/0,1 does not answer within 3s; is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, \
          and OUT of each end wired to IN of the other?",
     );
     said.expect_error("unwired", "gpio-loop:gpiochip0/0,5 does not answer within 3s; is line 5 wired to line 0?");
-    said.expect_error("taken", "gpio:gpiochip0/7,1: line 7 is used by `panel reset`; free it, or name another (gpioinfo lists them)");
+    said.expect_error(
+        "taken",
+        "gpio:gpiochip0/7,1: line 7 is used by `panel reset`; free it, or name another (gpioinfo lists them)",
+    );
     said.expect_error("beyond", "gpio:gpiochip0/0,8: gpiochip0 has lines 0 to 7, and no line 8");
-    let refused = |input, output| format!("gpio:gpiochip0/{input},{output}: the chip does not give line {input} as an input with an interrupt and line {output} as an output: ");
+    let refused = |input, output| {
+        format!(
+            "gpio:gpiochip0/{input},{output}: the chip does not give line {input} as an input with an interrupt and line {output} as an output: "
+        )
+    };
     for (name, input, output) in [("mute", 6, 1), ("deaf", 0, 2)] {
         assert!(said.line(name, "err").contains(&refused(input, output)), "{}", said.line(name, "err"));
         assert_eq!(said.line(name, "status"), "1");
@@ -207,7 +221,11 @@ fn vm_interrupts_of_parallel_ports_are_answered() {
     );
     let Some(said) = guest("wired_parport", &["parport/parport.ko", "char/ppdev.ko"], &script) else { return };
     let (seen, record) = expect_exchange(&said, "logger", "target");
-    assert_eq!((&seen["response"]["parts"], record.waking), (&serde_json::Value::Null, None), "a port has no time stamps");
+    assert_eq!(
+        (&seen["response"]["parts"], record.waking),
+        (&serde_json::Value::Null, None),
+        "a port has no time stamps"
+    );
     said.expect_error("held", "parport:/dev/parport1: cannot be claimed: it is used by ppdev1; unload or end that");
     said.expect_error(
         "nobody",

@@ -1,6 +1,7 @@
 #include <linux/gpio/consumer.h>
 #include <linux/gpio/driver.h>
 #include <linux/gpio/machine.h>
+#include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/irq_work.h>
 #include <linux/module.h>

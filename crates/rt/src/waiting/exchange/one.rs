@@ -34,7 +34,11 @@ impl Asking {
     /// The errno.
     pub(super) fn settle(&self, rt: &RtSection<'_>) -> Result<(), i32> {
         for _ in 0..MOST {
-            let until = if self.is_open.get() { ClockTime(self.sent.get().monotonic_ns).plus(Logger::HELD) } else { ClockTime(0) };
+            let until = if self.is_open.get() {
+                ClockTime(self.sent.get().monotonic_ns).plus(Logger::HELD)
+            } else {
+                ClockTime(0)
+            };
             let left = Span(until.0.saturating_sub(self.now(rt).0));
             match self.logger.line.wait(left) {
                 Ok(true) => {

@@ -17,7 +17,18 @@ fn socket() -> UdpSocket {
 fn asking(patience: u64, peer: SocketAddr) -> (Asking, Arc<LinkCounts>) {
     let counts = Arc::<LinkCounts>::default();
     let line = Line::Udp { socket: socket(), peer: Some(peer) };
-    (Asking::new(Logger { line, session: 7, first: 0, tries: 0, patience, parts: None, counts: Arc::clone(&counts) }), counts)
+    (
+        Asking::new(Logger {
+            line,
+            session: 7,
+            first: 0,
+            tries: 0,
+            patience,
+            parts: None,
+            counts: Arc::clone(&counts),
+        }),
+        counts,
+    )
 }
 
 fn answering(peer: Option<SocketAddr>, least_gap_ns: u64) -> (Answering, Arc<LinkCounts>) {
