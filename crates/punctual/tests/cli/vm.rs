@@ -187,10 +187,10 @@ pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str) -> String {
     let list = names.iter().map(|name| format!("{}\n", name.to_str().unwrap())).collect::<String>();
     cpio.stdin.take().unwrap().write_all(list.as_bytes()).unwrap();
     assert!(cpio.wait().unwrap().success());
-    // Ended after two minutes, whatever the guest does.
+    // Ended after five minutes, whatever the guest does.
     let output = Command::new("timeout")
         .args([
-            "120",
+            "300",
             "qemu-system-x86_64",
             "-m",
             "512",

@@ -4,8 +4,8 @@
 #include <linux/uio_driver.h>
 
 /*
- * Three devices. The first interrupts every 2 ms if its interrupt is on, and is off afterwards; each hundredth time it does so twice at
- * once. The second has no interrupt. The third is of a driver that leaves interrupts off.
+ * Three devices. The first interrupts every 2 ms if its interrupt is on, and is off afterwards; each hundredth time as if
+ * twice at once. The second has no interrupt. The third is of a driver that leaves interrupts off.
  */
 static struct uio_info device, silent, foreign;
 static struct hrtimer timer;
@@ -16,7 +16,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 {
 	if (atomic_xchg(&is_on, 0)) {
 		if (++n_ticks % 100 == 0)
-			uio_event_notify(&device);
+			atomic_inc(&device.uio_dev->event);
 		uio_event_notify(&device);
 	}
 	hrtimer_forward_now(timer, 2 * NSEC_PER_MSEC);
