@@ -2,8 +2,11 @@
 
 use crate::pool::Pool;
 use crate::quantile;
-use model::{AnswerParts, Histogram, OwnExchange, ResponseRecord, ThreadRecord};
+use model::{
+    AnswerParts, CpuSet, Histogram, Host, OwnExchange, Policy, ResponseRecord, TargetRecord, ThreadRecord,
+};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What the logger of a cell counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,6 +30,50 @@ pub struct Response {
     pub parts: Option<[Part; 3]>,
     /// What the logger itself takes, in the block in which its median was the largest; `null` where that is not known.
     pub own: Option<OwnExchange>,
+    /// Who answered; `null` where this program has not started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+}
+
+/// Who answered, by what it said itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Target {
+    /// How its thread was scheduled, read back in the first block.
+    pub policy: Policy,
+    /// The CPU that it ran on in the first block.
+    pub cpus: CpuSet,
+    /// Triggers that came, those before the measured time, too.
+    pub triggers: u64,
+    /// Triggers that were answered.
+    pub answered: u64,
+    /// Triggers that never came.
+    pub missed: u64,
+    /// From waking with a trigger until the answer was sent: median, ns.
+    pub own_p50_ns: Option<i64>,
+    /// The same: largest, ns.
+    pub own_max_ns: Option<i64>,
+    /// The machine, in the first block; `null` where it is not known.
+    pub host: Option<Arc<Host>>,
+}
+
+/// Who answered, all blocks together.
+fn target<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<Target> {
+    let all: Vec<&TargetRecord> = seen.filter_map(|response| response.target.as_deref()).collect();
+    let first = all.first()?;
+    let sum = |count: fn(&TargetRecord) -> u64| all.iter().map(|target| count(target)).sum();
+    let mut own = Histogram::default();
+    all.iter().for_each(|target| own.merge(&target.own));
+    Some(Target {
+        policy: first.achieved.policy,
+        cpus: first.achieved.cpus.clone(),
+        triggers: sum(|target| target.triggers),
+        answered: sum(|target| target.answered),
+        missed: sum(|target| target.missed),
+        own_p50_ns: quantile(&own, 0.5),
+        own_max_ns: own.max_ns,
+        host: first.host.clone(),
+    })
 }
 
 /// A part of the answers of a cell.
@@ -84,6 +131,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
         parts: parts(seen().map(|(_, response)| response)),
         line_errors: seen().map(|(_, response)| response.line_errors).sum(),
         own: seen().filter_map(|(_, response)| response.own).max_by_key(|own| own.p50_ns),
+        target: target(seen().map(|(_, response)| response)),
     })
 }
 

@@ -82,6 +82,9 @@ pub(super) enum Command {
     /// Become another program, which runs as a cell asks
     #[command(hide = true)]
     Launch(LaunchArguments),
+    /// Run another command of this program for as long as stdin is open: a role of a plan, on its machine
+    #[command(hide = true)]
+    Leash(LeashArguments),
 }
 
 #[derive(Debug, Args)]
@@ -300,6 +303,9 @@ pub(super) struct LoadCommandArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
+    /// Process that it ends with
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(super) parent: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -364,6 +370,19 @@ pub(super) struct LaunchArguments {
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(super) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LeashArguments {
+    /// End it after so long, too
+    #[arg(long = "for", value_name = "TIME")]
+    pub(super) at_most: Option<Span>,
+    /// What the command reads on its stdin
+    #[arg(long, value_name = "TEXT")]
+    pub(super) input: Option<String>,
+    /// The command and its arguments
+    #[arg(required = true, last = true)]
+    pub(super) command: Vec<String>,
 }
 
 /// The form of a result.

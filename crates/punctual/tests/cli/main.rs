@@ -37,6 +37,7 @@ mod program;
 mod programs;
 mod report;
 mod response;
+mod roles;
 mod samples;
 mod schema;
 mod sleep;

@@ -43,4 +43,7 @@ pub(in crate::cli) struct RespondArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: Format,
+    /// Process that it ends with
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(in crate::cli) parent: Option<u32>,
 }
