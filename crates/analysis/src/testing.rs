@@ -1,9 +1,10 @@
 //! Runs for tests, built from latencies the way an instrument would record them.
 
 use model::{
-    Achieved, Cell, Censored, ClockTime, Ended, Entry, Episode, Episodes, Header, Histogram, ImportedThread, Kernel,
-    Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
-    Schedule, Second, Slice, Span, ThreadRecord, Usage, Worst,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host,
+    ImportedThread, Kernel, Link, Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT,
+    RUN_FORMAT, Record, Requirement, ResponseRecord, Schedule, Second, Slice, Span, TargetRecord, ThreadRecord, Usage,
+    Worst,
 };
 
 /// Slices of each measurement.

@@ -175,7 +175,7 @@ impl Held {
     }
 
     /// Ends what waits in [`Held::listen`].
-    pub(crate) fn stopper(&self) -> impl Fn() + Send + 'static {
+    pub(crate) fn stopper(&self) -> impl Fn() + Send + use<> {
         let stop = self.stop.clone();
         move || drop(stop.send(Event::Stop))
     }

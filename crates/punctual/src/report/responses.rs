@@ -18,8 +18,11 @@ pub(super) fn sentences(summary: &RunSummary) -> Vec<String> {
     let answered = || summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
     let mut said: Vec<String> = Vec::new();
     for (cell, response) in answered() {
-        let machines = response.target.as_ref().map(|target| machines(&cell.cell.roles, target));
-        said.extend(machines.filter(|machines| !said.contains(machines)));
+        if let Some(machines) = response.target.as_ref().map(|target| machines(&cell.cell.roles, target))
+            && !said.contains(&machines)
+        {
+            said.push(machines);
+        }
     }
     said.extend(answered().map(|(cell, response)| sentence(&cell.name, cell.cell.method.link(), response)));
     said

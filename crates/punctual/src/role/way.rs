@@ -20,7 +20,7 @@ const SCRIPT: &str = "v=$(punctual --version 2>/dev/null); \
     if [ \"$v\" = \"$1\" ]; then shift 2; echo punctual-role has; exec punctual \"$@\"; fi; \
     echo \"punctual-role lacks $(uname -m) $v\"; \
     f=$(mktemp) || exit 1; head -c \"$2\" >\"$f\"; \
-    [ -s \"$f\" ] || { rm -f \"$f\"; exit 1; }; \
+    [ \"$(wc -c <\"$f\")\" -eq \"$2\" ] || { rm -f \"$f\"; exit 1; }; \
     chmod 700 \"$f\"; exec 3<\"$f\"; rm -f \"$f\"; shift 2; exec /proc/self/fd/3 \"$@\"";
 
 /// Options for ssh(1): never ask, notice a lost connection within 15 s, leave no master behind.
