@@ -2,9 +2,7 @@
 
 use crate::pool::Pool;
 use crate::quantile;
-use model::{
-    AnswerParts, CpuSet, Histogram, Host, OwnExchange, Policy, ResponseRecord, TargetRecord, ThreadRecord,
-};
+use model::{AnswerParts, CpuSet, Histogram, Host, OwnExchange, Policy, ResponseRecord, TargetRecord, ThreadRecord};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -138,7 +136,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
 #[cfg(test)]
 mod tests {
     use crate::summarise;
-    use crate::testing::RunBuilder;
+    use crate::testing::{RunBuilder, host, response};
     use model::{OwnExchange, ResponseRecord};
 
     #[test]
@@ -158,12 +156,19 @@ mod tests {
                 line_errors: None,
                 own: own(p50_ns),
                 parts: None,
-                target: None,
+                target: response(host()).target.map(|mut target| {
+                    (target.answered, target.missed) = (100 + late, 1);
+                    target.own.record(i64::try_from(p50_ns).unwrap());
+                    target
+                }),
             });
         }
         let summary = summarise(&run.header, &run.entries);
         let response = summary.cells[0].response.as_ref().unwrap();
         assert_eq!((response.triggers, response.late, response.lost, response.unsent), (200, 3, 3, 2));
         assert_eq!((response.duplicate, response.line_errors, response.own), (2, None, own(7)));
+        let target = response.target.as_ref().unwrap();
+        assert_eq!((target.answered, target.missed, target.own_max_ns), (203, 2, Some(7)));
+        assert_eq!(target.host.as_deref(), Some(&host()));
     }
 }

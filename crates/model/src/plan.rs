@@ -6,7 +6,8 @@ mod until;
 mod write;
 
 use crate::{
-    CpuSet, Explain, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, Roles, RtPriority, Runtime, Span, Study,
+    CpuSet, Explain, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, Roles, RtPriority, Runtime,
+    Span, Study,
 };
 use serde::{Deserialize, Serialize};
 

@@ -162,9 +162,10 @@ impl Roles {
             () if cell.kernel != Kernel::Running => {
                 Err("guests of the lab have roles of their own (docs/response.md); leave [roles] out".to_owned())
             }
-            () if self.target.is_none() && (self.target_cpu.is_some() || self.target_link.is_some()) => Err(
-                "target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\"".to_owned(),
-            ),
+            () if self.target.is_none() && (self.target_cpu.is_some() || self.target_link.is_some()) => {
+                Err("target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\""
+                    .to_owned())
+            }
             () if self.target_link.is_some_and(|there| kind(Some(there)) != kind(link)) => {
                 Err(format!("target_link has to be the other end of {method}"))
             }
@@ -220,7 +221,8 @@ mod tests {
 
     #[test]
     fn sites_print_as_they_are_typed() {
-        for text in ["here", "ssh:board", "ssh:root@192.0.2.7", "exec:ip netns exec target", "exec:docker exec -i box"] {
+        for text in ["here", "ssh:board", "ssh:root@192.0.2.7", "exec:ip netns exec target", "exec:docker exec -i box"]
+        {
             assert_eq!(text.parse::<Site>().map(|site| site.to_string()), Ok(text.to_owned()));
         }
     }
@@ -229,9 +231,15 @@ mod tests {
     fn a_wrong_site_is_one_line() {
         let ssh = "ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config";
         let exec = "exec:COMMAND, like exec:ip netns exec target";
-        for (text, form) in
-            [("ssh", ssh), ("ssh:", ssh), ("ssh:-oProxyCommand=x", ssh), ("ssh:a b", ssh), ("exec", exec), ("exec: ", exec), ("exec:a\nb", exec)]
-        {
+        for (text, form) in [
+            ("ssh", ssh),
+            ("ssh:", ssh),
+            ("ssh:-oProxyCommand=x", ssh),
+            ("ssh:a b", ssh),
+            ("exec", exec),
+            ("exec: ", exec),
+            ("exec:a\nb", exec),
+        ] {
             let said = text.parse::<Site>().unwrap_err().to_string();
             assert_eq!(said, format!("`{text}` names no machine; write {form}"));
         }
@@ -270,7 +278,8 @@ mod tests {
             change(&mut cell);
             cell.check().unwrap_err()
         };
-        let changes: [(&dyn Fn(&mut Cell), &str); 5] = [
+        type Change<'a> = (&'a dyn Fn(&mut Cell), &'a str);
+        let changes: [Change<'_>; 5] = [
             (
                 &|cell| cell.method = crate::Method::CLOCK_NANOSLEEP,
                 "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave \

@@ -2,7 +2,8 @@
 
 use super::{Axes, Plan, Requirement};
 use crate::{
-    CpuSet, Explain, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Roles, Span, UnknownWord,
+    CpuSet, Explain, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Roles, Span,
+    UnknownWord,
 };
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -108,7 +108,8 @@ fn words(words: &[&str]) -> Vec<String> {
 fn answering(cell: &Cell, load: &Load) -> Vec<String> {
     let link = cell.roles.target_link.or(cell.method.link()).map(|link| link.to_string()).unwrap_or_default();
     let (policy, load) = (cell.policy.to_string(), load.to_string());
-    let mut command = words(&["respond", "--on", &link, "--policy", &policy, "--load", &load, "--yes", "--format", "json"]);
+    let mut command =
+        words(&["respond", "--on", &link, "--policy", &policy, "--load", &load, "--yes", "--format", "json"]);
     command.extend(cell.roles.target_cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
     command
 }
@@ -119,12 +120,7 @@ fn loading(load: &Load) -> Vec<String> {
 }
 
 /// The record of a cell that another machine measures.
-fn logged_there(
-    site: &Site,
-    cell: &Cell,
-    stop: &Stop,
-    observe: &mut dyn FnMut(&Progress),
-) -> Result<Record, Failure> {
+fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
     let asked = Asked {
         role: "logger",
         site,

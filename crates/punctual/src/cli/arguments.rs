@@ -18,7 +18,7 @@ pub(super) use frontier::FrontierArguments;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
 };
-pub(super) use response::{RespondArguments, ResponseArguments};
+pub(super) use response::{LeashArguments, RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -370,19 +370,6 @@ pub(super) struct LaunchArguments {
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(super) program: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct LeashArguments {
-    /// End it after so long, too
-    #[arg(long = "for", value_name = "TIME")]
-    pub(super) at_most: Option<Span>,
-    /// What the command reads on its stdin
-    #[arg(long, value_name = "TEXT")]
-    pub(super) input: Option<String>,
-    /// The command and its arguments
-    #[arg(required = true, last = true)]
-    pub(super) command: Vec<String>,
 }
 
 /// The form of a result.

@@ -71,7 +71,9 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
 /// Decides everything that is decided before the first measurement; `samples`: whether they are kept.
 pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Header, Box<dyn Error>> {
     if samples && plan.roles.is_logged_elsewhere() {
-        return Err("samples are kept where they are measured, and the logger is another machine; leave --samples out".into());
+        return Err(
+            "samples are kept where they are measured, and the logger is another machine; leave --samples out".into()
+        );
     }
     let cpus = rt::sys::sched::affinity(0)?;
     let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), samples);

@@ -135,7 +135,8 @@ mod tests {
             host: Some(host.into()),
         };
         let mut roles = Roles { target: "ssh:board".parse().ok(), ..Roles::default() };
-        let measured = "Measured is the target (ssh:board): board, Cortex-A53, Linux 6.1.0-rt. It answers as fifo:80 on CPU 3";
+        let measured =
+            "Measured is the target (ssh:board): board, Cortex-A53, Linux 6.1.0-rt. It answers as fifo:80 on CPU 3";
         assert_eq!(machines(&roles, &target), format!("{measured}."));
         (roles.host, roles.logger) = ("here".parse().ok(), "ssh:pc".parse().ok());
         assert_eq!(

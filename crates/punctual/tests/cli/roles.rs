@@ -1,8 +1,6 @@
 //! Plans whose target, logger and host are other machines: network namespaces behind `exec:`, and a real sshd.
 
-use crate::program::{
-    PROGRAM, Scratch, a_cpu, comes_true, command, is_installed, is_root, machine, run, running,
-};
+use crate::program::{PROGRAM, Scratch, a_cpu, comes_true, command, is_installed, is_root, machine, run, running};
 use crate::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
 use model::{Entry, Record};
 use rt::sys::process;
@@ -135,7 +133,9 @@ fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
         (
             "cell",
             "--progress",
-            Some("the measuring process ended early (signal: 9 (SIGKILL)); nothing of this cell is recorded".to_owned()),
+            Some(
+                "the measuring process ended early (signal: 9 (SIGKILL)); nothing of this cell is recorded".to_owned(),
+            ),
         ),
         ("run", "plan.toml", None),
     ]
@@ -143,7 +143,8 @@ fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
     .enumerate()
     {
         let out = scratch.path(&format!("run{number}"));
-        let mut command = network.on(LOGGER, PROGRAM, &format!("run {} --yes --wait --out {}", plan.display(), out.display()));
+        let mut command =
+            network.on(LOGGER, PROGRAM, &format!("run {} --yes --wait --out {}", plan.display(), out.display()));
         command.env("PATH", &path);
         let campaign = start(command);
         assert!(comes_true(|| !doing("cell", "--progress").is_empty()), "{what}: it measures");
@@ -319,7 +320,8 @@ fn a_plan_that_others_may_have_written_reaches_no_machine_unless_the_user_says_y
     std::fs::set_permissions(&plan, Permissions::from_mode(0o646)).unwrap();
     let out = scratch.path("run");
     let run = |yes: &str| run(&mut command(&format!("run {} --wait {yes} --out {}", plan.display(), out.display())));
-    let user = if process::effective_user_id() == 0 { "root".to_owned() } else { format!("user {}", process::user_id()) };
+    let user =
+        if process::effective_user_id() == 0 { "root".to_owned() } else { format!("user {}", process::user_id()) };
     run("").expect_error(&format!(
         "{} would reach its target by `exec:env` as {user}, and others may write it (chmod go-w); read it, then add --yes",
         plan.display()
@@ -422,7 +424,8 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         match who {
             "campaign" => kill(campaign.id()),
             "ssh" => {
-                let name = |pid: &&u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "ssh\n");
+                let name =
+                    |pid: &&u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "ssh\n");
                 kill(*ours.iter().find(name).unwrap());
             }
             "session" => sshd.sessions().into_iter().for_each(kill),
