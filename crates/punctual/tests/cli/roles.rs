@@ -9,6 +9,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// A plan of one block with these `roles` and `axes`.
 fn plan(scratch: &Scratch, roles: &str, axes: &str, duration: &str) -> PathBuf {
@@ -49,6 +50,19 @@ fn last_line(output: &Output) -> String {
 
 fn start(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the campaign measures, whoever else measures before; returns the cell's process.
+#[track_caller]
+fn until_it_measures(campaign: &mut Child) -> u32 {
+    loop {
+        let ours = running();
+        if let Some(pid) = doing("cell", "--progress").into_iter().find(|pid| ours.contains(pid)) {
+            return pid;
+        }
+        assert!(campaign.try_wait().unwrap().is_none(), "it measures");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn kill(pid: u32) {
@@ -146,8 +160,8 @@ fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
         let mut command =
             network.on(LOGGER, PROGRAM, &format!("run {} --yes --wait --out {}", plan.display(), out.display()));
         command.env("PATH", &path);
-        let campaign = start(command);
-        assert!(comes_true(|| !doing("cell", "--progress").is_empty()), "{what}: it measures");
+        let mut campaign = start(command);
+        until_it_measures(&mut campaign);
         let ours = running();
         let victim = doing(what, word).into_iter().find(|pid| ours.contains(pid));
         kill(victim.unwrap_or_else(|| panic!("{what} {word} is there")));
@@ -183,17 +197,15 @@ fn root_another_machine_logs_and_can_be_interrupted() {
     assert!(record.threads[0].recorded > 500 && record.response.as_ref().unwrap().target.is_some());
     assert_eq!(record.cell.roles.logger.as_ref().unwrap().to_string(), site(LOGGER));
 
-    let interrupted = start(campaign("1min", "interrupted"));
-    assert!(comes_true(|| !doing("cell", "--progress").is_empty()));
+    let mut interrupted = start(campaign("1min", "interrupted"));
+    until_it_measures(&mut interrupted);
     process::signal(interrupted.id(), libc::SIGINT).unwrap();
     let line = last_line(&interrupted.wait_with_output().unwrap());
     assert!(line.starts_with("punctual: interrupted after 0 of 1 measurements; go on with: "), "{line}");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 
-    let killed = start(campaign("1min", "killed"));
-    assert!(comes_true(|| !doing("cell", "--progress").is_empty()));
-    let ours = running();
-    kill(doing("cell", "--progress").into_iter().find(|pid| ours.contains(pid)).unwrap());
+    let mut killed = start(campaign("1min", "killed"));
+    kill(until_it_measures(&mut killed));
     let line = last_line(&killed.wait_with_output().unwrap());
     let expected = format!("punctual: none/fifo:80: logger {}: cell was killed by signal 9 (kept", site(LOGGER));
     assert!(line.starts_with(&expected), "{line}");
@@ -418,8 +430,8 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
 
     for (number, who) in ["campaign", "ssh", "session", "respond"].into_iter().enumerate() {
         let out = format!("killed{number}");
-        let campaign = start(campaign("none", "1min", &out));
-        assert!(comes_true(|| !doing("cell", "--progress").is_empty() && !doing("respond", &link).is_empty()), "{who}");
+        let mut campaign = start(campaign("none", "1min", &out));
+        until_it_measures(&mut campaign);
         let ours = running();
         match who {
             "campaign" => kill(campaign.id()),
