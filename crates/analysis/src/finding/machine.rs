@@ -85,7 +85,7 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
         let here = matches!(record.cell.kernel, Kernel::Running) && !record.cell.roles.is_logged_elsewhere();
         let pairs = [(here, start, &*record.host_before), (true, &*record.host_before, &*record.host_after)];
         for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
-            for (fact, before, after) in facts::changes(earlier, later, &record.cell.prepare) {
+            for (fact, before, after) in facts::changes(earlier, later, &record.cell.prepare, &record.cell.roles) {
                 let change = Finding::HostChanged { fact, before, after };
                 if !changes.contains(&change) {
                     changes.push(change);

@@ -77,12 +77,11 @@ fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
         }
         None => said.push_str(". The logger's own part, which is in every answer, is not known."),
     }
-    if let Some(Target { answered, missed, own_p50_ns: Some(p50), own_max_ns: Some(max), .. }) = target {
+    if let Some(Target { answered, own_p50_ns: Some(p50), own_max_ns: Some(max), .. }) = target {
         let [p50, max] = [*p50, *max].map(|ns| latency(ns as f64));
-        let (answered, missed) = (count(*answered), count(*missed));
+        let answered = count(*answered);
         said.push_str(&format!(
-            " The target answered {answered} in all, {missed} never reached it; from waking to the answer sent: p50 {p50}, \
-             max {max}."
+            " The target answered {answered}, the warm-up's, too; from waking to the answer sent: p50 {p50}, max {max}."
         ));
     }
     said

@@ -181,7 +181,7 @@ fn changes(run: &Ours<'_>) -> BTreeMap<&'static str, Vec<String>> {
             continue;
         }
         last = host;
-        for (name, _, now) in facts::changes(start, host, &run.header.plan.prepare) {
+        for (name, _, now) in facts::changes(start, host, &run.header.plan.prepare, &run.header.plan.roles) {
             let values = changes.entry(name).or_default();
             values.extend(now.filter(|now| !values.contains(now)));
         }
