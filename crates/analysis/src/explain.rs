@@ -5,6 +5,7 @@
 //! left over, so phases and shares add up to the latency to the nanosecond.
 
 mod advice;
+mod answers;
 mod baseline;
 mod event;
 mod implied;
@@ -21,8 +22,9 @@ mod totals;
 mod wording;
 
 pub use advice::{Advice, advice};
+pub use answers::{Answered, Answers};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
-pub use locate::Subject;
+pub use locate::{Subject, WaitsFor};
 pub use stages::{Stages, Watched};
 pub use story::{Slice, slices};
 pub use totals::{Totals, merged};

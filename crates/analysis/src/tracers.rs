@@ -27,23 +27,47 @@ pub struct Timerlat {
     pub lost: u64,
 }
 
-/// Two stages of every wake-up of a cell that was traced: the same that timerlat tells, on any kernel with events of timers.
+/// Stages of every wake-up of a cell that was traced. Of timers the two that timerlat tells, on any kernel with events of timers;
+/// of answers and devices those within this machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stages {
-    /// To the timer's handler.
-    pub irq: TracedLatency,
+    /// To the timer's handler; `null` where none is waited for.
+    pub irq: Option<TracedLatency>,
+    /// From the interrupt until the thread was being woken; `null` where a timer is waited for.
+    pub handler: Option<TracedLatency>,
+    /// From then until it was switched in; `null` where a timer is waited for.
+    pub queue: Option<TracedLatency>,
     /// To the thread, which is the latency itself; it holds the way to the handler.
     pub thread: TracedLatency,
 }
 
+impl Stages {
+    /// Those that there are, each with what it is called.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &TracedLatency)> {
+        let known = [
+            ("irq: to its interrupt", self.irq.as_ref()),
+            ("interrupt to waking", self.handler.as_ref()),
+            ("waking to switch", self.queue.as_ref()),
+            ("thread: to its clock", Some(&self.thread)),
+        ];
+        known.into_iter().filter_map(|(name, stage)| Some((name, stage?)))
+    }
+}
+
 /// The stages of a cell; `None` where none were seen.
 pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
-    let (mut irq, mut thread) = (Histogram::default(), Histogram::default());
-    let explained = pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref());
-    explained.flat_map(|record| &record.irq).for_each(|seen| irq.merge(&seen.histogram));
+    let [mut irq, mut handler, mut queue, mut thread]: [Histogram; 4] = Default::default();
+    for record in pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref()) {
+        record.irq.iter().for_each(|seen| irq.merge(&seen.histogram));
+        record.answers.iter().for_each(|seen| handler.merge(&seen.handler));
+        record.answers.iter().for_each(|seen| queue.merge(&seen.queue));
+    }
     pool.threads().for_each(|(_, of_cpu)| thread.merge(&of_cpu.histogram));
-    (irq.n > 0).then(|| Stages { irq: latency(&irq), thread: latency(&thread) })
+    let known = |histogram: &Histogram| (histogram.n > 0).then(|| latency(histogram));
+    let [irq, handler, queue] = [&irq, &handler, &queue].map(known);
+    let is_any = irq.is_some() || handler.is_some();
+    is_any.then(|| Stages { irq, handler, queue, thread: latency(&thread) })
 }
 
 /// A distribution that a tracer told.

@@ -17,9 +17,13 @@ pub use cause::{Cause, Evidence};
 pub enum Phase {
     /// From the due time until the thread had begun to wait: it was not asleep when it was due.
     NotAsleep,
+    /// Of an answer: from the sending of the trigger until the thread had begun to wait.
+    Sending,
+    /// Of an answer: from then until it came to this machine. The way, and who answers.
+    Away,
     /// From the due time until the kernel was to let the timer expire: what timer slack allows.
     Slack,
-    /// From the expiry of the timer until its interrupt began.
+    /// From the expiry of the timer, or from when a device was due, until its interrupt began.
     Expiry,
     /// From the interrupt until the thread was being woken.
     Handler,
@@ -187,6 +191,18 @@ pub struct IrqLatency {
     pub histogram: Histogram,
 }
 
+/// What answers to triggers, and interrupts of devices, took within this machine: of all of them, as far as they were seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerStages {
+    /// The CPU that the thread was made for.
+    pub cpu: u32,
+    /// From the interrupt until the thread was being woken.
+    pub handler: Histogram,
+    /// From then until it was switched in.
+    pub queue: Histogram,
+}
+
 /// What explaining a cell came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -220,6 +236,9 @@ pub struct ExplainRecord {
     /// How late the interrupt of every wake-up was; empty where the kernel has no events of timers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub irq: Vec<IrqLatency>,
+    /// Of methods that wait for answers, the stages of every one; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<AnswerStages>,
     /// What could not be traced here, and which answers that costs.
     pub missing: Vec<String>,
     /// What took the time, largest first.

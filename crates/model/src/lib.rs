@@ -37,8 +37,8 @@ pub use cell::{Cell, CellId};
 pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use explanation::{
-    Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, Owner, Phase, PhaseLength, Segment,
-    Share,
+    AnswerStages, Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, Owner, Phase,
+    PhaseLength, Segment, Share,
 };
 pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};

@@ -95,9 +95,6 @@ impl Link {
     /// What does not go together with it in a cell.
     pub(crate) fn check(self, cell: &Cell) -> Result<(), String> {
         match () {
-            () if cell.explain.is_some() => {
-                Err("what makes an answer late is not explained yet; leave explain out".to_owned())
-            }
             () if matches!(cell.policy, Policy::Deadline(_)) => Err(format!(
                 "who waits for an answer has no period of its own and cannot have {}; ask for another",
                 cell.policy

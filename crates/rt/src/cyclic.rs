@@ -2,7 +2,7 @@
 
 use crate::clock::NOTHING_CAME;
 use crate::log::{LogWriter, Sample};
-use crate::spike::Watcher;
+use crate::spike::{Late, Watcher};
 use crate::{Clock, RtSection};
 use model::{Nanos, Schedule, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -73,8 +73,8 @@ pub fn run_cycles<C: Clock>(
                 ended.overruns += clock.overruns(rt);
             }
             if let Some(watcher) = watcher
-                && watcher.is_spike(rt, sample)
-                && watcher.take(rt, sample)
+                && watcher.is_spike(rt, latency)
+                && watcher.take(rt, Late { due: cycle.due, latency })
             {
                 // The next wait is for a due time that lies behind all this.
                 latency = clock.now(rt).since(cycle.due);

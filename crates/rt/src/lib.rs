@@ -26,5 +26,5 @@ pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
-pub use spike::{SpikeWatch, Watcher};
+pub use spike::{Late, LateReader, SpikeWatch, Watcher};
 pub use team::{Bell, Member, Outcome, Task, Team, TeamError};

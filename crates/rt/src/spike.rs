@@ -2,6 +2,7 @@
 
 use crate::log::{LogReader, LogWriter, Sample, sample_log};
 use crate::{RtSection, sys};
+use model::{ClockTime, Nanos};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::Arc;
@@ -31,8 +32,35 @@ pub struct SpikeWatch {
 #[derive(Debug)]
 pub struct Watcher {
     watch: Arc<SpikeWatch>,
-    /// Every spike of this thread.
+    /// Every spike of this thread, with its due time in place of its cycle: where a wait is relative, or for an answer, no due
+    /// time follows from a cycle.
     late: LogWriter,
+}
+
+/// One late wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Late {
+    /// When it was due, by the clock of its method.
+    pub due: ClockTime,
+    /// `woke - due`.
+    pub latency: Nanos,
+}
+
+/// The late wake-ups of one thread, for another one.
+#[derive(Debug)]
+pub struct LateReader(LogReader);
+
+impl LateReader {
+    /// Hands on what has come since the last call, in order of time.
+    pub fn drain(&mut self, mut take: impl FnMut(Late)) {
+        self.0.drain(|Sample { cycle, latency }| take(Late { due: ClockTime(cycle), latency }));
+    }
+
+    /// Late wake-ups that found no room.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.0.lost()
+    }
 }
 
 impl SpikeWatch {
@@ -86,24 +114,24 @@ impl SpikeWatch {
 
     /// A thread's part, and where its spikes can be read.
     #[must_use]
-    pub fn watcher(self: &Arc<Self>) -> (Watcher, LogReader) {
+    pub fn watcher(self: &Arc<Self>) -> (Watcher, LateReader) {
         let (late, reader) = sample_log(ROOM);
-        (Watcher { watch: Arc::clone(self), late }, reader)
+        (Watcher { watch: Arc::clone(self), late }, LateReader(reader))
     }
 }
 
 impl Watcher {
     /// Whether a wake-up is a spike.
     #[inline]
-    pub(crate) fn is_spike(&self, _rt: &RtSection<'_>, sample: Sample) -> bool {
-        sample.latency.0 > self.watch.above_ns.load(Relaxed)
+    pub(crate) fn is_spike(&self, _rt: &RtSection<'_>, latency: Nanos) -> bool {
+        latency.0 > self.watch.above_ns.load(Relaxed)
     }
 
     /// Notes a spike, and stops the trace unless somebody has done so; whether it did. The two or three calls it makes then are
     /// after the reading of the clock, and what they take is not counted as anybody's lateness.
     #[cold]
-    pub(crate) fn take(&mut self, rt: &RtSection<'_>, sample: Sample) -> bool {
-        self.late.push(rt, sample);
+    pub(crate) fn take(&mut self, rt: &RtSection<'_>, Late { due, latency }: Late) -> bool {
+        self.late.push(rt, Sample { cycle: due.0, latency });
         if self.watch.is_frozen.compare_exchange(false, true, AcqRel, Relaxed).is_err() {
             return false;
         }
@@ -122,7 +150,6 @@ impl Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Nanos;
     use std::io::Read;
     use std::os::fd::OwnedFd;
 
@@ -137,14 +164,14 @@ mod tests {
     fn the_first_spike_stops_the_trace_and_the_others_are_noted() {
         let (watch, mut bell, [mut marks, mut ons]) = watch();
         let (mut watcher, mut late) = watch.watcher();
-        let sample = |ns| Sample { cycle: 5, latency: Nanos(ns) };
+        let late_by = |ns| Late { due: ClockTime(5), latency: Nanos(ns) };
         let (said, allocations) = RtSection::enter(|rt| {
-            let before = watcher.is_spike(rt, sample(i64::MAX));
+            let before = watcher.is_spike(rt, Nanos(i64::MAX));
             watch.set_above_ns(100);
-            let limit = (watcher.is_spike(rt, sample(100)), watcher.is_spike(rt, sample(101)));
-            let unarmed = watcher.take(rt, sample(101));
+            let limit = (watcher.is_spike(rt, Nanos(100)), watcher.is_spike(rt, Nanos(101)));
+            let unarmed = watcher.take(rt, late_by(101));
             watch.arm();
-            (before, limit, unarmed, watcher.take(rt, sample(102)), watcher.take(rt, sample(103)))
+            (before, limit, unarmed, watcher.take(rt, late_by(102)), watcher.take(rt, late_by(103)))
         });
         assert_eq!((said, allocations), ((false, (false, true), false, true, false), 0));
         let mut byte = [9];
@@ -154,8 +181,8 @@ mod tests {
         assert_eq!(&text[..n], MARK);
         assert_eq!((ons.read(&mut byte).unwrap(), byte), (1, *b"0"));
         let mut noted = Vec::new();
-        late.drain(|sample| noted.push(sample.latency.0));
-        assert_eq!(noted, [101, 102, 103]);
+        late.drain(|late| noted.push((late.due.0, late.latency.0)));
+        assert_eq!(noted, [(5, 101), (5, 102), (5, 103)]);
         assert!(watch.longest_freeze_ns().is_some());
         assert!(watch.disarm());
     }

@@ -8,7 +8,7 @@
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
 use crate::sys::{self, signal};
-use crate::{Ended, Limits, LinkEnd, RtSection, SettingError, Settings, SpikeWatch, Watcher};
+use crate::{Ended, LateReader, Limits, LinkEnd, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -88,7 +88,7 @@ pub struct Member {
     /// Its samples.
     pub log: LogReader,
     /// Its late wake-ups, where somebody watches for them.
-    pub late: Option<LogReader>,
+    pub late: Option<LateReader>,
     /// Set when it has ended.
     pub outcome: Option<Outcome>,
 }

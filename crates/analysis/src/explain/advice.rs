@@ -58,6 +58,7 @@ pub fn advice(cause: Cause) -> Option<Advice> {
         ),
         Cause::Stopped => ("find out who sent SIGSTOP, or leave the debugger", &[]),
         Cause::OwnOverrun => ("do less in a cycle, or take a longer period", &[]),
+        Cause::Away => ("look at the link and at the machine that answers; this one waited", &[]),
         Cause::Ordinary => return None,
         Cause::Unknown => ("explain again with --stacks, or as root with all events", &[]),
     };
@@ -86,6 +87,7 @@ mod tests {
             Cause::PageFault,
             Cause::Stopped,
             Cause::OwnOverrun,
+            Cause::Away,
             Cause::Unknown,
         ];
         for cause in causes {

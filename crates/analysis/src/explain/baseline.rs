@@ -1,7 +1,7 @@
 //! What each phase of a wake-up takes when nothing is in its way: from the other wake-ups in the same trace.
 
 use super::event::{Event, Trace, What};
-use super::locate::{Subject, Wake};
+use super::locate::{Subject, WaitsFor, Wake};
 use model::{Phase, Span};
 
 /// Usual lengths, ns.
@@ -20,6 +20,9 @@ const ALLOWANCE_NS: u64 = 10_000;
 impl Baseline {
     /// From the wake-ups of the same thread before this one.
     pub(super) fn of(trace: &Trace, subject: &Subject) -> Baseline {
+        if subject.waits_for != WaitsFor::Timer {
+            return Baseline::of_wakings(trace, subject);
+        }
         let is_start = |event: &&Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
         let mut starts: Vec<(u32, Event)> = Vec::new();
         for (cpu, events) in trace.numbered() {
@@ -27,7 +30,7 @@ impl Baseline {
             starts.extend(before.filter(is_start).take(MOST).map(|event| (cpu, *event)));
         }
         starts.sort_unstable_by_key(|(_, event)| event.at_ns);
-        let mut lengths: [Vec<u64>; 3] = Default::default();
+        let mut lengths = Lengths::default();
         for pair in starts.windows(2).rev().take(MOST) {
             let [start, (_, next)] = *pair else { continue };
             let What::TimerStart { soft_ns, .. } = start.1.what else { continue };
@@ -37,18 +40,28 @@ impl Baseline {
                 continue;
             }
             let usual = Subject { due_ns: due, woke_ns: next.at_ns, ..*subject };
-            for piece in Wake::from_start(trace, &usual, Some(start)).pieces(&usual) {
-                let Span(length) = piece.length().length;
-                match piece.phase {
-                    Phase::Expiry => lengths[0].push(length),
-                    Phase::Handler => lengths[1].push(length),
-                    Phase::Return => lengths[2].push(length),
-                    _ => {}
-                }
-            }
+            lengths.take(&Wake::from_start(trace, &usual, Some(start)), &usual);
         }
-        let [expiry_ns, handler_ns, return_ns] = lengths.map(median);
-        Baseline { expiry_ns, handler_ns, return_ns }
+        lengths.baseline()
+    }
+
+    /// The same where no timer is started: from one sleep of the thread to the next it was woken once. When something was due is
+    /// not known, so nothing is said of the time until the interrupt.
+    fn of_wakings(trace: &Trace, subject: &Subject) -> Baseline {
+        let is_asleep = |event: &&Event| matches!(event.what, What::Switch { prev, .. } if prev == subject.pid);
+        let mut sleeps: Vec<u64> = Vec::new();
+        for (_, events) in trace.numbered() {
+            let before = events.between(0, subject.due_ns).iter().rev();
+            sleeps.extend(before.filter(is_asleep).take(MOST).map(|event| event.at_ns));
+        }
+        sleeps.sort_unstable();
+        let mut lengths = Lengths::default();
+        for pair in sleeps.windows(2).rev().take(MOST) {
+            let [due_ns, woke_ns] = *pair else { continue };
+            let usual = Subject { due_ns, woke_ns, ..*subject };
+            lengths.take(&Wake::find(trace, &usual), &usual);
+        }
+        Baseline { expiry_ns: 0, ..lengths.baseline() }
     }
 
     /// Up to which length, ns, a stretch of a phase is what a wake-up costs.
@@ -60,6 +73,33 @@ impl Baseline {
             _ => 0,
         };
         usual.saturating_mul(3).saturating_add(ALLOWANCE_NS)
+    }
+}
+
+/// The lengths of the phases that have a baseline.
+#[derive(Default)]
+struct Lengths {
+    expiry: Vec<u64>,
+    handler: Vec<u64>,
+    on_return: Vec<u64>,
+}
+
+impl Lengths {
+    fn take(&mut self, wake: &Wake, usual: &Subject) {
+        for piece in wake.pieces(usual) {
+            let Span(length) = piece.length().length;
+            match piece.phase {
+                Phase::Expiry => self.expiry.push(length),
+                Phase::Handler => self.handler.push(length),
+                Phase::Return => self.on_return.push(length),
+                _ => {}
+            }
+        }
+    }
+
+    fn baseline(self) -> Baseline {
+        let [expiry_ns, handler_ns, return_ns] = [self.expiry, self.handler, self.on_return].map(median);
+        Baseline { expiry_ns, handler_ns, return_ns }
     }
 }
 

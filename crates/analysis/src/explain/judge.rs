@@ -70,6 +70,11 @@ impl Scene<'_> {
                 let reading = Reading::direct(Cause::TimerSlack);
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, self.own(), reading)]
             }
+            Phase::Away => {
+                let owner = Owner { name: "link and target".to_owned(), pid: None };
+                let reading = Reading::inferred(Cause::Away, "this machine has seen nothing of it yet");
+                vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
+            }
             // A stopped thread is not woken by its timer.
             Phase::Handler if self.is_stopped_in(piece) => self.by_spells(piece),
             Phase::Expiry | Phase::Handler => {
@@ -77,7 +82,7 @@ impl Scene<'_> {
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
             Phase::Queue => self.queue(cpu, piece),
-            Phase::NotAsleep | Phase::Return | Phase::Undivided => self.by_spells(piece),
+            Phase::NotAsleep | Phase::Sending | Phase::Return | Phase::Undivided => self.by_spells(piece),
         }
     }
 
@@ -102,6 +107,9 @@ impl Scene<'_> {
                 if own::first_fault(self.trace, self.subject.pid, piece.from_ns, spell.from_ns).is_some() =>
             {
                 one(Reading::direct(Cause::PageFault))
+            }
+            Doing::Blocked if piece.phase == Phase::Sending => {
+                one(Reading::cannot_tell("it waited for something else while it sent"))
             }
             Doing::Blocked if piece.phase == Phase::Undivided => {
                 one(Reading::cannot_tell("the events of its timer are missing"))
@@ -172,6 +180,7 @@ impl Scene<'_> {
         }
         match piece.phase {
             Phase::NotAsleep => Reading::direct(Cause::OwnOverrun),
+            Phase::Sending => Reading::direct(Cause::Ordinary),
             Phase::Undivided => Reading::cannot_tell("the events of its timer and its waking are missing"),
             phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::Ordinary),
             _ if !self.facts.sees_page_faults && !self.facts.never_stands_still() => {
@@ -231,9 +240,9 @@ impl Scene<'_> {
         stack::let_go(self.trace, self.trace.cpu(cpu)?, at, self.symbols)
     }
 
-    /// What the interrupt hit that woke the thread.
+    /// What the interrupt hit that woke the thread; nothing where a thread did so for it.
     fn hit(&self) -> Option<stack::Hit> {
-        let (cpu, at) = self.wake.waking?;
+        let (cpu, at) = self.wake.waking.filter(|_| self.wake.handled_by.is_none())?;
         stack::interrupted(self.trace, self.trace.cpu(cpu)?, at, self.symbols)
     }
 }

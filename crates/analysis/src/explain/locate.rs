@@ -1,19 +1,35 @@
 //! The events of one wake-up: when its timer was started and expired, when it was woken and switched in.
 
+mod woken;
+
 use super::event::{Event, Trace, What};
 use super::timeline;
 use model::{Phase, PhaseLength, Span};
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WaitsFor {
+    /// A timer of its own.
+    #[default]
+    Timer,
+    /// A device that is due by itself.
+    Device,
+    /// The answer to a trigger that it sends when it is due.
+    Answer,
+}
 
 /// Which wake-up is to be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     /// The measured thread, as the kernel numbers it.
     pub pid: i32,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
     /// The CPU that it was made for.
     pub cpu: u32,
     /// Its priority as the kernel counts: -1 deadline, 0 to 98 real-time, 100 to 139 normal; lower is more.
     pub priority: i32,
-    /// When it was due, `CLOCK_MONOTONIC`, ns.
+    /// When it was due, or sent the trigger, `CLOCK_MONOTONIC`, ns.
     pub due_ns: u64,
     /// When it read the clock, `CLOCK_MONOTONIC`, ns.
     pub woke_ns: u64,
@@ -34,12 +50,14 @@ pub(super) type Place = (u32, u64);
 /// What the trace holds of a wake-up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Wake {
-    /// When the thread had begun to wait: it started its timer.
+    /// When the thread had begun to wait: it started its timer, or was switched out.
     pub(super) asleep: Option<Place>,
     /// How much later than asked the timer was allowed to expire, ns.
     pub(super) slack_ns: u64,
-    /// When the interrupt began that let the timer expire.
+    /// When the interrupt began that let the timer expire, or brought the answer.
     pub(super) entry: Option<Place>,
+    /// The interrupt's own thread, which woke this one, and its priority, where there is one and that is known.
+    pub(super) handled_by: Option<(i32, Option<i32>)>,
     /// When the thread was being woken.
     pub(super) waking: Option<Place>,
     /// When it was switched in.
@@ -65,6 +83,9 @@ impl Wake {
     /// Finds the events of `subject`. Timers are recognised by their address: so it works for every way to wait that
     /// starts a timer, whatever clock that is on.
     pub(super) fn find(trace: &Trace, subject: &Subject) -> Wake {
+        if subject.waits_for != WaitsFor::Timer {
+            return Wake::by_waking(trace, subject);
+        }
         let is_start = |event: &Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
         Wake::from_start(trace, subject, last_before(trace, subject.woke_ns, is_start))
     }
@@ -100,6 +121,10 @@ impl Wake {
 
     /// The phases from the due time to the reading of the clock, without gaps; those without length left out.
     pub(super) fn pieces(&self, subject: &Subject) -> Vec<Piece> {
+        let (before, until_entry) = match subject.waits_for {
+            WaitsFor::Timer | WaitsFor::Device => (Phase::NotAsleep, Phase::Expiry),
+            WaitsFor::Answer => (Phase::Sending, Phase::Away),
+        };
         let home = self.switched.map_or(subject.cpu, |(cpu, _)| cpu);
         let timer_cpu = self.entry.or(self.waking).map_or(home, |(cpu, _)| cpu);
         let mut pieces = Vec::new();
@@ -112,15 +137,19 @@ impl Wake {
             }
         };
         if let Some((cpu, asleep)) = self.asleep {
-            until(Phase::NotAsleep, cpu, asleep);
+            until(before, cpu, asleep);
         }
         if let Some((_, entry)) = self.entry {
             until(Phase::Slack, timer_cpu, subject.due_ns.saturating_add(self.slack_ns).min(entry));
-            until(Phase::Expiry, timer_cpu, entry);
+            until(until_entry, timer_cpu, entry);
         }
         match (self.waking, self.switched) {
             (Some((cpu, waking)), _) => {
-                let phase = if self.entry.is_some() { Phase::Handler } else { Phase::Undivided };
+                let phase = match self.entry {
+                    Some(_) => Phase::Handler,
+                    None if subject.waits_for == WaitsFor::Answer => Phase::Away,
+                    None => Phase::Undivided,
+                };
                 until(phase, cpu, waking);
                 if let Some((cpu, switched)) = self.switched {
                     until(Phase::Queue, cpu, switched);

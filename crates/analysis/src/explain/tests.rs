@@ -1,5 +1,6 @@
 //! Every cause, from events written by hand: a wake-up of thread 100 on CPU 0, due at 1 ms.
 
+mod answers;
 mod causes;
 mod doubts;
 mod properties;
@@ -33,7 +34,15 @@ impl Story {
         for (pid, name) in [(ME, "measured/0"), (OTHER, "other"), (201, "other"), (300, "kworker/0:1")] {
             trace.names.insert(pid, name.to_owned());
         }
-        let subject = Subject { pid: ME, cpu: 0, priority: 19, due_ns: DUE, woke_ns: DUE, slack_ns: 0 };
+        let subject = Subject {
+            pid: ME,
+            waits_for: WaitsFor::Timer,
+            cpu: 0,
+            priority: 19,
+            due_ns: DUE,
+            woke_ns: DUE,
+            slack_ns: 0,
+        };
         let facts = Facts { sees_page_faults: true, frozen_ns: u64::MAX, ..Facts::default() };
         let mut story = Story { trace, current: [ME, 0], flags: 0, subject, facts };
         story.at(100_000, What::TimerStart { timer: TIMER, expires_ns: DUE.cast_signed(), soft_ns: DUE.cast_signed() });

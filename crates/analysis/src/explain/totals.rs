@@ -106,6 +106,15 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
                 None => all.irq.push(seen.clone()),
             }
         }
+        for seen in &record.answers {
+            match all.answers.iter_mut().find(|known| known.cpu == seen.cpu) {
+                Some(known) => {
+                    known.handler.merge(&seen.handler);
+                    known.queue.merge(&seen.queue);
+                }
+                None => all.answers.push(seen.clone()),
+            }
+        }
         for cause in &record.causes {
             let Some(sum) = causes.get_mut(&(cause.cause, cause.or)) else {
                 causes.insert((cause.cause, cause.or), cause.clone());

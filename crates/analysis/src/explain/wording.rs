@@ -21,6 +21,7 @@ pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
         Cause::PageFault => "page fault",
         Cause::Stopped => "stopped",
         Cause::OwnOverrun => "own overrun",
+        Cause::Away => "link and target",
         Cause::Ordinary => "the wake-up itself",
         Cause::Unknown => "unknown",
     };
@@ -43,6 +44,8 @@ pub fn evidence_name(evidence: Evidence) -> &'static str {
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::NotAsleep => "not asleep",
+        Phase::Sending => "sending",
+        Phase::Away => "away",
         Phase::Slack => "timer slack",
         Phase::Expiry => "expiry to interrupt",
         Phase::Handler => "interrupt to waking",
@@ -116,6 +119,7 @@ fn clause(share: &Share) -> String {
         (Cause::PageFault, None) => format!("its memory was not there: page faults took {took}{pieces}"),
         (Cause::Stopped, None) => format!("it was stopped {took}{pieces} by a signal or a debugger"),
         (Cause::OwnOverrun, None) => format!("it was not waiting itself {took}{pieces}"),
+        (Cause::Away, None) => format!("the answer was away {took}{pieces}: on the link, and with who answers"),
         (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
         (Cause::Unknown, None) => format!("nothing says what happened {took}{pieces} while {who} was current"),
     }

@@ -259,10 +259,6 @@ mod tests {
                 "one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)",
             ),
             (
-                Cell { method: "response:udp:h:1".parse().unwrap(), explain: Some(Explain::default()), ..cell() },
-                "what makes an answer late is not explained yet; leave explain out",
-            ),
-            (
                 Cell { align: Some(Span(0)), method: "response:udp:h:1".parse().unwrap(), ..cell() },
                 "align and distance do not apply to method response:udp:h:1: its due times follow from when it starts to wait",
             ),

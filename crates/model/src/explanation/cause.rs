@@ -35,6 +35,8 @@ pub enum Cause {
     Stopped,
     /// The thread itself was still running when it was due.
     OwnOverrun,
+    /// The answer was on its way, or not given yet: the link, and who answers.
+    Away,
     /// What a wake-up costs when nothing is in its way.
     Ordinary,
     /// Nothing in the trace says it.

@@ -1,7 +1,7 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
 use super::devices::Devices;
-use super::guest::{AT_REST, FAILED, READY, RECORD, TARGET, TRACERS};
+use super::guest::{AT_REST, FAILED, READY, RECORD, RESULT, TARGET, TRACERS};
 use super::initramfs::Archive;
 use super::job::{self, Job};
 use super::qemu::{Gone, version};
@@ -119,7 +119,9 @@ impl Setup {
 
     /// What QEMU is started with.
     pub(super) fn arguments(&self, files: &Files) -> Vec<OsString> {
-        let serial = |path: &Path| format!("file:{}", path.display());
+        let console = format!("file:{}", files.console.display());
+        let result = format!("file,id=result,path={}", files.result.display());
+        let at_port = format!("isa-debugcon,iobase={RESULT},chardev=result");
         let job = format!("name={},file={}", job::NAME, files.job.display());
         let cpus = self.cpus.to_string();
         let words = [
@@ -128,9 +130,14 @@ impl Setup {
             "-m",
             &memory::MIB.to_string(),
             "-serial",
-            &serial(&files.console),
+            &console,
+            // Guests once wrote there what came of a cell. What a guest sees of its machine is part of each number.
             "-serial",
-            &serial(&files.result),
+            "null",
+            "-chardev",
+            &result,
+            "-device",
+            &at_port,
             "-fw_cfg",
             &job,
             "-append",

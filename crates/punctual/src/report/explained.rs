@@ -133,7 +133,7 @@ fn causes(out: &mut dyn io::Write, name: &str, explained: &ExplainRecord, lines:
 fn write_stages(out: &mut dyn io::Write, stages: &Stages) -> io::Result<()> {
     let known = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64));
     writeln!(out, "  {:21} {:>9} {:>9} {:>9} {:>9} {:>9}", "of every wake-up", "seen", "min", "p50", "p99", "max")?;
-    for (name, stage) in [("irq: to its interrupt", &stages.irq), ("thread: to its clock", &stages.thread)] {
+    for (name, stage) in stages.named() {
         let [min, p50, p99, max] = [stage.min_ns, stage.p50_ns, stage.p99_ns, stage.max_ns].map(known);
         writeln!(out, "  {name:21} {:>9} {min:>9} {p50:>9} {p99:>9} {max:>9}", count(stage.samples))?;
     }

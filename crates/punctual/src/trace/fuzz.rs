@@ -8,7 +8,7 @@
 use super::decode::Decoder;
 use super::decode::tests::{all_kinds, data, formats};
 use super::pages::tests::{LAYOUT, Record, page, written};
-use analysis::explain::{Facts, Subject, Taker, explain};
+use analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
 use model::SplitMix64;
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,15 @@ fn fuzz_trace() {
         }
         let priority = [-1, 19, 120][random.below(3)];
         let late = random.below(200_000) as u64;
-        let subject = Subject { pid: 9, cpu: 0, priority, due_ns: 5_000, woke_ns: 5_000 + late, slack_ns: 0 };
+        let subject = Subject {
+            pid: 9,
+            waits_for: [WaitsFor::Timer, WaitsFor::Device, WaitsFor::Answer][random.below(3)],
+            cpu: 0,
+            priority,
+            due_ns: 5_000,
+            woke_ns: 5_000 + late,
+            slack_ns: 0,
+        };
         let taker = [Taker::Firmware, Taker::Hypervisor, Taker::Nobody][random.below(3)];
         let facts = Facts { taker, frozen_ns: u64::MAX, ..Facts::default() };
         if let Some(explanation) = explain(&trace, &subject, &facts, &|address| Some(format!("{address:x}"))) {

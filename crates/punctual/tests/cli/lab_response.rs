@@ -2,7 +2,7 @@
 
 use crate::program::{Scratch, machine, punctual};
 use crate::vm::kernel;
-use model::{Entry, Histogram};
+use model::{Cause, Entry, Explanation, Histogram};
 use std::path::Path;
 
 const KERNELS: [&str; 3] = ["debian:6.1 preempt=none", "debian:6.1 preempt=full", "debian:6.1-rt"];
@@ -57,6 +57,41 @@ fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
     );
     // PREEMPT_RT has a thread of its own for the interrupt, between it and the thread that answers.
     assert!(rt.min_ns > full.min_ns && full.min_ns > Some(0), "{:?} {:?}", rt.min_ns, full.min_ns);
+}
+
+#[test]
+fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
+    let Some(kernel) = kernel() else { return };
+    if punctual("lab fetch debian:6.1-rt").status != 0 {
+        eprintln!("skipped: needs debian:6.1-rt (Debian's package, or fetched before)");
+        return;
+    }
+    let _machine = machine();
+    let scratch = Scratch::new("lab-response-explain");
+    let none = format!("{} preempt=none", kernel.display());
+    let plan = plan(&scratch, &[&none, "debian:6.1-rt"], "mmap", "10ms");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    std::fs::write(&plan, text.replace("[axes]", "[explain]\nabove = \"1us\"\nkeep = 50\nstacks = true\n[axes]"))
+        .unwrap();
+    let run = scratch.path("run");
+    let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", run.display()));
+    assert_eq!(said.status, 0, "{said:?}");
+    let entries = entries(&run);
+    let of = |kernel: &str| {
+        let entry = entries.iter().find(|entry| entry.record.cell.kernel.to_string() == kernel).unwrap();
+        let explained = entry.record.explained.as_ref().unwrap();
+        assert!(explained.explained >= 50 && explained.worst.iter().all(Explanation::is_complete), "{explained:#?}");
+        let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
+        assert!(stages.handler.n >= 50, "{stages:?}");
+        (explained, stages)
+    };
+    let ((none, of_none), (_, of_rt)) = (of(&none), of("debian:6.1-rt"));
+    // What a kernel without preemption does to page tables, until it lets go.
+    let blame = none.worst[0].blame().unwrap();
+    assert_eq!((blame.cause, blame.owner.name.as_str()), (Cause::NonPreemptible, "load/mmap"), "{:#?}", none.causes);
+    // The handler of PREEMPT_RT is a thread that has to be switched in.
+    assert!(of_rt.handler.min_ns > of_none.handler.min_ns, "{of_rt:?} {of_none:?}");
+    assert!(of_none.queue.max_ns > of_rt.queue.max_ns, "{of_rt:?} {of_none:?}");
 }
 
 /// One that the lab has anyway, with the module-free drivers of serial ports.

@@ -1,7 +1,8 @@
 //! How soon triggers are answered over links: between network namespaces, over terminals, and what is refused.
 
 use crate::program::{MARK, PROGRAM, Said, a_cpu, comes_true, is_installed, is_root, machine, punctual, run, running};
-use model::TargetRecord;
+use model::{ExplainRecord, Explanation, Phase, TargetRecord};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
@@ -223,6 +224,37 @@ fn bytes_of_a_serial_line_are_answered() {
     assert!(count("samples") > 50 && record.triggers >= 110, "{seen:#} {record:?}");
     assert_eq!(seen["response"]["own"], serde_json::Value::Null, "nothing can be sent to oneself there");
     assert_eq!(record.line_errors, None, "a terminal counts none");
+}
+
+#[test]
+fn root_late_answers_are_divided_and_the_way_is_told_from_this_machine() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let target = responder(crate::program::command(&format!("respond --on udp:{free} --cpu 1 --format json")));
+    let seen = summary(&punctual(&format!(
+        "explain response:udp:{free} --cpus 0 --policy fifo:80 --period 2ms --above 1us --keep 50 --duration 2s --wait \
+         --format json"
+    )));
+    ended(target);
+    let explained: ExplainRecord = serde_json::from_value(seen["explained"].clone()).unwrap();
+    assert!(explained.explained >= 20, "{} of {}", explained.explained, explained.spikes);
+    assert!(explained.worst.iter().all(Explanation::is_complete), "{:#?}", explained.worst);
+    // Each has been sent, and has come back: by a softirq of whoever answers on this machine.
+    let has = |one: &&Explanation, phase| one.phases.iter().any(|length| length.phase == phase);
+    let whole = explained.worst.iter().filter(|one| has(one, Phase::Sending) && has(one, Phase::Away)).count();
+    assert!(whole * 10 >= explained.worst.len() * 8, "{whole} of {}: {:#?}", explained.worst.len(), explained.worst[0]);
+    let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
+    let n = seen["samples"].as_u64().unwrap();
+    // While a trace is taken nothing is seen.
+    assert!(stages.handler.n * 2 > n && stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
+    assert!(stages.handler.min_ns > Some(0), "{stages:?}");
+    assert_eq!(
+        (&seen["stages"]["irq"], seen["stages"]["handler"]["samples"].as_u64()),
+        (&Value::Null, Some(stages.handler.n))
+    );
 }
 
 #[test]

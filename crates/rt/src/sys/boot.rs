@@ -54,12 +54,3 @@ pub fn restart() -> io::Result<()> {
     // SAFETY: the call takes an integer only.
     check(unsafe { libc::reboot(libc::RB_AUTOBOOT) }.into()).map(drop)
 }
-
-/// Waits until everything written to the terminal `file` has been sent (tcdrain(3)).
-///
-/// # Errors
-/// When it is no terminal.
-pub fn wait_until_sent(file: &impl AsRawFd) -> io::Result<()> {
-    // SAFETY: the descriptor is open for the length of the call.
-    check(unsafe { libc::tcdrain(file.as_raw_fd()) }.into()).map(drop)
-}

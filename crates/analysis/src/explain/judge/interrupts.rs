@@ -2,7 +2,7 @@
 
 use super::{Reading, Scene};
 use crate::explain::event::{Context, CpuEvents, Event, What, flags};
-use crate::explain::locate::Piece;
+use crate::explain::locate::{Piece, WaitsFor};
 use crate::explain::silence::{self, NOTABLE_NS};
 use crate::explain::stack::Hit;
 use crate::explain::timeline::Stretch;
@@ -26,11 +26,14 @@ impl Scene<'_> {
             return Reading::cannot_tell("a switch left no event");
         }
         match (piece.phase, stretch.context) {
-            (Phase::Handler, Some(context)) => self.handler(cpu, piece, context, stretch),
+            (Phase::Handler, Some(context)) if self.subject.waits_for == WaitsFor::Timer => {
+                self.handler(cpu, piece, context, stretch)
+            }
             (_, Some(context)) if context.is_hard() => self.context(cpu, context, stretch),
             (_, None) if stretch.pid == 0 => self.idle_exit(cpu, stretch),
             (Phase::Expiry, _) if length > NOTABLE_NS / 4 => self.held_off(cpu, stretch),
             (_, Some(context)) => self.context(cpu, context, stretch),
+            (Phase::Handler, None) if self.wake.handled_by.is_some() => self.before_its_thread(stretch),
             (Phase::Handler, None) if length > NOTABLE_NS => {
                 Reading::cannot_tell("its timer had expired, and nobody woke it")
             }
@@ -59,6 +62,19 @@ impl Scene<'_> {
         let timers = cpu.between(stretch.from_ns, stretch.to_ns).iter().filter(is_expiry).count();
         let place = (timers > 1).then(|| format!("{} expired in it", crate::wording::things(timers as u64, "timer")));
         self.context(cpu, context, stretch).at(place)
+    }
+
+    /// The interrupt has a thread of its own, which ran, or could have.
+    fn before_its_thread(&self, stretch: &Stretch) -> Reading {
+        match (self.wake.handled_by, stretch.priority) {
+            (Some((its, _)), _) if its == stretch.pid => Reading::direct(Cause::Interrupt),
+            (Some((_, Some(its))), Some(theirs)) if theirs < its => Reading::direct(Cause::HigherPriority),
+            (Some((_, Some(its))), Some(theirs)) if theirs == its => Reading::direct(Cause::EqualPriority),
+            (Some((_, Some(_))), Some(_)) => {
+                Reading::inferred(Cause::NonPreemptible, "the thread of the interrupt was to run")
+            }
+            _ => Reading::cannot_tell("a priority is in no event"),
+        }
     }
 
     /// The CPU was idle when the timer expired.

@@ -46,14 +46,16 @@ proptest! {
     fn phases_and_shares_are_the_latency_to_the_nanosecond(
         first in events(), second in events(), due in 0_u64..2_000_000, latency in 0_u64..3_000_000,
         taker in prop_oneof![Just(Taker::Firmware), Just(Taker::Hypervisor), Just(Taker::Nobody)], priority in -1_i32..140, cpu in 0_u32..2,
+        waits_for in prop_oneof![Just(WaitsFor::Timer), Just(WaitsFor::Device), Just(WaitsFor::Answer)],
     ) {
         let trace = Trace {
             cpus: [first, second].map(|events| CpuEvents { events, ..CpuEvents::default() }).to_vec(),
             vectors: vec!["local_timer".to_owned()],
+            names: [(OTHER, "irq/36-eth0".to_owned())].into(),
             stacks: vec![vec![ENTRY, UNLOCK], vec![ENTRY], vec![]],
             ..Trace::default()
         };
-        let subject = Subject { pid: ME, cpu, priority, due_ns: due, woke_ns: due + latency, slack_ns: 0 };
+        let subject = Subject { pid: ME, waits_for, cpu, priority, due_ns: due, woke_ns: due + latency, slack_ns: 0 };
         let facts = Facts { taker, frozen_ns: u64::MAX, ..Facts::default() };
         if let Some(explanation) = explain(&trace, &subject, &facts, &symbols) {
             prop_assert!(explanation.is_complete(), "{explanation:#?}");
@@ -64,5 +66,8 @@ proptest! {
             prop_assert!(taker != Taker::Nobody || !explanation.shares.iter().any(is_steal), "{explanation:#?}");
             prop_assert!(!blame(&explanation).is_empty());
         }
+        let mut answers = Answers::new([Answered { pid: ME, measured_ns: 0..u64::MAX }].into_iter());
+        answers.take(&trace);
+        prop_assert!(answers.histograms().all(|[handler, queue]| handler.n == queue.n && handler.min_ns >= Some(0).filter(|_| handler.n > 0)));
     }
 }

@@ -1,7 +1,7 @@
 //! What is kept of explanations: the worst, the sums over all, and the counts.
 
 use analysis::explain::Totals;
-use model::{ExplainRecord, Explanation, IrqLatency, Span};
+use model::{AnswerStages, ExplainRecord, Explanation, IrqLatency, Span};
 use rt::SpikeWatch;
 
 /// Growing results.
@@ -14,6 +14,7 @@ pub(super) struct Kept {
     pub(super) events: u64,
     pub(super) explaining_us: Option<u64>,
     pub(super) irq: Vec<IrqLatency>,
+    pub(super) answers: Vec<AnswerStages>,
     not_covered: u64,
     totals: Totals,
     /// Worst first.
@@ -69,6 +70,7 @@ impl Kept {
             late: Span(self.totals.late_ns),
             evidence_ns: self.totals.evidence_ns,
             irq: self.irq,
+            answers: self.answers,
             missing: self.missing,
             causes: self.totals.causes(),
             worst: self.worst,

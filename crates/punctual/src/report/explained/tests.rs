@@ -50,6 +50,7 @@ fn explained() -> ExplainRecord {
         explaining_us: Some(900),
         late: Span(412_000),
         evidence_ns: totals.evidence_ns,
+        answers: Vec::new(),
         irq: vec![model::IrqLatency { cpu: 0, histogram: model::Histogram::of(&[1_000, 2_000, 9_000]) }],
         missing: vec!["no event nmi/nmi_handler: non-maskable interrupts".to_owned()],
         causes: totals.causes(),

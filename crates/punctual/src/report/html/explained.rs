@@ -2,6 +2,7 @@
 
 use super::markup::{Markup, Prose, Text};
 use super::{Shown, shown};
+use analysis::Stages;
 use analysis::explain::{blame, cause_name, evidence_name, phase_name};
 use analysis::wording::{count, duration};
 use model::{Cause, Evidence, ExplainRecord, Explanation, PhaseLength, Segment};
@@ -32,6 +33,9 @@ pub(super) fn write(page: &mut Markup, runs: &[Shown<'_>]) {
         for (cell, explained) in cells() {
             page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
             totals(page, explained);
+            if let Some(both) = &cell.stages {
+                stages(page, both);
+            }
             key(page, explained);
             let (first, rest) = explained.worst.split_at(explained.worst.len().min(SHOWN));
             first.iter().for_each(|one| spike(page, one));
@@ -77,6 +81,25 @@ fn totals(page: &mut Markup, explained: &ExplainRecord) {
     page.raw("</table></div>\n");
 }
 
+/// The two stages of every wake-up, late or not.
+fn stages(page: &mut Markup, stages: &Stages) {
+    page.raw(
+        "<div class=scroll tabindex=0 role=region aria-label=Stages><table><thead><tr><th scope=col>of every wake-up",
+    );
+    for head in ["seen", "min", "p50", "p99", "max"] {
+        page.add(format_args!("<th scope=col>{head}"));
+    }
+    page.raw("</thead>\n");
+    for (name, stage) in stages.named() {
+        page.add(format_args!("<tr><th scope=row>{name}<td>{}", count(stage.samples)));
+        for ns in [stage.min_ns, stage.p50_ns, stage.p99_ns, stage.max_ns] {
+            page.add(format_args!("<td>{}", ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64))));
+        }
+        page.raw("\n");
+    }
+    page.raw("</table></div>\n");
+}
+
 /// Which colour a cause has: kinds of causes, as many as eyes tell apart.
 fn colour(cause: Cause) -> usize {
     match cause {
@@ -87,7 +110,7 @@ fn colour(cause: Cause) -> usize {
         Cause::Steal => 4,
         Cause::Throttling | Cause::Stopped => 5,
         Cause::TimerSlack | Cause::IdleExit => 6,
-        Cause::PageFault | Cause::OwnOverrun | Cause::Unknown => 7,
+        Cause::PageFault | Cause::OwnOverrun | Cause::Away | Cause::Unknown => 7,
         Cause::Ordinary => 8,
     }
 }

@@ -76,7 +76,7 @@ fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
 
 #[test]
 fn a_story_has_a_track_for_each_cpu_and_the_phases_in_their_order() {
-    use analysis::explain::{CpuEvents, Event};
+    use analysis::explain::{CpuEvents, Event, WaitsFor};
     use model::{Phase, PhaseLength, Span};
     let switch = What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: 19 };
     let events = vec![Event { at_ns: 5_000, pid: 7, flags: 0, what: switch }];
@@ -93,7 +93,15 @@ fn a_story_has_a_track_for_each_cpu_and_the_phases_in_their_order() {
         segments: Vec::new(),
         doubts: Vec::new(),
     };
-    let subject = Subject { pid: 8, cpu: 0, priority: 19, due_ns: 1_000, woke_ns: 8_000, slack_ns: 0 };
+    let subject = Subject {
+        pid: 8,
+        waits_for: WaitsFor::Timer,
+        cpu: 0,
+        priority: 19,
+        due_ns: 1_000,
+        woke_ns: 8_000,
+        slack_ns: 0,
+    };
     let story = story_of(&explanation, &subject, &trace);
     let events = story["traceEvents"].as_array().unwrap();
     let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();

@@ -1,0 +1,79 @@
+//! How long each answer took within this machine: not of late ones only.
+
+use super::event::{Event, Trace, What};
+use super::locate::{Subject, WaitsFor, Wake};
+use model::Histogram;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// A thread that is woken by answers, or by a device.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// As the kernel numbers it.
+    pub pid: i32,
+    /// When it is measured, `CLOCK_MONOTONIC`, ns.
+    pub measured_ns: Range<u64>,
+}
+
+/// Takes a trace piece by piece.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    threads: Vec<(Answered, [Histogram; 2])>,
+}
+
+impl Answers {
+    /// Nothing was seen yet.
+    #[must_use]
+    pub fn new(threads: impl Iterator<Item = Answered>) -> Answers {
+        Answers { threads: threads.map(|thread| (thread, Default::default())).collect() }
+    }
+
+    /// Takes the next piece. A wake-up is not seen that lies in two of them, or whose sleep does.
+    pub fn take(&mut self, trace: &Trace) {
+        for (Answered { pid, measured_ns }, [handler, queue]) in &mut self.threads {
+            for wake in wakes(trace, *pid) {
+                let (Some((_, entry)), Some((_, waking)), Some((_, switched))) =
+                    (wake.entry, wake.waking, wake.switched)
+                else {
+                    continue;
+                };
+                if measured_ns.contains(&entry) {
+                    handler.record((waking - entry).cast_signed());
+                    queue.record((switched - waking).cast_signed());
+                }
+            }
+        }
+    }
+
+    /// Of each thread, in their order: from the interrupt to the waking, and from there to the switch.
+    pub fn histograms(self) -> impl Iterator<Item = [Histogram; 2]> {
+        self.threads.into_iter().map(|(_, stages)| stages)
+    }
+}
+
+/// The wake-ups of `pid`, but for those by a timer of its own.
+fn wakes(trace: &Trace, pid: i32) -> impl Iterator<Item = Wake> {
+    let of_all = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
+    let own: HashSet<u64> = of_all().filter(|event| event.pid == pid).filter_map(started).collect();
+    let is_asleep = |event: &&Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
+    let mut sleeps: Vec<u64> = of_all().filter(is_asleep).map(|event| event.at_ns).collect();
+    sleeps.sort_unstable();
+    // One that stopped the trace has not slept again.
+    sleeps.extend(of_all().map(|event| event.at_ns).max());
+    let pairs: Vec<_> = sleeps.iter().zip(sleeps.iter().skip(1)).map(|(a, b)| (*a, *b)).collect();
+    pairs.into_iter().filter_map(move |(due_ns, woke_ns)| {
+        let subject = Subject { pid, waits_for: WaitsFor::Answer, cpu: 0, priority: 0, due_ns, woke_ns, slack_ns: 0 };
+        let wake = Wake::find(trace, &subject);
+        let ((cpu, entry), (_, waking)) = (wake.entry?, wake.waking?);
+        let is_own = |event: &Event| matches!(event.what, What::TimerExpire { timer } if own.contains(&timer));
+        let by_timer = trace.cpu(cpu)?.between(entry, waking).iter().any(is_own);
+        (!by_timer).then_some(wake)
+    })
+}
+
+fn started(event: &Event) -> Option<u64> {
+    match event.what {
+        What::TimerStart { timer, .. } => Some(timer),
+        _ => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! The events of a wake-up by a device: its interrupt, and who woke the thread on its behalf.
+
+use super::{Place, Subject, Wake, first_after, last_before};
+use crate::explain::event::{Context, CpuEvents, Event, Trace, What, state};
+use crate::explain::timeline;
+
+/// A softirq that begins so soon after an interrupt is of that interrupt, ns.
+const BEHIND_NS: u64 = 5_000;
+/// What the kernel calls the threads of interrupts, before their number (kernel/irq/manage.c).
+const THREAD: &str = "irq/";
+
+impl Wake {
+    /// Finds the events of `subject` from its last waking back: whatever woke it before was not what it waited for.
+    pub(super) fn by_waking(trace: &Trace, subject: &Subject) -> Wake {
+        let (due, woke) = (subject.due_ns, subject.woke_ns);
+        let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
+        let is_switch = |event: &Event| matches!(event.what, What::Switch { next, .. } if next == subject.pid);
+        let Some((cpu, waking)) = last_before(trace, woke, is_waking).filter(|(_, waking)| waking.at_ns >= due) else {
+            // It never slept: what it waited for was there.
+            return Wake { asleep: Some((subject.cpu, woke)), ..Wake::default() };
+        };
+        let switched = first_after(trace, waking.at_ns, woke, is_switch).map(|(cpu, event)| (cpu, event.at_ns));
+        let is_asleep = |event: &Event| {
+            matches!(event.what, What::Switch { prev, prev_state, .. }
+                if prev == subject.pid && prev_state & state::NOT_RUNNABLE != 0)
+        };
+        let asleep = match switched {
+            Some(_) => last_before(trace, waking.at_ns, is_asleep).map(|(cpu, event)| (cpu, event.at_ns)),
+            // It was about to sleep.
+            None => Some((cpu, waking.at_ns)),
+        };
+        let (entry, handled_by) = brought_by(trace, cpu, &waking);
+        let entry = entry.filter(|(_, at)| *at >= due);
+        Wake { asleep, slack_ns: 0, entry, handled_by, waking: Some((cpu, waking.at_ns)), switched }
+    }
+}
+
+/// When the interrupt began on whose behalf a thread was woken, and the thread that did so for it, with its priority.
+fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option<(i32, Option<i32>)>) {
+    let Some(events) = trace.cpu(cpu) else { return (None, None) };
+    let open = timeline::contexts_at(events, waking.at_ns);
+    if let Some((_, at)) = open.iter().find(|(context, _)| context.is_hard()) {
+        return (Some((cpu, *at)), None);
+    }
+    if let Some(number) = thread_of(trace, waking.pid) {
+        let begins = |event: &Event| event.what == What::Enter(Context::Interrupt(number));
+        let entry = last_before(trace, waking.at_ns, begins).map(|(cpu, event)| (cpu, event.at_ns));
+        return (entry, Some((waking.pid, priority_of(events, waking))));
+    }
+    let softirq = open.first().map(|(_, at)| interrupt_before(events, *at).unwrap_or(*at));
+    (softirq.map(|at| (cpu, at)), None)
+}
+
+/// Which interrupt a thread handles: `irq/36-eth0`.
+fn thread_of(trace: &Trace, pid: i32) -> Option<u32> {
+    let (number, _) = trace.names.get(&pid)?.strip_prefix(THREAD)?.split_once('-')?;
+    number.parse().ok()
+}
+
+/// The priority that whoever is current at an event was switched in with.
+fn priority_of(events: &CpuEvents, at: &Event) -> Option<i32> {
+    events.between(0, at.at_ns).iter().rev().find_map(|event| match event.what {
+        What::Switch { next, next_priority, .. } if next == at.pid => Some(next_priority),
+        _ => None,
+    })
+}
+
+/// When the interrupt began at whose end the softirq began that was entered at `at_ns`.
+fn interrupt_before(events: &CpuEvents, at_ns: u64) -> Option<u64> {
+    let before = events.events.get(..events.from(at_ns))?;
+    let (end, before) = before.split_last()?;
+    let What::Leave(context) = end.what else { return None };
+    let is_of_it = context.is_hard() && at_ns - end.at_ns <= BEHIND_NS;
+    let begin = before.iter().rev().find(|event| event.what == What::Enter(context));
+    begin.filter(|_| is_of_it).map(|event| event.at_ns)
+}

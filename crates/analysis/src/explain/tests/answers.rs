@@ -1,0 +1,132 @@
+//! Wake-ups by devices, and answers to triggers: no timer is started for them.
+
+use super::*;
+
+const DEVICE: Context = Context::Interrupt(36);
+const NET_RX: Context = Context::Softirq(3);
+const THREAD: i32 = 400;
+
+fn lengths(explanation: &Explanation) -> Vec<(Phase, u64)> {
+    explanation.phases.iter().map(|phase| (phase.phase, phase.length.ns())).collect()
+}
+
+/// The thread sends at the due time, and sleeps 3 us later; `idle` has the CPU then.
+fn asked() -> Story {
+    let mut story = Story::new(0).switch(DUE - 10_000, ME, 19, 0).switch(DUE + 3_000, 0, 120, 1);
+    story.subject.waits_for = WaitsFor::Answer;
+    story
+}
+
+/// It waits for a device; `current` has the CPU.
+fn waits_for_device(current: i32) -> Story {
+    let mut story = Story::new(current);
+    story.subject.waits_for = WaitsFor::Device;
+    story.trace.names.insert(THREAD, "irq/36-virtio1-req".to_owned());
+    story
+}
+
+#[test]
+fn an_answer_is_divided_by_its_interrupt_its_waking_and_its_switch() {
+    let came = |story: Story, at: u64| {
+        story
+            .then(at, What::Enter(NET_RX))
+            .then(at + 4_000, What::Waking { pid: ME })
+            .then(at + 5_000, What::Leave(NET_RX))
+            .runs(at + 8_000)
+    };
+    use Phase::{Away, Handler, Queue, Return, Sending};
+    let by_softirq = came(asked(), DUE + 500_000).explained();
+    assert_eq!(
+        lengths(&by_softirq),
+        [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 4_000), (Return, 2_000)]
+    );
+    // The softirq at the end of an interrupt is that interrupt's; one that comes later is not.
+    let interrupted = |at| asked().then(at, What::Enter(DEVICE)).then(at + 1_000, What::Leave(DEVICE));
+    let behind = came(interrupted(DUE + 100_000), DUE + 101_500).explained();
+    assert_eq!(lengths(&behind)[1..3], [(Away, 97_000), (Handler, 5_500)]);
+    let later = came(interrupted(DUE + 100_000), DUE + 110_000).explained();
+    assert_eq!(lengths(&later)[1..3], [(Away, 107_000), (Handler, 4_000)]);
+    // What is to blame is elsewhere.
+    came(asked(), DUE + 500_000).expect(Cause::Away, None, Evidence::Inferred, "link and target");
+    // Something else woke it first, that was no answer.
+    let foreign = asked().then(DUE + 50_000, What::Waking { pid: ME }).switch(DUE + 52_000, ME, 19, 0);
+    let again = came(foreign.switch(DUE + 60_000, 0, 120, 1), DUE + 200_000).explained();
+    assert_eq!(lengths(&again)[1..3], [(Away, 140_000), (Handler, 4_000)]);
+}
+
+#[test]
+fn an_answer_that_is_there_before_the_thread_sleeps_is_all_sending() {
+    let explanation = asked().reads(DUE + 2_500).explained();
+    assert_eq!(lengths(&explanation), [(Phase::Sending, 2_500)]);
+    assert_eq!(explanation.blame().unwrap().cause, Cause::Ordinary);
+}
+
+#[test]
+fn who_runs_when_an_answer_has_come_is_named_as_for_any_wake_up() {
+    let story = Story::new(0).switch(DUE - 10_000, ME, 19, 0).switch(DUE + 3_000, OTHER, 4, 1);
+    let mut story = story.then(DUE + 10_000, What::Enter(NET_RX)).then(DUE + 11_000, What::Waking { pid: ME });
+    story.subject.waits_for = WaitsFor::Answer;
+    story.then(DUE + 12_000, What::Leave(NET_RX)).runs(DUE + 300_000).expect(
+        Cause::HigherPriority,
+        None,
+        Evidence::Direct,
+        "other",
+    );
+}
+
+#[test]
+fn a_device_that_is_due_while_interrupts_are_off_is_late_by_that() {
+    let at = DUE + 200_000;
+    let story = waits_for_device(OTHER).then(at, What::Enter(DEVICE)).then(at + 1_000, What::Waking { pid: ME });
+    let mut story = story.stack(at + 1_001, &[ENTRY, UNLOCK]).flags(flags::NEED_RESCHED);
+    story.facts.taker = Taker::Nobody;
+    let story = story.then(at + 1_500, What::Leave(DEVICE)).runs(at + 3_000);
+    story.expect(Cause::IrqsOff, None, Evidence::Inferred, "other");
+    assert_eq!(lengths(&story.explained())[..2], [(Phase::Expiry, 200_000), (Phase::Handler, 1_000)]);
+}
+
+#[test]
+fn the_thread_of_an_interrupt_is_part_of_its_handling_and_who_runs_before_it_is_named() {
+    let woken = |priority: i32, waits: u64| {
+        let story = waits_for_device(0).switch(DUE - 50_000, OTHER, priority, 0);
+        let story = story.then(DUE + 1_000, What::Enter(DEVICE)).then(DUE + 2_000, What::Leave(DEVICE));
+        let story = story.switch(DUE + 2_000 + waits, THREAD, 49, 0);
+        story.then(DUE + 12_000 + waits, What::Waking { pid: ME }).runs(DUE + 14_000 + waits)
+    };
+    let quick = woken(120, 1_000).explained();
+    assert_eq!(
+        lengths(&quick),
+        [(Phase::Expiry, 1_000), (Phase::Handler, 12_000), (Phase::Queue, 2_000), (Phase::Return, 2_000)]
+    );
+    let its_own = |share: &&model::Share| share.cause == Cause::Interrupt && share.owner.pid == Some(THREAD);
+    assert_eq!(quick.shares.iter().find(its_own).map(|share| share.total.ns()), Some(10_000));
+    woken(4, 300_000).expect(Cause::HigherPriority, None, Evidence::Direct, "other");
+    woken(49, 300_000).expect(Cause::EqualPriority, None, Evidence::Direct, "other");
+    woken(120, 300_000).expect(Cause::NonPreemptible, None, Evidence::Inferred, "other");
+}
+
+#[test]
+fn the_stages_of_every_answer_are_seen_and_wake_ups_by_a_timer_are_none() {
+    let mut story = Story::new(0);
+    for at in (1_u64..=3).map(|n| DUE * n) {
+        story = story
+            .then(at - 20_000, What::TimerStart { timer: TIMER, expires_ns: 0, soft_ns: 0 })
+            .switch(at - 10_000, 0, 120, 1)
+            .interrupt(at)
+            .flags(0)
+            .switch(at + 3_000, ME, 19, 0)
+            .switch(at + 6_000, 0, 120, 1)
+            .then(at + 50_000, What::Enter(NET_RX))
+            .then(at + 54_000, What::Waking { pid: ME })
+            .then(at + 55_000, What::Leave(NET_RX))
+            .switch(at + 54_000 + at / 200, ME, 19, 0);
+    }
+    let mut answers = Answers::new([Answered { pid: ME, measured_ns: DUE..u64::MAX }].into_iter());
+    answers.take(&story.trace);
+    // The last one has not slept again yet, and counts.
+    let seen: Vec<_> = answers.histograms().map(|stages| stages.map(|one| (one.n, one.min_ns, one.max_ns))).collect();
+    assert_eq!(seen, [[(3, Some(4_000), Some(4_000)), (3, Some(5_000), Some(15_000))]]);
+    let mut before = Answers::new([Answered { pid: ME, measured_ns: 0..DUE }].into_iter());
+    before.take(&story.trace);
+    assert!(before.histograms().all(|[handler, _]| handler.n == 0));
+}
