@@ -301,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
-        let changes = |earlier: &Host, later: &Host| super::changes(earlier, later, &Prepare::default(), &Roles::default());
+        let changes =
+            |earlier: &Host, later: &Host| super::changes(earlier, later, &Prepare::default(), &Roles::default());
         assert_eq!(changes(&host(), &host()), []);
         assert_eq!(
             changes(&Host::default(), &host()),
@@ -323,7 +324,7 @@ mod tests {
         later.platform.smi_count = Some(3);
         later.interrupts.groups[0].effective = None;
         later.cpus_allowed = None;
-        assert_eq!(changes(&host(), &later, &Prepare::default()), []);
+        assert_eq!(changes(&host(), &later, &Prepare::default(), &Roles::default()), []);
         assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&later));
     }
 
@@ -363,7 +364,7 @@ mod tests {
             is_kernel: false,
             count: 1,
         };
-        later.tasks.realtime = Some(vec![thread]);
+        later.tasks.realtime = vec![thread];
         let changed = |roles: &Roles| changes(&host(), &later, &Prepare::default(), roles).len();
         let target = Roles { target: "here".parse().ok(), ..Roles::default() };
         assert_eq!((changed(&Roles::default()), changed(&target)), (1, 0));

@@ -68,8 +68,7 @@ fn is_of(cell: &CellSummary, topic: &Topic) -> bool {
     let period = topic.period_us.as_ref().and_then(|us| us.parse::<u64>().ok()).and_then(|us| us.checked_mul(1_000));
     // A plan may call a load what it likes.
     let load = topic.our_load.as_ref().and_then(|load| load.parse::<Load>().ok());
-    period.is_none_or(|ns| cell.cell.period.ns() == ns)
-        && load.is_some_and(|load| stands_for(&cell.cell.load, &load))
+    period.is_none_or(|ns| cell.cell.period.ns() == ns) && load.is_some_and(|load| stands_for(&cell.cell.load, &load))
 }
 
 /// What differs, before any number.
@@ -172,7 +171,9 @@ fn target(cell: &CellSummary) -> Option<&Host> {
 /// The kernel of a cell: that of the machine, or of its guest.
 fn kernel(cell: &CellSummary, run: &Ours<'_>) -> String {
     match &cell.cell.kernel {
-        Kernel::Running => target(cell).unwrap_or(&run.header.host).kernel_release.clone().unwrap_or_else(|| "unknown".to_owned()),
+        Kernel::Running => {
+            target(cell).unwrap_or(&run.header.host).kernel_release.clone().unwrap_or_else(|| "unknown".to_owned())
+        }
         lab @ Kernel::Lab(_) => lab.to_string(),
     }
 }
