@@ -5,6 +5,7 @@ use crate::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
 use model::{Entry, Record};
 use rt::sys::process;
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,11 @@ fn last_line(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     said.lines().last().unwrap_or_default().to_owned()
+}
+
+fn piped(mut command: Command) -> Command {
+    command.stdin(Stdio::piped());
+    command
 }
 
 fn start(mut command: Command) -> Child {
@@ -210,6 +216,27 @@ fn root_another_machine_logs_and_can_be_interrupted() {
     let expected = format!("punctual: none/fifo:80: logger {}: cell was killed by signal 9 (kept", site(LOGGER));
     assert!(line.starts_with(&expected), "{line}");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+}
+
+/// A connection that was lost without a word leaves stdin open.
+#[test]
+fn what_a_leash_holds_ends_with_stdin_or_when_its_time_is_over() {
+    let _machine = machine();
+    for (asked, closes) in
+        [("leash --for 1s -- load light --format json", false), ("leash -- load light --format json", true)]
+    {
+        let mut leash = start(piped(command(asked)));
+        let stdin = leash.stdin.take().unwrap();
+        let mut line = String::new();
+        BufReader::new(leash.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "load light works; Ctrl-C ends it\n");
+        let held = Some(stdin).filter(|_| !closes);
+        let output = leash.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{asked}: {output:?}");
+        assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["loads"].is_array());
+        assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+        drop(held);
+    }
 }
 
 /// A file that can be executed.
