@@ -28,7 +28,7 @@ impl Answers {
         Answers { threads: threads.map(|thread| (thread, Default::default())).collect() }
     }
 
-    /// Takes the next piece. A wake-up is not seen that lies in two of them, or whose sleep does.
+    /// Takes the next piece. A wake-up is not seen that lies in two of them.
     pub fn take(&mut self, trace: &Trace) {
         for (Answered { pid, measured_ns }, [handler, queue]) in &mut self.threads {
             for wake in wakes(trace, *pid) {
@@ -58,8 +58,9 @@ fn wakes(trace: &Trace, pid: i32) -> impl Iterator<Item = Wake> {
     let is_asleep = |event: &&Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
     let mut sleeps: Vec<u64> = of_all().filter(is_asleep).map(|event| event.at_ns).collect();
     sleeps.sort_unstable();
-    // One that stopped the trace has not slept again.
+    // At the begin of the trace it may have slept for long, and one that stopped the trace has not slept again.
     sleeps.extend(of_all().map(|event| event.at_ns).max());
+    sleeps.splice(0..0, of_all().map(|event| event.at_ns).min());
     let pairs: Vec<_> = sleeps.iter().zip(sleeps.iter().skip(1)).map(|(a, b)| (*a, *b)).collect();
     pairs.into_iter().filter_map(move |(due_ns, woke_ns)| {
         let subject = Subject { pid, waits_for: WaitsFor::Answer, cpu: 0, priority: 0, due_ns, woke_ns, slack_ns: 0 };

@@ -154,7 +154,7 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     let Some(kernel) = kernel() else { return };
     let _machine = machine();
     let scratch = Scratch::new("lab-steal");
-    let rest = "duration = \"4s\"\n[explain]\nabove = \"20ms\"";
+    let rest = "duration = \"4s\"\n[explain]\nabove = \"4ms\"";
     let kernels = [format!("{} clock=emulated cpus=2", kernel.display())];
     let plan = plan(&scratch, &kernels, "none", rest);
     let out = scratch.path("run");
@@ -172,7 +172,7 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     // Also while it starts, which does it no harm: when it measures cannot be seen from here.
     while campaign.try_wait().unwrap().is_none() {
         let stopped = process::signal(guest, libc::SIGSTOP);
-        sleep(Duration::from_millis(40));
+        sleep(Duration::from_millis(5));
         if stopped.and_then(|()| process::signal(guest, libc::SIGCONT)).is_err() {
             break;
         }
@@ -187,5 +187,6 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
         [Some(blame.cause), blame.or].contains(&Some(Cause::Steal))
     };
     let meant = explained.worst.iter().filter(is_meant).count();
-    assert!(meant >= 3 && meant * 20 >= explained.worst.len() * 19, "{meant}: {:#?}", explained.causes);
+    // What else this machine does holds the guest up, too.
+    assert!(meant >= 3 && meant * 10 >= explained.worst.len() * 9, "{meant}: {:#?}", explained.causes);
 }
