@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Conditions that prevent a comparison unless they are asked about. The method names its clock, too.
-const PREVENTING: &[&str] = &["time", "period", "method"];
+/// Conditions that prevent a comparison unless they are asked about. The method names its clock, too; roles name machines.
+const PREVENTING: &[&str] = &["time", "period", "method", "roles"];
 
 /// A condition, or a fact about the machine, that is not the same for both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -127,6 +127,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         on_spike: _,
         // They run when the cell is over.
         tracers: _,
+        roles,
     } = cell;
     fn or<T: ToString>(value: Option<&T>, otherwise: &str) -> String {
         value.map_or(otherwise.to_owned(), ToString::to_string)
@@ -151,6 +152,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         ("CPUs of the load", or(load_cpus.as_ref(), "all")),
         ("policy of the load", or(load_policy.as_ref(), "other")),
         ("settings made", prepare),
+        ("roles", if roles.is_empty() { "none".to_owned() } else { roles.to_string() }),
         ("traced", explain.as_ref().map_or("no", traced).to_owned()),
     ]
 }

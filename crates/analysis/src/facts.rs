@@ -1,6 +1,6 @@
 //! The facts of a machine that latency depends on, as texts: to tell a change, and to tell one machine from another.
 
-use model::{CpuSet, Host, OnCpus, Prepare, fnv1a};
+use model::{CpuSet, Host, OnCpus, Prepare, Roles, fnv1a};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +33,9 @@ const fn holds(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
 const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
     Fact { name, text, holds: false, compares: true, identifies: false }
 }
+
+/// The fact about other threads with a real-time policy.
+const OTHER_TASKS: &str = "other real-time tasks";
 
 /// All facts. docs/doctor-checks.md lists those of the fingerprint; a test compares.
 const FACTS: &[Fact] = &[
@@ -89,7 +92,7 @@ const FACTS: &[Fact] = &[
     both("NMI watchdog", |host| switch(host.scheduling.nmi_watchdog)),
     holds("interrupt affinities", irq_affinities),
     both("default interrupt affinity", |host| cpus(host.interrupts.default_cpus.as_ref())),
-    holds("other real-time tasks", other_tasks),
+    holds(OTHER_TASKS, other_tasks),
     both("daemons", |host| host.tasks.is_complete.then(|| host.tasks.daemons.join(" "))),
     both("transparent huge pages", |host| host.memory.huge_pages.clone()),
     both("swap, bytes", |host| number(host.memory.swap_bytes)),
@@ -120,10 +123,14 @@ pub fn told(host: &Host) -> Vec<Option<String>> {
     all(host).zip(all(&unknown)).map(|(fact, unknown)| if fact == unknown { None } else { fact }).collect()
 }
 
-/// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell.
+/// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell, and what
+/// another one of its `roles` is here.
 #[must_use]
-pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
-    let made = made_by(prepare);
+pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -> Vec<Difference> {
+    let mut made = made_by(prepare);
+    if !roles.is_empty() {
+        made.push(OTHER_TASKS);
+    }
     differing(FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name)), earlier, later)
 }
 
@@ -290,10 +297,12 @@ fn groups<T>(groups: &[OnCpus<T>], text: impl Fn(&T) -> String) -> Option<String
 mod tests {
     use super::*;
     use crate::testing::host;
+    use model::RealtimeTask;
 
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
-        let changes = |earlier: &Host, later: &Host| super::changes(earlier, later, &Prepare::default());
+        let changes =
+            |earlier: &Host, later: &Host| super::changes(earlier, later, &Prepare::default(), &Roles::default());
         assert_eq!(changes(&host(), &host()), []);
         assert_eq!(
             changes(&Host::default(), &host()),
@@ -315,7 +324,7 @@ mod tests {
         later.platform.smi_count = Some(3);
         later.interrupts.groups[0].effective = None;
         later.cpus_allowed = None;
-        assert_eq!(changes(&host(), &later, &Prepare::default()), []);
+        assert_eq!(changes(&host(), &later, &Prepare::default(), &Roles::default()), []);
         assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&later));
     }
 
@@ -346,12 +355,28 @@ mod tests {
     }
 
     #[test]
+    fn a_target_on_the_same_machine_is_no_change() {
+        let mut later = host();
+        let thread = RealtimeTask {
+            name: "measured/1".to_owned(),
+            policy: "fifo".to_owned(),
+            priority: Some(80),
+            is_kernel: false,
+            count: 1,
+        };
+        later.tasks.realtime = vec![thread];
+        let changed = |roles: &Roles| changes(&host(), &later, &Prepare::default(), roles).len();
+        let target = Roles { target: "here".parse().ok(), ..Roles::default() };
+        assert_eq!((changed(&Roles::default()), changed(&target)), (1, 0));
+    }
+
+    #[test]
     fn what_a_cell_changes_itself_is_no_change() {
         let mut later = host();
         later.governors = vec!["powersave".to_owned()];
         later.scheduling.timer_migration = Some(true);
         let names = |prepare: &Prepare| {
-            changes(&host(), &later, prepare).into_iter().map(|(name, ..)| name).collect::<Vec<_>>()
+            changes(&host(), &later, prepare, &Roles::default()).into_iter().map(|(name, ..)| name).collect::<Vec<_>>()
         };
         let mut prepare = Prepare::default();
         assert_eq!(names(&prepare), ["frequency governor", "timer migration"]);

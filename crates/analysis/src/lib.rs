@@ -64,7 +64,7 @@ pub use parallel::on_all_cpus;
 pub use pool::histograms;
 pub use quantile::{Level, quantile};
 pub use rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
-pub use responses::{Part, Response};
+pub use responses::{Part, Response, Target};
 pub use special::{normal_beyond, normal_quantile};
 pub use steadiness::{Change, Steadiness};
 pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};

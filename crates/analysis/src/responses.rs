@@ -2,8 +2,9 @@
 
 use crate::pool::Pool;
 use crate::quantile;
-use model::{AnswerParts, Histogram, OwnExchange, ResponseRecord, ThreadRecord};
+use model::{AnswerParts, CpuSet, Histogram, Host, OwnExchange, Policy, ResponseRecord, TargetRecord, ThreadRecord};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What the logger of a cell counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,6 +28,50 @@ pub struct Response {
     pub parts: Option<[Part; 3]>,
     /// What the logger itself takes, in the block in which its median was the largest; `null` where that is not known.
     pub own: Option<OwnExchange>,
+    /// Who answered; `null` where this program has not started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+}
+
+/// Who answered, by what it said itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Target {
+    /// How its thread was scheduled, read back in the first block.
+    pub policy: Policy,
+    /// The CPU that it ran on in the first block.
+    pub cpus: CpuSet,
+    /// Triggers that came, those before the measured time, too.
+    pub triggers: u64,
+    /// Triggers that were answered.
+    pub answered: u64,
+    /// Triggers that never came.
+    pub missed: u64,
+    /// From waking with a trigger until the answer was sent: median, ns.
+    pub own_p50_ns: Option<i64>,
+    /// The same: largest, ns.
+    pub own_max_ns: Option<i64>,
+    /// The machine, in the first block; `null` where it is not known.
+    pub host: Option<Arc<Host>>,
+}
+
+/// Who answered, all blocks together.
+fn target<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<Target> {
+    let all: Vec<&TargetRecord> = seen.filter_map(|response| response.target.as_deref()).collect();
+    let first = all.first()?;
+    let sum = |count: fn(&TargetRecord) -> u64| all.iter().map(|target| count(target)).sum();
+    let mut own = Histogram::default();
+    all.iter().for_each(|target| own.merge(&target.own));
+    Some(Target {
+        policy: first.achieved.policy,
+        cpus: first.achieved.cpus.clone(),
+        triggers: sum(|target| target.triggers),
+        answered: sum(|target| target.answered),
+        missed: sum(|target| target.missed),
+        own_p50_ns: quantile(&own, 0.5),
+        own_max_ns: own.max_ns,
+        host: first.host.clone(),
+    })
 }
 
 /// A part of the answers of a cell.
@@ -84,13 +129,14 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
         parts: parts(seen().map(|(_, response)| response)),
         line_errors: seen().map(|(_, response)| response.line_errors).sum(),
         own: seen().filter_map(|(_, response)| response.own).max_by_key(|own| own.p50_ns),
+        target: target(seen().map(|(_, response)| response)),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use crate::summarise;
-    use crate::testing::RunBuilder;
+    use crate::testing::{RunBuilder, host, response};
     use model::{OwnExchange, ResponseRecord};
 
     #[test]
@@ -110,12 +156,19 @@ mod tests {
                 line_errors: None,
                 own: own(p50_ns),
                 parts: None,
-                target: None,
+                target: response(host()).target.map(|mut target| {
+                    (target.answered, target.missed) = (100 + late, 1);
+                    target.own.record(i64::try_from(p50_ns).unwrap());
+                    target
+                }),
             });
         }
         let summary = summarise(&run.header, &run.entries);
         let response = summary.cells[0].response.as_ref().unwrap();
         assert_eq!((response.triggers, response.late, response.lost, response.unsent), (200, 3, 3, 2));
         assert_eq!((response.duplicate, response.line_errors, response.own), (2, None, own(7)));
+        let target = response.target.as_ref().unwrap();
+        assert_eq!((target.answered, target.missed, target.own_max_ns), (203, 2, Some(7)));
+        assert_eq!(target.host.as_deref(), Some(&host()));
     }
 }

@@ -1,9 +1,10 @@
 //! Runs for tests, built from latencies the way an instrument would record them.
 
 use model::{
-    Achieved, Cell, Censored, ClockTime, Ended, Entry, Episode, Episodes, Header, Histogram, ImportedThread, Kernel,
-    Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
-    Schedule, Second, Slice, Span, ThreadRecord, Usage, Worst,
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host,
+    ImportedThread, Kernel, Link, Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT,
+    RUN_FORMAT, Record, Requirement, ResponseRecord, Schedule, Second, Slice, Span, TargetRecord, ThreadRecord, Usage,
+    Worst,
 };
 
 /// Slices of each measurement.
@@ -53,6 +54,43 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         stop_above: None,
         on_spike: None,
         tracers: false,
+        roles: model::Roles::default(),
+    }
+}
+
+/// What a logger counted of a target on `host`, which answered nothing.
+#[must_use]
+pub fn response(host: Host) -> ResponseRecord {
+    let target = TargetRecord {
+        link: Link::Uio,
+        achieved: Achieved {
+            policy: Policy::OTHER,
+            cpus: CpuSet::default(),
+            timer_slack_ns: 0,
+            memory_locked_bytes: 0,
+            cpu_dma_latency_us: None,
+        },
+        triggers: 0,
+        answered: 0,
+        missed: 0,
+        duplicate: 0,
+        foreign: 0,
+        too_soon: 0,
+        line_errors: None,
+        loads: Vec::new(),
+        own: Histogram::default(),
+        waking: None,
+        host: Some(host.into()),
+    };
+    ResponseRecord {
+        triggers: 0,
+        late: 0,
+        duplicate: 0,
+        foreign: 0,
+        line_errors: None,
+        own: None,
+        parts: None,
+        target: Some(Box::new(target)),
     }
 }
 

@@ -3,7 +3,7 @@
 mod check;
 
 use crate::hash::fnv1a;
-use crate::{CpuSet, Explain, Kernel, Load, Method, Percent, Period, Policy, Prepare, Span};
+use crate::{CpuSet, Explain, Kernel, Load, Method, Percent, Period, Policy, Prepare, Roles, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -79,6 +79,9 @@ pub struct Cell {
     /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracers: bool,
+    /// Machines that take part, where answers are measured over a link.
+    #[serde(default, skip_serializing_if = "Roles::is_empty")]
+    pub roles: Roles,
 }
 
 impl Cell {
@@ -130,8 +133,9 @@ fn canonical_text(cell: &Cell) -> String {
     let stop_above = cell.stop_above.map(|above| format!(" stop above {above}")).unwrap_or_default();
     let on_spike = cell.on_spike.as_ref().map(|command| format!(" on spike {command}")).unwrap_or_default();
     let explain = cell.explain.as_ref().map(|asked| format!(" explain {asked}")).unwrap_or_default();
+    let roles = if cell.roles.is_empty() { String::new() } else { format!(" {}", cell.roles) };
     format!(
-        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}{on_spike}{tracers}",
+        "{kernel} {load} {policy} {period} {method} {cpus} {duration} {warm_up} {} {} {} {dma}{align}{distance}{of_load}{prepare}{explain}{stop_above}{on_spike}{tracers}{roles}",
         optional(cell.deadline),
         optional(cell.timer_slack),
         cell.lock_memory,
@@ -178,6 +182,7 @@ pub(crate) mod tests {
             stop_above: None,
             on_spike: None,
             tracers: false,
+            roles: Roles::default(),
         }
     }
 
@@ -225,6 +230,7 @@ pub(crate) mod tests {
             Cell { on_spike: Some("true".to_owned()), ..cell() },
             Cell { prepare: Prepare { timer_migration: Some(false), ..Prepare::default() }, ..cell() },
             Cell { tracers: true, ..cell() },
+            Cell { roles: Roles { target_cpu: Some(1), ..Roles::default() }, ..cell() },
             Cell { lock_memory: false, ..cell() },
             Cell { cpu_dma_latency_us: None, ..cell() },
         ];

@@ -25,6 +25,7 @@ mod progress;
 mod random;
 mod record;
 mod recovered;
+mod roles;
 mod run;
 mod schedule;
 mod selector;
@@ -66,6 +67,7 @@ pub use record::{
     ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
+pub use roles::{Roles, Shares, Site, SiteError};
 pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;

@@ -157,6 +157,14 @@ impl Load {
         Ok(load)
     }
 
+    /// Those of its parts that `is_wanted` takes.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(&LoadPart) -> bool) -> Load {
+        let parts: Vec<_> = self.parts.iter().filter(|part| is_wanted(part)).cloned().collect();
+        // A name is that of the whole.
+        if parts == self.parts { self.clone() } else { Load { name: None, parts } }
+    }
+
     /// The same load with a name.
     ///
     /// # Errors

@@ -6,7 +6,8 @@ mod until;
 mod write;
 
 use crate::{
-    CpuSet, Explain, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, RtPriority, Runtime, Span, Study,
+    CpuSet, Explain, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, Roles, RtPriority, Runtime,
+    Span, Study,
 };
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,9 @@ pub struct Plan {
     /// Whether the kernel's tracers run after each cell, under the same load.
     #[serde(default)]
     pub tracers: bool,
+    /// Machines that take part, where answers are measured over links.
+    #[serde(default, skip_serializing_if = "Roles::is_empty")]
+    pub roles: Roles,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -178,6 +182,7 @@ impl Default for Plan {
             stop_above: None,
             on_spike: None,
             tracers: false,
+            roles: Roles::default(),
             axes: Axes::default(),
             require: Requirement::default(),
         }

@@ -3,6 +3,7 @@
 mod execute;
 mod expand;
 mod order;
+mod roles;
 mod stop;
 
 pub(crate) use execute::{Child, Executor, Failure, HereOrLab};

@@ -13,6 +13,7 @@ mod frontier;
 mod import;
 mod lab;
 mod launch;
+mod leash;
 mod list;
 mod live;
 mod load;
@@ -76,6 +77,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
+        Command::Leash(arguments) => leash::leash(arguments),
     };
     outcome.map_or_else(
         |err| {

@@ -13,6 +13,7 @@ mod lab;
 mod link;
 mod load;
 mod report;
+mod role;
 mod runtime;
 mod store;
 mod trace;

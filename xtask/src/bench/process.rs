@@ -76,5 +76,6 @@ pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
         stop_above: None,
         on_spike: None,
         tracers: false,
+        roles: model::Roles::default(),
     })
 }

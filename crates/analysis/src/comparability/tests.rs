@@ -40,6 +40,11 @@ fn what_is_waited_for_prevents_a_comparison_unless_it_is_asked_about() {
 }
 
 #[test]
+fn answers_of_other_machines_are_not_compared() {
+    assert_eq!(of_cells(|cell| cell.roles.target = "ssh:board".parse().ok(), &["load"]), [("roles", Role::Prevents)]);
+}
+
+#[test]
 fn what_is_changed_on_purpose_is_shown() {
     let cpus = |cpu: u32| [cpu].into_iter().collect();
     type Changes<'a> = [(&'a str, &'a dyn Fn(&mut Cell)); 12];

@@ -10,7 +10,9 @@ pub(crate) const FAST_CLOCKS: [&str; 6] =
 
 /// Findings from the machine at the start, and from how it changed until the end.
 pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
-    let host = &header.host;
+    // Where a target was started, it is what was measured.
+    let of_target = entries.iter().find_map(|entry| entry.record.response.as_ref()?.target.as_ref()?.host.as_deref());
+    let host = of_target.unwrap_or(&header.host);
     let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
     let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count();
     let realtime_cells = here().any(|cell| cell.policy.is_realtime());
@@ -80,10 +82,10 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let start = prepared.map_or(&header.host, |entry| &*entry.record.host_before);
     for entry in entries {
         let record = &entry.record;
-        let here = matches!(record.cell.kernel, Kernel::Running);
+        let here = matches!(record.cell.kernel, Kernel::Running) && !record.cell.roles.is_logged_elsewhere();
         let pairs = [(here, start, &*record.host_before), (true, &*record.host_before, &*record.host_after)];
         for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
-            for (fact, before, after) in facts::changes(earlier, later, &record.cell.prepare) {
+            for (fact, before, after) in facts::changes(earlier, later, &record.cell.prepare, &record.cell.roles) {
                 let change = Finding::HostChanged { fact, before, after };
                 if !changes.contains(&change) {
                     changes.push(change);
@@ -134,6 +136,20 @@ mod tests {
                 assert_eq!(found(host.clone(), policy), std::slice::from_ref(&finding));
             }
         }
+    }
+
+    #[test]
+    fn what_is_doubtful_is_so_on_the_machine_that_was_measured() {
+        let mut run = RunBuilder::new();
+        run.header.host = Host { governors: vec!["powersave".into()], ..host() };
+        run.cell("none", "fifo:80");
+        run.measure(0, 0, |_, _| 5_000);
+        let record = &mut run.entries[0].record;
+        (record.host_before, record.host_after) = (run.header.host.clone().into(), run.header.host.clone().into());
+        let on_target = Host { container: Some("docker".to_owned()), ..host() };
+        record.response = Some(crate::testing::response(on_target));
+        let found = findings(&run.header, &run.entries);
+        assert_eq!(found, [Finding::Container { container: "docker".into() }]);
     }
 
     #[test]

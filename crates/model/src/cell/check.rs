@@ -57,6 +57,7 @@ impl Cell {
             return Err("on_spike needs to know what a spike is: ask for stop_above, or explain".to_owned());
         }
         self.check_tracers()?;
+        self.roles.check(self)?;
         self.check_method()
     }
 
@@ -85,6 +86,7 @@ impl Cell {
             ("distance", self.distance.is_some()),
             ("tracers", self.tracers),
             ("lock_memory", self.lock_memory),
+            ("[roles]", !self.roles.is_empty()),
         ];
         if let Some((key, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
             return Err(format!("method {method} waits for nothing, so {key} does not apply to it; leave it out"));

@@ -2,7 +2,8 @@
 
 use super::{Axes, Plan, Requirement};
 use crate::{
-    CpuSet, Explain, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Span, UnknownWord,
+    CpuSet, Explain, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Roles, Span,
+    UnknownWord,
 };
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -30,7 +31,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "explain", "stop_above", "on_spike", "tracers", "axes", "require", "files",
+    "prepare", "explain", "stop_above", "on_spike", "tracers", "roles", "axes", "require", "files",
 ];
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
@@ -89,6 +90,7 @@ fn plan(text: &str) -> Located<Plan> {
             "on_spike" => plan.on_spike = Some(string(value)?.to_owned()),
             "explain" => plan.explain = explain(value)?,
             "tracers" => plan.tracers = boolean(value)?,
+            "roles" => roles(table(value)?, &mut plan.roles)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
@@ -285,6 +287,20 @@ fn guest_files(value: &Spanned<DeValue<'_>>) -> Located<Vec<GuestFile>> {
         DeValue::Array(items) => items.iter().map(parsed).collect(),
         other => Err((value.span().start, format!("a list of paths is expected here, not {}", kind(other)))),
     }
+}
+
+fn roles(table: &DeTable<'_>, roles: &mut Roles) -> Located<()> {
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "target" => roles.target = Some(parsed(value)?),
+            "target_cpu" => roles.target_cpu = Some(integer(value, 0..=CpuSet::MAX_CPU)?),
+            "target_link" => roles.target_link = Some(parsed(value)?),
+            "logger" => roles.logger = Some(parsed(value)?),
+            "host" => roles.host = Some(parsed(value)?),
+            other => return Err((key.span().start, UnknownWord::new("role", other, Roles::KNOWN).to_string())),
+        }
+    }
+    Ok(())
 }
 
 fn prepare(table: &DeTable<'_>, prepare: &mut Prepare) -> Located<()> {

@@ -1,7 +1,7 @@
 //! Writing a plan as TOML, so that a run can be made again from its record alone.
 
 use super::Plan;
-use crate::{LoadCpus, Prepare};
+use crate::{LoadCpus, Prepare, Roles};
 use std::fmt::{Display, Write};
 
 impl Plan {
@@ -40,6 +40,15 @@ impl Plan {
             out.push_str("tracers = true\n");
         }
 
+        if !self.roles.is_empty() {
+            let Roles { target, target_cpu, target_link, logger, host } = &self.roles;
+            out.push_str("\n[roles]\n");
+            text(&mut out, "target", target.as_ref());
+            number(&mut out, "target_cpu", target_cpu.map(u64::from));
+            text(&mut out, "target_link", *target_link);
+            text(&mut out, "logger", logger.as_ref());
+            text(&mut out, "host", host.as_ref());
+        }
         out.push_str("\n[axes]\n");
         list(&mut out, "kernel", &self.axes.kernel);
         list(&mut out, "load", &self.axes.load);
@@ -168,7 +177,9 @@ mod tests {
             misses_per_hour = 0.5
         "#;
         let with_cycles = "cycles = 5000\ncpu_dma_latency = \"3us\"\n[require]\nmisses_per_hour = 2\n";
-        for text in [full, with_cycles, "", "[axes]\nruntime = [\"c\", \"python3\"]\n"] {
+        let roles = "[roles]\ntarget = \"ssh:root@board\"\ntarget_cpu = 3\ntarget_link = \"udp:0.0.0.0:4000\"\nlogger = \"here\"\n\
+                     host = \"exec:ip netns exec host\"\n";
+        for text in [full, with_cycles, roles, "", "[axes]\nruntime = [\"c\", \"python3\"]\n"] {
             let plan = Plan::parse(text).unwrap();
             let written = plan.to_toml();
             assert_eq!(Plan::parse(&written).as_ref(), Ok(&plan), "{written}");

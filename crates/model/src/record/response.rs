@@ -1,7 +1,8 @@
 //! What the ends of a link count beside the answers that were in time.
 
-use crate::{Achieved, Histogram, Link, LoadRecord};
+use crate::{Achieved, Histogram, Host, Link, LoadRecord};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What the logger of a cell counted: triggers of the measured time, and what came for them.
 ///
@@ -88,4 +89,7 @@ pub struct TargetRecord {
     /// From when the kernel saw a trigger until the thread had it; `null` where it does not say when that was.
     #[serde(default)]
     pub waking: Option<Histogram>,
+    /// The machine that answers, when it had ended; `null` in older records.
+    #[serde(default)]
+    pub host: Option<Arc<Host>>,
 }

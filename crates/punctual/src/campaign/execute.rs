@@ -1,6 +1,6 @@
 //! Carrying out one cell in a child process.
 
-use super::Stop;
+use super::{Stop, roles};
 use crate::child;
 use crate::host::{self, HostFs};
 use crate::lab::Guests;
@@ -108,7 +108,7 @@ impl Executor for Child {
     }
 }
 
-/// Each cell on the kernel that it names: here in a child process, or in a guest of the lab.
+/// Each cell on the kernel that it names: here in a child process, between machines, or in a guest of the lab.
 #[derive(Debug, Default)]
 pub(crate) struct HereOrLab {
     guests: Guests,
@@ -128,6 +128,7 @@ impl Executor for HereOrLab {
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
         match &cell.kernel {
+            Kernel::Running if !cell.roles.is_empty() => roles::execute(cell, samples, stop, observe),
             Kernel::Running => Child.execute(cell, block, samples, stop, observe),
             Kernel::Lab(_) => {
                 self.guests.record(cell, block, stop.flag()).map_err(|err| Failure::Said(err.to_string()))

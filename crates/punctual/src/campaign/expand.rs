@@ -28,9 +28,12 @@ pub(crate) struct Machine<'a> {
 /// # Errors
 /// One line, when the plan names CPUs that are not there or a cell is impossible.
 pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skipped>), String> {
+    plan.roles.check_plan(plan.cpus.as_ref(), &plan.axes.load)?;
     let cpus = plan.cpus.clone().unwrap_or_else(|| machine.cpus.clone());
     let absent = cpus.minus(&machine.cpus);
-    if !absent.is_empty() {
+    // What another machine has, it says itself.
+    let is_elsewhere = plan.roles.is_logged_elsewhere();
+    if !absent.is_empty() && !is_elsewhere {
         let allowed = &machine.cpus;
         return Err(format!("CPU {absent} cannot be used here; this process may use {allowed} (--cpus, key `cpus`)"));
     }
@@ -89,6 +92,7 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
             stop_above: plan.stop_above.filter(|_| method.waits()),
             on_spike: plan.on_spike.clone().filter(|_| method.waits()),
             tracers: plan.tracers && method.waits(),
+            roles: plan.roles.clone(),
         };
         cell.check()?;
         if is_here {
@@ -96,8 +100,13 @@ pub(crate) fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, V
         }
         let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
         let may_not = || (!(machine.may_have)(policy)).then(|| host::how_to_allow(policy));
-        let here = || may_not().or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&cell.load));
-        let reason = if is_here { here() } else { lab::why_not(&cell) };
+        let load = plan.roles.shares(&cell.load).logger;
+        let here = || may_not().or_else(|| language.and_then(why_not)).or_else(|| (machine.why_no_load)(&load));
+        let reason = match () {
+            () if is_elsewhere => None,
+            () if is_here => here(),
+            () => lab::why_not(&cell),
+        };
         match reason {
             None => cells.push(cell),
             Some(reason) => skipped.push(Skipped { cell, reason }),

@@ -70,7 +70,6 @@ impl Stop {
     }
 
     /// Asks.
-    #[cfg(test)]
     pub(crate) fn ask(&self) {
         self.asked.store(true, Relaxed);
         self.ring();

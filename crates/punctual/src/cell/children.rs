@@ -255,6 +255,7 @@ mod tests {
             stop_above: None,
             on_spike: None,
             tracers: false,
+            roles: model::Roles::default(),
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),

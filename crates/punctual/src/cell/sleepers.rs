@@ -319,6 +319,7 @@ mod tests {
             stop_above: None,
             on_spike: None,
             tracers: false,
+            roles: model::Roles::default(),
         }
     }
 

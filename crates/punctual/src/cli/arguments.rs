@@ -18,7 +18,7 @@ pub(super) use frontier::FrontierArguments;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
 };
-pub(super) use response::{RespondArguments, ResponseArguments};
+pub(super) use response::{LeashArguments, RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -82,6 +82,9 @@ pub(super) enum Command {
     /// Become another program, which runs as a cell asks
     #[command(hide = true)]
     Launch(LaunchArguments),
+    /// Run another command of this program for as long as stdin is open: a role of a plan, on its machine
+    #[command(hide = true)]
+    Leash(LeashArguments),
 }
 
 #[derive(Debug, Args)]
@@ -300,6 +303,9 @@ pub(super) struct LoadCommandArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
+    /// Process that it ends with
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(super) parent: Option<u32>,
 }
 
 #[derive(Debug, Args)]

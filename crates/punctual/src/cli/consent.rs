@@ -3,7 +3,7 @@
 //! Programs and settings of a file from elsewhere, floods of other machines.
 
 use super::note;
-use model::{Header, Load, LoadPart, Program, Tool};
+use model::{Header, Load, LoadPart, Program, Site, Tool};
 use rt::sys::process;
 use std::fs::{File, Metadata};
 use std::io;
@@ -51,7 +51,8 @@ impl Origin {
         let would_set = settings(header)
             .filter(|_| !self.settings_are_typed)
             .map(|settings| format!("set {settings} on this machine"));
-        let would: Vec<_> = would_run.into_iter().chain(at_spikes).chain(would_set).collect();
+        let would_reach = sites(header).map(|(role, site)| format!("reach its {role} by `{site}` as {}", user()));
+        let would: Vec<_> = would_run.into_iter().chain(would_reach).chain(at_spikes).chain(would_set).collect();
         if would.is_empty() {
             return Ok(());
         }
@@ -63,6 +64,9 @@ impl Origin {
 pub(super) fn announce(from: &Path, header: &Header) {
     for program in programs(loads(header)) {
         note(format_args!("punctual: {} runs as {}: {program}", from.display(), user()));
+    }
+    for (role, site) in sites(header) {
+        note(format_args!("punctual: {} reaches its {role} as {}: {site}", from.display(), user()));
     }
     if let Some(command) = on_spike(header) {
         note(format_args!("punctual: {} runs as {} at spikes: {command}", from.display(), user()));
@@ -85,6 +89,11 @@ fn settings(header: &Header) -> Option<String> {
 /// The command that the cells run at spikes: that of the plan.
 fn on_spike(header: &Header) -> Option<&str> {
     header.cells.iter().find_map(|cell| cell.on_spike.as_deref())
+}
+
+/// The machines that the cells are carried out on beside this one: those of the plan.
+fn sites(header: &Header) -> impl Iterator<Item = (&'static str, &Site)> {
+    header.cells.first().into_iter().flat_map(|cell| cell.roles.elsewhere())
 }
 
 /// As whom programs run.

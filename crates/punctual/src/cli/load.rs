@@ -3,14 +3,14 @@
 mod shown;
 
 use super::arguments::{Format, LoadCommandArguments};
-use super::{Outcome, consent, output};
+use super::{Outcome, consent, note, output};
 use crate::campaign::Stop;
 use crate::host::{self, ActivityLog, HostFs};
 use crate::load::{self, CATALOGUE, LoadError, Place, Running, Watch};
 use crate::report;
 use analysis::{LoadDocument, LoadRate};
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
-use rt::sys::{clock, sched};
+use rt::sys::{clock, process, sched};
 use shown::Shown;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ const AFTERWARDS: Span = Span(10_000_000_000);
 pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     let Some(load) = &arguments.load else { return list(arguments.format) };
     check(arguments)?;
+    arguments.parent.map_or(Ok(()), process::die_with)?;
     let place = Place {
         cpus: &cpus(arguments)?,
         policy: arguments.policy,
@@ -36,6 +37,10 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     let mut work = Work::begin(&running, arguments.format == Format::Json);
     let mut shown = Shown::begin(arguments.format, online, arguments.duration);
     shown.started(&work.records(), place.cpus)?;
+    if arguments.format == Format::Json {
+        // Its document comes at its end.
+        note(format_args!("load {load} works; Ctrl-C ends it"));
+    }
     let began = Instant::now();
     let ends = arguments.duration.map(|duration| began + Duration::from_nanos(duration.ns()));
     let mut tick = began;

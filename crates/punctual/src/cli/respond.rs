@@ -3,7 +3,7 @@
 use super::arguments::{Format, RespondArguments};
 use super::{Outcome, consent, note, output};
 use crate::campaign::Stop;
-use crate::host::{self, DmaLatency, Privileges};
+use crate::host::{self, DmaLatency, HostFs, Privileges};
 use crate::link::{self, Watch};
 use crate::load::{self, LoadError, Place, Running};
 use crate::report;
@@ -21,6 +21,7 @@ const ROOM: usize = 1 << 17;
 /// It takes no lock of the machine: the cell that it answers may be measured on this one.
 pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpu = check(arguments)?;
+    arguments.parent.map_or(Ok(()), sys::process::die_with)?;
     let stop = Stop::on_signals()?;
     let (target, mut watch) = link::target(arguments.on, arguments.peer.as_deref())?;
     let allowed = sys::sched::affinity(0)?;
@@ -169,6 +170,7 @@ fn record(
         loads: Vec::new(),
         own,
         waking: watch.waking().cloned(),
+        host: Some(host::snapshot(&HostFs::here()).into()),
     }
 }
 

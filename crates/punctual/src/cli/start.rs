@@ -19,6 +19,9 @@ const AROUND_A_CELL: Duration = Duration::from_millis(600);
 /// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
 const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
 
+/// The same where other machines take part. Measured: 1 s, with ssh to this one.
+const AROUND_ROLES: Duration = Duration::from_secs(2);
+
 /// The same for a guest of the lab in virtual time, with the work of a short cell and one more beside it. Measured: 1 to 2 s.
 const AROUND_A_GUEST: Duration = Duration::from_secs(2);
 /// The same for one that has to start first. Measured: 15 to 25 s.
@@ -67,6 +70,11 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
 
 /// Decides everything that is decided before the first measurement; `samples`: whether they are kept.
 pub(super) fn header(plan: Plan, samples: bool, now: SystemTime) -> Result<Header, Box<dyn Error>> {
+    if samples && plan.roles.is_logged_elsewhere() {
+        return Err(
+            "samples are kept where they are measured, and the logger is another machine; leave --samples out".into()
+        );
+    }
     let cpus = rt::sys::sched::affinity(0)?;
     let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), samples);
     let machine = Machine {
@@ -108,6 +116,7 @@ pub(super) fn expected(header: &Header, n: usize) -> Duration {
     let around = |cell: &Cell| match cell.method {
         _ if cell.kernel.is_virtual() => AROUND_A_GUEST,
         _ if cell.kernel != Kernel::Running => AROUND_A_BOOT,
+        _ if !cell.roles.is_empty() => AROUND_ROLES,
         Method::Sleep(_) => AROUND_A_LANGUAGE,
         _ => AROUND_A_CELL,
     };

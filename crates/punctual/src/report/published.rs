@@ -1,6 +1,6 @@
 //! Published results that come with the program: facts with their source, to stand beside ours, never to be ranked.
 
-use model::Study;
+use model::{KernelLoad, Load, LoadPart, Study, Tool};
 
 const STUDIES: &str = include_str!("../../data/studies.csv");
 const WAKE_UPS: &str = include_str!("../../data/wakeup-latency.csv");
@@ -92,6 +92,16 @@ pub(super) fn throughput(study: Study) -> Vec<Throughput> {
     of_study.map(row).collect()
 }
 
+/// Whether the load of a cell is what stands here for a published one: where there is no machine that floods from outside,
+/// `udp` stands for its `ping`.
+pub(super) fn stands_for(ours: &Load, published: &Load) -> bool {
+    let is_alike = |(ours, published): (&LoadPart, &LoadPart)| match ours {
+        LoadPart::Program(program) if program.tool == Tool::Ping => *published == LoadPart::Kernel(KernelLoad::Udp),
+        ours => ours == published,
+    };
+    ours.parts().len() == published.parts().len() && ours.parts().iter().zip(published.parts()).all(is_alike)
+}
+
 fn row(line: &Line<'_>) -> Row {
     let known = |keys: &[&str]| {
         let values = keys.iter().filter_map(|key| line.get(key));
@@ -153,7 +163,7 @@ fn values(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Load, Policy};
+    use model::Policy;
 
     #[test]
     fn values_may_hold_commas_and_quotes() {
@@ -209,10 +219,10 @@ mod tests {
             // In virtual time, loads are those that tell kernels apart.
             let is_other = plan.is_virtual() && path.ends_with("preemption-models.toml");
             for load in plan.axes.load.into_iter().filter(|_| !is_other) {
-                assert!(loads.iter().any(|row| row.parts() == load.parts()), "{}: {load}", path.display());
+                assert!(loads.iter().any(|row| stands_for(&load, row)), "{}: {load}", path.display());
             }
         }
-        assert_eq!(repeat, 9);
+        assert_eq!(repeat, 10);
     }
 
     #[test]

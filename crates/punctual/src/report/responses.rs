@@ -1,10 +1,11 @@
 //! What is said of links: what came beside answers in time, what the logger takes itself, and what a responder did.
 
+use super::host::known_facts;
 use super::lines::Lines;
 use super::table::latency;
 use analysis::wording::count;
-use analysis::{Part, Response, RunSummary};
-use model::{Link, TargetRecord};
+use analysis::{Part, Response, RunSummary, Target};
+use model::{Link, Roles, TargetRecord};
 use std::io;
 
 /// Writes a paragraph for each cell that measured answers over a line.
@@ -12,14 +13,39 @@ pub(super) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     sentences(summary).iter().try_for_each(|sentence| lines.paragraph(out, "", sentence))
 }
 
-/// What is said of each cell that measured answers over a line.
+/// What is said of each cell that measured answers over a line; before, which machines answered.
 pub(super) fn sentences(summary: &RunSummary) -> Vec<String> {
-    let answered = summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
-    answered.map(|(cell, response)| sentence(&cell.name, cell.cell.method.link(), response)).collect()
+    let answered = || summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
+    let mut said: Vec<String> = Vec::new();
+    for (cell, response) in answered() {
+        if let Some(machines) = response.target.as_ref().map(|target| machines(&cell.cell.roles, target))
+            && !said.contains(&machines)
+        {
+            said.push(machines);
+        }
+    }
+    said.extend(answered().map(|(cell, response)| sentence(&cell.name, cell.cell.method.link(), response)));
+    said
+}
+
+/// Whose latency it is, which is not that of the machine in the first line.
+fn machines(roles: &Roles, target: &Target) -> String {
+    let Target { policy, cpus, host, .. } = target;
+    let site = roles.target.as_ref().map(|site| format!(" ({site})")).unwrap_or_default();
+    let facts = host.as_ref().map(|host| known_facts(host).join(", ")).filter(|facts| !facts.is_empty());
+    let facts = facts.unwrap_or_else(|| "a machine that is not known".to_owned());
+    let mut said = format!("Measured is the target{site}: {facts}. It answers as {policy} on CPU {cpus}");
+    if let Some(site) = &roles.host {
+        said.push_str(&format!("; ping comes from the host ({site})"));
+    }
+    if let Some(site) = roles.logger.as_ref().filter(|_| roles.is_logged_elsewhere()) {
+        said.push_str(&format!("; the logger is {site}, not the machine above"));
+    }
+    said + "."
 }
 
 fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
-    let Response { triggers, late, lost, unsent, duplicate, foreign, line_errors, own, parts } = response;
+    let Response { triggers, late, lost, unsent, duplicate, foreign, line_errors, own, parts, target } = response;
     let mut said = format!(
         "{}: {} triggers; without an answer in time {}, of which {} came late and {} never",
         cell,
@@ -51,6 +77,13 @@ fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
             said.push_str(". One thread sends and answers: all that it does is in every answer.");
         }
         None => said.push_str(". The logger's own part, which is in every answer, is not known."),
+    }
+    if let Some(Target { answered, own_p50_ns: Some(p50), own_max_ns: Some(max), .. }) = target {
+        let [p50, max] = [*p50, *max].map(|ns| latency(ns as f64));
+        let answered = count(*answered);
+        said.push_str(&format!(
+            " The target answered {answered}, the warm-up's, too; from waking to the answer sent: p50 {p50}, max {max}."
+        ));
     }
     said
 }
@@ -95,7 +128,40 @@ pub(crate) fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::OwnExchange;
+    use model::{Host, OwnExchange};
+
+    #[test]
+    fn whose_latency_it_is_stands_before_the_numbers() {
+        let host = Host {
+            hostname: Some("board".to_owned()),
+            cpu_model: Some("Cortex-A53".to_owned()),
+            kernel_release: Some("6.1.0-rt".to_owned()),
+            ..Host::default()
+        };
+        let target = Target {
+            policy: "fifo:80".parse().unwrap(),
+            cpus: "3".parse().unwrap(),
+            triggers: 9,
+            answered: 9,
+            missed: 0,
+            own_p50_ns: Some(4_000),
+            own_max_ns: Some(9_000),
+            host: Some(host.into()),
+        };
+        let mut roles = Roles { target: "ssh:board".parse().ok(), ..Roles::default() };
+        let measured =
+            "Measured is the target (ssh:board): board, Cortex-A53, Linux 6.1.0-rt. It answers as fifo:80 on CPU 3";
+        assert_eq!(machines(&roles, &target), format!("{measured}."));
+        (roles.host, roles.logger) = ("here".parse().ok(), "ssh:pc".parse().ok());
+        assert_eq!(
+            machines(&roles, &target),
+            format!("{measured}; ping comes from the host (here); the logger is ssh:pc, not the machine above.")
+        );
+        assert_eq!(
+            machines(&Roles::default(), &Target { host: None, ..target }),
+            "Measured is the target: a machine that is not known. It answers as fifo:80 on CPU 3."
+        );
+    }
 
     #[test]
     fn what_came_and_what_did_not_is_said_in_words() {
@@ -109,6 +175,7 @@ mod tests {
             line_errors: Some(0),
             parts: None,
             own: None,
+            target: None,
         };
         let said = |link: &str, response| sentence("none/fifo:80", link.parse().ok(), &response);
         assert_eq!(

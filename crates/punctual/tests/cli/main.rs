@@ -38,6 +38,7 @@ mod programs;
 mod report;
 mod response;
 mod response_wires;
+mod roles;
 mod samples;
 mod schema;
 mod sleep;

@@ -143,6 +143,7 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
         stop_above: None,
         on_spike: None,
         tracers: false,
+        roles: model::Roles::default(),
     }
 }
 

@@ -8,20 +8,20 @@ use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 
 /// Three machines on one network: the network is in the namespace of the host.
-struct Network {
-    names: [String; 3],
+pub(crate) struct Network {
+    pub(crate) names: [String; 3],
 }
 
 /// Which machine of it.
-const HOST: usize = 0;
-const TARGET: usize = 1;
-const LOGGER: usize = 2;
+pub(crate) const HOST: usize = 0;
+pub(crate) const TARGET: usize = 1;
+pub(crate) const LOGGER: usize = 2;
 
 /// Where the target answers.
-const ANSWERS: &str = "udp:10.213.7.2:4000";
+pub(crate) const ANSWERS: &str = "udp:10.213.7.2:4000";
 
 impl Network {
-    fn new(name: &str) -> Network {
+    pub(crate) fn new(name: &str) -> Network {
         let names = ["host", "target", "logger"].map(|role| format!("pt-{name}-{role}-{}", std::process::id()));
         let network = Network { names };
         for name in &network.names {
@@ -44,7 +44,7 @@ impl Network {
     }
 
     /// A program on one of the machines.
-    fn on(&self, machine: usize, program: &str, arguments: &str) -> Command {
+    pub(crate) fn on(&self, machine: usize, program: &str, arguments: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[machine], program]).args(arguments.split_whitespace());
         command.stdin(Stdio::null()).env(MARK, std::process::id().to_string());

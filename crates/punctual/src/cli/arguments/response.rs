@@ -1,4 +1,4 @@
-//! What can be typed after `measure response`, and after `respond`.
+//! What can be typed after `measure response`, after `respond`, and after `leash`, which holds a role.
 
 use super::{EXIT_STATUS, Format, OneCell};
 use clap::Args;
@@ -45,4 +45,20 @@ pub(in crate::cli) struct RespondArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: Format,
+    /// Process that it ends with
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(in crate::cli) parent: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LeashArguments {
+    /// End it after so long, too
+    #[arg(long = "for", value_name = "TIME")]
+    pub(in crate::cli) at_most: Option<Span>,
+    /// What the command reads on its stdin
+    #[arg(long, value_name = "TEXT")]
+    pub(in crate::cli) input: Option<String>,
+    /// The command and its arguments
+    #[arg(required = true, last = true)]
+    pub(in crate::cli) command: Vec<String>,
 }

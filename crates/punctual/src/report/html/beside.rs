@@ -3,10 +3,10 @@
 use super::Ours;
 use super::markup::{Markup, Text};
 use super::matrix::ns;
-use crate::report::published::{self, About, Row};
+use crate::report::published::{self, About, Row, stands_for};
 use analysis::CellSummary;
 use analysis::wording::{count, duration};
-use model::{Kernel, LabClock, Load, Study};
+use model::{Host, Kernel, LabClock, Load, Study};
 use std::collections::BTreeSet;
 
 const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
@@ -68,13 +68,12 @@ fn is_of(cell: &CellSummary, topic: &Topic) -> bool {
     let period = topic.period_us.as_ref().and_then(|us| us.parse::<u64>().ok()).and_then(|us| us.checked_mul(1_000));
     // A plan may call a load what it likes.
     let load = topic.our_load.as_ref().and_then(|load| load.parse::<Load>().ok());
-    period.is_none_or(|ns| cell.cell.period.ns() == ns)
-        && load.is_some_and(|load| load.parts() == cell.cell.load.parts())
+    period.is_none_or(|ns| cell.cell.period.ns() == ns) && load.is_some_and(|load| stands_for(&cell.cell.load, &load))
 }
 
 /// What differs, before any number.
 fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Ours<'_>) {
-    let host = &run.header.host;
+    let host = run.summary.cells.iter().find_map(target).unwrap_or(&run.header.host);
     let started = humantime::format_rfc3339_seconds(super::unix(run.header.started_unix_ms)).to_string();
     let kernels: BTreeSet<_> = rows.iter().map(|row| row.kernel.as_str()).collect();
     let kernels = kernels.into_iter().collect::<Vec<_>>().join(", ");
@@ -106,8 +105,12 @@ fn conditions(page: &mut Markup, about: &About, rows: &[Row], run: &Ours<'_>) {
 fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], run: &Ours<'_>) {
     let period = topic.period_us.as_ref().and_then(|us| us.parse::<f64>().ok()).map(|us| duration(us * 1e3));
     let period = period.map(|period| format!("{period}, ")).unwrap_or_default();
-    let stand_in = match &topic.our_load {
-        Some(load) if !ours.is_empty() => format!(" (here: {load})"),
+    let stand_in = match (&topic.our_load, ours.first()) {
+        // As the study's table calls it, unless it is another one.
+        (Some(load), Some(first)) if load.parse::<Load>().is_ok_and(|load| load.parts() == first.cell.load.parts()) => {
+            format!(" (here: {load})")
+        }
+        (Some(_), Some(first)) => format!(" (here: {})", first.cell.load.label()),
         _ => String::new(),
     };
     page.add(format_args!(
@@ -160,10 +163,17 @@ fn group(page: &mut Markup, topic: &Topic, rows: &[Row], ours: &[&CellSummary], 
     page.raw("</tbody>\n");
 }
 
+/// The machine that answered, where one was started for that.
+fn target(cell: &CellSummary) -> Option<&Host> {
+    cell.response.as_ref()?.target.as_ref()?.host.as_deref()
+}
+
 /// The kernel of a cell: that of the machine, or of its guest.
 fn kernel(cell: &CellSummary, run: &Ours<'_>) -> String {
     match &cell.cell.kernel {
-        Kernel::Running => run.header.host.kernel_release.clone().unwrap_or_else(|| "unknown".to_owned()),
+        Kernel::Running => {
+            target(cell).unwrap_or(&run.header.host).kernel_release.clone().unwrap_or_else(|| "unknown".to_owned())
+        }
         lab @ Kernel::Lab(_) => lab.to_string(),
     }
 }

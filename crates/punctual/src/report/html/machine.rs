@@ -37,7 +37,8 @@ fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
                 columns.iter().map(|column| column.facts.get(index).and_then(Option::as_deref)).collect();
             let became = later.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
             // What one of them does not say is no difference.
-            let differs = values.iter().flatten().collect::<BTreeSet<_>>().len() > 1;
+            let of_runs = values.iter().zip(&columns).filter(|(_, column)| !column.is_target);
+            let differs = of_runs.filter_map(|(value, _)| *value).collect::<BTreeSet<_>>().len() > 1;
             Fact { name, values, became, differs }
         })
         .filter(|fact| !fact.became.is_empty() || fact.values.iter().any(Option::is_some))
@@ -72,6 +73,8 @@ fn facts_of_all(page: &mut Markup, runs: &[Shown<'_>]) {
 struct Column {
     head: String,
     facts: Vec<Option<String>>,
+    /// Whether it is of a target, which is another machine than that of its run.
+    is_target: bool,
 }
 
 /// A column for each run, and for each machine that imported files describe.
@@ -82,7 +85,15 @@ fn columns(runs: &[Shown<'_>]) -> Vec<Column> {
         match run {
             Shown::Ours(run) => {
                 let head = if letter.is_empty() { "at the start".to_owned() } else { format!("{letter}{}", run.name) };
-                columns.push(Column { head, facts: facts::all(&run.header.host).collect() });
+                columns.push(Column { head, facts: facts::all(&run.header.host).collect(), is_target: false });
+                let targets = run.summary.cells.iter().filter_map(|cell| cell.response.as_ref()?.target.as_ref());
+                let mut hosts: Vec<&Host> = targets.filter_map(|target| target.host.as_deref()).collect();
+                hosts.dedup_by(|a, b| facts::all(a).eq(facts::all(b)));
+                columns.extend(hosts.into_iter().map(|host| Column {
+                    head: format!("{letter}target"),
+                    facts: facts::all(host).collect(),
+                    is_target: true,
+                }));
             }
             Shown::Imported(run) => {
                 let mut hosts: Vec<(&Host, Vec<&str>)> = Vec::new();
@@ -95,6 +106,7 @@ fn columns(runs: &[Shown<'_>]) -> Vec<Column> {
                 let column = |(host, names): (&Host, Vec<&str>)| Column {
                     head: format!("{letter}{}", names.join(", ")),
                     facts: facts::told(host),
+                    is_target: false,
                 };
                 columns.extend(hosts.into_iter().map(column));
             }
@@ -162,13 +174,14 @@ fn changes(run: &Ours<'_>) -> BTreeMap<&'static str, Vec<String>> {
     let start = &run.header.host;
     let mut last = start;
     let mut changes: BTreeMap<_, Vec<String>> = BTreeMap::new();
-    for host in run.entries.iter().flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
+    let here = run.entries.iter().filter(|entry| !entry.record.cell.roles.is_logged_elsewhere());
+    for host in here.flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
         // Thousands of records have the same machine.
         if **host == *last {
             continue;
         }
         last = host;
-        for (name, _, now) in facts::changes(start, host, &run.header.plan.prepare) {
+        for (name, _, now) in facts::changes(start, host, &run.header.plan.prepare, &run.header.plan.roles) {
             let values = changes.entry(name).or_default();
             values.extend(now.filter(|now| !values.contains(now)));
         }

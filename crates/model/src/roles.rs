@@ -1,0 +1,315 @@
+//! Which machine does what where answers are measured: the target, the logger, the host.
+
+use crate::word::as_text;
+use crate::{Cell, CpuSet, Kernel, Link, Load, LoadPart, Tool, UnknownWord};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A machine, as this one reaches it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[serde(try_from = "String", into = "String")]
+pub enum Site {
+    /// This one.
+    Here,
+    /// What `ssh` calls so: `HOST`, `USER@HOST`, or a name of its configuration.
+    Ssh(String),
+    /// What a command leads to that starts the words behind it as they are: `ip netns exec target`.
+    Exec(String),
+}
+
+impl Site {
+    /// Every site as it is typed.
+    pub const KNOWN: &[&str] = &["here", "ssh:HOST", "exec:COMMAND"];
+}
+
+/// Why a text names no machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SiteError {
+    /// No such way.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// What has to stand behind the word is missing, or cannot stand there.
+    #[error("`{given}` names no machine; write {form}")]
+    Form {
+        /// As typed.
+        given: String,
+        /// As it has to be.
+        form: &'static str,
+    },
+}
+
+impl FromStr for Site {
+    type Err = SiteError;
+
+    fn from_str(text: &str) -> Result<Self, SiteError> {
+        let wrong = |form| SiteError::Form { given: text.to_owned(), form };
+        let is_one_line = !text.contains(char::is_control);
+        let is_none = |c: char| c.is_whitespace() || c.is_control();
+        let is_host = |host: &str| !host.is_empty() && !host.starts_with('-') && !host.contains(is_none);
+        let word = text.split(':').next().unwrap_or_default();
+        match text.split_once(':') {
+            None if text == "here" => Ok(Site::Here),
+            // What begins with - would be an option of ssh.
+            Some(("ssh", host)) if is_host(host) => Ok(Site::Ssh(host.to_owned())),
+            Some(("exec", command)) if is_one_line && !command.trim().is_empty() => Ok(Site::Exec(command.to_owned())),
+            _ if word == "ssh" => Err(wrong("ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config")),
+            _ if word == "exec" => Err(wrong("exec:COMMAND, like exec:ip netns exec target")),
+            _ => Err(UnknownWord::new("machine", text, Site::KNOWN).into()),
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Site::Here => f.pad("here"),
+            Site::Ssh(host) => f.pad(&format!("ssh:{host}")),
+            Site::Exec(command) => f.pad(&format!("exec:{command}")),
+        }
+    }
+}
+
+as_text!(Site, SiteError);
+
+/// The machines of a measurement of answers; one that is not named is not started by this program, except the logger, which is
+/// here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Roles {
+    /// Who answers, and is measured. `null`: somebody has started a responder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Site>,
+    /// CPU that answers. `null`: the last that may be used there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_cpu: Option<u32>,
+    /// What the link is called there. `null`: as the logger calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_link: Option<Link>,
+    /// Who sends triggers and keeps the time. `null`: this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logger: Option<Site>,
+    /// Who disturbs the target from outside: whence load `ping` comes. `null`: nobody does, and it is a load like others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Site>,
+}
+
+/// The load of a cell by the machine that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shares {
+    /// What the target does besides.
+    pub target: Load,
+    /// What the logger does besides.
+    pub logger: Load,
+    /// What the host does.
+    pub host: Load,
+}
+
+impl Roles {
+    /// Every key as a plan has it.
+    pub const KNOWN: &[&str] = &["target", "target_cpu", "target_link", "logger", "host"];
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Roles::default()
+    }
+
+    /// Whether answers are logged on another machine.
+    #[must_use]
+    pub fn is_logged_elsewhere(&self) -> bool {
+        self.logger.as_ref().is_some_and(|site| *site != Site::Here)
+    }
+
+    /// The roles that programs are started for by way of another one, with their names.
+    pub fn elsewhere(&self) -> impl Iterator<Item = (&'static str, &Site)> {
+        let named = [("target", &self.target), ("logger", &self.logger), ("host", &self.host)];
+        let named = named.into_iter().filter_map(|(role, site)| Some((role, site.as_ref()?)));
+        named.filter(|(_, site)| **site != Site::Here)
+    }
+
+    /// Who runs which part of `load`: `ping` comes from the host, all else is on the target, as far as they are named.
+    #[must_use]
+    pub fn shares(&self, load: &Load) -> Shares {
+        let of_host = |part: &LoadPart| self.host.is_some() && is_ping(part);
+        let others = load.only(|part| !of_host(part));
+        let host = load.only(of_host);
+        match self.target {
+            Some(_) => Shares { target: others, logger: Load::NONE, host },
+            None => Shares { target: Load::NONE, logger: others, host },
+        }
+    }
+
+    /// What does not go together with them in a cell.
+    pub(crate) fn check(&self, cell: &Cell) -> Result<(), String> {
+        let method = cell.method;
+        let link = method.link().filter(|link| !matches!(link, Link::Uio | Link::SerialLoop(_)));
+        let of_logger = [
+            ("load_cpus", cell.load_cpus.is_some()),
+            ("load_policy", cell.load_policy.is_some()),
+            ("load_must_hold", cell.load_must_hold.is_some()),
+            ("prepare", !cell.prepare.is_empty()),
+        ];
+        let is_shared = self.target.is_some() || self.host.is_some();
+        match () {
+            () if self.is_empty() => Ok(()),
+            () if link.is_none() => Err(format!(
+                "roles are of a link between machines, like response:udp:HOST:PORT, and {method} has none; leave [roles] out"
+            )),
+            () if cell.kernel != Kernel::Running => {
+                Err("guests of the lab have roles of their own (docs/response.md); leave [roles] out".to_owned())
+            }
+            () if self.target.is_none() && (self.target_cpu.is_some() || self.target_link.is_some()) => {
+                Err("target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\""
+                    .to_owned())
+            }
+            () if self.target_link.is_some_and(|there| kind(Some(there)) != kind(link)) => {
+                Err(format!("target_link has to be the other end of {method}"))
+            }
+            () => match of_logger.iter().find(|(_, is_asked)| *is_asked && is_shared) {
+                Some((key, _)) => Err(format!("{key} does not reach the target or the host; leave it out")),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// What is missing in a plan that has them, which measures on `cpus` under these `loads`.
+    ///
+    /// # Errors
+    /// One line: what is wrong, and what to do.
+    pub fn check_plan(&self, cpus: Option<&CpuSet>, loads: &[Load]) -> Result<(), String> {
+        if self.is_logged_elsewhere() && cpus.is_none() {
+            return Err("the logger is another machine; name the CPU to log on there, like cpus = \"1\"".to_owned());
+        }
+        if self.host.is_some() && !loads.iter().flat_map(Load::parts).any(is_ping) {
+            return Err("a host is where load ping:HOST comes from, and no load has that; leave host out".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// As they are told, each after its name.
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Roles { target, target_cpu, target_link, logger, host } = self;
+        let mut told = Vec::new();
+        told.extend(target.as_ref().map(|site| format!("target {site}")));
+        told.extend(target_cpu.map(|cpu| format!("target_cpu {cpu}")));
+        told.extend(target_link.map(|link| format!("target_link {link}")));
+        told.extend(logger.as_ref().map(|site| format!("logger {site}")));
+        told.extend(host.as_ref().map(|site| format!("host {site}")));
+        f.pad(&told.join(", "))
+    }
+}
+
+fn is_ping(part: &LoadPart) -> bool {
+    matches!(part, LoadPart::Program(program) if program.tool == Tool::Ping)
+}
+
+/// By which two ends are told to be of one link.
+fn kind(link: Option<Link>) -> Option<String> {
+    let text = link?.to_string();
+    Some(text.split(':').next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_print_as_they_are_typed() {
+        for text in ["here", "ssh:board", "ssh:root@192.0.2.7", "exec:ip netns exec target", "exec:docker exec -i box"]
+        {
+            assert_eq!(text.parse::<Site>().map(|site| site.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_wrong_site_is_one_line() {
+        let ssh = "ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config";
+        let exec = "exec:COMMAND, like exec:ip netns exec target";
+        for (text, form) in [
+            ("ssh", ssh),
+            ("ssh:", ssh),
+            ("ssh:-oProxyCommand=x", ssh),
+            ("ssh:a b", ssh),
+            ("exec", exec),
+            ("exec: ", exec),
+            ("exec:a\nb", exec),
+        ] {
+            let said = text.parse::<Site>().unwrap_err().to_string();
+            assert_eq!(said, format!("`{text}` names no machine; write {form}"));
+        }
+        assert_eq!(
+            "shs:board".parse::<Site>().unwrap_err().to_string(),
+            "unknown machine `shs:board` (did you mean `ssh:board`? known: here ssh:HOST exec:COMMAND)"
+        );
+    }
+
+    #[test]
+    fn each_part_of_a_load_runs_on_one_machine() {
+        let load: Load = "study=cost+disk+ping:192.0.2.7".parse().unwrap();
+        let site = || Some(Site::Here);
+        for (roles, expected) in [
+            (Roles::default(), ["none", "cost+disk+ping:192.0.2.7", "none"]),
+            (Roles { target: site(), ..Roles::default() }, ["cost+disk+ping:192.0.2.7", "none", "none"]),
+            (Roles { target: site(), host: site(), ..Roles::default() }, ["cost+disk", "none", "ping:192.0.2.7"]),
+            (Roles { host: site(), ..Roles::default() }, ["none", "cost+disk", "ping:192.0.2.7"]),
+        ] {
+            let Shares { target, logger, host } = roles.shares(&load);
+            assert_eq!([target, logger, host].map(|load| load.definition()), expected, "{roles:?}");
+        }
+    }
+
+    #[test]
+    fn roles_that_nobody_can_have_are_refused() {
+        let cell = || {
+            let mut cell = crate::cell::tests::cell();
+            (cell.method, cell.cpus) = ("response:udp:h:1".parse().unwrap(), "0".parse().unwrap());
+            cell.roles.target = Some("ssh:board".parse().unwrap());
+            cell
+        };
+        assert_eq!(cell().check(), Ok(()));
+        let changed = |change: &dyn Fn(&mut Cell)| {
+            let mut cell = cell();
+            change(&mut cell);
+            cell.check().unwrap_err()
+        };
+        type Change<'a> = (&'a dyn Fn(&mut Cell), &'a str);
+        let changes: [Change<'_>; 5] = [
+            (
+                &|cell| cell.method = crate::Method::CLOCK_NANOSLEEP,
+                "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave \
+                 [roles] out",
+            ),
+            (
+                &|cell| cell.kernel = "debian:6.1".parse().unwrap(),
+                "guests of the lab have roles of their own (docs/response.md); leave [roles] out",
+            ),
+            (
+                &|cell| cell.roles = Roles { target_cpu: Some(1), ..Roles::default() },
+                "target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\"",
+            ),
+            (
+                &|cell| cell.roles.target_link = Some("serial:/dev/ttyS0".parse().unwrap()),
+                "target_link has to be the other end of response:udp:h:1",
+            ),
+            (
+                &|cell| cell.load_must_hold = Some(crate::Percent::HALF),
+                "load_must_hold does not reach the target or the host; leave it out",
+            ),
+        ];
+        for (change, reason) in changes {
+            assert_eq!(changed(change), reason);
+        }
+        let elsewhere = Roles { logger: Some("ssh:pc".parse().unwrap()), ..Roles::default() };
+        let said = elsewhere.check_plan(None, &[]).unwrap_err();
+        assert_eq!(said, "the logger is another machine; name the CPU to log on there, like cpus = \"1\"");
+        let host = Roles { host: Some(Site::Here), ..Roles::default() };
+        let said = host.check_plan(None, &[Load::messaging()]).unwrap_err();
+        assert_eq!(said, "a host is where load ping:HOST comes from, and no load has that; leave host out");
+    }
+}

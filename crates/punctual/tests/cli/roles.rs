@@ -1,0 +1,487 @@
+//! Plans whose target, logger and host are other machines: network namespaces behind `exec:`, and a real sshd.
+
+use crate::program::{PROGRAM, Scratch, a_cpu, comes_true, command, is_installed, is_root, machine, run, running};
+use crate::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
+use model::{Entry, Record};
+use rt::sys::process;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A plan of one block with these `roles` and `axes`.
+fn plan(scratch: &Scratch, roles: &str, axes: &str, duration: &str) -> PathBuf {
+    let head = format!("repetitions = 1\nduration = \"{duration}\"\nwarm_up = \"100ms\"\ncpus = \"{}\"\n", a_cpu());
+    let plan = scratch.file("plan.toml", format!("{head}[roles]\n{roles}\n[axes]\nperiod = [\"1ms\"]\n{axes}\n"));
+    std::fs::set_permissions(&plan, Permissions::from_mode(0o644)).unwrap();
+    plan
+}
+
+fn records(run: &Path) -> Vec<Record> {
+    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
+    text.lines().skip(1).map(|line| serde_json::from_str::<Entry>(line).unwrap().record).collect()
+}
+
+/// The programs on the way to this one are found, and this one first.
+fn path_with(first: &Path) -> String {
+    format!("{}:{}", first.display(), std::env::var("PATH").unwrap())
+}
+
+/// Processes of this program that carry out `what`, with `word` among their arguments.
+fn doing(what: &str, word: &str) -> Vec<u32> {
+    let is_it = |pid: &u32| {
+        let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<_> = text.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        words.get(1).is_some_and(|second| second == what) && words.iter().any(|other| other.contains(word))
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_it).collect()
+}
+
+/// The last line of a campaign that failed.
+#[track_caller]
+fn last_line(output: &Output) -> String {
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    said.lines().last().unwrap_or_default().to_owned()
+}
+
+fn piped(mut command: Command) -> Command {
+    command.stdin(Stdio::piped());
+    command
+}
+
+fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the campaign measures, whoever else measures before; returns the cell's process.
+#[track_caller]
+fn until_it_measures(campaign: &mut Child) -> u32 {
+    loop {
+        let ours = running();
+        if let Some(pid) = doing("cell", "--progress").into_iter().find(|pid| ours.contains(pid)) {
+            return pid;
+        }
+        assert!(campaign.try_wait().unwrap().is_none(), "it measures");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn kill(pid: u32) {
+    process::signal(pid, libc::SIGKILL).unwrap();
+}
+
+/// Where the three machines of a network are.
+fn three(network: &Network) -> String {
+    let site = |role: usize| format!("exec:ip netns exec {}", network.names[role]);
+    format!("target = \"{}\"\nhost = \"{}\"\n", site(TARGET), site(HOST))
+}
+
+fn is_skipped() -> bool {
+    !is_root() || !is_installed("ip", "iproute2") || !is_installed("ping", "iputils-ping")
+}
+
+#[test]
+fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
+    if is_skipped() {
+        return;
+    }
+    let _machine = machine();
+    let (scratch, network) = (Scratch::new("roles"), Network::new("roles"));
+    let axes = format!(
+        "load = [\"none\", \"pipe+ping:10.213.7.2\"]\npolicy = [\"fifo:80\"]\nmethod = [\"response:{ANSWERS}\"]"
+    );
+    let plan = plan(&scratch, &three(&network), &axes, "1500ms");
+    let out = scratch.path("run");
+    let asked = format!("run {} --wait --out {}", plan.display(), out.display());
+    // Only namespaces stand between it and this machine, but that is for the user to say.
+    run(&mut network.on(LOGGER, PROGRAM, &asked)).expect_error(
+        "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+    );
+    let said = run(&mut network.on(LOGGER, PROGRAM, &format!("{asked} --yes")));
+    assert_eq!(said.status, 0, "{said:?}");
+    let site = format!("exec:ip netns exec {}", network.names[TARGET]);
+    assert!(said.stderr.contains(&format!("plan.toml reaches its target as root: {site}\n")), "{said:?}");
+    let measured = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(measured.contains(&format!("Measured is the target ({site}): ")), "{said:?}");
+    let records = records(&out);
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let (thread, response) = (&record.threads[0], record.response.as_ref().unwrap());
+        assert!(thread.is_consistent() && thread.recorded > 500, "{thread:?}");
+        let target = response.target.as_ref().unwrap();
+        assert!(target.triggers >= response.triggers && target.answered == target.triggers - target.too_soon);
+        assert_eq!(target.host.as_ref().unwrap().kernel_release, record.host_before.kernel_release);
+        assert_eq!(target.achieved.policy, record.cell.policy);
+        assert_eq!(record.cell_id, record.cell.id());
+        assert!(!record.cell.roles.is_empty());
+        // What ran, in the order of the cell.
+        let ran: Vec<_> = record.loads.iter().map(|load| load.load.clone()).collect();
+        let asked: Vec<_> = record.cell.load.parts().iter().map(ToString::to_string).collect();
+        assert_eq!(ran, asked);
+        let on_target: Vec<_> = target.loads.iter().map(|load| load.load.as_str()).collect();
+        assert_eq!(on_target, if ran.is_empty() { vec![] } else { vec!["pipe"] });
+        assert!(record.loads.iter().all(|load| load.failure.is_none() && !load.did_nothing()), "{:?}", record.loads);
+    }
+    assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+    let json = crate::program::punctual(&format!("show {} --format json", out.display())).json();
+    crate::schema::assert_conforms("show", &json);
+    assert!(json["cells"][1]["summary"]["response"]["target"]["answered"].as_u64() > Some(1000), "{json:#}");
+}
+
+#[test]
+fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
+    if is_skipped() {
+        return;
+    }
+    let _machine = machine();
+    let (scratch, network) = (Scratch::new("roles-killed"), Network::new("killed"));
+    let load = "pipe+ping:10.213.7.2";
+    let axes = format!("load = [\"{load}\"]\npolicy = [\"fifo:80\"]\nmethod = [\"response:{ANSWERS}\"]");
+    let plan = plan(&scratch, &three(&network), &axes, "1min");
+    let path = path_with(Path::new(PROGRAM).parent().unwrap());
+    let [host, target, _] = network.names.each_ref().map(|name| format!("exec:ip netns exec {name}"));
+    for (number, (what, word, expected)) in [
+        ("respond", ANSWERS, Some(format!("target {target}: respond was killed by signal 9"))),
+        ("leash", ANSWERS, Some(format!("target {target}: ended (signal: 9 (SIGKILL)) without a word"))),
+        ("load", "ping", Some(format!("host {host}: load was killed by signal 9"))),
+        ("leash", "ping", Some(format!("host {host}: ended (signal: 9 (SIGKILL)) without a word"))),
+        (
+            "cell",
+            "--progress",
+            Some(
+                "the measuring process ended early (signal: 9 (SIGKILL)); nothing of this cell is recorded".to_owned(),
+            ),
+        ),
+        ("run", "plan.toml", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = scratch.path(&format!("run{number}"));
+        let mut command =
+            network.on(LOGGER, PROGRAM, &format!("run {} --yes --wait --out {}", plan.display(), out.display()));
+        command.env("PATH", &path);
+        let mut campaign = start(command);
+        until_it_measures(&mut campaign);
+        let ours = running();
+        let victim = doing(what, word).into_iter().find(|pid| ours.contains(pid));
+        kill(victim.unwrap_or_else(|| panic!("{what} {word} is there")));
+        let output = campaign.wait_with_output().unwrap();
+        if let Some(expected) = expected {
+            let kept = format!("(kept so far: punctual show {})", out.display());
+            assert_eq!(last_line(&output), format!("punctual: {load}/fifo:80: {expected} {kept}"));
+        }
+        assert!(comes_true(|| running().is_empty()), "{what}: no orphans: {:?}", running());
+    }
+}
+
+#[test]
+fn root_another_machine_logs_and_can_be_interrupted() {
+    if is_skipped() {
+        return;
+    }
+    let _machine = machine();
+    let (scratch, network) = (Scratch::new("roles-logger"), Network::new("logged"));
+    let site = |role: usize| format!("exec:ip netns exec {}", network.names[role]);
+    let roles = format!("target = \"{}\"\nlogger = \"{}\"\n", site(TARGET), site(LOGGER));
+    let axes = format!("load = [\"none\"]\npolicy = [\"fifo:80\"]\nmethod = [\"response:{ANSWERS}\"]");
+    let path = path_with(Path::new(PROGRAM).parent().unwrap());
+    let campaign = |duration: &str, out: &str| {
+        let plan = plan(&scratch, &roles, &axes, duration);
+        let mut command = command(&format!("run {} --wait --out {}", plan.display(), scratch.path(out).display()));
+        command.env("PATH", &path);
+        command
+    };
+    let said = run(&mut campaign("1s", "run"));
+    assert_eq!(said.status, 0, "{said:?}");
+    let [record] = &records(&scratch.path("run"))[..] else { panic!("one record") };
+    assert!(record.threads[0].recorded > 500 && record.response.as_ref().unwrap().target.is_some());
+    assert_eq!(record.cell.roles.logger.as_ref().unwrap().to_string(), site(LOGGER));
+
+    let mut interrupted = start(campaign("1min", "interrupted"));
+    until_it_measures(&mut interrupted);
+    process::signal(interrupted.id(), libc::SIGINT).unwrap();
+    let line = last_line(&interrupted.wait_with_output().unwrap());
+    assert!(line.starts_with("punctual: interrupted after 0 of 1 measurements; go on with: "), "{line}");
+    assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+
+    let mut killed = start(campaign("1min", "killed"));
+    kill(until_it_measures(&mut killed));
+    let line = last_line(&killed.wait_with_output().unwrap());
+    let expected = format!("punctual: none/fifo:80: logger {}: cell was killed by signal 9 (kept", site(LOGGER));
+    assert!(line.starts_with(&expected), "{line}");
+    assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+}
+
+/// A connection that was lost without a word leaves stdin open.
+#[test]
+fn what_a_leash_holds_ends_with_stdin_or_when_its_time_is_over() {
+    let _machine = machine();
+    for (asked, closes) in
+        [("leash --for 1s -- load light --format json", false), ("leash -- load light --format json", true)]
+    {
+        let mut leash = start(piped(command(asked)));
+        let stdin = leash.stdin.take().unwrap();
+        let mut line = String::new();
+        BufReader::new(leash.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "load light works; Ctrl-C ends it\n");
+        let held = Some(stdin).filter(|_| !closes);
+        let output = leash.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{asked}: {output:?}");
+        assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["loads"].is_array());
+        assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+        drop(held);
+    }
+}
+
+/// A file that can be executed.
+fn executable(scratch: &Scratch, name: &str, text: &str) {
+    let path = scratch.file(name, format!("#!/bin/sh\n{text}\n"));
+    std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn roles_that_cannot_be_had_are_one_line() {
+    let _machine = machine();
+    let scratch = Scratch::new("roles-refused");
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let over = |method: &str| format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"{method}\"]");
+    let udp = over(&format!("response:udp:127.0.0.1:{port}"));
+    executable(&scratch, "ssh", "exec /usr/bin/ssh -F \"$(dirname \"$0\")/config\" \"$@\"");
+    // Nobody listens at the port of tcpmux (RFC 1078).
+    scratch.file("config", "Host nobody\nHostName 127.0.0.1\nPort 1\n");
+    std::fs::create_dir(scratch.path("other")).unwrap();
+    std::fs::create_dir(scratch.path("old")).unwrap();
+    for name in ["other/uname", "old/uname"] {
+        executable(&scratch, name, "echo s390x");
+    }
+    executable(&scratch, "old/punctual", "echo punctual 0.0.1");
+    // `env` finds what it starts by the PATH that it sets.
+    let site = |dir: &str| format!("exec:env PATH={}:/usr/bin:/bin", scratch.path(dir).display());
+    let (other, old) = (site("other"), site("old"));
+    let (tool, arch) = (concat!("punctual ", env!("CARGO_PKG_VERSION")), std::env::consts::ARCH);
+    let path = path_with(scratch.dir());
+    for (number, (roles, axes, expected)) in [
+        (
+            "target = \"shs:board\"",
+            &udp,
+            "PLAN:6:10: unknown machine `shs:board` (did you mean `ssh:board`? known: here ssh:HOST exec:COMMAND)".to_owned(),
+        ),
+        (
+            "traget = \"here\"",
+            &udp,
+            "PLAN:6:1: unknown role `traget` (did you mean `target`? known: target target_cpu target_link logger host)"
+                .to_owned(),
+        ),
+        (
+            "target = \"ssh:-oProxyCommand=x\"",
+            &udp,
+            "PLAN:6:10: `ssh:-oProxyCommand=x` names no machine; write ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config"
+                .to_owned(),
+        ),
+        (
+            "target = \"here\"",
+            &over("clock_nanosleep"),
+            "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave [roles] out"
+                .to_owned(),
+        ),
+        (
+            "host = \"here\"",
+            &udp,
+            "a host is where load ping:HOST comes from, and no load has that; leave host out".to_owned(),
+        ),
+        (
+            "target = \"exec:no-such-program\"",
+            &udp,
+            "none/other: target exec:no-such-program: cannot start no-such-program: No such file or directory (os error 2) KEPT"
+                .to_owned(),
+        ),
+        ("target = \"exec:false\"", &udp, "none/other: target exec:false: ended (exit status: 1) without a word KEPT".to_owned()),
+        (
+            &format!("target = \"{other}\""),
+            &udp,
+            format!(
+                "none/other: target {other}: there is no punctual in its PATH, and this one is for {arch}, not s390x; install \
+                 {tool} there KEPT"
+            ),
+        ),
+        (
+            &format!("target = \"{old}\""),
+            &udp,
+            format!(
+                "none/other: target {old}: punctual 0.0.1 is in its PATH, this is {tool}, and for {arch}, not s390x; install \
+                 the same version there KEPT"
+            ),
+        ),
+        (
+            "target = \"here\"\ntarget_cpu = 4095",
+            &udp,
+            format!(
+                "none/other: target here: CPU 4095 cannot be used here; this process may use {} (--cpu) KEPT",
+                rt::sys::sched::affinity(0).unwrap()
+            ),
+        ),
+        (
+            "target = \"ssh:nobody\"",
+            &udp,
+            "none/other: target ssh:nobody: ssh: connect to host 127.0.0.1 port 1: Connection refused KEPT".to_owned(),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if roles.contains("ssh:nobody") && !is_installed("ssh", "openssh-client") {
+            continue;
+        }
+        let plan = plan(&scratch, roles, axes, "1s");
+        let out = scratch.path(&format!("run{number}"));
+        let mut command = command(&format!("run {} --wait --out {}", plan.display(), out.display()));
+        let output = command.env("PATH", &path).output().unwrap();
+        let kept = format!("(kept so far: punctual show {})", out.display());
+        let expected = expected.replace("PLAN", &plan.display().to_string()).replace("KEPT", &kept);
+        assert_eq!(last_line(&output), format!("punctual: {expected}"));
+        assert!(output.stdout.is_empty() && comes_true(|| running().is_empty()), "{:?}", running());
+    }
+}
+
+#[test]
+fn a_plan_that_others_may_have_written_reaches_no_machine_unless_the_user_says_yes() {
+    let _machine = machine();
+    let scratch = Scratch::new("roles-consent");
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let axes = format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"response:udp:127.0.0.1:{port}\"]");
+    let plan = plan(&scratch, "target = \"exec:env\"", &axes, "200ms");
+    std::fs::set_permissions(&plan, Permissions::from_mode(0o646)).unwrap();
+    let out = scratch.path("run");
+    let run = |yes: &str| run(&mut command(&format!("run {} --wait {yes} --out {}", plan.display(), out.display())));
+    let user =
+        if process::effective_user_id() == 0 { "root".to_owned() } else { format!("user {}", process::user_id()) };
+    run("").expect_error(&format!(
+        "{} would reach its target by `exec:env` as {user}, and others may write it (chmod go-w); read it, then add --yes",
+        plan.display()
+    ));
+    assert!(!out.exists());
+    let said = run("--yes");
+    assert_eq!(said.status, 0, "{said:?}");
+    assert!(records(&out)[0].response.as_ref().unwrap().target.is_some());
+}
+
+/// An OpenSSH server of its own on the loopback device, which ends with this.
+struct Sshd(Child);
+
+impl Sshd {
+    /// Started with keys in `scratch`, where `ssh` reaches it as `board`.
+    fn start(scratch: &Scratch) -> Option<Sshd> {
+        let sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|path| Path::new(path).exists());
+        let Some(sshd) = sshd.filter(|_| is_installed("ssh-keygen", "openssh-client")) else {
+            eprintln!("skipped: needs sshd (apt-get install openssh-server)");
+            return None;
+        };
+        // Where it sends its unprivileged half; a service manager makes it otherwise.
+        std::fs::create_dir_all("/run/sshd").unwrap();
+        for key in ["host", "key"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(scratch.path(key));
+            assert!(keygen.status().unwrap().success());
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let dir = scratch.dir().display();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {dir}/host\nAuthorizedKeysFile {dir}/key.pub\nStrictModes no\n\
+             UsePAM no\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\n"
+        );
+        let config = scratch.file("sshd_config", config);
+        let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+        scratch.file(
+            "config",
+            format!(
+                "Host board\nHostName 127.0.0.1\nPort {port}\nUser {user}IdentityFile {dir}/key\nIdentitiesOnly yes\n\
+                 UserKnownHostsFile {dir}/known\nStrictHostKeyChecking no\nLogLevel ERROR\n"
+            ),
+        );
+        executable(scratch, "ssh", "exec /usr/bin/ssh -F \"$(dirname \"$0\")/config\" \"$@\"");
+        let child = Command::new(sshd).args(["-D", "-f"]).arg(config).stdin(Stdio::null()).spawn().unwrap();
+        let sshd = Sshd(child);
+        assert!(comes_true(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()), "sshd listens");
+        Some(sshd)
+    }
+
+    /// The processes that serve connections.
+    fn sessions(&self) -> Vec<u32> {
+        let children = Command::new("ps").args(["-o", "pid=", "--ppid", &self.0.id().to_string()]).output().unwrap();
+        String::from_utf8(children.stdout).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
+    if !is_root() || !is_installed("ssh", "openssh-client") || !is_installed("ps", "procps") {
+        return;
+    }
+    let scratch = Scratch::new("roles-ssh");
+    let Some(sshd) = Sshd::start(&scratch) else { return };
+    let _machine = machine();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let link = format!("udp:127.0.0.1:{port}");
+    // Blanks and quotes are for the shell over there, too.
+    let load = "cmd:echo it\\\\'s \\\"$HOME\\\" >/dev/null; sleep 60";
+    let axes = |load: &str| format!("load = [\"{load}\"]\npolicy = [\"other\"]\nmethod = [\"response:{link}\"]");
+    let campaign = |load: &str, duration: &str, out: &str| {
+        let plan = plan(&scratch, "target = \"ssh:board\"", &axes(load), duration);
+        let mut command = command(&format!("run {} --wait --out {}", plan.display(), scratch.path(out).display()));
+        command.env("PATH", path_with(scratch.dir()));
+        command
+    };
+    // This program is not in the PATH over there, so it is sent.
+    let said = run(&mut campaign(load, "1s", "run"));
+    assert_eq!(said.status, 0, "{said:?}");
+    let [record] = &records(&scratch.path("run"))[..] else { panic!("one record") };
+    let target = record.response.as_ref().unwrap().target.as_ref().unwrap();
+    assert!(target.answered > 500 && target.host.is_some(), "{target:?}");
+    assert_eq!(target.loads[0].load, "cmd:echo it\\'s \"$HOME\" >/dev/null; sleep 60");
+    assert!(target.loads[0].failure.is_none(), "{target:?}");
+    let is_over = || doing("respond", &link).is_empty() && doing("leash", &link).is_empty();
+    assert!(comes_true(is_over), "nothing stays there");
+
+    for (number, who) in ["campaign", "ssh", "session", "respond"].into_iter().enumerate() {
+        let out = format!("killed{number}");
+        let mut campaign = start(campaign("none", "1min", &out));
+        until_it_measures(&mut campaign);
+        let ours = running();
+        match who {
+            "campaign" => kill(campaign.id()),
+            "ssh" => {
+                let name =
+                    |pid: &&u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "ssh\n");
+                kill(*ours.iter().find(name).unwrap());
+            }
+            "session" => sshd.sessions().into_iter().for_each(kill),
+            _ => kill(doing("respond", &link)[0]),
+        }
+        let output = campaign.wait_with_output().unwrap();
+        let said = match who {
+            "campaign" => None,
+            "ssh" => Some("ended (signal: 9 (SIGKILL)) without a word"),
+            // In the words of ssh.
+            "session" => Some(""),
+            _ => Some("respond was killed by signal 9"),
+        };
+        if let Some(said) = said {
+            let line = last_line(&output);
+            assert!(line.starts_with(&format!("punctual: none/other: target ssh:board: {said}")), "{who}: {line}");
+        }
+        assert!(comes_true(|| is_over() && running().is_empty()), "{who}: no orphans: {:?}", running());
+    }
+}
