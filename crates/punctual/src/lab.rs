@@ -20,6 +20,7 @@ mod measure;
 mod memory;
 mod modes;
 mod modules;
+mod one_cpu;
 mod packages;
 mod pair;
 mod program;

@@ -3,6 +3,7 @@
 use super::devices::Devices;
 use super::job::Job;
 use super::machine::Setup;
+use super::one_cpu::OneCpu;
 use super::qemu::{Limits, Qemu};
 use super::scratch::Scratch;
 use super::{LabError, pair, snapshot};
@@ -46,6 +47,7 @@ pub(crate) fn carry_out(
     if Devices::of(cell) == Devices::Line {
         return pair::carry_out(&setup, &job, limits);
     }
+    let _one_cpu = (setup.clock == LabClock::Virtual).then(OneCpu::take);
     // Only instructions can be stopped and gone on with as if nothing had happened.
     let saved = match setup.clock {
         LabClock::Virtual => Some(snapshot::ready(&setup, limits)?),
