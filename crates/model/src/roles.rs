@@ -146,7 +146,7 @@ impl Roles {
     /// What does not go together with them in a cell.
     pub(crate) fn check(&self, cell: &Cell) -> Result<(), String> {
         let method = cell.method;
-        let link = method.link().filter(|link| !matches!(link, Link::Uio | Link::SerialLoop(_)));
+        let link = method.link().filter(|link| !matches!(link, Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_)));
         let of_logger = [
             ("load_cpus", cell.load_cpus.is_some()),
             ("load_policy", cell.load_policy.is_some()),
@@ -279,7 +279,12 @@ mod tests {
             cell.check().unwrap_err()
         };
         type Change<'a> = (&'a dyn Fn(&mut Cell), &'a str);
-        let changes: [Change<'_>; 5] = [
+        let changes: [Change<'_>; 6] = [
+            (
+                &|cell| cell.method = "response:gpio-loop:gpiochip0/1,2".parse().unwrap(),
+                "roles are of a link between machines, like response:udp:HOST:PORT, and response:gpio-loop:gpiochip0/1,2 has \
+                 none; leave [roles] out",
+            ),
             (
                 &|cell| cell.method = crate::Method::CLOCK_NANOSLEEP,
                 "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave \

@@ -150,16 +150,18 @@ impl Held {
 
     fn next(&self, is_asked_to_stop: &AtomicBool, until: Instant) -> Result<Event, String> {
         loop {
-            if is_asked_to_stop.load(Relaxed) {
-                return Err(format!("{}: interrupted before it was ready", self.name));
-            }
-            if Instant::now() >= until {
-                return Err(format!("{}: was not ready within {} s", self.name, PATIENCE.as_secs()));
-            }
+            // Its own end asks to stop, too, after it was sent.
+            let is_asked = is_asked_to_stop.load(Relaxed);
             match self.events.recv_timeout(LOOK) {
                 Ok(event) => return Ok(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Event::Ended(Vec::new())),
+            }
+            if is_asked {
+                return Err(format!("{}: interrupted before it was ready", self.name));
+            }
+            if Instant::now() >= until {
+                return Err(format!("{}: was not ready within {} s", self.name, PATIENCE.as_secs()));
             }
         }
     }
