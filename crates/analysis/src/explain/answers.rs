@@ -18,20 +18,33 @@ pub struct Answered {
 /// Takes a trace piece by piece.
 #[derive(Debug, Clone)]
 pub struct Answers {
-    threads: Vec<(Answered, [Histogram; 2])>,
+    threads: Vec<Seen>,
+}
+
+/// What was seen of a thread.
+#[derive(Debug, Clone)]
+struct Seen {
+    thread: Answered,
+    /// Timers that it has started, by address.
+    own: HashSet<u64>,
+    stages: [Histogram; 2],
 }
 
 impl Answers {
     /// Nothing was seen yet.
     #[must_use]
     pub fn new(threads: impl Iterator<Item = Answered>) -> Answers {
-        Answers { threads: threads.map(|thread| (thread, Default::default())).collect() }
+        let seen = |thread| Seen { thread, own: HashSet::new(), stages: Default::default() };
+        Answers { threads: threads.map(seen).collect() }
     }
 
     /// Takes the next piece. A wake-up is not seen that lies in two of them.
     pub fn take(&mut self, trace: &Trace) {
-        for (Answered { pid, measured_ns }, [handler, queue]) in &mut self.threads {
-            for wake in wakes(trace, *pid) {
+        for Seen { thread: Answered { pid, measured_ns }, own, stages: [handler, queue] } in &mut self.threads {
+            // One that was started in the last piece may expire in this one.
+            let events = trace.cpus.iter().flat_map(|cpu| &cpu.events);
+            own.extend(events.filter(|event| event.pid == *pid).filter_map(started));
+            for wake in wakes(trace, *pid, own) {
                 let (Some((_, entry)), Some((_, waking)), Some((_, switched))) =
                     (wake.entry, wake.waking, wake.switched)
                 else {
@@ -47,14 +60,13 @@ impl Answers {
 
     /// Of each thread, in their order: from the interrupt to the waking, and from there to the switch.
     pub fn histograms(self) -> impl Iterator<Item = [Histogram; 2]> {
-        self.threads.into_iter().map(|(_, stages)| stages)
+        self.threads.into_iter().map(|seen| seen.stages)
     }
 }
 
-/// The wake-ups of `pid`, but for those by a timer of its own.
-fn wakes(trace: &Trace, pid: i32) -> impl Iterator<Item = Wake> {
+/// The wake-ups of `pid`, but for those by a timer of its `own`.
+fn wakes(trace: &Trace, pid: i32, own: &HashSet<u64>) -> impl Iterator<Item = Wake> {
     let of_all = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
-    let own: HashSet<u64> = of_all().filter(|event| event.pid == pid).filter_map(started).collect();
     let is_asleep = |event: &&Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
     let mut sleeps: Vec<u64> = of_all().filter(is_asleep).map(|event| event.at_ns).collect();
     sleeps.sort_unstable();

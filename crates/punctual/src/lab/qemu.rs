@@ -2,6 +2,7 @@
 
 use super::LabError;
 use super::guest::END;
+use model::{Policy, RtPriority};
 use rt::sys::usage;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -109,6 +110,14 @@ impl Qemu {
     /// Allows commands; the first that has to be said.
     pub(super) fn greet(&mut self, limits: Limits<'_>) -> Result<(), Gone> {
         self.ask("qmp_capabilities", json!({}), limits).map(drop)
+    }
+
+    /// Has QEMU's main loop, which its first thread runs, go before that of the guest's CPU whenever it has something to do. Both
+    /// have one CPU of this machine ([`super::one_cpu`]): so the main loop is never found half way when a CPU of the guest halts.
+    /// It sleeps when it has nothing to do; what it has to comes from the guest, which has limits. Without the right to, it stays as it is.
+    pub(super) fn let_main_loop_go_first(&self) {
+        let first = RtPriority::new(1).map(Policy::Fifo);
+        let _ = first.map(|first| rt::sys::sched::set_policy(self.child.id(), first));
     }
 
     /// What QEMU answers to a command.

@@ -127,6 +127,7 @@ pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Resul
     while qemu.ask("query-status", json!({}), limits)?["status"] == "inmigrate" {
         std::thread::sleep(Duration::from_millis(2));
     }
+    qemu.let_main_loop_go_first();
     qemu.ask("cont", json!({}), limits).map(drop)
 }
 
