@@ -38,6 +38,11 @@ impl Stages {
         self.ahead_ns = ahead_ns;
     }
 
+    /// The trace stood still: a timer that was started before may have expired since, and another one be in its place.
+    pub fn stood_still(&mut self) {
+        self.open.clear();
+    }
+
     /// Takes the events of all CPUs, which are put in order of time. A timer may expire on another CPU than the one that it was
     /// started on, and after any time.
     pub fn take(&mut self, events: &mut [Event]) {
@@ -116,6 +121,15 @@ mod tests {
         stages.take(&mut [expire(3_000_500, TIMER), expire(3_000_600, TIMER), expire(3_000_700, 99)]);
         let seen: Vec<_> = stages.histograms().map(|one| (one.n, one.min_ns, one.max_ns)).collect();
         assert_eq!(seen, [(2, Some(500), Some(3_000)), (1, Some(2_000), Some(2_000))]);
+    }
+
+    #[test]
+    fn what_expires_after_the_trace_stood_still_is_another_wait() {
+        let mut stages = stages();
+        stages.take(&mut [start(7, 1_900_000, TIMER, 2_000_000)]);
+        stages.stood_still();
+        stages.take(&mut [expire(91_001_000, TIMER)]);
+        assert!(stages.histograms().all(|seen| seen.n == 0));
     }
 
     #[test]

@@ -431,6 +431,7 @@ fn root_the_threshold_is_found_and_the_worst_are_kept() {
     let (irq, thread) = (&irq.histogram, &thread.histogram);
     assert!(irq.n <= thread.n && irq.n * 2 > thread.n, "{} of {}", irq.n, thread.n);
     assert!(irq.min_ns > Some(0) && irq.min_ns < thread.min_ns && irq.mean_ns() < thread.mean_ns());
+    assert!(irq.max_ns <= thread.max_ns, "{:?} {:?}", irq.max_ns, thread.max_ns);
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl Explaining {
     fn look(&mut self) {
         self.kept.threshold(self.watch.above_ns());
         self.gather();
+        self.stages.stood_still();
         let pages = std::mem::take(&mut self.pages);
         let is_cut = std::mem::take(&mut self.is_cut);
         let late = self.measured.iter_mut().map(|thread| taken(&mut thread.late)).collect();
