@@ -101,10 +101,9 @@ fn explained(record: &Record) -> &ExplainRecord {
 #[track_caller]
 fn in_most_rounds(mut round: impl FnMut() -> Result<(), String>) {
     if let Err(first) = round() {
-        eprintln!("two rounds more, because in the first: {first}");
-        for _ in 0..2 {
-            round().unwrap_or_else(|again| panic!("once more: {again}"));
-        }
+        eprintln!("four rounds more, because in the first: {first}");
+        let again: Vec<_> = (0..4).map(|_| round()).collect();
+        assert!(again.iter().filter(|round| round.is_ok()).count() >= 3, "{again:#?}");
     }
 }
 
