@@ -23,20 +23,25 @@ pub(super) fn execute(
 ) -> Result<Record, Failure> {
     // Asked by whoever asks the campaign, and by a role that has gone.
     let own = Arc::new(Stop::new()?);
+    listening(stop, || own.ask(), || between(cell, samples, &own, observe))
+}
+
+/// What `work` comes to; meanwhile `when_asked` is called as soon as somebody asks for the end.
+fn listening<T>(stop: &Stop, when_asked: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Relaxed) {
                 if stop.is_asked() {
-                    return own.ask();
+                    return when_asked();
                 }
                 stop.wait();
             }
         });
-        let record = between(cell, samples, &own, observe);
+        let outcome = work();
         is_over.store(true, Relaxed);
         stop.ring();
-        record
+        outcome
     })
 }
 
@@ -130,21 +135,8 @@ fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&
     };
     let held = Held::start(&asked, stop.flag(), || {}).map_err(Failure::Said)?;
     let end = held.stopper();
-    let is_over = AtomicBool::new(false);
-    let record = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Relaxed) {
-                if stop.is_asked() {
-                    return end();
-                }
-                stop.wait();
-            }
-        });
-        let record = held.listen(|line| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok());
-        is_over.store(true, Relaxed);
-        stop.ring();
-        record
-    });
+    let hear = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
+    let record = listening(stop, end, || held.listen(hear));
     serde_json::from_slice(&record.map_err(Failure::Said)?).map_err(Failure::NoRecord)
 }
 
