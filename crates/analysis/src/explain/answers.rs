@@ -1,9 +1,8 @@
 //! How long each answer took within this machine: not of late ones only.
 
-use super::event::{Event, Trace, What};
+use super::event::{CpuEvents, Event, Trace, What};
 use super::locate::{Subject, WaitsFor, Wake};
 use model::Histogram;
-use std::collections::HashSet;
 use std::ops::Range;
 
 /// A thread that is woken by answers, or by a device.
@@ -25,8 +24,6 @@ pub struct Answers {
 #[derive(Debug, Clone)]
 struct Seen {
     thread: Answered,
-    /// Timers that it has started, by address.
-    own: HashSet<u64>,
     stages: [Histogram; 2],
 }
 
@@ -34,17 +31,14 @@ impl Answers {
     /// Nothing was seen yet.
     #[must_use]
     pub fn new(threads: impl Iterator<Item = Answered>) -> Answers {
-        let seen = |thread| Seen { thread, own: HashSet::new(), stages: Default::default() };
+        let seen = |thread| Seen { thread, stages: Default::default() };
         Answers { threads: threads.map(seen).collect() }
     }
 
     /// Takes the next piece. A wake-up is not seen that lies in two of them.
     pub fn take(&mut self, trace: &Trace) {
-        for Seen { thread: Answered { pid, measured_ns }, own, stages: [handler, queue] } in &mut self.threads {
-            // One that was started in the last piece may expire in this one.
-            let events = trace.cpus.iter().flat_map(|cpu| &cpu.events);
-            own.extend(events.filter(|event| event.pid == *pid).filter_map(started));
-            for wake in wakes(trace, *pid, own) {
+        for Seen { thread: Answered { pid, measured_ns }, stages: [handler, queue] } in &mut self.threads {
+            for wake in wakes(trace, *pid) {
                 let (Some((_, entry)), Some((_, waking)), Some((_, switched))) =
                     (wake.entry, wake.waking, wake.switched)
                 else {
@@ -64,29 +58,27 @@ impl Answers {
     }
 }
 
-/// The wake-ups of `pid`, but for those by a timer of its `own`.
-fn wakes(trace: &Trace, pid: i32, own: &HashSet<u64>) -> impl Iterator<Item = Wake> {
+/// The wake-ups of `pid`, but for those by timers.
+fn wakes(trace: &Trace, pid: i32) -> impl Iterator<Item = Wake> {
     let of_all = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
     let is_asleep = |event: &&Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
     let mut sleeps: Vec<u64> = of_all().filter(is_asleep).map(|event| event.at_ns).collect();
     sleeps.sort_unstable();
     // At the begin of the trace it may have slept for long, and one that stopped the trace has not slept again.
-    sleeps.extend(of_all().map(|event| event.at_ns).max());
+    sleeps.extend(of_all().filter(|event| event.is_run_by(pid)).map(|event| event.at_ns).max());
     sleeps.splice(0..0, of_all().map(|event| event.at_ns).min());
     let pairs: Vec<_> = sleeps.iter().zip(sleeps.iter().skip(1)).map(|(a, b)| (*a, *b)).collect();
     pairs.into_iter().filter_map(move |(due_ns, woke_ns)| {
         let subject = Subject { pid, waits_for: WaitsFor::Answer, cpu: 0, priority: 0, due_ns, woke_ns, slack_ns: 0 };
         let wake = Wake::find(trace, &subject);
-        let ((cpu, entry), (_, waking)) = (wake.entry?, wake.waking?);
-        let is_own = |event: &Event| matches!(event.what, What::TimerExpire { timer } if own.contains(&timer));
-        let by_timer = trace.cpu(cpu)?.between(entry, waking).iter().any(is_own);
-        (!by_timer).then_some(wake)
+        let (cpu, waking) = wake.waking?;
+        (!is_by_timer(trace.cpu(cpu)?, waking)).then_some(wake)
     })
 }
 
-fn started(event: &Event) -> Option<u64> {
-    match event.what {
-        What::TimerStart { timer, .. } => Some(timer),
-        _ => None,
-    }
+/// Whether the waking at `at_ns` was done by a timer: one has expired, and nothing has ended or begun since.
+fn is_by_timer(cpu: &CpuEvents, at_ns: u64) -> bool {
+    let is_turn = |event: &&Event| matches!(event.what, What::Enter(_) | What::Leave(_) | What::Switch { .. });
+    let mut before = cpu.between(0, at_ns).iter().rev().take_while(|event| !is_turn(event));
+    before.any(|event| matches!(event.what, What::TimerExpire { .. }))
 }

@@ -116,6 +116,19 @@ pub struct Event {
     pub what: What,
 }
 
+impl Event {
+    /// Whether it says that this thread was current when it happened.
+    pub(super) fn is_by(&self, pid: i32) -> bool {
+        // The stack of a switch comes behind it, and still names the thread before.
+        self.pid == pid && !matches!(self.what, What::Stack(_))
+    }
+
+    /// Whether it says that this thread ran when it happened, or from then on.
+    pub(super) fn is_run_by(&self, pid: i32) -> bool {
+        self.is_by(pid) || matches!(self.what, What::Switch { next, .. } if next == pid)
+    }
+}
+
 /// The events of one CPU, in time.
 #[derive(Debug, Clone, Default)]
 pub struct CpuEvents {

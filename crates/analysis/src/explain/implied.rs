@@ -1,7 +1,9 @@
 //! Switches that left no event.
 //!
-//! A kernel may leave out the switch away from idle (seen: every one, in a guest with Linux 6.18). An idle CPU is left in
-//! no other way, so that whoever is current at the next event was switched to right after the last one of the idle CPU.
+//! A kernel may leave out all events of one thread but those of interrupts in it, also the switch away from it (seen on Linux
+//! 6.18: of an idle thread, and of others that had been there for long). An idle CPU is left in no other way, so that whoever is
+//! current at the next event was switched to right after the last one of the idle CPU. Any other thread may have run on for
+//! a while, or another one after it: nothing is added there.
 
 use super::event::{CpuEvents, Event, Trace, What};
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 mod woken;
 
-use super::event::{Event, Trace, What};
+use super::event::{Event, Trace, What, state};
 use super::timeline;
 use model::{Phase, PhaseLength, Span};
 
@@ -87,7 +87,7 @@ impl Wake {
             return Wake::by_waking(trace, subject);
         }
         let is_start = |event: &Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
-        Wake::from_start(trace, subject, last_before(trace, subject.woke_ns, is_start))
+        Wake::from_start(trace, subject, last_between(trace, 0, subject.woke_ns, is_start))
     }
 
     /// The same, with the event that started the timer.
@@ -107,15 +107,18 @@ impl Wake {
             }
         }
         let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
-        let is_switch = |event: &Event| matches!(event.what, What::Switch { next, .. } if next == subject.pid);
         let waking = first_after(trace, since, woke, is_waking);
-        wake.waking = waking.map(|(cpu, event)| (cpu, event.at_ns));
+        wake.waking = waking.map(place);
         if let (None, Some((cpu, at))) = (wake.entry, wake.waking) {
             wake.entry = Some((cpu, entry_of(trace, cpu, at))).filter(|entry| *entry != (cpu, at));
         }
         let since = wake.waking.map_or(since, |(_, at)| at);
-        let switched = first_after(trace, since, woke, is_switch);
-        wake.switched = switched.map(|(cpu, event)| (cpu, event.at_ns));
+        let began = wake.asleep.filter(|_| wake.waking.is_some());
+        let has_slept = |at| first_after(trace, at, woke, |event| is_asleep(event, subject.pid)).is_some();
+        wake.switched = match began.is_some_and(|(_, at)| has_slept(at)) {
+            true => Some(runs_again(trace, subject, since)),
+            false => first_after(trace, since, woke, |event| is_switch_to(event, subject.pid)).map(place),
+        };
         wake
     }
 
@@ -173,10 +176,33 @@ fn entry_of(trace: &Trace, cpu: u32, at_ns: u64) -> u64 {
     hard.or(open.last()).map_or(at_ns, |(_, entered)| *entered)
 }
 
-/// The last event at or before `to`, on any CPU, that is meant.
-fn last_before(trace: &Trace, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
+fn place((cpu, event): (u32, Event)) -> Place {
+    (cpu, event.at_ns)
+}
+
+/// Whether this is the switch to a thread.
+fn is_switch_to(event: &Event, pid: i32) -> bool {
+    matches!(event.what, What::Switch { next, .. } if next == pid)
+}
+
+/// Whether a thread is switched out here, and has to be woken before it runs again.
+fn is_asleep(event: &Event, pid: i32) -> bool {
+    matches!(event.what, What::Switch { prev, prev_state, .. } if prev == pid && prev_state & state::NOT_RUNNABLE != 0)
+}
+
+/// Where the thread runs for the first time after `since`: its switch or, should that have left no event, the first that is its
+/// own; at the latest it runs when it reads the clock.
+fn runs_again(trace: &Trace, subject: &Subject, since: u64) -> Place {
+    let Subject { pid, cpu, woke_ns, .. } = *subject;
+    // Who is woken while it is being switched out is woken all the same.
+    let runs = |event: &Event| event.is_run_by(pid) && !is_asleep(event, pid);
+    first_after(trace, since + 1, woke_ns, runs).map_or((cpu, woke_ns), place)
+}
+
+/// The last event from `from` until `to`, on any CPU, that is meant.
+fn last_between(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
     let last = |(cpu, events): (u32, &super::CpuEvents)| {
-        let found = events.between(0, to).iter().rev().find(|event| is_meant(event));
+        let found = events.between(from, to).iter().rev().find(|event| is_meant(event));
         found.map(|event| (cpu, *event))
     };
     trace.numbered().filter_map(last).max_by_key(|(_, event)| event.at_ns)

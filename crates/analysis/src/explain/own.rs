@@ -40,6 +40,9 @@ pub(super) fn spells(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> V
     let mut at = from;
     let mut spells = Vec::new();
     for (turn_ns, next) in turns {
+        if next == doing {
+            continue;
+        }
         // A thread that runs is woken in vain.
         if matches!((doing, next), (Doing::Running(_), Doing::Runnable(_))) && !is_switch_out(trace, pid, turn_ns) {
             continue;
@@ -66,6 +69,8 @@ fn turn(event: &Event, pid: i32, cpu: u32) -> Option<Doing> {
             _ => Doing::Runnable(cpu),
         }),
         What::Waking { pid: woken } if woken == pid => Some(Doing::Runnable(cpu)),
+        // Its switch may have left no event.
+        _ if event.is_by(pid) => Some(Doing::Running(cpu)),
         _ => None,
     }
 }

@@ -233,7 +233,7 @@ fn root_late_answers_are_divided_and_the_way_is_told_from_this_machine() {
     }
     let _machine = machine();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let target = responder(crate::program::command(&format!("respond --on udp:{free} --cpu 1 --format json")));
+    let target = responder(crate::program::command(&format!("respond --on udp:{free} --cpu 0 --format json")));
     let seen = summary(&punctual(&format!(
         "explain response:udp:{free} --cpus 0 --policy fifo:80 --period 2ms --above 1us --keep 50 --duration 2s --wait \
          --format json"
@@ -242,15 +242,15 @@ fn root_late_answers_are_divided_and_the_way_is_told_from_this_machine() {
     let explained: ExplainRecord = serde_json::from_value(seen["explained"].clone()).unwrap();
     assert!(explained.explained >= 20, "{} of {}", explained.explained, explained.spikes);
     assert!(explained.worst.iter().all(Explanation::is_complete), "{:#?}", explained.worst);
-    // Most have been sent, and have come back by a softirq of whoever answers on this machine. On a busy one an answer may be there
-    // before the logger sleeps.
+    // Most have been sent, and have come back by a softirq of whoever answers on this machine: not before the logger sleeps, which
+    // goes before it on their CPU.
     let has = |one: &&Explanation, phase| one.phases.iter().any(|length| length.phase == phase);
     let whole = explained.worst.iter().filter(|one| has(one, Phase::Sending) && has(one, Phase::Away)).count();
     assert!(whole * 2 >= explained.worst.len(), "{whole} of {}: {:#?}", explained.worst.len(), explained.worst[0]);
     let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
-    let n = seen["samples"].as_u64().unwrap();
-    // While a trace is taken nothing is seen.
-    assert!(stages.handler.n * 2 > n && stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
+    let n = seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap();
+    // While a trace is taken nothing is seen. An answer that came too late has stages, too.
+    assert!(stages.handler.n >= 50 && stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
     assert!(stages.handler.min_ns > Some(0), "{stages:?}");
     assert_eq!(
         (&seen["stages"]["irq"], seen["stages"]["handler"]["samples"].as_u64()),

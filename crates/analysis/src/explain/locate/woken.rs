@@ -1,7 +1,7 @@
 //! The events of a wake-up by a device: its interrupt, and who woke the thread on its behalf.
 
-use super::{Place, Subject, Wake, first_after, last_before};
-use crate::explain::event::{Context, CpuEvents, Event, Trace, What, state};
+use super::{Place, Subject, Wake, first_after, is_asleep, last_between, place, runs_again};
+use crate::explain::event::{Context, CpuEvents, Event, Trace, What};
 use crate::explain::timeline;
 
 /// A softirq that begins so soon after an interrupt is of that interrupt, ns.
@@ -10,28 +10,27 @@ const BEHIND_NS: u64 = 5_000;
 const THREAD: &str = "irq/";
 
 impl Wake {
-    /// Finds the events of `subject` from its last waking back: whatever woke it before was not what it waited for.
+    /// Finds the events of `subject` from its last sleep on: whatever woke it before was not what it waited for, and whatever
+    /// woke it once it ran did so in vain.
     pub(super) fn by_waking(trace: &Trace, subject: &Subject) -> Wake {
         let (due, woke) = (subject.due_ns, subject.woke_ns);
         let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
-        let is_switch = |event: &Event| matches!(event.what, What::Switch { next, .. } if next == subject.pid);
-        let Some((cpu, waking)) = last_before(trace, woke, is_waking).filter(|(_, waking)| waking.at_ns >= due) else {
-            // It never slept: what it waited for was there.
-            return Wake { asleep: Some((subject.cpu, woke)), ..Wake::default() };
-        };
-        let switched = first_after(trace, waking.at_ns, woke, is_switch).map(|(cpu, event)| (cpu, event.at_ns));
-        let is_asleep = |event: &Event| {
-            matches!(event.what, What::Switch { prev, prev_state, .. }
-                if prev == subject.pid && prev_state & state::NOT_RUNNABLE != 0)
-        };
-        let asleep = match switched {
-            Some(_) => last_before(trace, waking.at_ns, is_asleep).map(|(cpu, event)| (cpu, event.at_ns)),
-            // It was about to sleep.
-            None => Some((cpu, waking.at_ns)),
-        };
-        let (entry, handled_by) = brought_by(trace, cpu, &waking);
-        let entry = entry.filter(|(_, at)| *at >= due);
-        Wake { asleep, slack_ns: 0, entry, handled_by, waking: Some((cpu, waking.at_ns)), switched }
+        let asleep = last_between(trace, 0, woke.saturating_sub(1), |event| is_asleep(event, subject.pid));
+        let asleep = asleep.map(place);
+        let since = asleep.map_or(0, |(_, at)| at);
+        let switched = runs_again(trace, subject, since);
+        // Who wakes it from another CPU may begin with that while it is being switched out.
+        let waking =
+            first_after(trace, since, switched.1, is_waking).or_else(|| last_between(trace, due, since, is_waking));
+        if let Some((cpu, waking)) = waking.filter(|(_, waking)| waking.at_ns >= due) {
+            let (entry, handled_by) = brought_by(trace, cpu, &waking);
+            let entry = entry.filter(|(_, at)| *at >= due);
+            let (waking, switched) = (Some((cpu, waking.at_ns)), Some(switched));
+            return Wake { asleep, slack_ns: 0, entry, handled_by, waking, switched };
+        }
+        // It has not slept since. It was about to when it was woken, or what it waited for was there.
+        let waking = last_between(trace, due, woke, is_waking).map(place);
+        Wake { asleep: Some(waking.unwrap_or((subject.cpu, woke))), waking, ..Wake::default() }
     }
 }
 
@@ -44,7 +43,7 @@ fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option
     }
     if let Some(number) = thread_of(trace, waking.pid) {
         let begins = |event: &Event| event.what == What::Enter(Context::Interrupt(number));
-        let entry = last_before(trace, waking.at_ns, begins).map(|(cpu, event)| (cpu, event.at_ns));
+        let entry = last_between(trace, 0, waking.at_ns, begins).map(place);
         return (entry, Some((waking.pid, priority_of(events, waking))));
     }
     let softirq = open.first().map(|(_, at)| interrupt_before(events, *at).unwrap_or(*at));

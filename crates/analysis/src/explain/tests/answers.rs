@@ -123,10 +123,62 @@ fn the_stages_of_every_answer_are_seen_and_wake_ups_by_a_timer_are_none() {
     }
     let mut answers = Answers::new([Answered { pid: ME, measured_ns: DUE..u64::MAX }].into_iter());
     answers.take(&story.trace);
-    // The last one has not slept again yet, and counts.
+    // The last one has not slept again yet, and counts; but not one that has not run yet.
+    let mut story = story.switch(DUE * 4, 0, 120, 1).then(DUE * 4 + 50_000, What::Enter(NET_RX));
+    story = story.then(DUE * 4 + 54_000, What::Waking { pid: ME }).then(DUE * 4 + 55_000, What::Leave(NET_RX));
     let seen: Vec<_> = answers.histograms().map(|stages| stages.map(|one| (one.n, one.min_ns, one.max_ns))).collect();
     assert_eq!(seen, [[(3, Some(4_000), Some(4_000)), (3, Some(5_000), Some(15_000))]]);
     let mut before = Answers::new([Answered { pid: ME, measured_ns: 0..DUE }].into_iter());
     before.take(&story.trace);
     assert!(before.histograms().all(|[handler, _]| handler.n == 0));
+}
+
+#[test]
+fn who_is_woken_again_once_it_runs_was_woken_by_the_first() {
+    let answer = |story: Story, at: u64| {
+        story
+            .then(at, What::Enter(NET_RX))
+            .then(at + 4_000, What::Waking { pid: ME })
+            .then(at + 5_000, What::Leave(NET_RX))
+    };
+    let first = answer(asked(), DUE + 500_000).switch(DUE + 508_000, ME, 19, 0);
+    // Answers to earlier triggers come one upon the other; the thread sleeps for none of them.
+    let explanation = answer(answer(first, DUE + 520_000), DUE + 530_000).reads(DUE + 540_000).explained();
+    use Phase::{Away, Handler, Queue, Return, Sending};
+    assert_eq!(
+        lengths(&explanation),
+        [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 4_000), (Return, 32_000)]
+    );
+}
+
+#[test]
+fn a_switch_to_the_thread_that_left_no_event_is_at_the_first_event_of_its_own_or_when_it_reads_the_clock() {
+    // Who had the CPU leaves no events of its own, and what it is switched out for neither.
+    let mut asked = Story::new(0).switch(DUE - 10_000, ME, 19, 0).switch(DUE + 3_000, OTHER, 120, 1);
+    asked.subject.waits_for = WaitsFor::Answer;
+    let mut story = asked.then(DUE + 500_000, What::Enter(NET_RX)).then(DUE + 504_000, What::Waking { pid: ME });
+    story = story.flags(flags::NEED_RESCHED).then(DUE + 505_000, What::Leave(NET_RX));
+    story.current[0] = ME;
+    use Phase::{Away, Handler, Queue, Return, Sending};
+    let unseen = story.clone().flags(0).reads(DUE + 600_000).explained();
+    assert_eq!(lengths(&unseen), [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 96_000)]);
+    let seen = story.flags(0).then(DUE + 550_000, What::TimerExpire { timer: 1 }).reads(DUE + 600_000).explained();
+    assert_eq!(lengths(&seen)[3..], [(Queue, 46_000), (Return, 50_000)]);
+    for explained in [unseen, seen] {
+        let unknown = explained.shares.iter().find(|share| share.evidence == Evidence::CannotTell).unwrap();
+        assert_eq!(unknown.place.as_deref(), Some("a switch left no event"));
+        assert_eq!(explained.doubts, ["1 switch of CPU 0 left no event"]);
+    }
+}
+
+#[test]
+fn who_is_woken_while_it_is_being_switched_out_has_slept() {
+    let mut story = Story::new(0).switch(DUE - 10_000, ME, 19, 0);
+    story.subject.waits_for = WaitsFor::Answer;
+    story.on(1, DUE + 2_000, What::Enter(NET_RX)).on(1, DUE + 2_500, What::Waking { pid: ME });
+    let story = story.switch(DUE + 3_000, OTHER, 4, 1);
+    let explanation = story.runs(DUE + 300_000);
+    use Phase::{Queue, Return, Sending};
+    assert_eq!(lengths(&explanation.explained()), [(Sending, 3_000), (Queue, 297_000), (Return, 2_000)]);
+    explanation.expect(Cause::HigherPriority, None, Evidence::Direct, "other");
 }
