@@ -113,7 +113,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
     if only == "explain" {
-        return explain::report(&program, &cpus, pairs);
+        return explain::report(root, &program, &cpus, pairs);
     }
     if only == "cost" {
         return cost::report(&program, cpu, pairs);

@@ -1,9 +1,11 @@
 //! The facts of a machine that latency depends on, as texts: to tell a change, and to tell one machine from another.
 
-use model::{CpuSet, Host, OnCpus, Prepare, Roles, fnv1a};
+mod texts;
+
+use model::{Host, Prepare, Roles, fnv1a};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
+use texts::*;
 
 /// A fact, its text, and what it is used for.
 struct Fact {
@@ -131,7 +133,12 @@ pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -
     if !roles.is_empty() {
         made.push(OTHER_TASKS);
     }
-    differing(FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name)), earlier, later)
+    let with_shared = |host: &Host, other: &Host| {
+        let interrupts = host.interrupts.shared_with(&other.interrupts);
+        Host { interrupts, ..host.clone() }
+    };
+    let (earlier, later) = (with_shared(earlier, later), with_shared(later, earlier));
+    differing(FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name)), &earlier, &later)
 }
 
 /// The facts of a fingerprint in which `a` and `b` differ.
@@ -211,88 +218,6 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Words of the command line that name files and disks, which differ between machines that are alike.
-const PLACES: [&str; 9] =
-    ["BOOT_IMAGE", "initrd", "ip", "ostree", "resume", "root", "rootflags", "systemd.machine_id", "rd.luks.uuid"];
-
-fn boot_parameters(host: &Host) -> Option<String> {
-    let words = host.command_line.as_deref()?.split_whitespace();
-    let kept = words.filter(|word| !PLACES.contains(&word.split('=').next().unwrap_or_default()));
-    Some(kept.collect::<Vec<_>>().join(" "))
-}
-
-fn frequency_limits(host: &Host) -> Option<String> {
-    groups(&host.power.frequency, |policy| {
-        let khz = |khz: Option<u64>| khz.map_or_else(|| "?".to_owned(), |khz| khz.to_string());
-        let driver = policy.driver.as_deref().unwrap_or("?");
-        format!("{driver} {}-{} kHz", khz(policy.min_khz), khz(policy.max_khz))
-    })
-}
-
-fn idle_states(host: &Host) -> Option<String> {
-    let state = |state: &model::IdleState| {
-        let off = if state.disabled.is_empty() { String::new() } else { format!(" off on {}", state.disabled) };
-        format!("{}{off}", state.name)
-    };
-    let states: Vec<_> = host.power.idle_states.iter().map(state).collect();
-    (!states.is_empty()).then(|| states.join(", "))
-}
-
-/// Where interrupts may go; with a daemon that moves them that changes by itself.
-fn irq_affinities(host: &Host) -> Option<String> {
-    let is_balanced = host.tasks.daemons.iter().any(|daemon| daemon == "irqbalance");
-    // Where they go in fact may differ within that.
-    let mut may: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for group in &host.interrupts.groups {
-        may.entry(group.cpus.to_string()).or_default().push(&group.irqs);
-    }
-    let texts: Vec<_> = may.into_iter().map(|(cpus, irqs)| format!("{} to {cpus}", irqs.join(","))).collect();
-    (!is_balanced && !texts.is_empty()).then(|| texts.join("; "))
-}
-
-fn other_tasks(host: &Host) -> Option<String> {
-    let others = host.tasks.realtime.iter().filter(|task| !task.is_kernel);
-    let texts = others.map(|task| {
-        let priority = task.priority.map(|priority| format!(":{priority}")).unwrap_or_default();
-        format!("{} x {} {}{priority}", task.count, task.name, task.policy)
-    });
-    host.tasks.is_complete.then(|| texts.collect::<Vec<_>>().join(", "))
-}
-
-fn switch(on: Option<bool>) -> Option<String> {
-    on.map(|on| if on { "on" } else { "off" }.to_owned())
-}
-
-fn both_switches(normal: Option<bool>, expedited: Option<bool>) -> Option<String> {
-    Some(format!("normal {}, expedited {}", switch(normal)?, switch(expedited)?))
-}
-
-fn number<T: ToString>(number: Option<T>) -> Option<String> {
-    number.map(|number| number.to_string())
-}
-
-fn some_of(count: usize) -> Option<String> {
-    (count > 0).then(|| count.to_string())
-}
-
-fn cpus(cpus: Option<&CpuSet>) -> Option<String> {
-    cpus.map(ToString::to_string)
-}
-
-fn words(words: &[String]) -> Option<String> {
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
-fn pairs(pairs: &BTreeMap<String, String>) -> Option<String> {
-    let texts: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
-}
-
-fn groups<T>(groups: &[OnCpus<T>], text: impl Fn(&T) -> String) -> Option<String> {
-    let texts: Vec<_> = groups.iter().map(|group| format!("{}: {}", group.cpus, text(&group.value))).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +248,7 @@ mod tests {
         later.platform.hottest = None;
         later.platform.smi_count = Some(3);
         later.interrupts.groups[0].effective = None;
+        later.interrupts.groups.push(model::IrqGroup::new(&[999], "0".parse().unwrap(), None));
         later.cpus_allowed = None;
         assert_eq!(changes(&host(), &later, &Prepare::default(), &Roles::default()), []);
         assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&later));

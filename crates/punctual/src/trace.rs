@@ -11,6 +11,8 @@ mod format;
 mod fuzz;
 mod instance;
 mod pages;
+#[cfg(test)]
+mod rate;
 
 pub(crate) use decode::Decoder;
 pub(crate) use export::Export;

@@ -1,11 +1,12 @@
 //! What goes over a line between a logger and a target, and what is understood of what comes.
 
 use crate::sys::poll::{self, Ready};
-use crate::sys::timestamps;
+use crate::sys::timerfd::Timerfd;
+use crate::sys::{errno, timestamps};
 use crate::wire::{GpioLines, Interrupt, Parport, UioDevice};
 use model::Span;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -93,10 +94,6 @@ pub enum Heard {
     Foreign,
 }
 
-fn errno(err: &io::Error) -> i32 {
-    err.raw_os_error().unwrap_or(libc::EIO)
-}
-
 impl Line {
     fn file(&self) -> BorrowedFd<'_> {
         match self {
@@ -133,7 +130,7 @@ impl Line {
             Line::Parport(port) => return port.pulse(),
             Line::Uio(device) => return device.turn_on(),
         };
-        sent.map(drop).map_err(|err| errno(&err))
+        sent.map(drop).map_err(errno)
     }
 
     /// Waits for something, and takes it.
@@ -152,7 +149,7 @@ impl Line {
             }
             Line::Serial(file) => {
                 let mut byte = [0];
-                let len = (&mut &*file).read(&mut byte).map_err(|err| errno(&err))?;
+                let len = (&mut &*file).read(&mut byte).map_err(errno)?;
                 let [byte] = byte;
                 if len == 0 { Err(libc::ENODEV) } else { Ok(Heard::Byte(byte)) }
             }
@@ -180,7 +177,21 @@ impl Line {
     /// The errno, `EINTR` included.
     #[inline]
     pub fn wait(&self, at_most: Span) -> Result<bool, i32> {
-        match poll::readable(self.file(), at_most)? {
+        self.is_readable(poll::readable(self.file(), at_most)?)
+    }
+
+    /// Whether something has come; waits for that until `timer` has expired, or less long.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included.
+    #[inline]
+    pub fn wait_before(&self, timer: &Timerfd) -> Result<bool, i32> {
+        self.is_readable(poll::readable_before(self.file(), timer)?)
+    }
+
+    #[inline]
+    fn is_readable(&self, ready: Ready) -> Result<bool, i32> {
+        match ready {
             Ready::Readable => Ok(true),
             Ready::Nothing => Ok(false),
             // A time of what was sent that came late: it would end every further wait at once.

@@ -55,7 +55,7 @@ impl Waiting {
             Method::Response(_) => match link {
                 #[cfg(target_arch = "x86_64")]
                 Some(LinkEnd::Timers(timers)) => Waiting::Timers(Timers::new(timers)),
-                Some(LinkEnd::Logger(logger)) => Waiting::Asking(Asking::new(logger)),
+                Some(LinkEnd::Logger(logger)) => Waiting::Asking(Asking::new(logger)?),
                 Some(LinkEnd::Target(target)) => Waiting::Answering(Answering::new(target)),
                 None => return Err(io::Error::other("nothing was made to answer by")),
             },

@@ -1,7 +1,7 @@
 //! Lines whose triggers and answers are interrupts: they carry no number, at most the level that a wire went to.
 
 use crate::sys::poll::{self, Ready};
-use crate::sys::{gpio, parport};
+use crate::sys::{errno, gpio, parport};
 use model::Span;
 use std::cell::Cell;
 use std::fs::File;
@@ -132,14 +132,14 @@ impl UioDevice {
             return Ok(());
         }
         let written = (&mut &self.file).write(&1_i32.to_ne_bytes());
-        written.map(drop).map_err(|err| err.raw_os_error().unwrap_or(libc::EIO))
+        written.map(drop).map_err(errno)
     }
 
     /// Waits for an interrupt.
     #[inline]
     pub(crate) fn hear(&self) -> Result<Interrupt, i32> {
         let mut count = [0; 4];
-        let len = (&mut &self.file).read(&mut count).map_err(|err| err.raw_os_error().unwrap_or(libc::EIO))?;
+        let len = (&mut &self.file).read(&mut count).map_err(errno)?;
         if len < count.len() {
             return Err(libc::ENODEV);
         }

@@ -2,6 +2,7 @@
 
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Affinities of interrupts (Documentation/core-api/irq/irq-affinity.rst).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -28,10 +29,80 @@ pub struct IrqGroup {
     pub effective: Option<CpuSet>,
 }
 
+/// More than any machine has.
+const MOST: usize = 1 << 16;
+
+impl Interrupts {
+    /// The same without those that `other` does not have: interrupts come and go with their devices.
+    #[must_use]
+    pub fn shared_with(&self, other: &Interrupts) -> Interrupts {
+        let theirs: BTreeSet<u32> = other.groups.iter().flat_map(IrqGroup::numbers).collect();
+        let shared = |group: &IrqGroup| {
+            let irqs: Vec<u32> = group.numbers().filter(|irq| theirs.contains(irq)).collect();
+            (!irqs.is_empty()).then(|| IrqGroup::new(&irqs, group.cpus.clone(), group.effective.clone()))
+        };
+        Interrupts { default_cpus: self.default_cpus.clone(), groups: self.groups.iter().filter_map(shared).collect() }
+    }
+}
+
 impl IrqGroup {
+    /// The group of these interrupts; their numbers ascend.
+    #[must_use]
+    pub fn new(irqs: &[u32], cpus: CpuSet, effective: Option<CpuSet>) -> IrqGroup {
+        IrqGroup { irqs: ranges(irqs), count: u32::try_from(irqs.len()).unwrap_or(u32::MAX), cpus, effective }
+    }
+
+    /// Their numbers; what is none is left out.
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        };
+        // A damaged record may hold any.
+        self.irqs.split(',').filter_map(range).flatten().take(MOST)
+    }
+
     /// The CPUs that they do go to, as far as is known.
     #[must_use]
     pub fn reached(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.cpus)
+    }
+}
+
+/// Ascending numbers as `24-26,30`.
+fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match parts.last_mut().filter(|(_, last)| last.checked_add(1) == Some(*number)) {
+            Some((_, last)) => *last = *number,
+            None => parts.push((*number, *number)),
+        }
+    }
+    let text = |(first, last): (u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    parts.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_ranges() {
+        for (numbers, text) in
+            [(&[][..], ""), (&[7], "7"), (&[0, 1, 2, 5, 7, 8], "0-2,5,7-8"), (&[u32::MAX], "4294967295")]
+        {
+            assert_eq!(ranges(numbers), text);
+        }
+    }
+
+    #[test]
+    fn interrupts_that_another_machine_has_not_are_left_out() {
+        let group = |irqs: &[u32], cpus: &str| IrqGroup::new(irqs, cpus.parse().unwrap(), None);
+        let of = |groups: &[IrqGroup]| Interrupts { default_cpus: None, groups: groups.to_vec() };
+        let before = of(&[group(&[0, 1, 2, 24], "0-1"), group(&[25], "1")]);
+        let after = of(&[group(&[0, 1, 26], "0-1"), group(&[2, 25], "1")]);
+        assert_eq!(before.shared_with(&after), of(&[group(&[0, 1, 2], "0-1"), group(&[25], "1")]));
+        assert_eq!(after.shared_with(&before), of(&[group(&[0, 1], "0-1"), group(&[2, 25], "1")]));
+        assert_eq!(before.shared_with(&Interrupts::default()), Interrupts::default());
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// The two places that tracefs is mounted at (Documentation/trace/ftrace.rst).
-const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+pub(super) const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
 /// Where tracefs is mounted, with room for private instances; `None` when it is nowhere. Looking mounts it, where the
 /// kernel does so by itself (`debug/tracing`).

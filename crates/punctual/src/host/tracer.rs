@@ -11,8 +11,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where tracefs is mounted; the kernel makes the place (Documentation/trace/ftrace.rst).
-const TRACING: &str = "sys/kernel/tracing";
+/// Where tracefs is mounted in a guest.
+const TRACING: &str = super::trace_mark::MOUNTS[0];
 
 /// How long the tracer's threads have to set themselves up.
 const SET_UP: Duration = Duration::from_secs(10);

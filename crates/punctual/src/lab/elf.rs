@@ -48,26 +48,12 @@ struct Segment {
 
 /// Reads the headers; `None` when it is no whole 64-bit ELF file.
 pub(super) fn read(file: &[u8]) -> Option<Elf> {
-    const IS_64_BIT_LITTLE_ENDIAN: &[u8] = &[2, 1];
     const LOAD: usize = 1;
     const DYNAMIC: usize = 2;
     const INTERPRETER: usize = 3;
     const NOTE: usize = 4;
-    if !file.starts_with(MAGIC) || file.get(4..6)? != IS_64_BIT_LITTLE_ENDIAN {
-        return None;
-    }
     let bytes = Bytes(file);
-    let (table, size, count) = (bytes.number(0x20, 8)?, bytes.number(0x36, 2)?, bytes.number(0x38, 2)?);
-    let segments = (0..count).map(|n| {
-        let at = table.checked_add(n * size)?;
-        let (start, length) = (bytes.number(at + 0x08, 8)?, bytes.number(at + 0x20, 8)?);
-        Some(Segment {
-            kind: bytes.number(at, 4)?,
-            file: start..start.checked_add(length)?,
-            address: bytes.number(at + 0x10, 8)?,
-        })
-    });
-    let segments = segments.collect::<Option<Vec<_>>>()?;
+    let segments = segments(&bytes)?;
     let of_kind = |kind| segments.iter().filter(move |segment| segment.kind == kind);
     let mut elf = Elf { machine: u16::try_from(bytes.number(0x12, 2)?).ok()?, ..Elf::default() };
     elf.interpreter = of_kind(INTERPRETER).next().and_then(|segment| bytes.text(segment.file.start));
@@ -77,6 +63,44 @@ pub(super) fn read(file: &[u8]) -> Option<Elf> {
         read_dynamic(&bytes, segment, &loaded, &mut elf)?;
     }
     Some(elf)
+}
+
+/// Cuts a file after its last loaded byte, and says in its header that there is no table of sections.
+pub(super) fn without_sections(mut file: Vec<u8>) -> Option<Vec<u8>> {
+    const SECTION_TABLE: Range<usize> = 0x28..0x30;
+    const SECTION_COUNTS: Range<usize> = 0x3c..0x40;
+    let bytes = Bytes(&file);
+    let segments = segments(&bytes)?;
+    let (table, size) = table(&bytes)?;
+    let end = segments.iter().map(|segment| segment.file.end).fold(table + size * segments.len(), usize::max);
+    file.get_mut(SECTION_TABLE)?.fill(0);
+    file.get_mut(SECTION_COUNTS)?.fill(0);
+    file.truncate(end);
+    file.shrink_to_fit();
+    Some(file)
+}
+
+/// Where the table of segments begins, and the size of its entries.
+fn table(bytes: &Bytes<'_>) -> Option<(usize, usize)> {
+    Some((bytes.number(0x20, 8)?, bytes.number(0x36, 2)?))
+}
+
+fn segments(bytes: &Bytes<'_>) -> Option<Vec<Segment>> {
+    const IS_64_BIT_LITTLE_ENDIAN: &[u8] = &[2, 1];
+    if !bytes.0.starts_with(MAGIC) || bytes.0.get(4..6)? != IS_64_BIT_LITTLE_ENDIAN {
+        return None;
+    }
+    let (table, size) = table(bytes)?;
+    let segment = |n: usize| {
+        let at = table.checked_add(n * size)?;
+        let (start, length) = (bytes.number(at + 0x08, 8)?, bytes.number(at + 0x20, 8)?);
+        Some(Segment {
+            kind: bytes.number(at, 4)?,
+            file: start..start.checked_add(length)?,
+            address: bytes.number(at + 0x10, 8)?,
+        })
+    };
+    (0..bytes.number(0x38, 2)?).map(segment).collect()
 }
 
 fn read_dynamic(bytes: &Bytes<'_>, segment: &Segment, loaded: &[&Segment], elf: &mut Elf) -> Option<()> {
@@ -128,6 +152,22 @@ mod tests {
         assert!(shell.interpreter.as_ref().is_none_or(|path| path.starts_with('/')), "{shell:?}");
         assert!(shell.interpreter.is_none() || shell.needed.iter().any(|name| name.contains(".so")), "{shell:?}");
         assert!(!shell.is_pvh);
+    }
+
+    #[test]
+    fn a_program_without_its_sections_still_runs() {
+        let dir = std::env::temp_dir().join(format!("punctual-stripped-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("true");
+        let whole = std::fs::read("/bin/true").unwrap();
+        let cut = without_sections(whole.clone()).unwrap();
+        assert!(cut.len() < whole.len());
+        std::fs::write(&path, cut).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(std::process::Command::new(&path).status().unwrap().success());
+        std::fs::remove_dir_all(dir).unwrap();
+        assert_eq!(without_sections(b"#!/bin/sh\n".to_vec()), None);
+        assert_eq!(without_sections(b"\x7fELF\x02\x01".to_vec()), None, "cut off");
     }
 
     #[test]

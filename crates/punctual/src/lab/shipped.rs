@@ -17,7 +17,7 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const AT_MOST_BYTES: usize = 128 << 20;
 
 /// What the lab itself puts into a guest.
-const OURS: [&str; 4] = ["/init", "/cell.json", "/settle_ns", "/modules"];
+const OURS: [&str; 2] = ["/init", modules::PLACE];
 
 /// Where the loader looks for libraries by itself (ld.so(8), as Debian builds it).
 const LIBRARIES: [&str; 5] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib", "/usr/lib"];

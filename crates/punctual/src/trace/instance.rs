@@ -373,4 +373,4 @@ fn own_name() -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

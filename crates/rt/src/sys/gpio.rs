@@ -193,7 +193,7 @@ pub struct Edge {
 pub fn edge(lines: &File) -> Result<Edge, i32> {
     // struct gpio_v2_line_event: the kernel hands over whole ones only.
     let mut event = [0; 48];
-    let len = (&mut &*lines).read(&mut event).map_err(|err| err.raw_os_error().unwrap_or(libc::EIO))?;
+    let len = (&mut &*lines).read(&mut event).map_err(super::errno)?;
     if len < event.len() {
         return Err(libc::EIO);
     }

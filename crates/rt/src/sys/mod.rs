@@ -44,6 +44,13 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// The errno of an error that the kernel returned, for the measured thread.
+#[expect(clippy::needless_pass_by_value, reason = "it stands where an error is mapped")]
+#[inline]
+pub(crate) fn errno(err: io::Error) -> i32 {
+    err.raw_os_error().unwrap_or(libc::EIO)
+}
+
 /// The errno of a call that returned -1, for the measured thread: nothing is allocated.
 #[inline]
 fn errno_of(result: libc::c_long) -> Result<(), i32> {

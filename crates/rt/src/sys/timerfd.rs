@@ -4,7 +4,7 @@ use super::clock::{number, timespec};
 use super::{check, errno_of};
 use model::{ClockId, ClockTime};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A timer that is read as a file, `timerfd_create(2)`.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Timerfd {
         Ok(Timerfd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Arms it for `due`, once; a past instant expires at once.
+    /// Arms it for `due`, once; a past instant expires at once. What has expired before is forgotten.
     ///
     /// # Errors
     /// The errno.
@@ -48,5 +48,11 @@ impl Timerfd {
         // SAFETY: `expirations` is memory for the 8 bytes that a timer gives (timerfd_create(2)).
         let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), size_of::<u64>()) };
         errno_of(i64::try_from(read).unwrap_or(-1))
+    }
+}
+
+impl AsFd for Timerfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -1,11 +1,11 @@
 //! Waiting for interrupts of devices whose due times are known to the nanosecond.
 
 use crate::link::DmaTimer;
-use crate::sys::{self, registers::time_stamp_counter};
+use crate::sys::{self, errno, registers::time_stamp_counter};
 use crate::{Clock, RtSection};
 use model::{ClockId, ClockTime, Cycle, Link, Schedule, Span};
 use std::cell::Cell;
-use std::io::{self, Read};
+use std::io::Read;
 
 /// Registers of `edu` (QEMU, docs/specs/edu.rst): which interrupts are raised, what acknowledges them, the DMA.
 const RAISED: usize = 0x24;
@@ -45,17 +45,13 @@ struct Turn {
     is_known: Cell<bool>,
 }
 
-fn errno(err: &io::Error) -> i32 {
-    err.raw_os_error().unwrap_or(libc::EIO)
-}
-
 impl Turn {
     /// Acknowledges its interrupt, and lets it come again.
     fn acknowledge(&self) -> Result<(), i32> {
         let registers = &self.timer.registers;
         registers.write_u32(ACKNOWLEDGE, registers.read_u32(RAISED).unwrap_or(0));
         // The driver has disabled it (uio_pci_generic).
-        self.timer.turn_on().map_err(|err| errno(&err))
+        self.timer.turn_on().map_err(errno)
     }
 
     /// Starts it.
@@ -76,7 +72,7 @@ impl Turn {
     /// Waits for its interrupt.
     #[inline]
     fn wait(&self) -> Result<(), i32> {
-        (&self.timer.interrupts).read(&mut [0; 4]).map(drop).map_err(|err| errno(&err))
+        (&self.timer.interrupts).read(&mut [0; 4]).map(drop).map_err(errno)
     }
 
     /// Lets an interrupt pass that is no sample.

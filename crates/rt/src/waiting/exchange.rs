@@ -5,7 +5,7 @@ mod one;
 use crate::clock::NOTHING_CAME;
 use crate::line::{Heard, Line, Message};
 use crate::link::{Logger, Target, add, count};
-use crate::sys;
+use crate::sys::{self, timerfd::Timerfd};
 use crate::{Clock, LogWriter, RtSection, Sample};
 use model::{ClockId, ClockTime, Cycle, Nanos, Schedule, Span};
 use std::cell::{Cell, RefCell};
@@ -41,8 +41,9 @@ pub(crate) struct Asking {
     number: Cell<u64>,
     /// Whether it still has no answer.
     is_open: Cell<bool>,
-    /// When the next one is due.
+    /// When the next one is due, which `timer` is armed for.
     until: Cell<ClockTime>,
+    timer: Timerfd,
     /// A bit for each of the [`REMEMBERED`] triggers before it, the last one lowest: whether it still has no answer.
     unanswered: Cell<u64>,
     /// Triggers without an answer since the last that had one.
@@ -64,8 +65,9 @@ struct Sent {
 }
 
 impl Asking {
-    pub(super) fn new(mut logger: Logger) -> Asking {
-        Asking {
+    pub(super) fn new(mut logger: Logger) -> io::Result<Asking> {
+        Ok(Asking {
+            timer: Timerfd::new(ClockId::Monotonic)?,
             has_parts: logger.parts.is_some(),
             parts: RefCell::new(logger.parts.take()),
             sent: Cell::new(Sent::default()),
@@ -75,7 +77,7 @@ impl Asking {
             until: Cell::new(ClockTime(0)),
             unanswered: Cell::new(0),
             silence: Cell::new(0),
-        }
+        })
     }
 
     /// What something that came is for, while trigger `number` is waited for.
@@ -179,10 +181,12 @@ impl Asking {
         let message = Message { is_answer: true, session: self.logger.session, number: 0 };
         let mut took = [0; OWN_EXCHANGES];
         for took in &mut took {
+            let limit = sys::clock::now(ClockId::Monotonic).plus(OWN_LIMIT);
+            self.timer.arm(limit).map_err(io::Error::from_raw_os_error)?;
             let began = sys::clock::monotonic();
             let exchange = || -> Result<bool, i32> {
                 line.send(&message, None)?;
-                Ok(line.wait(OWN_LIMIT)? && line.hear()? != Heard::Foreign)
+                Ok(line.wait_before(&self.timer)? && line.hear()? != Heard::Foreign)
             };
             match exchange() {
                 Ok(true) => *took = sys::clock::monotonic().0.saturating_sub(began.0),
@@ -225,12 +229,21 @@ impl Clock for Asking {
         let index =
             if now >= schedule.cycle(cycle.index + 1).due { schedule.containing(now).index } else { cycle.index };
         self.go_on(if has_numbers { index + 1 } else { self.number.get() + 1 }, !self.is_open.get());
-        while let Err(errno) = sys::clock::sleep_until(ClockId::Monotonic, schedule.cycle(index).due) {
-            if errno != libc::EINTR {
+        let due = schedule.cycle(index).due;
+        if self.until.get() != due {
+            self.timer.arm(due)?;
+        }
+        while self.now(rt) < due {
+            if let Err(errno) = self.timer.wait()
+                && errno != libc::EINTR
+            {
                 return Err(errno);
             }
         }
-        self.until.set(schedule.cycle(index + 1).due);
+        let until = schedule.cycle(index + 1).due;
+        // Before the trigger: none of it is part of an answer.
+        self.timer.arm(until)?;
+        self.until.set(until);
         let message = Message { is_answer: false, session: self.logger.session, number: self.number.get() };
         let real = sys::clock::now(ClockId::Realtime);
         let sent = self.now(rt);
@@ -247,9 +260,10 @@ impl Clock for Asking {
 
     fn sleep_until(&self, rt: &RtSection<'_>, _due: ClockTime) -> Result<(), i32> {
         loop {
-            let left = self.until.get().0.saturating_sub(self.now(rt).0);
-            if left == 0 || !self.logger.line.wait(Span(left))? {
-                if left > 0 && self.now(rt) < self.until.get() {
+            let is_next_due = || self.now(rt) >= self.until.get();
+            if is_next_due() || !self.logger.line.wait_before(&self.timer)? {
+                // It was the time of something sent that came late.
+                if !is_next_due() {
                     continue;
                 }
                 self.silence.set(self.silence.get() + 1);

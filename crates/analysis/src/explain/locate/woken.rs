@@ -15,8 +15,9 @@ impl Wake {
     pub(super) fn by_waking(trace: &Trace, subject: &Subject) -> Wake {
         let (due, woke) = (subject.due_ns, subject.woke_ns);
         let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
-        let asleep = last_between(trace, 0, woke.saturating_sub(1), |event| is_asleep(event, subject.pid));
-        let asleep = asleep.map(place);
+        let sleep = |from, to| last_between(trace, from, to, |event| is_asleep(event, subject.pid)).map(place);
+        // What waits for a device may sleep since long before.
+        let asleep = sleep(due, woke.saturating_sub(1)).or_else(|| sleep(0, due));
         let since = asleep.map_or(0, |(_, at)| at);
         let switched = runs_again(trace, subject, since);
         // Who wakes it from another CPU may begin with that while it is being switched out.

@@ -14,41 +14,8 @@ pub(super) fn read(fs: &HostFs) -> Interrupts {
             None => groups.push((cpus, effective, vec![irq])),
         }
     }
-    let group = |(cpus, effective, irqs): (_, _, Vec<u32>)| IrqGroup {
-        count: u32::try_from(irqs.len()).unwrap_or(u32::MAX),
-        irqs: ranges(&irqs),
-        cpus,
-        effective,
-    };
     Interrupts {
         default_cpus: fs.cpu_mask("proc/irq/default_smp_affinity"),
-        groups: groups.into_iter().map(group).collect(),
-    }
-}
-
-/// Ascending numbers as `24-26,30`.
-fn ranges(numbers: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for number in numbers {
-        match parts.last_mut().filter(|(_, last)| last.checked_add(1) == Some(*number)) {
-            Some((_, last)) => *last = *number,
-            None => parts.push((*number, *number)),
-        }
-    }
-    let text = |(first, last): (u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    parts.into_iter().map(text).collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_as_ranges() {
-        for (numbers, text) in
-            [(&[][..], ""), (&[7], "7"), (&[0, 1, 2, 5, 7, 8], "0-2,5,7-8"), (&[u32::MAX], "4294967295")]
-        {
-            assert_eq!(ranges(numbers), text);
-        }
+        groups: groups.into_iter().map(|(cpus, effective, irqs)| IrqGroup::new(&irqs, cpus, effective)).collect(),
     }
 }

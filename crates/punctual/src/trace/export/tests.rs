@@ -1,6 +1,6 @@
 //! What is exported, read by trace-cmd.
 
-use super::super::instance::Watched;
+use super::super::instance::{Watched, tests::only_instance};
 use super::*;
 use std::collections::HashMap;
 use std::io::Write;
@@ -33,10 +33,7 @@ fn read_by_trace_cmd(path: &Path) -> Option<HashMap<usize, Vec<(u64, String)>>> 
 #[test]
 #[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
 fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
-    let Ok(mut instance) = Instance::create() else {
-        eprintln!("skipped: needs root and tracefs");
-        return;
-    };
+    let Some((_only, mut instance)) = only_instance() else { return };
     let pid = i32::try_from(std::process::id()).unwrap();
     let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: false, idle_states: true }).unwrap();
     let (mut marker, tracing_on) = instance.freezer().unwrap();

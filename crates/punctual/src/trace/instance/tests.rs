@@ -1,6 +1,7 @@
 //! A real instance, and whose instances are removed.
 
 use super::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[test]
 fn only_instances_of_the_dead_are_abandoned() {
@@ -23,13 +24,24 @@ fn only_instances_of_the_dead_are_abandoned() {
     }
 }
 
-#[test]
+/// An instance, as long as the guard is held: a process has one. `None`, and said, without the right to.
 #[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
-fn root_an_instance_traces_and_is_gone_afterwards() {
-    let Ok(mut instance) = Instance::create() else {
+pub(in crate::trace) fn only_instance() -> Option<(MutexGuard<'static, ()>, Instance)> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = Instance::create();
+    let is_refused = matches!(&made, Err(TraceError::NotMounted))
+        || matches!(&made, Err(TraceError::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied);
+    if is_refused {
         eprintln!("skipped: needs root and tracefs");
-        return;
-    };
+        return None;
+    }
+    Some((guard, made.unwrap()))
+}
+
+#[test]
+fn root_an_instance_traces_and_is_gone_afterwards() {
+    let Some((_only, mut instance)) = only_instance() else { return };
     let dir = instance.dir.clone();
     let pid = i32::try_from(std::process::id()).unwrap();
     let decoder = instance.enable(Watched { pids: Some(&[pid]), stacks: true, idle_states: true }).unwrap();

@@ -26,7 +26,8 @@ fn asking(patience: u64, peer: SocketAddr) -> (Asking, Arc<LinkCounts>) {
             patience,
             parts: None,
             counts: Arc::clone(&counts),
-        }),
+        })
+        .unwrap(),
         counts,
     )
 }

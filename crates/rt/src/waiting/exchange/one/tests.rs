@@ -17,7 +17,7 @@ fn asking() -> (Asking, Arc<LinkCounts>, PipeWriter) {
     let counts = Arc::<LinkCounts>::default();
     let line = Line::Uio(UioDevice::counted_in(OwnedFd::from(reader).into()));
     let logger = Logger { line, session: 0, first: 0, tries: 4, patience: 3, parts: None, counts: Arc::clone(&counts) };
-    (Asking::new(logger), counts, writer)
+    (Asking::new(logger).unwrap(), counts, writer)
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! Each fact as a text.
+
+use model::{CpuSet, Host, OnCpus};
+use std::collections::BTreeMap;
+
+/// Words of the command line that name files and disks, which differ between machines that are alike.
+const PLACES: [&str; 9] =
+    ["BOOT_IMAGE", "initrd", "ip", "ostree", "resume", "root", "rootflags", "systemd.machine_id", "rd.luks.uuid"];
+
+pub(super) fn boot_parameters(host: &Host) -> Option<String> {
+    let words = host.command_line.as_deref()?.split_whitespace();
+    let kept = words.filter(|word| !PLACES.contains(&word.split('=').next().unwrap_or_default()));
+    Some(kept.collect::<Vec<_>>().join(" "))
+}
+
+pub(super) fn frequency_limits(host: &Host) -> Option<String> {
+    groups(&host.power.frequency, |policy| {
+        let khz = |khz: Option<u64>| khz.map_or_else(|| "?".to_owned(), |khz| khz.to_string());
+        let driver = policy.driver.as_deref().unwrap_or("?");
+        format!("{driver} {}-{} kHz", khz(policy.min_khz), khz(policy.max_khz))
+    })
+}
+
+pub(super) fn idle_states(host: &Host) -> Option<String> {
+    let state = |state: &model::IdleState| {
+        let off = if state.disabled.is_empty() { String::new() } else { format!(" off on {}", state.disabled) };
+        format!("{}{off}", state.name)
+    };
+    let states: Vec<_> = host.power.idle_states.iter().map(state).collect();
+    (!states.is_empty()).then(|| states.join(", "))
+}
+
+/// Where interrupts may go; with a daemon that moves them that changes by itself.
+pub(super) fn irq_affinities(host: &Host) -> Option<String> {
+    let is_balanced = host.tasks.daemons.iter().any(|daemon| daemon == "irqbalance");
+    // Where they go in fact may differ within that.
+    let mut may: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for group in &host.interrupts.groups {
+        may.entry(group.cpus.to_string()).or_default().push(&group.irqs);
+    }
+    let texts: Vec<_> = may.into_iter().map(|(cpus, irqs)| format!("{} to {cpus}", irqs.join(","))).collect();
+    (!is_balanced && !texts.is_empty()).then(|| texts.join("; "))
+}
+
+pub(super) fn other_tasks(host: &Host) -> Option<String> {
+    let others = host.tasks.realtime.iter().filter(|task| !task.is_kernel);
+    let texts = others.map(|task| {
+        let priority = task.priority.map(|priority| format!(":{priority}")).unwrap_or_default();
+        format!("{} x {} {}{priority}", task.count, task.name, task.policy)
+    });
+    host.tasks.is_complete.then(|| texts.collect::<Vec<_>>().join(", "))
+}
+
+pub(super) fn switch(on: Option<bool>) -> Option<String> {
+    on.map(|on| if on { "on" } else { "off" }.to_owned())
+}
+
+pub(super) fn both_switches(normal: Option<bool>, expedited: Option<bool>) -> Option<String> {
+    Some(format!("normal {}, expedited {}", switch(normal)?, switch(expedited)?))
+}
+
+pub(super) fn number<T: ToString>(number: Option<T>) -> Option<String> {
+    number.map(|number| number.to_string())
+}
+
+pub(super) fn some_of(count: usize) -> Option<String> {
+    (count > 0).then(|| count.to_string())
+}
+
+pub(super) fn cpus(cpus: Option<&CpuSet>) -> Option<String> {
+    cpus.map(ToString::to_string)
+}
+
+pub(super) fn words(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+pub(super) fn pairs(pairs: &BTreeMap<String, String>) -> Option<String> {
+    let texts: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+pub(super) fn groups<T>(groups: &[OnCpus<T>], text: impl Fn(&T) -> String) -> Option<String> {
+    let texts: Vec<_> = groups.iter().map(|group| format!("{}: {}", group.cpus, text(&group.value))).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
