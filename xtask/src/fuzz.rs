@@ -33,16 +33,23 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     for target in targets {
         let module = if target == TRACE { "trace" } else { "import" };
         let name = format!("{module}::fuzz::fuzz_{target}");
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", &name]);
+        let mut cargo = test_of_the_program(root, &name);
         // An overflow is a finding, too; built apart, because nothing else wants these checks.
         let checks = ["OVERFLOW_CHECKS", "DEBUG_ASSERTIONS"].map(|check| format!("CARGO_PROFILE_RELEASE_{check}"));
         cargo.envs(checks.iter().map(|check| (check, "true"))).env("CARGO_TARGET_DIR", root.join("target/fuzz"));
-        cargo.args(["--nocapture"]).env("PUNCTUAL_FUZZ_SECONDS", seconds.to_string());
-        let status = cargo.env("PUNCTUAL_FUZZ_SEED", seed.to_string()).current_dir(root).status();
+        cargo.env("PUNCTUAL_FUZZ_SECONDS", seconds.to_string());
+        let status = cargo.env("PUNCTUAL_FUZZ_SEED", seed.to_string()).status();
         if !status.map_err(|err| format!("cargo: {err}"))?.success() {
             failed.push(target);
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("{} failed with seed {seed}", failed.join(", "))) }
+}
+
+/// One test of the program's own, optimised, and with what it prints.
+pub(crate) fn test_of_the_program(root: &Path, name: &str) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", name]);
+    cargo.arg("--nocapture").current_dir(root);
+    cargo
 }

@@ -133,12 +133,15 @@ pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -
     if !roles.is_empty() {
         made.push(OTHER_TASKS);
     }
+    let held = FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name));
+    if earlier.interrupts == later.interrupts {
+        return differing(held, earlier, later);
+    }
     let with_shared = |host: &Host, other: &Host| {
         let interrupts = host.interrupts.shared_with(&other.interrupts);
         Host { interrupts, ..host.clone() }
     };
-    let (earlier, later) = (with_shared(earlier, later), with_shared(later, earlier));
-    differing(FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name)), &earlier, &later)
+    differing(held, &with_shared(earlier, later), &with_shared(later, earlier))
 }
 
 /// The facts of a fingerprint in which `a` and `b` differ.

@@ -77,9 +77,7 @@ fn loaded(program: &Path, cpus: &CpuSet, dir: &Path, pairs: u64) -> Result<(), S
 /// CPU time, ns, that the program's own reader takes for an event: a test of it prints that.
 fn read_ns(root: &Path) -> Result<f64, String> {
     const NAME: &str = "trace::rate::root_events_of_the_kernel_are_read";
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", NAME]);
-    let finished = finish(cargo.args(["--ignored", "--nocapture"]).current_dir(root), b"")?;
+    let finished = finish(crate::fuzz::test_of_the_program(root, NAME).arg("--ignored"), b"")?;
     let said = finished.stdout.lines().find_map(|line| line.strip_prefix("events ")?.split_once(" us "));
     let (events, us) = said.ok_or_else(|| format!("{NAME}: nothing was read"))?;
     let number = |text: &str| text.parse::<f64>().map_err(|err| format!("{NAME}: {text}: {err}"));

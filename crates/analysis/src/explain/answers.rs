@@ -17,27 +17,19 @@ pub struct Answered {
 /// Takes a trace piece by piece.
 #[derive(Debug, Clone)]
 pub struct Answers {
-    threads: Vec<Seen>,
-}
-
-/// What was seen of a thread.
-#[derive(Debug, Clone)]
-struct Seen {
-    thread: Answered,
-    stages: [Histogram; 2],
+    threads: Vec<(Answered, [Histogram; 2])>,
 }
 
 impl Answers {
     /// Nothing was seen yet.
     #[must_use]
     pub fn new(threads: impl Iterator<Item = Answered>) -> Answers {
-        let seen = |thread| Seen { thread, stages: Default::default() };
-        Answers { threads: threads.map(seen).collect() }
+        Answers { threads: threads.map(|thread| (thread, Default::default())).collect() }
     }
 
     /// Takes the next piece. A wake-up is not seen that lies in two of them.
     pub fn take(&mut self, trace: &Trace) {
-        for Seen { thread: Answered { pid, measured_ns }, stages: [handler, queue] } in &mut self.threads {
+        for (Answered { pid, measured_ns }, [handler, queue]) in &mut self.threads {
             for wake in wakes(trace, *pid) {
                 let (Some((_, entry)), Some((_, waking)), Some((_, switched))) =
                     (wake.entry, wake.waking, wake.switched)
@@ -54,7 +46,7 @@ impl Answers {
 
     /// Of each thread, in their order: from the interrupt to the waking, and from there to the switch.
     pub fn histograms(self) -> impl Iterator<Item = [Histogram; 2]> {
-        self.threads.into_iter().map(|seen| seen.stages)
+        self.threads.into_iter().map(|(_, stages)| stages)
     }
 }
 

@@ -123,9 +123,14 @@ impl Event {
         self.pid == pid && !matches!(self.what, What::Stack(_))
     }
 
+    /// Whether it is the switch to this thread.
+    pub(super) fn is_switch_to(&self, pid: i32) -> bool {
+        matches!(self.what, What::Switch { next, .. } if next == pid)
+    }
+
     /// Whether it says that this thread ran when it happened, or from then on.
     pub(super) fn is_run_by(&self, pid: i32) -> bool {
-        self.is_by(pid) || matches!(self.what, What::Switch { next, .. } if next == pid)
+        self.is_by(pid) || self.is_switch_to(pid)
     }
 }
 

@@ -117,7 +117,7 @@ impl Wake {
         let has_slept = |at| first_after(trace, at, woke, |event| is_asleep(event, subject.pid)).is_some();
         wake.switched = match began.is_some_and(|(_, at)| has_slept(at)) {
             true => Some(runs_again(trace, subject, since)),
-            false => first_after(trace, since, woke, |event| is_switch_to(event, subject.pid)).map(place),
+            false => first_after(trace, since, woke, |event| event.is_switch_to(subject.pid)).map(place),
         };
         wake
     }
@@ -178,11 +178,6 @@ fn entry_of(trace: &Trace, cpu: u32, at_ns: u64) -> u64 {
 
 fn place((cpu, event): (u32, Event)) -> Place {
     (cpu, event.at_ns)
-}
-
-/// Whether this is the switch to a thread.
-fn is_switch_to(event: &Event, pid: i32) -> bool {
-    matches!(event.what, What::Switch { next, .. } if next == pid)
 }
 
 /// Whether a thread is switched out here, and has to be woken before it runs again.

@@ -17,6 +17,11 @@ fn asked() -> Story {
     story
 }
 
+/// The thread is woken by a softirq that brings an answer.
+fn answer(story: Story, at: u64) -> Story {
+    story.then(at, What::Enter(NET_RX)).then(at + 4_000, What::Waking { pid: ME }).then(at + 5_000, What::Leave(NET_RX))
+}
+
 /// It waits for a device; `current` has the CPU.
 fn waits_for_device(current: i32) -> Story {
     let mut story = Story::new(current);
@@ -27,13 +32,7 @@ fn waits_for_device(current: i32) -> Story {
 
 #[test]
 fn an_answer_is_divided_by_its_interrupt_its_waking_and_its_switch() {
-    let came = |story: Story, at: u64| {
-        story
-            .then(at, What::Enter(NET_RX))
-            .then(at + 4_000, What::Waking { pid: ME })
-            .then(at + 5_000, What::Leave(NET_RX))
-            .runs(at + 8_000)
-    };
+    let came = |story, at| answer(story, at).runs(at + 8_000);
     use Phase::{Away, Handler, Queue, Return, Sending};
     let by_softirq = came(asked(), DUE + 500_000).explained();
     assert_eq!(
@@ -109,25 +108,24 @@ fn the_thread_of_an_interrupt_is_part_of_its_handling_and_who_runs_before_it_is_
 fn the_stages_of_every_answer_are_seen_and_wake_ups_by_a_timer_are_none() {
     let mut story = Story::new(0);
     for at in (1_u64..=3).map(|n| DUE * n) {
-        story = story
+        let asked = story
             .then(at - 20_000, What::TimerStart { timer: TIMER, expires_ns: 0, soft_ns: 0 })
             .switch(at - 10_000, 0, 120, 1)
             .interrupt(at)
             .flags(0)
             .switch(at + 3_000, ME, 19, 0)
-            .switch(at + 6_000, 0, 120, 1)
-            .then(at + 50_000, What::Enter(NET_RX))
-            .then(at + 54_000, What::Waking { pid: ME })
-            .then(at + 55_000, What::Leave(NET_RX))
-            .switch(at + 54_000 + at / 200, ME, 19, 0);
+            .switch(at + 6_000, 0, 120, 1);
+        story = answer(asked, at + 50_000).switch(at + 54_000 + at / 200, ME, 19, 0);
     }
     let mut answers = Answers::new([Answered { pid: ME, measured_ns: DUE..u64::MAX }].into_iter());
+    let mut woken = answers.clone();
     answers.take(&story.trace);
     // The last one has not slept again yet, and counts; but not one that has not run yet.
-    let mut story = story.switch(DUE * 4, 0, 120, 1).then(DUE * 4 + 50_000, What::Enter(NET_RX));
-    story = story.then(DUE * 4 + 54_000, What::Waking { pid: ME }).then(DUE * 4 + 55_000, What::Leave(NET_RX));
-    let seen: Vec<_> = answers.histograms().map(|stages| stages.map(|one| (one.n, one.min_ns, one.max_ns))).collect();
-    assert_eq!(seen, [[(3, Some(4_000), Some(4_000)), (3, Some(5_000), Some(15_000))]]);
+    woken.take(&answer(story.clone().switch(DUE * 4, 0, 120, 1), DUE * 4 + 50_000).trace);
+    for answers in [answers, woken] {
+        let seen = answers.histograms().map(|stages| stages.map(|one| (one.n, one.min_ns, one.max_ns)));
+        assert_eq!(seen.collect::<Vec<_>>(), [[(3, Some(4_000), Some(4_000)), (3, Some(5_000), Some(15_000))]]);
+    }
     let mut before = Answers::new([Answered { pid: ME, measured_ns: 0..DUE }].into_iter());
     before.take(&story.trace);
     assert!(before.histograms().all(|[handler, _]| handler.n == 0));
@@ -135,12 +133,6 @@ fn the_stages_of_every_answer_are_seen_and_wake_ups_by_a_timer_are_none() {
 
 #[test]
 fn who_is_woken_again_once_it_runs_was_woken_by_the_first() {
-    let answer = |story: Story, at: u64| {
-        story
-            .then(at, What::Enter(NET_RX))
-            .then(at + 4_000, What::Waking { pid: ME })
-            .then(at + 5_000, What::Leave(NET_RX))
-    };
     let first = answer(asked(), DUE + 500_000).switch(DUE + 508_000, ME, 19, 0);
     // Answers to earlier triggers come one upon the other; the thread sleeps for none of them.
     let explanation = answer(answer(first, DUE + 520_000), DUE + 530_000).reads(DUE + 540_000).explained();
