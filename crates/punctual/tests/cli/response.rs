@@ -246,11 +246,11 @@ fn root_late_answers_are_divided_and_the_way_is_told_from_this_machine() {
     // goes before it on their CPU.
     let has = |one: &&Explanation, phase| one.phases.iter().any(|length| length.phase == phase);
     let whole = explained.worst.iter().filter(|one| has(one, Phase::Sending) && has(one, Phase::Away)).count();
-    assert!(whole * 2 >= explained.worst.len(), "{whole} of {}: {:#?}", explained.worst.len(), explained.worst[0]);
+    assert!(whole * 10 >= explained.worst.len() * 8, "{whole} of {}: {:#?}", explained.worst.len(), explained.worst[0]);
     let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
     let n = seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap();
     // While a trace is taken nothing is seen. An answer that came too late has stages, too.
-    assert!(stages.handler.n >= 50 && stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
+    assert!(stages.handler.n * 2 > n && stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
     assert!(stages.handler.min_ns > Some(0), "{stages:?}");
     assert_eq!(
         (&seen["stages"]["irq"], seen["stages"]["handler"]["samples"].as_u64()),
