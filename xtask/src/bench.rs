@@ -4,23 +4,20 @@
 //! with its interval, and the promise it belongs to.
 
 mod cost;
-mod cyclictest_like;
 mod explain;
 mod first_sample;
 mod host;
 mod import;
-mod jitterdebugger;
 mod lab;
 mod loads;
-mod measure;
 mod process;
+mod programs;
 mod report;
 mod response;
 mod samples;
 mod statistics;
 
 use analysis::median_interval;
-use rt::sys;
 use std::path::Path;
 
 /// What one run of either program cost, and what it measured.
@@ -58,14 +55,24 @@ struct Contest {
 }
 
 const CONTESTS: [Contest; 3] = [
-    Contest { name: "measure / cyclictest", periods: &[(1000, 1)], ours: measure::run, theirs: cyclictest_like::run },
+    Contest {
+        name: "measure / cyclictest",
+        periods: &[(1000, 1)],
+        ours: programs::measure,
+        theirs: programs::cyclictest,
+    },
     Contest {
         name: "punctual cyclictest / cyclictest",
         periods: &PERIODS,
-        ours: cyclictest_like::run_personality,
-        theirs: cyclictest_like::run,
+        ours: programs::punctual_cyclictest,
+        theirs: programs::cyclictest,
     },
-    Contest { name: "measure / jitterdebugger", periods: &PERIODS, ours: measure::run, theirs: jitterdebugger::run },
+    Contest {
+        name: "measure / jitterdebugger",
+        periods: &PERIODS,
+        ours: programs::measure,
+        theirs: programs::jitterdebugger,
+    },
 ];
 
 /// The periods that are promised.
@@ -120,7 +127,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     let other_cpu = cpus.iter().find(|other| *other != cpu);
     println!("{pairs} pairs, FIFO 80, CPU {cpu}, memory locked");
-    println!("punctual: {}\ncyclictest: {}", program.display(), cyclictest_like::version()?);
+    println!("punctual: {}\ncyclictest: {}", program.display(), programs::cyclictest_version()?);
 
     for contest in CONTESTS.iter().filter(|contest| contest.name.contains(only)) {
         for &(period_us, times) in contest.periods {
@@ -190,11 +197,11 @@ fn missed(program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         let mut measure =
-            || cyclictest_like::run_personality(program, task).map(|run| ours.push(run.missed.unwrap_or(0.0)));
+            || programs::punctual_cyclictest(program, task).map(|run| ours.push(run.missed.unwrap_or(0.0)));
         if pair % 2 == 0 {
             measure()?;
         }
-        theirs.push(cyclictest_like::missed(task)?);
+        theirs.push(programs::missed_by_cyclictest(task)?);
         if pair % 2 == 1 {
             measure()?;
         }

@@ -1,15 +1,20 @@
 //! `cargo xtask fuzz`: parsers against mutations of what they read, for as long as is asked.
 //!
-//! They are those of `punctual import`, and that of the kernel's trace. The loops are in the program's tests
-//! (`import/fuzz.rs`, `trace/fuzz.rs`), where a short one always runs; this runs them optimised, and long.
+//! They are those of `punctual import`, that of the kernel's trace, and those of runs, plans and cells. The loops are in the
+//! program's tests (`import/fuzz.rs`, `trace/fuzz.rs`, `cli/output/fuzz.rs`), where a short one always runs; this runs them optimised, and long.
 
 use model::Span;
 use std::path::Path;
 use std::process::Command;
 
 /// Parsers of files, by the beginnings of their names; and the kernel's trace.
-const TARGETS: [&str; 8] = ["cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl", TRACE];
+const TARGETS: [&str; 12] = [
+    "cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl", TRACE, "runs", "imports", "plans",
+    "cells",
+];
 const TRACE: &str = "trace";
+/// What commands read and show, beyond the parsers of `import`.
+const SHOWN: [&str; 4] = ["runs", "imports", "plans", "cells"];
 
 /// Runs all targets, or the one that is named.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -31,7 +36,11 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let mut failed = Vec::new();
     for target in targets {
-        let module = if target == TRACE { "trace" } else { "import" };
+        let module = match target {
+            TRACE => "trace",
+            target if SHOWN.contains(&target) => "cli::output",
+            _ => "import",
+        };
         let name = format!("{module}::fuzz::fuzz_{target}");
         let mut cargo = test_of_the_program(root, &name);
         // An overflow is a finding, too; built apart, because nothing else wants these checks.

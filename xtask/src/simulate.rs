@@ -3,8 +3,10 @@
 //! Every table of the specification of the statistics has a simulation here. Each row compares what was counted with
 //! what the specification says, within the chance error of both. Seeds are fixed: a result repeats to the last digit.
 
+mod courses;
 mod fitness;
 mod knobs;
+mod limits;
 mod misses;
 mod noise;
 mod pairs;
@@ -32,7 +34,7 @@ enum Expected {
 
 /// One number that was counted.
 #[derive(Debug, Clone)]
-struct Row {
+struct ResultRow {
     what: String,
     got: f64,
     /// Runs it was counted in.
@@ -44,10 +46,10 @@ struct Row {
 /// table in three would have a row beyond 3 by chance; seeds are fixed, so it does so always or never.
 const WITHIN: f64 = 3.5;
 
-impl Row {
+impl ResultRow {
     /// A share of `runs`.
-    fn share(what: impl Into<String>, count: u32, runs: u32, expected: Expected) -> Row {
-        Row { what: what.into(), got: f64::from(count) / f64::from(runs), runs, expected }
+    fn share(what: impl Into<String>, count: u32, runs: u32, expected: Expected) -> ResultRow {
+        ResultRow { what: what.into(), got: f64::from(count) / f64::from(runs), runs, expected }
     }
 
     /// Whether it is as expected, within chance.
@@ -75,7 +77,7 @@ impl Row {
             Expected::Unknown => String::new(),
         };
         let verdict = if self.is_as_expected() { "" } else { "DIFFERS" };
-        let Row { what, got, runs, .. } = self;
+        let ResultRow { what, got, runs, .. } = self;
         println!("{what:<66}{got:>9.3}{expected:>14}{runs:>7}  {verdict}");
     }
 }
@@ -84,7 +86,7 @@ impl Row {
 struct Simulation {
     name: &'static str,
     about: &'static str,
-    run: fn(Scale) -> Vec<Row>,
+    run: fn(Scale) -> Vec<ResultRow>,
 }
 
 /// How many of the runs to make: all, or one in so many.
@@ -97,7 +99,7 @@ impl Scale {
     }
 }
 
-const SIMULATIONS: [Simulation; 9] = [
+const SIMULATIONS: [Simulation; 12] = [
     Simulation {
         name: "quantiles",
         about: "S1: does the interval of a quantile hold the true one?",
@@ -105,6 +107,17 @@ const SIMULATIONS: [Simulation; 9] = [
     },
     Simulation { name: "misses", about: "S3: does the interval of a rate hold the true one?", run: misses::run },
     Simulation { name: "stationarity", about: "S5: what does the gate refuse?", run: stationarity::run },
+    Simulation {
+        name: "shares",
+        about: "S5: what orders of stretches are taken for a change, and when nothing changed",
+        run: courses::alarms,
+    },
+    Simulation { name: "courses", about: "S5: which changes of p50 and p99 are found", run: courses::found },
+    Simulation {
+        name: "limits",
+        about: "S1: how often is a limit on p99 said to be kept that is not, and the other way round?",
+        run: limits::run,
+    },
     Simulation {
         name: "maximum",
         about: "S4: how often does a longer run exceed the maximum?",
@@ -156,9 +169,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     all
 }
 
-fn printed(rows: Vec<Row>) -> Result<(), String> {
+fn printed(rows: Vec<ResultRow>) -> Result<(), String> {
     println!("{:<66}{:>9}{:>14}{:>7}", "", "counted", "specified", "runs");
-    rows.iter().for_each(Row::print);
+    rows.iter().for_each(ResultRow::print);
     match rows.iter().filter(|row| !row.is_as_expected()).count() {
         0 => Ok(()),
         differ => Err(format!("{differ} rows differ from the specification by more than chance")),
@@ -189,6 +202,21 @@ mod tests {
     #[test]
     fn stationarity_as_specified() {
         check("stationarity", 30);
+    }
+
+    #[test]
+    fn alarms_as_specified() {
+        check("shares", 20);
+    }
+
+    #[test]
+    fn courses_as_specified() {
+        check("courses", 10);
+    }
+
+    #[test]
+    fn limits_as_specified() {
+        check("limits", 20);
     }
 
     #[test]

@@ -4,25 +4,28 @@
 //! the block. Samples are never pooled: on real runs in which nothing was changed, tests of pooled samples find a
 //! difference in 88 to 100 % of cases.
 
+pub(crate) mod baseline;
 mod causes;
 mod cells;
+pub mod comparability;
+pub mod costs;
 mod document;
 mod imported;
 mod layout;
 mod metric;
 mod wording;
 
-use crate::Level;
-use crate::comparability::Difference;
-use crate::paired::{blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank};
+use crate::comparison::comparability::Difference;
+use crate::stats::paired::{
+    blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank,
+};
 pub use causes::CauseOfOne;
 pub use cells::{arm, compare_cells, only_pair};
-pub use document::{ComparisonDocument, document};
 pub use imported::compare_imported;
 use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
-use model::{Ended, Entry};
+use model::{Ended, Entry, Level};
 use serde::Serialize;
 
 /// Blocks below which nothing can be shown: with 5, the smallest chance a test can have is 1 in 16.
@@ -228,7 +231,10 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let pairs = paired_by_block(&a.entries, &b.entries);
     let layout = Layout::of(&pairs);
     let numbers = numbers(&pairs);
-    let level = question.metric.unwrap_or_else(|| metric::default_level(numbers.iter().flat_map(|(a, b)| [a, b])));
+    let tables = [a, b].map(|arm| metric::shown(&arm.entries));
+    let is_shown = |level: Level| tables.iter().flatten().all(|table| table.at(level).value_ns().is_some());
+    let level =
+        question.metric.unwrap_or_else(|| metric::default_level(numbers.iter().flat_map(|(a, b)| [a, b]), is_shown));
     let metric = Metric::Quantile(level);
     let margin = question.margin_at(level);
     let differences = differences(metric, &numbers);
@@ -253,7 +259,16 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     // No misses at all are no ratio of misses.
     let others = others
         .filter(|other| *other != Metric::Misses || numbers.iter().any(|(a, b)| a.has_misses() || b.has_misses()));
-    let mut secondary: Vec<Measured> = others.map(of_other).collect();
+    let is_told = |metric: Metric| match metric {
+        Metric::Quantile(level) => is_shown(level),
+        // As many in each block as in every other are no measure of how sure that is.
+        Metric::Misses => {
+            self::differences(metric, &numbers).is_ok_and(|d| d.windows(2).any(|pair| pair[0] != pair[1]))
+        }
+        Metric::Max => true,
+    };
+    let without_ratio = |other: Measured| Measured { ratio: other.ratio.filter(|_| is_told(other.metric)), ..other };
+    let mut secondary: Vec<Measured> = others.map(of_other).map(without_ratio).collect();
     adjust(&mut secondary);
     Comparison {
         a: a.name.clone(),

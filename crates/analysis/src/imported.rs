@@ -4,18 +4,20 @@
 //! refusal for everything that it leaves out.
 
 mod curves;
-mod document;
 mod finding;
 mod judge;
 
-use crate::quantile::{Level, rank};
-use crate::summary::{Quantiles, standard_deviation};
+use crate::stats::course::{Course, Courses, of_levels, of_maxima};
+use crate::stats::histogram::{merged, standard_deviation};
+use crate::stats::levels::{Quantiles, levels};
+use crate::stats::quantile::rank;
+use crate::stats::stationarity::{self, MIN_SECONDS};
+use crate::stats::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
 use crate::verdict::{Case, Verdict};
-use crate::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
 pub use curves::imported_curves;
-pub use document::{ImportedDocument, document as imported_document};
 pub use finding::ImportedFinding;
 use model::{Histogram, Imported, ImportedThread, Requirement, Span};
+use serde::Serialize;
 
 /// All measurements that were imported together.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,11 +31,14 @@ pub struct ImportedSummary {
 }
 
 /// One imported measurement in numbers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImportedCell {
     /// The measurement.
+    #[serde(skip)]
     pub imported: Imported,
     /// Its file's name, and what the latencies are of where a file holds several.
+    #[serde(skip)]
     pub name: String,
     /// Samples that the tool took; `None` when it does not say.
     pub samples: Option<u64>,
@@ -46,12 +51,21 @@ pub struct ImportedCell {
     /// Standard deviation, ns; `None` unless the distribution is whole.
     pub stddev_ns: Option<f64>,
     /// The distribution.
+    #[serde(flatten)]
     pub quantiles: Quantiles,
+    /// Whether it was the same from beginning to end, by the stretch of the file before which it changed. A quantile that was not
+    /// has no interval.
+    #[serde(skip)]
+    pub courses: Courses<usize>,
+    /// Stretches of time that the file holds.
+    #[serde(skip)]
+    pub stretches: usize,
     /// Largest latency, ns.
     pub max_ns: Option<i64>,
     /// Number of the thread, or of its CPU where that is known, that had it.
     pub max_thread: Option<u32>,
     /// What has to be known of it, most important first.
+    #[serde(skip)]
     pub findings: Vec<ImportedFinding>,
 }
 
@@ -95,10 +109,10 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     let largest = largest.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let whole = known.as_ref().filter(|_| is_whole);
     let of_histogram = || whole.filter(|all| all.n > 0).map(|all| all.sum_ns as f64 / all.n as f64);
-    // Tools cut their mean to a microsecond as they do values; rows that stand for more are cut by more.
-    let is_coarse = imported.resolution > Span(1_000);
-    let mean_ns =
-        if is_coarse { mean(threads).or_else(of_histogram) } else { of_histogram().or_else(|| mean(threads)) };
+    let is_finer = imported.resolution > Span(1_000) || mean_is_finer(imported, of_histogram());
+    let mean_ns = if is_finer { mean(threads).or_else(of_histogram) } else { of_histogram().or_else(|| mean(threads)) };
+    let slices = slices(threads);
+    let courses = courses(imported, known.as_ref(), &slices);
     let mut cell = ImportedCell {
         name,
         samples: sum(threads, |thread| thread.samples),
@@ -106,7 +120,9 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
         min_ns: threads.iter().filter_map(|thread| thread.min_ns).min(),
         mean_ns,
         stddev_ns: whole.and_then(standard_deviation),
-        quantiles: quantiles(threads, known.as_ref()),
+        quantiles: quantiles(threads, known.as_ref()).with_intervals_where(|level| courses.allows_interval(level)),
+        courses,
+        stretches: slices.len(),
         max_ns: largest.map(|(max_ns, _)| max_ns),
         max_thread: largest.map(|(_, thread)| thread),
         findings: Vec::new(),
@@ -114,6 +130,28 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     };
     cell.findings = finding::of(&cell);
     cell
+}
+
+/// Whether it stayed the same, as records of ours are tested: of less than half a minute, or without a course of time, nothing
+/// is said. What is beyond the histogram of the tool is part of no stretch.
+fn courses(imported: &Imported, known: Option<&Histogram>, slices: &[Histogram]) -> Courses<usize> {
+    let is_short = imported.measured.is_some_and(|measured| measured.as_secs_f64() < MIN_SECONDS as f64);
+    let is_whole = imported.threads.iter().all(|thread| thread.beyond.is_none());
+    let Some(known) = known.filter(|_| !is_short && is_whole) else {
+        return Courses::new([Course::Untested; 3], Course::Untested);
+    };
+    let maxima: Vec<f64> = slices.iter().filter_map(|slice| slice.max_ns).map(|ns| ns as f64).collect();
+    let levels = of_levels(known, slices, &vec![0; slices.len()]);
+    Courses::new(levels, of_maxima(stationarity::Gate::of(&maxima), &maxima))
+}
+
+/// Whether the tool's mean is of values finer than its histogram's (Xenomai's latency). Others cut it to the resolution, or
+/// compute it from the same cut values and round it to two digits: then the histogram's is the better one.
+fn mean_is_finer(imported: &Imported, of_histogram: Option<f64>) -> bool {
+    let unit_ns = imported.resolution.ns().max(1) as f64;
+    let is_cut = |thread: &ImportedThread| thread.mean_ns.is_none_or(|mean_ns| mean_ns % unit_ns == 0.0);
+    let differs = |(tool, histogram): (f64, f64)| (tool - histogram).abs() > unit_ns / 100.0;
+    !imported.threads.iter().all(is_cut) && mean(&imported.threads).zip(of_histogram).is_some_and(differs)
 }
 
 /// The mean of what the threads say, by their samples.
@@ -130,18 +168,16 @@ fn mean(threads: &[ImportedThread]) -> Option<f64> {
 #[must_use]
 pub fn imported_histogram(imported: &Imported) -> Option<Histogram> {
     let histograms: Option<Vec<&Histogram>> = imported.threads.iter().map(|thread| thread.histogram.as_ref()).collect();
-    histograms.map(|histograms| crate::pool::merged(histograms.into_iter()))
+    histograms.map(|histograms| merged(histograms.into_iter()))
 }
 
 /// The quantiles; refused where the file has no distribution.
 fn quantiles(threads: &[ImportedThread], known: Option<&Histogram>) -> Quantiles {
     let Some(known) = known else {
-        let refused = Quantile::Refused(Refusal::NoDistribution);
-        return Quantiles { p50: refused, p99: refused, p999: refused };
+        return Quantiles::by(|_| Quantile::Refused(Refusal::NoDistribution));
     };
     let all = Distribution::of(threads, known);
-    let at = |level: Level| all.at(level.p());
-    Quantiles { p50: at(Level::P50), p99: at(Level::P99), p999: at(Level::P999) }
+    levels(|p| all.at(p))
 }
 
 /// The known samples, with those beyond the histogram above them all: they have a rank, and no value.
@@ -186,7 +222,7 @@ fn slices(threads: &[ImportedThread]) -> Vec<Histogram> {
             let is_first = i == 0 || (i - 1) * thread.slices.len() / most != at;
             thread.slices.get(at).filter(|_| is_first)
         });
-        crate::pool::merged(of_threads.map(|slice| &slice.histogram))
+        merged(of_threads.map(|slice| &slice.histogram))
     };
     (0..most).map(of).collect()
 }

@@ -5,69 +5,63 @@
 //! their neighbours. A question that the data cannot answer is refused, with the numbers that say why.
 #![forbid(unsafe_code)]
 
-mod baseline;
-pub mod comparability;
 pub mod comparison;
-pub mod cost;
-mod curves;
-pub mod doctor;
-mod document;
-#[cfg(test)]
-mod documented;
-mod due_time;
-pub mod enough;
 pub mod explain;
-pub mod factorial;
-pub mod facts;
-mod finding;
-pub mod frontier;
+mod findings;
 mod imported;
-mod lab_check;
-mod list;
-mod loads;
-mod name;
-mod order_interval;
-pub mod paired;
-mod parallel;
-mod pool;
-mod quantile;
-mod ranks;
-mod rate;
-mod responses;
-mod special;
-pub mod stationarity;
-mod steadiness;
+mod machine;
+mod run;
+mod search;
+mod stats;
 mod summary;
-pub mod tail;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod tracers;
 mod verdict;
-mod woodruff;
 pub mod wording;
 
-pub use baseline::{RunRef, check_against};
-pub use curves::{Curves, NewMaximum, Rung, Strip, curves};
-pub use document::{RunDocument, document};
-pub use due_time::{DueTimes, by_due_time};
-pub use finding::{Finding, Limiter};
+/// What operations cost, and whether they cost more in one configuration than in another.
+pub mod cost {
+    pub use crate::comparison::costs::*;
+    pub use crate::summary::cost::*;
+    pub use crate::summary::trade_offs::*;
+}
+
+/// Whether it was measured for long enough, and for how much longer to measure.
+pub mod enough {
+    pub use crate::search::enough::*;
+    pub use crate::search::shortfall::*;
+    pub use crate::summary::looks::*;
+}
+
+pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
+pub use comparison::comparability;
+pub use findings::{Changed, Drifted, Finding, Limiter};
 pub use imported::{
-    ImportedCell, ImportedDocument, ImportedFinding, ImportedSummary, imported_curves, imported_document,
-    imported_histogram, summarise_imported,
+    ImportedCell, ImportedFinding, ImportedSummary, imported_curves, imported_histogram, summarise_imported,
 };
-pub use lab_check::{LabCheckDocument, RecordDifference};
-pub use list::{List, Listed, Unreadable};
-pub use loads::LoadDocument;
-pub use name::of_cells as cell_names;
-pub use order_interval::{median_interval, order_ranks};
-pub use parallel::on_all_cpus;
-pub use pool::histograms;
-pub use quantile::{Level, quantile};
-pub use rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
-pub use responses::{Part, Response, Target};
-pub use special::{normal_beyond, normal_quantile};
-pub use steadiness::{Change, Steadiness};
-pub use summary::{Busy, CellSummary, LoadRate, Max, Open, Quantiles, RunSummary, summarise};
-pub use tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
-pub use verdict::{Case, Gap, Kept, Verdict, View, Violation};
-pub use woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, estimate, estimate_at};
+pub use machine::{doctor, facts};
+pub use model::Level;
+pub use run::{RunSummary, on_all_cpus, summarise};
+pub use search::frontier;
+pub use stats::course::{Change, Course, Courses, Measure, of_levels as courses};
+pub use stats::levels::Quantiles;
+pub use stats::order_interval::{median_interval, order_ranks};
+pub use stats::quantile::quantile;
+pub use stats::rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
+pub use stats::special::{normal_beyond, normal_quantile};
+pub use stats::woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, Told, estimate, estimate_at};
+pub use stats::{factorial, paired, stationarity, tail};
+pub use summary::cell::{CellSummary, Max, Open};
+pub use summary::curves::{Curves, NewMaximum, Rung, Strip, curves};
+pub use summary::due_time::{DueTimes, View, by_due_time};
+pub use summary::intensity::{Busy, LoadRate};
+pub use summary::late::share_later;
+pub use summary::names::of_cells as cell_names;
+pub use summary::pool::histograms;
+pub use summary::responses::{Part, Response, Target};
+pub use summary::steadiness::Steadiness;
+pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
+pub use verdict::{Case, Count, Gap, Kept, Verdict, Violation};
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,9 @@
 //! Runs for tests, built from latencies the way an instrument would record them.
 
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Entry, Episode, Episodes, Header, Histogram, Host,
-    ImportedThread, Kernel, Link, Load, Method, MonoTime, Nanos, Period, Plan, Planned, Policy, RECORD_FORMAT,
-    RUN_FORMAT, Record, Requirement, ResponseRecord, Schedule, Second, Slice, Span, TargetRecord, ThreadRecord, Usage,
-    Worst,
+    Achieved, Cell, Conditions, CpuSet, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, Link, Load,
+    MonoTime, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement, ResponseRecord, Span,
+    TargetRecord, Task, ThreadRecord,
 };
 
 /// Slices of each measurement.
@@ -20,8 +19,10 @@ pub struct RunBuilder {
 }
 
 mod host;
+mod thread;
 
 pub use host::host;
+use thread::thread;
 
 /// A cell of 2 s at 1 ms on CPUs 0 and 1, with the load and policy as typed.
 ///
@@ -36,25 +37,13 @@ pub fn cell(load: &str, policy: &str) -> Cell {
         load: load.expect("a load"),
         policy: policy.expect("a policy"),
         period: Period::try_from(Span(1_000_000)).expect("a period"),
-        method: Method::CLOCK_NANOSLEEP,
+        task: Task::CLOCK_NANOSLEEP,
         cpus: [0, 1].into_iter().collect(),
         duration: Span(2_000_000_000),
-        warm_up: Span(0),
         deadline: None,
-        timer_slack: None,
-        align: None,
-        distance: None,
         lock_memory: true,
-        cpu_dma_latency_us: Some(0),
         load_cpus: None,
-        load_policy: None,
-        load_must_hold: None,
-        prepare: model::Prepare::default(),
-        explain: None,
-        stop_above: None,
-        on_spike: None,
-        tracers: false,
-        roles: model::Roles::default(),
+        conditions: Conditions { cpu_dma_latency_us: Some(0), ..Conditions::default() },
     }
 }
 
@@ -114,7 +103,7 @@ impl Default for RunBuilder {
 }
 
 impl RunBuilder {
-    /// A run on [`host`] without any cell, of one block, requiring nothing.
+    /// A run on [`host()`] without any cell, of one block, requiring nothing.
     #[must_use]
     pub fn new() -> RunBuilder {
         let plan = Plan { repetitions: 1, require: Requirement::default(), ..Plan::default() };
@@ -129,6 +118,7 @@ impl RunBuilder {
                 cells: Vec::new(),
                 skipped: Vec::new(),
                 samples: false,
+                failed: Vec::new(),
             },
             entries: Vec::new(),
         }
@@ -152,7 +142,7 @@ impl RunBuilder {
     }
 
     /// Measures one cell in one block: `latency_ns(cpu, cycle)` says how late each wake-up is. A latency of
-    /// `i64::MAX` never wakes.
+    /// `i64::MAX` never wakes; of a link it is a trigger that was never answered, within 1 s.
     ///
     /// # Panics
     /// When there is no such cell.
@@ -168,7 +158,8 @@ impl RunBuilder {
             cpu_dma_latency_us: Some(0),
         };
         let threads = cell.cpus.iter().map(|cpu| thread(&cell, achieved(cpu), cpu, |cycle| latency_ns(cpu, cycle)));
-        let threads = threads.collect();
+        let threads: Vec<ThreadRecord> = threads.collect();
+        let late_answers = threads.iter().map(|thread| thread.histogram.count_above(cell.period.ns())).sum();
         let record = Record {
             format: RECORD_FORMAT,
             tool: self.header.tool.clone(),
@@ -178,9 +169,15 @@ impl RunBuilder {
             measured: cell.duration,
             ended: Ended::Completed,
             threads,
+            clock_reading: None,
             clock_steps: Vec::new(),
             runtime: None,
-            response: None,
+            response: cell.task.link().map(|_| ResponseRecord {
+                triggers: cell.period.cycles_in(cell.duration),
+                late: late_answers,
+                target: None,
+                ..response(host())
+            }),
             loads: Vec::new(),
             lab: None,
             explained: None,
@@ -195,100 +192,5 @@ impl RunBuilder {
         };
         self.entries.push(Entry { planned: Planned { block, position: 0, cell_index }, record });
         self
-    }
-}
-
-/// What one thread records of these latencies.
-fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) -> i64) -> ThreadRecord {
-    let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
-    let (cycles_due, deadline) = (cell.period.cycles_in(cell.duration), cell.deadline().ns());
-    let per_slice = cycles_due.div_ceil(SLICES).max(1);
-    let mut histogram = Histogram::default();
-    let mut slices: Vec<Slice> = (0..cycles_due.div_ceil(per_slice))
-        .map(|i| Slice { first_cycle: i * per_slice, cycles: per_slice, histogram: Histogram::default() })
-        .collect();
-    let (mut worst, mut episodes, mut missed, mut early) = (Vec::new(), Vec::<Episode>::new(), 0, 0);
-    let mut seconds: Vec<Second> = Vec::new();
-    let mut censored = None;
-    let mut cycle = schedule.cycle(0);
-    while cycle.index < cycles_due {
-        let (index, late) = (cycle.index, latency_ns(cycle.index));
-        if late == i64::MAX {
-            censored = Some(Censored {
-                cycle: i64::try_from(index).unwrap_or(0),
-                at_least_ns: (cycles_due - index) * cell.period.ns(),
-            });
-            missed += cycles_due - index - 1;
-            let open_ns = i64::try_from((cycles_due - index) * cell.period.ns()).unwrap_or(i64::MAX);
-            if open_ns.unsigned_abs() > deadline {
-                episode(&mut episodes, index, open_ns, cell.period);
-            }
-            break;
-        }
-        histogram.record(late);
-        let slice = usize::try_from(index / per_slice).unwrap_or(0);
-        slices[slice].histogram.record(late);
-        worst.push(Worst { latency_ns: late, cycle: index });
-        take_second(&mut seconds, index, late, cell.period);
-        early += u64::from(late < 0);
-        if u64::try_from(late).is_ok_and(|late| late > deadline) {
-            episode(&mut episodes, index, late, cell.period);
-        }
-        missed += schedule.missed(Nanos(late)).min(cycles_due - index - 1);
-        cycle = schedule.after(cycle, Nanos(late));
-    }
-    worst.sort_by_key(|worst| (std::cmp::Reverse(worst.latency_ns), worst.cycle));
-    worst.truncate(1000);
-    let count = u64::try_from(episodes.len()).unwrap_or(0);
-    ThreadRecord {
-        cpu,
-        offset: Span(0),
-        origin_uncertainty: None,
-        timer_overruns: None,
-        achieved,
-        cycles_due,
-        recorded: histogram.n,
-        missed,
-        lost: 0,
-        passed_over: 0,
-        early,
-        censored,
-        histogram,
-        seconds,
-        slices,
-        worst,
-        episodes: Episodes { count, first: episodes },
-        usage: Some(Usage::default()),
-    }
-}
-
-/// Counts a wake-up in the second in which it was due.
-fn take_second(seconds: &mut Vec<Second>, cycle: u64, late_ns: i64, period: Period) {
-    let second = cycle * period.ns() / Span::SECOND.0;
-    if seconds.last().is_none_or(|row| row.second != second) {
-        seconds.push(Second { second, ..Second::default() });
-    }
-    let Some(row) = seconds.last_mut() else { return };
-    row.n += 1;
-    row.sum_ns = row.sum_ns.saturating_add(late_ns);
-    if row.max_ns.is_none_or(|max| late_ns > max) {
-        (row.max_ns, row.max_cycle) = (Some(late_ns), Some(cycle));
-    }
-}
-
-/// Adds a late wake-up to the last episode when it was due less than a second after that ended, else begins a new one.
-fn episode(episodes: &mut Vec<Episode>, cycle: u64, late_ns: i64, period: Period) {
-    let due_ns = cycle * period.ns();
-    let ended_ns = due_ns.saturating_add_signed(late_ns);
-    match episodes.last_mut().filter(|last| due_ns < last.ended_ns + Span::SECOND.0) {
-        Some(last) => {
-            last.last_cycle = cycle;
-            last.count += 1;
-            last.worst_ns = last.worst_ns.max(late_ns);
-            last.ended_ns = ended_ns;
-        }
-        None => {
-            episodes.push(Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: late_ns, ended_ns });
-        }
     }
 }

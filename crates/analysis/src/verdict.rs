@@ -5,12 +5,12 @@ mod judgement;
 mod part;
 mod wording;
 
-use crate::Level;
-use crate::summary::CellSummary;
+use crate::findings::Finding;
+use crate::summary::cell::CellSummary;
 pub use case::Case;
 use judgement::Judgement;
-use model::{Entry, Header};
-pub use part::{Gap, Kept, View, Violation};
+use model::{Entry, Header, Level, Requirement, Span};
+pub use part::{Count, Gap, Kept, Violation};
 use serde::Serialize;
 
 /// The answer to the plan's requirement. `Display` is one line; see also [`Verdict::exit_status`].
@@ -37,8 +37,31 @@ pub enum Verdict {
     },
 }
 
+/// One limit of a requirement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Limit {
+    Max(Span),
+    Quantile(Level, Span),
+    MissesPerHour(f64),
+}
+
+/// The limits of a requirement, each as it is typed, like `p999=200us`.
+pub(crate) fn limits(require: &Requirement) -> Vec<(String, Limit)> {
+    let of = |(level, limit): (Level, Span)| (format!("{}={limit}", level.key()), Limit::Quantile(level, limit));
+    let max = require.max.map(|limit| (format!("max={limit}"), Limit::Max(limit)));
+    let misses = require.misses_per_hour.map(|limit| (format!("misses_per_hour={limit}"), Limit::MissesPerHour(limit)));
+    max.into_iter().chain(require.quantiles().map(of)).chain(misses).collect()
+}
+
+/// A cell to be judged: its numbers, and what is known against them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged<'a> {
+    pub(crate) summary: &'a CellSummary,
+    pub(crate) findings: &'a [Finding],
+}
+
 impl Verdict {
-    pub(crate) fn of(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Verdict {
+    pub(crate) fn of(header: &Header, entries: &[Entry], cells: &[Judged<'_>]) -> Verdict {
         let require = &header.plan.require;
         if require.is_empty() {
             return Verdict::NoneAsked;
@@ -46,19 +69,10 @@ impl Verdict {
         let mut judgement = Judgement::default();
         judgement.gaps_of_run(header, entries);
         for cell in cells {
-            judgement.gaps_of_cell(cell);
+            judgement.gaps_of_cell(*cell);
         }
-        if let Some(limit) = require.max {
-            judgement.max(cells, limit);
-        }
-        for (level, limit) in [(Level::P99, require.p99), (Level::P999, require.p999)] {
-            if let Some(limit) = limit {
-                judgement.quantile(cells, level, limit);
-            }
-        }
-        if let Some(limit) = require.misses_per_hour {
-            judgement.misses(cells, limit);
-        }
+        let cells: Vec<&CellSummary> = cells.iter().map(|cell| cell.summary).collect();
+        limits(require).into_iter().for_each(|(_, limit)| judgement.judge(&cells, limit));
         judgement.verdict()
     }
 
@@ -79,6 +93,24 @@ impl Verdict {
             () if !gaps.is_empty() => Verdict::NotShown { gaps },
             () if is_asked => Verdict::Pass { kept },
             () => Verdict::NoneAsked,
+        }
+    }
+
+    /// The verdict without its label: its word, then what was found.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let text = self.to_string();
+        text.strip_prefix("Verdict: ").unwrap_or(&text).trim_end().to_owned()
+    }
+
+    /// The word that stands for it: `PASS`, `FAIL` or `NOT SHOWN`; empty where nothing was required.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::NoneAsked => "",
+            Verdict::Pass { .. } => "PASS",
+            Verdict::Fail { .. } => "FAIL",
+            Verdict::NotShown { .. } => "NOT SHOWN",
         }
     }
 

@@ -4,12 +4,14 @@ mod operations;
 
 use crate::UnknownWord;
 pub use operations::COST_OPERATIONS;
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
 /// Operations of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CostGroup {
     /// Entering the kernel, and the calls made most.
     Syscall,
@@ -69,7 +71,7 @@ impl fmt::Display for CostGroup {
 }
 
 /// One operation of the suite, as it is documented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CostOperation {
     /// Group and name: `syscall/read`.
     pub name: &'static str,

@@ -203,6 +203,19 @@ pub struct AnswerStages {
     pub queue: Histogram,
 }
 
+/// A late wake-up that no trace covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotCovered {
+    /// The CPU that the thread was made for.
+    pub cpu: u32,
+    /// When it was due, ns after the first measured cycle of the record was due; negative in the warm-up.
+    pub due_ns: i64,
+    /// How late it was, ns.
+    #[serde(rename = "latency_ns")]
+    pub latency: Span,
+}
+
 /// What explaining a cell came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -219,6 +232,15 @@ pub struct ExplainRecord {
     pub explained: u64,
     /// Those that the trace did not cover: it stood still for another one, or had just begun again.
     pub not_covered: u64,
+    /// The latest of those; `null` when the trace covered all, and in old runs.
+    #[serde(default)]
+    pub latest_not_covered: Option<NotCovered>,
+    /// How long the trace stood still in all, ns: wake-ups meanwhile are not among those of `irq`. `null` in old runs.
+    #[serde(default, rename = "stood_still_ns")]
+    pub stood_still: Option<Span>,
+    /// How many times events were overwritten before they were read, for the same. `null` in old runs.
+    #[serde(default)]
+    pub overwritten: Option<u64>,
     /// The longest time, ns, that a thread took to stop the trace; `null` when none did.
     #[serde(rename = "longest_freeze_ns")]
     pub longest_freeze: Option<Span>,

@@ -1,6 +1,9 @@
 //! What another tool measured, as far as its files say it: a fact that they do not tell is `null`, never a default.
 
-use crate::{Histogram, Host, Load, Period, Policy, Requirement, Slice, Span};
+mod load;
+
+use crate::{Histogram, Host, Period, Policy, Requirement, Slice, Span};
+pub use load::{ImportedLoad, ImportedLoadError};
 use serde::{Deserialize, Serialize};
 
 /// One measurement of another tool, read from its files.
@@ -17,8 +20,9 @@ pub struct Imported {
     /// Where it comes from.
     pub source: Source,
     /// Under which conditions it was measured.
-    pub conditions: Conditions,
+    pub conditions: StatedConditions,
     /// Wall-clock time of its start, ms since 1970-01-01 UTC.
+    #[serde(default, deserialize_with = "crate::date::started_if_known")]
     pub started_unix_ms: Option<u64>,
     /// How long was measured, ns, where the files say it.
     #[serde(rename = "measured_ns")]
@@ -43,6 +47,7 @@ pub struct ImportHeader {
     /// Name and version of the program that wrote it.
     pub tool: String,
     /// When it was imported, ms since 1970-01-01 UTC.
+    #[serde(deserialize_with = "crate::date::imported")]
     pub imported_unix_ms: u64,
     /// What the measurements are called together; may be empty.
     pub title: String,
@@ -67,7 +72,7 @@ pub struct Source {
 /// What is known of how it was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Conditions {
+pub struct StatedConditions {
     /// What the latencies are of, in the tool's words: `wake-up`, `irq`, `thread`, `user`, `noise`.
     pub what: String,
     /// How the thread was scheduled.
@@ -78,9 +83,24 @@ pub struct Conditions {
     #[serde(rename = "period_ns")]
     pub period: Option<Period>,
     /// Background work.
-    pub load: Option<Load>,
+    pub load: Option<ImportedLoad>,
     /// What whoever imported it added: "period", "load".
     pub stated: Vec<String>,
+}
+
+impl StatedConditions {
+    /// Latencies of `what`, of whose conditions nothing is known.
+    #[must_use]
+    pub fn of(what: &str) -> StatedConditions {
+        StatedConditions {
+            what: what.to_owned(),
+            policy: None,
+            priority: None,
+            period: None,
+            load: None,
+            stated: Vec::new(),
+        }
+    }
 }
 
 /// What one thread, or one CPU, measured.

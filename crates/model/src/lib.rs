@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod conditions;
 mod cost;
 mod cpuset;
+mod date;
 mod explanation;
 mod hash;
 mod histogram;
@@ -14,10 +16,12 @@ mod host;
 mod imported;
 mod kernel;
 mod lab_clock;
+mod level;
 mod link;
 mod listed_kernel;
 mod load;
 mod method;
+mod plain;
 mod plan;
 mod policy;
 mod prepare;
@@ -30,15 +34,18 @@ mod run;
 mod schedule;
 mod selector;
 mod study;
+mod task;
 mod units;
 mod word;
 
 pub use cell::{Cell, CellId};
+pub use conditions::Conditions;
 pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
+pub use date::LAST_UNIX_MS;
 pub use explanation::{
-    AnswerStages, Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, Owner, Phase,
-    PhaseLength, Segment, Share,
+    AnswerStages, Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Owner,
+    Phase, PhaseLength, Segment, Share,
 };
 pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
@@ -46,15 +53,19 @@ pub use host::{
     Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
     Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
 };
-pub use imported::{Beyond, Conditions, ImportHeader, Imported, ImportedThread, Source};
+pub use imported::{
+    Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,
+};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
+pub use level::Level;
 pub use link::{Link, LinkError, Pins, Place};
 pub use listed_kernel::{ListedKernel, ListedKernels};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };
-pub use method::{ClockId, Method, MethodError, Runtime};
+pub use method::{ClockId, Method, MethodError};
+pub use plain::{is_plain, plain};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
@@ -68,9 +79,13 @@ pub use record::{
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};
-pub use run::{Entry, Header, Planned, RUN_FORMAT, Skipped};
+pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;
 pub use study::Study;
+pub use task::{Runtime, Task, TaskError};
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::UnknownWord;
+
+/// Name and version of the program, as records keep them.
+pub const TOOL: &str = concat!("punctual ", env!("CARGO_PKG_VERSION"));

@@ -1,7 +1,7 @@
 //! By which way a trigger reaches the thread that answers it.
 
 use crate::word::as_text;
-use crate::{Cell, Period, Policy, Span, UnknownWord};
+use crate::{Period, Span, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -136,33 +136,7 @@ impl Link {
     }
 }
 
-impl Link {
-    /// What does not go together with it in a cell.
-    pub(crate) fn check(self, cell: &Cell) -> Result<(), String> {
-        match () {
-            () if matches!(cell.policy, Policy::Deadline(_)) => Err(format!(
-                "who waits for an answer has no period of its own and cannot have {}; ask for another",
-                cell.policy
-            )),
-            () if matches!(self, Link::UioDevice(_)) => Err(format!(
-                "{self}: nobody knows when its interrupts were due; how they are answered is measured by: punctual \
-                 respond --on {self}"
-            )),
-            () if self == Link::Uio && !cell.kernel.is_virtual() => {
-                Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
-                    .to_owned())
-            }
-            () if self == Link::Uio && Link::devices(cell.period).is_none() => Err(format!(
-                "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {}",
-                cell.period
-            )),
-            () if cell.cpus.len() > 1 => {
-                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
-            }
-            () => Ok(()),
-        }
-    }
-}
+impl Link {}
 
 /// Why a text names no link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

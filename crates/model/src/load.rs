@@ -109,6 +109,12 @@ impl Load {
     /// Every load as it is typed.
     pub const KNOWN: &[&str] = WORDS;
 
+    /// Returns the name that a plan, or this program, gives it.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// What runs at the same time.
     #[must_use]
     pub fn parts(&self) -> &[LoadPart] {
@@ -183,9 +189,13 @@ impl Load {
     /// What people call it: its name, or what it is made of, cut off where that is long.
     #[must_use]
     pub fn label(&self) -> String {
-        let text = self.name.clone().unwrap_or_else(|| self.definition());
+        Load::shortened(&self.name.clone().unwrap_or_else(|| self.definition()))
+    }
+
+    /// Cuts a text off at the length of a label.
+    pub(crate) fn shortened(text: &str) -> String {
         if text.chars().count() <= LABEL {
-            return text;
+            return text.to_owned();
         }
         text.chars().take(LABEL - 3).chain("...".chars()).collect()
     }

@@ -1,8 +1,6 @@
 //! How a measured thread waits, and which clock it waits by.
 
-use crate::word::as_text;
-use crate::{CostScope, Link, LinkError, UnknownWord};
-use serde::{Deserialize, Serialize};
+use crate::UnknownWord;
 use std::fmt;
 use std::str::FromStr;
 
@@ -45,65 +43,11 @@ impl ClockId {
     }
 }
 
-/// A language whose ordinary sleep is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "String", into = "String")]
-pub enum Runtime {
-    /// C with the system's library.
-    C,
-    /// Python 3.
-    Python3,
-    /// JavaScript in Node.js.
-    Node,
-    /// Go.
-    Go,
-    /// Java.
-    Java,
-}
-
-impl Runtime {
-    /// Every runtime as it is typed.
-    pub const KNOWN: &[&str] = &["c", "python3", "node", "go", "java"];
-    const ALL: [Runtime; 5] = [Runtime::C, Runtime::Python3, Runtime::Node, Runtime::Go, Runtime::Java];
-
-    /// As it is typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Runtime::C => "c",
-            Runtime::Python3 => "python3",
-            Runtime::Node => "node",
-            Runtime::Go => "go",
-            Runtime::Java => "java",
-        }
-    }
-}
-
-impl FromStr for Runtime {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        let known = Runtime::ALL.into_iter().find(|runtime| runtime.name() == text);
-        known.ok_or_else(|| UnknownWord::new("runtime", text, Runtime::KNOWN))
-    }
-}
-
-impl fmt::Display for Runtime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-as_text!(Runtime, UnknownWord);
-
 /// How the measured thread waits.
 ///
 /// All but the relative ones wait for instants on a grid, one a period, that nothing shifts. A *relative* method asks
 /// for a length of time from now: its latency is actual - asked, and what happens between two waits is in neither.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// `clock_nanosleep(2)`: until an instant, or relative.
     ClockNanosleep {
@@ -135,13 +79,6 @@ pub enum Method {
     Poll,
     /// `sched_yield(2)` of a `SCHED_DEADLINE` thread, which ends its work of this period (sched(7)).
     Deadline,
-    /// The ordinary sleep of a language, in a program of its own: relative.
-    Sleep(Runtime),
-    /// No wait for a due time: how soon an interrupt is answered. The trigger is sent, or comes from a device, once a
-    /// period.
-    Response(Link),
-    /// None at all: what the kernel's operations cost is measured instead.
-    Cost(CostScope),
 }
 
 impl Method {
@@ -155,9 +92,6 @@ impl Method {
         "futex[:CLOCK]",
         "poll",
         "deadline",
-        "sleep:RUNTIME",
-        "response:LINK",
-        "cost[:GROUP]",
     ];
 
     /// What everybody uses: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -166,7 +100,7 @@ impl Method {
     /// Whether it asks for a length of time, so that there are no due times on a grid.
     #[must_use]
     pub fn is_relative(self) -> bool {
-        matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep | Method::Sleep(_))
+        matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep)
     }
 
     /// The clock by which its due times are known.
@@ -179,12 +113,7 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep
-            | Method::Itimer
-            | Method::Poll
-            | Method::Sleep(_)
-            | Method::Response(_)
-            | Method::Cost(_) => ClockId::Monotonic,
+            Method::Nanosleep | Method::Itimer | Method::Poll => ClockId::Monotonic,
         }
     }
 
@@ -192,27 +121,7 @@ impl Method {
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
     #[must_use]
     pub fn has_timer_slack(self) -> bool {
-        !matches!(
-            self,
-            Method::Timerfd { .. }
-                | Method::Itimer
-                | Method::PosixTimer { .. }
-                | Method::Deadline
-                | Method::Response(_)
-                | Method::Cost(_)
-        )
-    }
-
-    /// By which link an answer is waited for; `None` for every other wait.
-    #[must_use]
-    pub fn link(self) -> Option<Link> {
-        if let Method::Response(link) = self { Some(link) } else { None }
-    }
-
-    /// Whether wake-ups are measured, and not what operations cost.
-    #[must_use]
-    pub fn waits(self) -> bool {
-        !matches!(self, Method::Cost(_))
+        !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline)
     }
 
     /// Whether a process can wait this way in one thread only.
@@ -222,20 +131,17 @@ impl Method {
     }
 
     /// The word, and the options in the order they are written.
-    fn parts(self) -> (&'static str, bool, ClockId, Option<Runtime>) {
+    fn parts(self) -> (&'static str, bool, ClockId) {
         let default = ClockId::Monotonic;
         match self {
-            Method::ClockNanosleep { clock, relative } => ("clock_nanosleep", relative, clock, None),
-            Method::Nanosleep => ("nanosleep", false, default, None),
-            Method::Timerfd { clock } => ("timerfd", false, clock, None),
-            Method::Itimer => ("itimer", false, default, None),
-            Method::PosixTimer { clock } => ("posix_timer", false, clock, None),
-            Method::Futex { clock } => ("futex", false, clock, None),
-            Method::Poll => ("poll", false, default, None),
-            Method::Deadline => ("deadline", false, default, None),
-            Method::Sleep(runtime) => ("sleep", false, default, Some(runtime)),
-            Method::Response(_) => ("response", false, default, None),
-            Method::Cost(_) => ("cost", false, default, None),
+            Method::ClockNanosleep { clock, relative } => ("clock_nanosleep", relative, clock),
+            Method::Nanosleep => ("nanosleep", false, default),
+            Method::Timerfd { clock } => ("timerfd", false, clock),
+            Method::Itimer => ("itimer", false, default),
+            Method::PosixTimer { clock } => ("posix_timer", false, clock),
+            Method::Futex { clock } => ("futex", false, clock),
+            Method::Poll => ("poll", false, default),
+            Method::Deadline => ("deadline", false, default),
         }
     }
 }
@@ -243,7 +149,7 @@ impl Method {
 /// Why a text names no method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
-    /// No such method, or runtime.
+    /// No such method.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// An option that the method does not have.
@@ -256,15 +162,6 @@ pub enum MethodError {
         /// What it does take.
         takes: String,
     },
-    /// `sleep` alone.
-    #[error("`sleep` needs a language; write sleep:python3 (known: c python3 node go java)")]
-    NoRuntime,
-    /// `response` alone.
-    #[error("`response` needs a link; write response:uio, or response:udp:HOST:PORT")]
-    NoLink,
-    /// A link that is none.
-    #[error(transparent)]
-    Link(#[from] LinkError),
 }
 
 impl FromStr for Method {
@@ -273,15 +170,6 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, MethodError> {
         use ClockId::{Boottime, Monotonic, Realtime};
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
-        if word == "sleep" {
-            return Ok(Method::Sleep(options.ok_or(MethodError::NoRuntime)?.parse()?));
-        }
-        if word == "response" {
-            return Ok(Method::Response(options.ok_or(MethodError::NoLink)?.parse()?));
-        }
-        if word == "cost" {
-            return Ok(Method::Cost(options.map_or(Ok(CostScope::All), str::parse)?));
-        }
         // What each takes: futex(2), timerfd_create(2) know fewer clocks than clock_nanosleep(2), timer_create(2).
         let (clocks, can_be_relative): (&[ClockId], bool) = match word {
             "clock_nanosleep" => (&ClockId::KNOWN, true),
@@ -320,21 +208,13 @@ impl FromStr for Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Method::Response(link) = self {
-            return f.pad(&format!("response:{link}"));
-        }
-        let (word, relative, clock, runtime) = self.parts();
-        if let Method::Cost(scope) = self {
-            return f.pad(&if *scope == CostScope::All { word.to_owned() } else { format!("{word}:{scope}") });
-        }
+        let (word, relative, clock) = self.parts();
         let clock = (clock != ClockId::Monotonic).then_some(clock.name());
-        let options = [relative.then_some("relative"), clock, runtime.map(Runtime::name)];
+        let options = [relative.then_some("relative"), clock];
         let words: Vec<_> = std::iter::once(word).chain(options.into_iter().flatten()).collect();
         f.pad(&words.join(":"))
     }
 }
-
-as_text!(Method, MethodError);
 
 #[cfg(test)]
 mod tests {
@@ -357,17 +237,6 @@ mod tests {
             "futex:realtime",
             "poll",
             "deadline",
-            "sleep:c",
-            "sleep:python3",
-            "sleep:node",
-            "sleep:go",
-            "sleep:java",
-            "response:uio",
-            "response:udp:192.0.2.7:4000",
-            "cost",
-            "cost:total",
-            "cost:syscall",
-            "cost:switch/2p_0k",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }
@@ -391,10 +260,6 @@ mod tests {
                 "clock_nanosleep:monotonic_raw",
                 "clock_nanosleep takes no `monotonic_raw`; it takes relative monotonic realtime boottime tai",
             ),
-            ("sleep", "`sleep` needs a language; write sleep:python3 (known: c python3 node go java)"),
-            ("response", "`response` needs a link; write response:uio, or response:udp:HOST:PORT"),
-            ("response:udp:x", "`udp:x` is no link; write udp:HOST:PORT"),
-            ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
         ] {
             assert_eq!(text.parse::<Method>().map_err(|err| err.to_string()), Err(message.to_owned()));
         }

@@ -5,10 +5,7 @@ mod requirement;
 mod until;
 mod write;
 
-use crate::{
-    CpuSet, Explain, Kernel, Load, LoadCpus, Method, Percent, Period, Policy, Prepare, Roles, RtPriority, Runtime,
-    Span, Study,
-};
+use crate::{Conditions, CpuSet, Kernel, Load, LoadCpus, Period, Policy, RtPriority, Runtime, Span, Study, Task};
 use serde::{Deserialize, Serialize};
 
 pub use parse::PlanError;
@@ -44,52 +41,16 @@ pub struct Plan {
     /// Cycles that a cell has at least, where `duration` has room for fewer; `None`: `duration` is all.
     #[serde(default)]
     pub min_cycles: Option<u64>,
-    /// Time before it whose cycles are not recorded.
-    #[serde(rename = "warm_up_ns")]
-    pub warm_up: Span,
     /// Decides the order of the cells; `None`: drawn when the run starts, and recorded.
     pub seed: Option<u64>,
     /// CPUs to measure on; `None`: every CPU that may be used.
     pub cpus: Option<CpuSet>,
-    /// Timer slack of the measured threads; `None`: the kernel's default.
-    #[serde(rename = "timer_slack_ns")]
-    pub timer_slack: Option<Span>,
-    /// First due time, after a full second of the method's clock; `None`: at once.
-    #[serde(rename = "align_ns", default)]
-    pub align: Option<Span>,
-    /// How much later the due times of each next CPU are; `None`: all at the same time.
-    #[serde(rename = "distance_ns", default)]
-    pub distance: Option<Span>,
-    /// Value, us, to hold in `/dev/cpu_dma_latency`; `None`: leave it alone.
-    pub cpu_dma_latency_us: Option<u32>,
     /// Where loads run.
     #[serde(default)]
     pub load_cpus: LoadCpus,
-    /// How loads are scheduled; `None`: `other` at nice 0.
-    #[serde(default)]
-    pub load_policy: Option<Policy>,
-    /// Share, percent, of its rate at the start that a load has to keep, or its cell is an error; `None`: a load that
-    /// ends or falls behind is a finding.
-    #[serde(rename = "load_must_hold_percent", default)]
-    pub load_must_hold: Option<Percent>,
-    /// Settings of the machine that every cell changes for as long as it lasts.
-    #[serde(default)]
-    pub prepare: Prepare,
-    /// How late wake-ups of every cell are explained; `None`: they are not.
-    #[serde(default)]
-    pub explain: Option<Explain>,
-    /// Latency above which a wake-up ends its cell; `None`: none does.
-    #[serde(rename = "stop_above_ns", default)]
-    pub stop_above: Option<Span>,
-    /// Shell command that runs at a spike ([`Cell::on_spike`](crate::Cell::on_spike)); `None`: none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_spike: Option<String>,
-    /// Whether the kernel's tracers run after each cell, under the same load.
-    #[serde(default)]
-    pub tracers: bool,
-    /// Machines that take part, where answers are measured over links.
-    #[serde(default, skip_serializing_if = "Roles::is_empty")]
-    pub roles: Roles,
+    /// What holds for every cell.
+    #[serde(flatten)]
+    pub conditions: Conditions,
     /// The matrix.
     pub axes: Axes,
     /// What the machine has to keep; empty when nothing is required.
@@ -109,29 +70,38 @@ pub struct Axes {
     /// Periods of the measured thread.
     #[serde(rename = "period_ns")]
     pub period: Vec<Period>,
-    /// How the measured thread waits.
-    pub method: Vec<Method>,
-    /// Languages whose ordinary sleep is measured, in place of `method`; empty when none is asked for.
+    /// What is measured.
+    #[serde(rename = "method")]
+    pub task: Vec<Task>,
+    /// Languages whose ordinary sleep is measured, in place of these; empty when none is asked for.
     #[serde(default)]
     pub runtime: Vec<Runtime>,
 }
 
 /// One point of the axes, before the rest of a cell is known.
-pub type Point = (Kernel, Load, Policy, Period, Method);
+pub type Point = (Kernel, Load, Policy, Period, Task);
 
 impl Axes {
+    /// How many combinations there are; stops at the largest number.
+    #[must_use]
+    pub fn n_points(&self) -> usize {
+        let n_tasks = if self.runtime.is_empty() { self.task.len() } else { self.runtime.len() };
+        let lengths = [self.kernel.len(), self.load.len(), self.policy.len(), self.period.len(), n_tasks];
+        lengths.into_iter().fold(1, usize::saturating_mul)
+    }
+
     /// Every combination, the last axis turning fastest except that policies follow loads, as tables show them.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
-        let sleeps: Vec<_> = self.runtime.iter().copied().map(Method::Sleep).collect();
-        let methods = if sleeps.is_empty() { &self.method } else { &sleeps };
+        let sleeps: Vec<_> = self.runtime.iter().copied().map(Task::Sleep).collect();
+        let tasks = if sleeps.is_empty() { &self.task } else { &sleeps };
         for kernel in &self.kernel {
             for period in &self.period {
-                for method in methods {
+                for task in tasks {
                     for load in &self.load {
                         for policy in &self.policy {
-                            points.push((kernel.clone(), load.clone(), *policy, *period, *method));
+                            points.push((kernel.clone(), load.clone(), *policy, *period, *task));
                         }
                     }
                 }
@@ -149,7 +119,7 @@ impl Default for Axes {
             load: vec![Load::NONE, Load::messaging()],
             policy: RtPriority::new(80).map_or(vec![Policy::OTHER], |high| vec![Policy::OTHER, Policy::Fifo(high)]),
             period: Period::try_from(Span(1_000_000)).into_iter().collect(),
-            method: vec![Method::CLOCK_NANOSLEEP],
+            task: vec![Task::CLOCK_NANOSLEEP],
             runtime: Vec::new(),
         }
     }
@@ -167,22 +137,10 @@ impl Default for Plan {
             duration: Span(2_000_000_000),
             cycles: None,
             min_cycles: None,
-            warm_up: Span(200_000_000),
             seed: None,
             cpus: None,
-            timer_slack: None,
-            align: None,
-            distance: None,
-            cpu_dma_latency_us: Some(0),
             load_cpus: LoadCpus::All,
-            load_policy: None,
-            load_must_hold: None,
-            prepare: Prepare::default(),
-            explain: None,
-            stop_above: None,
-            on_spike: None,
-            tracers: false,
-            roles: Roles::default(),
+            conditions: Conditions { warm_up: Span(200_000_000), cpu_dma_latency_us: Some(0), ..Conditions::default() },
             axes: Axes::default(),
             require: Requirement::default(),
         }

@@ -37,6 +37,7 @@ pub struct Record {
     /// Identity of the cell.
     pub cell_id: CellId,
     /// Wall-clock time of the first measured cycle, ms since 1970-01-01 UTC.
+    #[serde(deserialize_with = "crate::date::started")]
     pub started_unix_ms: u64,
     /// When the first measured cycle was due, `CLOCK_MONOTONIC`, ns.
     #[serde(rename = "started_mono_ns")]
@@ -51,6 +52,10 @@ pub struct Record {
     /// When somebody set the clock that the threads waited by; empty for a clock that nobody can set.
     #[serde(default)]
     pub clock_steps: Vec<ClockStep>,
+    /// Median time, ns, between two readings in a row of the clock that its due times are known by, after the last cycle: the
+    /// smallest latency that can be told. `null` in records of versions that did not read it.
+    #[serde(rename = "clock_reading_ns", default, skip_serializing_if = "Option::is_none")]
+    pub clock_reading: Option<Span>,
     /// The language whose sleep was measured; `null` for every method but `sleep`.
     #[serde(default)]
     pub runtime: Option<RuntimeRecord>,
@@ -96,11 +101,11 @@ pub enum Ended {
     Completed,
     /// Earlier, by a signal.
     Interrupted,
-    /// Earlier, by a wake-up later than the cell allows ([`Cell::stop_above`]).
+    /// Earlier, by a wake-up later than the cell allows ([`Conditions::stop_above`](crate::Conditions::stop_above)).
     Stopped,
 }
 
-/// How the command fared that runs at spikes ([`Cell::on_spike`]).
+/// How the command fared that runs at spikes ([`Conditions::on_spike`](crate::Conditions::on_spike)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OnSpikeRecord {
@@ -158,7 +163,8 @@ pub struct ThreadRecord {
     pub cycles_due: u64,
     /// Wake-ups recorded.
     pub recorded: u64,
-    /// Due times already past when the thread could sleep again.
+    /// Due times already past when the thread could sleep again; of a cell that measures answers, those whose trigger was
+    /// not sent in time.
     pub missed: u64,
     /// Samples for which there was no room.
     pub lost: u64,
@@ -175,6 +181,10 @@ pub struct ThreadRecord {
     pub seconds: Vec<Second>,
     /// Histograms of consecutive stretches of the window.
     pub slices: Vec<Slice>,
+    /// Triggers that were never answered, by how long each was waited for: its latency is at least this. In slices as above, without
+    /// the empty ones. `null` of a cell that measures no answers, and in records of versions that left late answers out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<Vec<Slice>>,
     /// The largest latencies, largest first.
     pub worst: Vec<Worst>,
     /// Wake-ups later than the deadline, joined to episodes.
@@ -184,13 +194,19 @@ pub struct ThreadRecord {
 }
 
 impl ThreadRecord {
-    /// Whether the counts add up: every due time left a sample, was missed, found no room, was passed over,
+    /// How many triggers were never answered.
+    #[must_use]
+    pub fn never_answered(&self) -> u64 {
+        self.unanswered.iter().flatten().fold(0, |sum, slice| sum.saturating_add(slice.histogram.n))
+    }
+
+    /// Whether the counts add up: every due time left a sample, was missed, found no room, was passed over, was never answered,
     /// or is still waited for.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         let open = u64::from(self.censored.is_some_and(|wait| wait.cycle >= 0));
-        let accounted =
-            [self.recorded, self.missed, self.lost, self.passed_over, open].into_iter().try_fold(0, u64::checked_add);
+        let accounted = [self.recorded, self.missed, self.lost, self.passed_over, self.never_answered(), open];
+        let accounted = accounted.into_iter().try_fold(0, u64::checked_add);
         accounted == Some(self.cycles_due) && self.recorded == self.histogram.n && self.early <= self.recorded
     }
 }
@@ -251,7 +267,7 @@ pub struct Second {
     pub sum_ns: i64,
     /// Wake-ups later than the deadline.
     pub over_deadline: u64,
-    /// Due times missed by wake-ups of this second.
+    /// Due times missed by wake-ups of this second, and triggers of it that were never answered.
     pub missed: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Which machine does what where answers are measured: the target, the logger, the host.
 
 use crate::word::as_text;
-use crate::{Cell, CpuSet, Kernel, Link, Load, LoadPart, Tool, UnknownWord};
+use crate::{CpuSet, Link, Load, LoadPart, Tool, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -143,39 +143,6 @@ impl Roles {
         }
     }
 
-    /// What does not go together with them in a cell.
-    pub(crate) fn check(&self, cell: &Cell) -> Result<(), String> {
-        let method = cell.method;
-        let link = method.link().filter(|link| !matches!(link, Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_)));
-        let of_logger = [
-            ("load_cpus", cell.load_cpus.is_some()),
-            ("load_policy", cell.load_policy.is_some()),
-            ("load_must_hold", cell.load_must_hold.is_some()),
-            ("prepare", !cell.prepare.is_empty()),
-        ];
-        let is_shared = self.target.is_some() || self.host.is_some();
-        match () {
-            () if self.is_empty() => Ok(()),
-            () if link.is_none() => Err(format!(
-                "roles are of a link between machines, like response:udp:HOST:PORT, and {method} has none; leave [roles] out"
-            )),
-            () if cell.kernel != Kernel::Running => {
-                Err("guests of the lab have roles of their own (docs/response.md); leave [roles] out".to_owned())
-            }
-            () if self.target.is_none() && (self.target_cpu.is_some() || self.target_link.is_some()) => {
-                Err("target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\""
-                    .to_owned())
-            }
-            () if self.target_link.is_some_and(|there| kind(Some(there)) != kind(link)) => {
-                Err(format!("target_link has to be the other end of {method}"))
-            }
-            () => match of_logger.iter().find(|(_, is_asked)| *is_asked && is_shared) {
-                Some((key, _)) => Err(format!("{key} does not reach the target or the host; leave it out")),
-                None => Ok(()),
-            },
-        }
-    }
-
     /// What is missing in a plan that has them, which measures on `cpus` under these `loads`.
     ///
     /// # Errors
@@ -207,12 +174,6 @@ impl fmt::Display for Roles {
 
 fn is_ping(part: &LoadPart) -> bool {
     matches!(part, LoadPart::Program(program) if program.tool == Tool::Ping)
-}
-
-/// By which two ends are told to be of one link.
-fn kind(link: Option<Link>) -> Option<String> {
-    let text = link?.to_string();
-    Some(text.split(':').next().unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
@@ -265,51 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_that_nobody_can_have_are_refused() {
-        let cell = || {
-            let mut cell = crate::cell::tests::cell();
-            (cell.method, cell.cpus) = ("response:udp:h:1".parse().unwrap(), "0".parse().unwrap());
-            cell.roles.target = Some("ssh:board".parse().unwrap());
-            cell
-        };
-        assert_eq!(cell().check(), Ok(()));
-        let changed = |change: &dyn Fn(&mut Cell)| {
-            let mut cell = cell();
-            change(&mut cell);
-            cell.check().unwrap_err()
-        };
-        type Change<'a> = (&'a dyn Fn(&mut Cell), &'a str);
-        let changes: [Change<'_>; 6] = [
-            (
-                &|cell| cell.method = "response:gpio-loop:gpiochip0/1,2".parse().unwrap(),
-                "roles are of a link between machines, like response:udp:HOST:PORT, and response:gpio-loop:gpiochip0/1,2 has \
-                 none; leave [roles] out",
-            ),
-            (
-                &|cell| cell.method = crate::Method::CLOCK_NANOSLEEP,
-                "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave \
-                 [roles] out",
-            ),
-            (
-                &|cell| cell.kernel = "debian:6.1".parse().unwrap(),
-                "guests of the lab have roles of their own (docs/response.md); leave [roles] out",
-            ),
-            (
-                &|cell| cell.roles = Roles { target_cpu: Some(1), ..Roles::default() },
-                "target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\"",
-            ),
-            (
-                &|cell| cell.roles.target_link = Some("serial:/dev/ttyS0".parse().unwrap()),
-                "target_link has to be the other end of response:udp:h:1",
-            ),
-            (
-                &|cell| cell.load_must_hold = Some(crate::Percent::HALF),
-                "load_must_hold does not reach the target or the host; leave it out",
-            ),
-        ];
-        for (change, reason) in changes {
-            assert_eq!(changed(change), reason);
-        }
+    fn roles_that_a_plan_cannot_have_are_refused() {
         let elsewhere = Roles { logger: Some("ssh:pc".parse().unwrap()), ..Roles::default() };
         let said = elsewhere.check_plan(None, &[]).unwrap_err();
         assert_eq!(said, "the logger is another machine; name the CPU to log on there, like cpus = \"1\"");

@@ -15,6 +15,7 @@ pub struct Header {
     /// Name and version of the program that wrote it.
     pub tool: String,
     /// When the run began, ms since 1970-01-01 UTC.
+    #[serde(deserialize_with = "crate::date::started")]
     pub started_unix_ms: u64,
     /// What was asked.
     pub plan: Plan,
@@ -29,6 +30,19 @@ pub struct Header {
     /// Whether the raw samples of each measurement are kept, too.
     #[serde(default)]
     pub samples: bool,
+    /// Measurements that failed each time they were tried; kept in a file of their own, because they are tried again later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Failed>,
+}
+
+/// A measurement that was tried and gave no record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// Which measurement of the run it is.
+    #[serde(flatten)]
+    pub planned: Planned,
+    /// Why, in one line, the last time.
+    pub reason: String,
 }
 
 impl Header {
@@ -46,6 +60,12 @@ impl Header {
         let mut same = self.cells.iter().enumerate().filter(|(_, other)| *other == cell).map(|(index, _)| index);
         same.next().filter(|first| *first == cell_index)?;
         same.next()
+    }
+
+    /// Whether all of it is measured in virtual time, in which nothing of this machine is seen.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        !self.cells.is_empty() && self.cells.iter().all(|cell| cell.kernel.is_virtual())
     }
 
     /// How many measurements the run consists of.

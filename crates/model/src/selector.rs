@@ -1,6 +1,6 @@
 //! Which cells of a run are meant: values of some axes, as typed.
 
-use crate::{Cell, Kernel, Load, Method, Period, Policy, UnknownWord};
+use crate::{Cell, Kernel, Load, LoadError, Period, Policy, Task, UnknownWord};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -8,10 +8,10 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
     kernel: Option<Kernel>,
-    load: Option<Load>,
+    load: Option<SelectedLoad>,
     policy: Option<Policy>,
     period: Option<Period>,
-    method: Option<Method>,
+    task: Option<Task>,
 }
 
 impl Selector {
@@ -25,10 +25,10 @@ impl Selector {
             asked.is_none_or(|asked| asked == value)
         }
         is(self.kernel.as_ref(), &cell.kernel)
-            && is(self.load.as_ref(), &cell.load)
+            && self.load.as_ref().is_none_or(|load| load.matches(&cell.load))
             && is(self.policy.as_ref(), &cell.policy)
             && is(self.period.as_ref(), &cell.period)
-            && is(self.method.as_ref(), &cell.method)
+            && is(self.task.as_ref(), &cell.task)
     }
 
     /// The axes that both name, with different values.
@@ -37,13 +37,13 @@ impl Selector {
         fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
             a.zip(b).is_some_and(|(a, b)| a != b)
         }
-        let Selector { kernel, load, policy, period, method } = self;
+        let Selector { kernel, load, policy, period, task } = self;
         let differ = [
             differ(kernel.as_ref(), other.kernel.as_ref()),
             differ(load.as_ref(), other.load.as_ref()),
             differ(policy.as_ref(), other.policy.as_ref()),
             differ(period.as_ref(), other.period.as_ref()),
-            differ(method.as_ref(), other.method.as_ref()),
+            differ(task.as_ref(), other.task.as_ref()),
         ];
         Selector::AXES.iter().zip(differ).filter(|(_, differ)| *differ).map(|(axis, _)| *axis).collect()
     }
@@ -55,7 +55,7 @@ impl FromStr for Selector {
     /// One line says what is wrong and what to write.
     fn from_str(text: &str) -> Result<Selector, String> {
         let mut selector = Selector::default();
-        for part in text.split(',') {
+        for part in parts(text) {
             let (axis, value) = part
                 .split_once('=')
                 .ok_or_else(|| format!("`{part}` names no cells; write it like load=messaging,policy=fifo:80"))?;
@@ -64,12 +64,61 @@ impl FromStr for Selector {
                 "load" => set(&mut selector.load, axis, value)?,
                 "policy" => set(&mut selector.policy, axis, value)?,
                 "period" => set(&mut selector.period, axis, value)?,
-                "method" => set(&mut selector.method, axis, value)?,
+                "method" => set(&mut selector.task, axis, value)?,
                 other => return Err(UnknownWord::new("axis", other, Selector::AXES).to_string()),
             }
         }
         Ok(selector)
     }
+}
+
+/// A load as a selector names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum SelectedLoad {
+    /// By its text: with the name of a plan's `[loads]`, or without it.
+    Text(Load),
+    /// By the name that a plan's `[loads]` gave it.
+    Name(String),
+}
+
+impl SelectedLoad {
+    fn matches(&self, load: &Load) -> bool {
+        match self {
+            SelectedLoad::Text(text) => text == load || text.name().is_none() && text.parts() == load.parts(),
+            SelectedLoad::Name(name) => load.name() == Some(name),
+        }
+    }
+}
+
+impl FromStr for SelectedLoad {
+    type Err = LoadError;
+
+    fn from_str(text: &str) -> Result<Self, LoadError> {
+        text.parse().map(SelectedLoad::Text).or_else(|err| match err {
+            // Which names there are says the run, not the program.
+            LoadError::Unknown(_) if Load::NONE.named(text).is_ok() => Ok(SelectedLoad::Name(text.to_owned())),
+            err => Err(err),
+        })
+    }
+}
+
+/// The parts of a selector, apart by commas. A load that runs a program may have commas in its arguments.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (comma, _) in text.match_indices(',') {
+        let (part, rest) = (&text[start..comma], &text[comma + 1..]);
+        let begins_axis = |text: &str| {
+            Selector::AXES.iter().any(|axis| text.strip_prefix(axis).is_some_and(|rest| rest.starts_with('=')))
+        };
+        if part.starts_with("load=") && part.contains(':') && !begins_axis(rest) {
+            continue;
+        }
+        parts.push(part);
+        start = comma + 1;
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 fn set<T: FromStr<Err: Display>>(slot: &mut Option<T>, axis: &str, value: &str) -> Result<(), String> {
@@ -88,6 +137,28 @@ mod tests {
         assert!(selects("load=none") && selects("policy=other,period=1ms") && selects("method=clock_nanosleep"));
         assert!(!selects("load=messaging") && !selects("load=none,policy=fifo:80") && !selects("period=2ms"));
         assert!(Selector::default().matches(&cell()));
+    }
+
+    #[test]
+    fn a_load_of_a_plan_is_selected_by_its_name_and_by_its_text() {
+        let of = |load: &str| Cell { load: load.parse().unwrap(), ..cell() };
+        let hog = of("hog=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe");
+        for (text, meant) in [
+            ("load=hog", true),
+            ("load=hog,policy=other", true),
+            ("load=hog,policy=fifo:80", false),
+            ("load=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe", true),
+            ("load=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe,policy=other", true),
+            ("load=hog=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe", true),
+            ("load=pig=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe", false),
+            ("load=pig", false),
+            ("load=none", false),
+        ] {
+            assert_eq!(text.parse::<Selector>().unwrap().matches(&hog), meant, "{text}");
+        }
+        let high = "load=high".parse::<Selector>().unwrap();
+        assert!(high.matches(&of("high")) && !high.matches(&of("half")));
+        assert!("load=cpu+disk".parse::<Selector>().unwrap().matches(&of("high")), "what it is made of");
     }
 
     #[test]

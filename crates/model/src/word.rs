@@ -16,6 +16,9 @@ pub struct UnknownWord {
 /// Share of letters that must agree before a word is offered; half lets `policies` find `policy`, but not `foo` `fifo`.
 const SUGGEST_ABOVE: f64 = 0.5;
 
+/// Bytes of the longest word that is compared.
+const LONGEST: usize = 100;
+
 impl UnknownWord {
     /// The error for `given`, which is none of `known`.
     #[must_use]
@@ -27,6 +30,10 @@ impl UnknownWord {
     #[must_use]
     pub fn nearest(&self) -> Option<String> {
         let (head, rest) = self.given.split_once(':').map_or((self.given.as_str(), None), |(h, r)| (h, Some(r)));
+        // Nothing that is known is half as long, and comparing takes the product of the lengths.
+        if head.len() > LONGEST {
+            return None;
+        }
         let score = |word: &str| strsim::damerau_levenshtein(head, word) as f64 / head.len().max(word.len()) as f64;
         let word = self
             .known
@@ -86,6 +93,8 @@ mod tests {
         }
         let policies: &[&str] = &["other", "fifo:PRIORITY"];
         assert_eq!(UnknownWord::new("policy", "fifoo:80", policies).nearest().as_deref(), Some("fifo:80"));
+        // Not compared: that would take minutes.
+        assert_eq!(UnknownWord::new("policy", &"fifo".repeat(1_000_000), policies).nearest(), None);
     }
 
     #[test]

@@ -90,6 +90,27 @@ pub(crate) enum CellError {
 }
 
 impl CellError {
+    /// Whether it is one of this measurement, so that the same cell may give a record another time.
+    pub(crate) fn is_of_this_time(&self) -> bool {
+        match self {
+            CellError::Load(_)
+            | CellError::Wait { .. }
+            | CellError::Silent(_)
+            | CellError::Runtime(_)
+            | CellError::Child(_)
+            | CellError::Team(rt::TeamError::Starved(_) | rt::TeamError::Spawn { .. }) => true,
+            CellError::Impossible(_)
+            | CellError::Setting(_)
+            | CellError::Team(rt::TeamError::Setting { .. })
+            | CellError::Unaccounted { .. }
+            | CellError::Trace(_)
+            | CellError::Samples(_)
+            | CellError::Cost(_)
+            | CellError::Tracers(_)
+            | CellError::NothingMeasured => false,
+        }
+    }
+
     /// The error for something that this process could not make so.
     fn setting(what: &str, err: std::io::Error) -> CellError {
         CellError::Setting(format!("cannot {what}: {err}"))

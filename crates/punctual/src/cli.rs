@@ -18,8 +18,10 @@ mod list;
 mod live;
 mod load;
 mod measure;
+mod one_cell;
 mod operation;
 mod output;
+mod plan;
 mod progress;
 mod recover;
 mod redrawn;
@@ -29,17 +31,18 @@ mod response;
 mod run;
 mod show;
 mod sleep;
-mod start;
-mod until;
 mod usage;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
+use model::{Policy, plain};
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use sys::{process, sched, signal};
 
 /// What a command comes to: an exit status, or one line that says what is wrong.
 type Outcome = Result<u8, Box<dyn Error>>;
@@ -47,8 +50,20 @@ type Outcome = Result<u8, Box<dyn Error>>;
 /// An error: nothing was measured, or not what was asked. The other statuses are a verdict's.
 const ERROR: u8 = 1;
 
+/// What the first thread may need: parsing the command line takes the most, some 200 KiB without optimization.
+const STACK_BYTES: u64 = 1 << 20;
+
 /// Runs the command of this process. The only place that decides an exit status.
 pub(crate) fn main() -> ExitCode {
+    if let Err(err) = process::have_stack(STACK_BYTES) {
+        note(format_args!("punctual: the stack may not grow to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
+        return ExitCode::from(ERROR);
+    }
+    // Whatever the parent process ignores: children are waited for.
+    signal::take_by_default(libc::SIGCHLD);
+    // With a handler the write that reaches a limit on the size of files fails, and says so, instead of ending this process.
+    // Programs that are started have the default again.
+    let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = match cyclictest::by_name(&words) {
         Some(arguments) => Command::Cyclictest(arguments),
@@ -57,7 +72,26 @@ pub(crate) fn main() -> ExitCode {
             Err(err) => return usage::report(&err, lab::status_of_mistake(&words)),
         },
     };
-    let outcome = match command {
+    let outcome = leave_deadline().and_then(|()| execute(command));
+    outcome.map_or_else(
+        |err| {
+            note(format_args!("punctual: {}", one_line(&*err)));
+            ExitCode::from(ERROR)
+        },
+        ExitCode::from,
+    )
+}
+
+/// Leaves SCHED_DEADLINE, which `chrt -d` gives to this process: under it no thread and no process can be created.
+fn leave_deadline() -> Result<(), Box<dyn Error>> {
+    if sched::policy(0)?.is_deadline() {
+        sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot leave SCHED_DEADLINE: {err}"))?;
+    }
+    Ok(())
+}
+
+fn execute(command: Command) -> Outcome {
+    match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
@@ -78,22 +112,52 @@ pub(crate) fn main() -> ExitCode {
         Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
         Command::Leash(arguments) => leash::leash(arguments),
-    };
-    outcome.map_or_else(
-        |err| {
-            note(format_args!("punctual: {}", one_line(&*err)));
-            ExitCode::from(ERROR)
-        },
-        ExitCode::from,
-    )
+    }
 }
 
 /// Writes a line to stderr. Nobody reading it is no reason to stop.
 fn note(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = io::stderr().write_all((shown(&line.to_string()) + "\n").as_bytes());
+}
+
+/// A line as it is shown: without what a terminal would act upon, and without the middle of a very long word. What is
+/// quoted in it may come from another user.
+fn shown(line: &str) -> String {
+    /// Two paths of the greatest length fit (`PATH_MAX`, limits.h).
+    const MOST: usize = 10_000;
+    /// What is left of a longer line, at its begin and at its end, where an error says what to do.
+    const LEFT: usize = 1_000;
+    let line = plain(line);
+    let n = line.chars().count();
+    if n <= MOST {
+        return line.into_owned();
+    }
+    let part = |from: usize| line.chars().skip(from).take(LEFT).collect::<String>();
+    format!("{} ... ({} characters left out) ... {}", part(0), n - 2 * LEFT, part(n - LEFT))
 }
 
 /// The text of an error on one line.
 fn one_line(err: &dyn Error) -> String {
     err.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_line_whatever_is_quoted_in_it() {
+        for (line, expected) in [
+            ("", ""),
+            ("cannot read /\u{b5}/run.jsonl", "cannot read /\u{b5}/run.jsonl"),
+            ("unknown key `\x1b]0;x\x07\x1b[2J`\r\nroot# ", "unknown key `\u{fffd}]0;x\u{fffd}\u{fffd}[2J`  root# "),
+        ] {
+            assert_eq!(shown(line), expected);
+        }
+        let long = |n: usize| format!("unknown `{}`; see --help", "x".repeat(n));
+        assert_eq!(shown(&long(9_976)), long(9_976));
+        let cut = shown(&long(1_000_000));
+        assert!(cut.len() < 2_100 && cut.starts_with("unknown `xxx") && cut.ends_with("xxx`; see --help"), "{cut}");
+        assert!(cut.contains("x ... (998022 characters left out) ... x"), "{cut}");
+    }
 }

@@ -8,22 +8,23 @@ mod file;
 mod ipc;
 mod memory;
 mod net;
-mod partner;
 mod process;
 mod ring;
 mod suite;
 mod worker;
 
 pub(crate) use process::is_nothing;
-pub(crate) use suite::{Asked, CostError, Heard, Suite};
+pub(crate) use suite::{CostError, Suite, SuiteEvent};
+pub(crate) use worker::SuiteRequest;
 
+use crate::host;
 use model::{CostGroup, CostOperation, CostScope, Usage};
-use rt::sys::{sched, storage, usage};
 use std::ffi::CString;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use sys::{sched, storage, usage};
 
 /// An operation that is ready to be carried out.
 trait Operation {
@@ -38,7 +39,7 @@ trait Operation {
 }
 
 /// An operation, and how many of it make a batch.
-struct Ready {
+struct ReadyOperation {
     operation: Box<dyn Operation>,
     batch: Batch,
 }
@@ -75,15 +76,15 @@ impl<F: FnMut() -> io::Result<()>> Operation for Each<F> {
     }
 }
 
-impl Ready {
+impl ReadyOperation {
     /// One call after the other, in batches that suit the clock.
-    fn each(call: impl FnMut() -> io::Result<()> + 'static) -> Ready {
-        Ready { operation: Box::new(Each(call)), batch: Batch::Of(1) }
+    fn each(call: impl FnMut() -> io::Result<()> + 'static) -> ReadyOperation {
+        ReadyOperation { operation: Box::new(Each(call)), batch: Batch::Of(1) }
     }
 }
 
 /// Makes an operation ready; its files are in `directory`.
-fn make(operation: &CostOperation, directory: &Directory) -> Result<Ready, NotReady> {
+fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperation, NotReady> {
     let name = operation.name.split_once('/').map_or(operation.name, |(_, name)| name);
     let ready = match operation.group {
         CostGroup::Syscall | CostGroup::Signal => calls::make(operation.name, directory),
@@ -153,7 +154,7 @@ impl Directory {
             let (need, free) = (FILE_BYTES >> 20, free >> 20);
             return Err(format!("{shown} has {free} MiB free, and files need {need} MiB; name another in TMPDIR"));
         }
-        let path = parent.join(format!("punctual-cost-{}", std::process::id()));
+        let path = parent.join(host::named("punctual-cost", std::process::id()));
         std::fs::create_dir(&path).map_err(failed)?;
         let directory = Directory(path);
         file::fill(&directory).map_err(failed)?;
@@ -211,4 +212,37 @@ pub(crate) fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use sys::clock;
+
+    /// The shortest time of several for `n` operations, ns.
+    fn shortest(ready: &mut ReadyOperation, n: u64) -> u64 {
+        let time = |ready: &mut ReadyOperation| {
+            let began = clock::monotonic();
+            ready.operation.run(n).unwrap();
+            clock::monotonic().0 - began.0
+        };
+        (0..5).map(|_| time(ready)).min().unwrap()
+    }
+
+    #[test]
+    fn sixteen_times_the_blocks_take_several_times_as_long() {
+        for name in ["copy", "read", "write"] {
+            let mut ready = memory::make(name).unwrap_or_else(|err| panic!("{name}: {err}"));
+            // All of it is touched once before.
+            shortest(&mut ready, 16);
+            let (one, sixteen) = (shortest(&mut ready, 1), shortest(&mut ready, 16));
+            assert!(sixteen > 4 * one, "{name}: 1 in {one} ns, 16 in {sixteen} ns");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_do_and_what_is_missing_is_no_error() {
+        let of = |errno| worded(io::Error::from_raw_os_error(errno));
+        assert!(matches!(of(libc::ENOSYS), NotReady::Missing(why) if why.starts_with("this kernel has none")));
+        assert!(matches!(of(libc::ENETUNREACH), NotReady::Missing(why) if why.starts_with("no loopback device")));
+        assert!(of(libc::EMFILE).to_string().ends_with("raise `ulimit -n` to 256"));
+        assert!(of(libc::EAGAIN).to_string().ends_with("raise `ulimit -u`"));
+    }
+}

@@ -5,48 +5,55 @@
 
 mod command_line;
 mod engine;
-mod follow;
+mod getopt;
 mod help;
 mod histogram;
 mod json;
-mod known;
-mod layout;
 mod machine;
+mod option_table;
+mod option_values;
 mod options;
+mod parsed;
 mod signals;
 mod tally;
 mod text;
-mod typed;
-mod values;
-mod words;
+mod thread_progress;
 
-use crate::TOOL;
 use crate::host::{self, HostFs};
 pub(crate) use command_line::asked_there;
 use engine::Done;
-use options::{Asked, Options};
-use rt::sys;
+use model::TOOL;
+use options::{Invocation, Options};
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-/// What a run came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Conclusion {
-    /// It ended as asked, or help was shown.
-    Measured,
-    /// A latency was above `-b`.
-    Broke,
+/// How the program was called, apart from its options.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Call {
+    /// All of the command line, for the JSON.
+    pub(crate) command_line: String,
+    /// Whether it was called by the name of cyclictest.
+    pub(crate) is_drop_in: bool,
+    /// The layout that [`COMPAT`] asks for.
+    pub(crate) compat: Option<String>,
+    /// The exit status that [`BREAK_STATUS`] asks for.
+    pub(crate) break_status: Option<String>,
 }
 
-impl Conclusion {
-    /// As the process ends, and as the JSON says: 0, or 2 as for a violated requirement. The original says 0 for both.
-    pub(crate) fn exit_status(self) -> u8 {
-        match self {
-            Conclusion::Measured => 0,
-            Conclusion::Broke => 2,
-        }
+/// Environment variable: the version of cyclictest whose layout is printed.
+pub(crate) const COMPAT: &str = "PUNCTUAL_CYCLICTEST_COMPAT";
+/// Environment variable: the exit status after a latency above `-b`.
+pub(crate) const BREAK_STATUS: &str = "PUNCTUAL_CYCLICTEST_BREAK_STATUS";
+
+impl Call {
+    /// Returns the exit status, and the JSON's `return_code`, after a latency above `-b`: 2, as for a violated requirement.
+    /// Callers of cyclictest take every status but 0 for a failed run (yardstick, crucible, Linaro's parser of
+    /// `return_code`), so that under its name it is the original's 0.
+    fn status_of_break(&self) -> Result<u8, String> {
+        let default = if self.is_drop_in { 0 } else { 2 };
+        self.break_status.as_deref().map_or(Ok(default), |text| option_values::break_status(BREAK_STATUS, text))
     }
 }
 
@@ -56,6 +63,8 @@ pub(crate) struct Console<'a> {
     pub(crate) out: &'a mut dyn Write,
     /// Notes and the status.
     pub(crate) err: &'a mut dyn Write,
+    /// Whether the reader of the result has closed its pipe.
+    pub(crate) is_closed: bool,
 }
 
 impl Console<'_> {
@@ -64,8 +73,9 @@ impl Console<'_> {
         if text.is_empty() {
             return Ok(());
         }
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        self.is_closed |= written.as_ref().is_err_and(|err| err.kind() == io::ErrorKind::BrokenPipe);
+        written
     }
 
     /// Nobody reading it is no reason to stop.
@@ -74,28 +84,23 @@ impl Console<'_> {
     }
 }
 
-/// Does what `words`, the command line without the program's name, ask for. `command_line` is all of it, for the JSON;
-/// `compat` the layout that the environment asks for.
+/// Does what `words`, the command line without the program's name, ask for; returns the exit status.
 ///
 /// # Errors
 /// One line: what cannot be done, and what to do.
-pub(crate) fn run(
-    words: &[String],
-    command_line: &str,
-    compat: Option<&str>,
-    console: &mut Console<'_>,
-) -> Result<Conclusion, Box<dyn Error>> {
+pub(crate) fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u8, Box<dyn Error>> {
     let usable = sys::sched::affinity(0)?;
-    let options = match options::read(words, &usable, compat)? {
-        Asked::Help => {
+    let status_of_break = call.status_of_break()?;
+    let options = match options::read(words, &usable, call.compat.as_deref())? {
+        Invocation::Help => {
             console.print(help::HELP)?;
-            return Ok(Conclusion::Measured);
+            return Ok(0);
         }
-        Asked::Version => {
+        Invocation::Version => {
             console.print(&format!("{TOOL} (cyclictest)\n"))?;
-            return Ok(Conclusion::Measured);
+            return Ok(0);
         }
-        Asked::Measure(options) => options,
+        Invocation::Measure(options) => options,
     };
     // Before measuring: a result that cannot be kept is not worth waiting for.
     let json = options.json.as_deref().map(|path| Sink::open("--json", path, true)).transpose()?;
@@ -118,14 +123,14 @@ pub(crate) fn run(
 
     let started = SystemTime::now();
     let done = engine::run(&options, &usable, console)?;
-    let conclusion = if done.broke.is_some() { Conclusion::Broke } else { Conclusion::Measured };
+    let status = if done.broke.is_some() { status_of_break } else { 0 };
     if let Some(json) = json {
         let run = json::Run {
-            command_line,
+            command_line: &call.command_line,
             layout: options.layout,
             started,
             ended: SystemTime::now(),
-            exit_status: conclusion.exit_status(),
+            exit_status: status,
             host: &host::snapshot(&HostFs::here()),
             nanoseconds: options.nanoseconds,
             method: &options.method.to_string(),
@@ -138,7 +143,7 @@ pub(crate) fn run(
         histfile.write(&to_file, console)?;
     }
     console.print(&to_stdout)?;
-    Ok(conclusion)
+    Ok(status)
 }
 
 /// The result as text: what goes to the histogram's own file, if there is one, and what to stdout.

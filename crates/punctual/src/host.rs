@@ -3,54 +3,53 @@
 //! The only module that reads or writes below `/proc` and `/sys`.
 
 mod activity;
+mod boot_arguments;
 mod cgroup;
-mod clock;
 mod dma_latency;
 #[cfg(target_arch = "x86_64")]
 mod dma_timers;
+mod kernel_log;
 mod leftovers;
 mod lock;
+mod mounts;
 mod ports;
-mod preemption;
 mod prepare;
+mod private_directory;
 mod privilege;
 mod process;
-mod processes;
 #[cfg(test)]
 pub(crate) mod recorded;
-mod serial;
+mod semaphores;
 mod smi;
 mod snapshot;
 mod status;
 mod symbols;
-mod system;
 mod trace_mark;
 mod tracer;
 
 pub(crate) use activity::ActivityLog;
+pub(crate) use boot_arguments::without_effect;
 pub(crate) use cgroup::{Cgroup, cpu_us_of_group, enter_group};
-pub(crate) use clock::ahead_of_monotonic_ns;
 pub(crate) use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use dma_timers::dma_timers;
-pub(crate) use leftovers::remove_leftovers;
-pub(crate) use lock::MachineLock;
-pub(crate) use ports::{parallel_port, uio_name};
+pub(crate) use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
+pub(crate) use lock::{LockError, MachineLock, hand_on_lock, keep_lock};
+pub(crate) use mounts::{is_tracing_forbidden, make_system, mount_points, mount_tracing, tracing_dir};
+pub(crate) use ports::{hand_on_each_byte, parallel_port, uio_name};
 pub(crate) use prepare::{Preparation, recover};
-pub(crate) use privilege::{Privileges, how_to_allow};
+pub(crate) use private_directory::PrivateDirectory;
+pub(crate) use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub(crate) use process::{
-    is_gone, is_initial_pid_namespace, kernel_release, memory_locked_bytes_of, pid_namespace, started_ticks_of,
-    threads_of,
+    children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes, memory_locked_bytes_of,
+    no_thread, pid_namespace, started_ticks_of, threads_of,
 };
-pub(crate) use processes::{children_of, look_at_all_processes};
-pub(crate) use serial::hand_on_each_byte;
 pub(crate) use smi::SmiCounter;
 pub(crate) use snapshot::snapshot;
-pub(crate) use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu};
+pub(crate) use status::{ahead_of_monotonic_ns, configured_cpus, load_average, memory_available_bytes, node_of_cpu};
 pub(crate) use symbols::KernelSymbols;
-pub(crate) use system::{make_system, mount_points};
-pub(crate) use trace_mark::{TraceMark, mount_tracing, tracing_dir};
-pub(crate) use tracer::{Asked as AskedTracer, NoTracer, Tracer};
+pub(crate) use trace_mark::TraceMark;
+pub(crate) use tracer::{NoTracer, Tracer, TracerRequest};
 
 use std::path::{Path, PathBuf};
 
@@ -117,5 +116,18 @@ impl HostFs {
     /// Whether a path exists.
     fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.root.join(path).exists()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HostFs;
+    use crate::testing::Scratch;
+
+    impl Scratch {
+        /// The machine whose files lie in this directory.
+        pub(crate) fn machine(&self) -> HostFs {
+            HostFs { root: self.dir().to_owned() }
+        }
     }
 }

@@ -6,28 +6,31 @@ mod column;
 mod cyclictest;
 mod cyclictest_json;
 mod detect;
+mod fields;
 #[cfg(test)]
 mod fuzz;
 mod jitterdebugger;
 mod latmus;
 mod raw;
+mod rt_dataset;
 mod rteval;
 mod rtla;
 mod table;
 #[cfg(test)]
 mod tests;
-mod words;
 mod xenomai;
+mod xenomai_plot;
+mod xml;
 
+use crate::file;
 use detect::Kind;
-use model::{Imported, Load, Period, Policy};
-use std::fs::File;
-use std::io::{BufReader, Read};
+use model::{Host, Imported, ImportedLoad, ImportedThread, Period, Policy, Source, Span, StatedConditions};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// What whoever imports a file knows of it, and the file does not say.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stated {
+pub(crate) struct ImportOptions {
     /// Unit of the values.
     pub(crate) unit: Option<Unit>,
     /// Time between two due times.
@@ -35,7 +38,7 @@ pub(crate) struct Stated {
     /// How the thread was scheduled.
     pub(crate) policy: Option<Policy>,
     /// Background work.
-    pub(crate) load: Option<Load>,
+    pub(crate) load: Option<ImportedLoad>,
 }
 
 /// Unit of the values of a file.
@@ -100,20 +103,30 @@ impl Flaw {
 
 /// Text files larger than this are none: the largest histogram of a million rows and a thousand CPUs fits.
 const MOST_TEXT: u64 = 1 << 31;
+/// What comes from a pipe is held as a whole.
+const MOST_PIPED: u64 = 1 << 28;
 
 /// Reads one file: a measurement for each kind of latency in it.
 ///
 /// # Errors
 /// When it cannot be read, or is not what a known tool writes.
-pub(crate) fn import(path: &Path, stated: &Stated) -> Result<Vec<Imported>, ImportError> {
+pub(crate) fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let flaw = |flaw: Flaw| ImportError::Flaw {
         path: path.to_owned(),
         place: flaw.line.map(|line| format!(":{line}")).unwrap_or_default(),
         reason: flaw.reason,
     };
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
-    let length = file.get_ref().metadata().map_err(io)?.len();
+    let is_file = std::fs::metadata(path).map_err(io)?.is_file();
+    let (mut file, length): (Box<dyn BufRead>, u64) = if is_file {
+        let file = file::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        (Box::new(BufReader::with_capacity(1 << 20, file)), length)
+    } else {
+        let (_, bytes) = file::read_named(path, MOST_PIPED).map_err(io)?;
+        let length = bytes.len() as u64;
+        (Box::new(Cursor::new(bytes)), length)
+    };
     let mut head = Vec::new();
     file.by_ref().take(raw::RECORD as u64).read_to_end(&mut head).map_err(io)?;
     let name = path.display().to_string();
@@ -123,6 +136,8 @@ pub(crate) fn import(path: &Path, stated: &Stated) -> Result<Vec<Imported>, Impo
             raw::RawError::Io(source) => io(source),
             raw::RawError::Flaw(reason) => flaw(reason),
         })?
+    } else if length > MOST_TEXT {
+        return Err(flaw(Flaw::of_file("too large for a text of any of these tools: more than 2 GiB")));
     } else {
         let mut bytes = head;
         file.take(MOST_TEXT).read_to_end(&mut bytes).map_err(io)?;
@@ -135,7 +150,7 @@ pub(crate) fn import(path: &Path, stated: &Stated) -> Result<Vec<Imported>, Impo
 }
 
 /// Reads a file of text.
-fn text(bytes: &[u8], name: &str, stated: &Stated) -> Result<Vec<Imported>, Flaw> {
+fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|err| {
         let line = bytes[..err.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
         Flaw::at(line, "neither text nor samples.raw of jitterdebugger")
@@ -147,15 +162,38 @@ fn text(bytes: &[u8], name: &str, stated: &Stated) -> Result<Vec<Imported>, Flaw
         Kind::Rtla => rtla::read(text, name)?,
         Kind::Rteval => rteval::read(text, name)?,
         Kind::Xenomai => vec![xenomai::read(text, name)?],
+        Kind::XenomaiPlot => vec![xenomai_plot::read(text, name)?],
+        Kind::RtDataset => vec![rt_dataset::read(text, name)?],
         Kind::Latmus => vec![latmus::read(text, name)?],
         Kind::Table => vec![table::read(text, name, stated)?],
     };
-    let is_sound = |imported: &Imported| imported.threads.iter().all(model::ImportedThread::is_consistent);
+    let is_sound = |imported: &Imported| imported.threads.iter().all(ImportedThread::is_consistent);
     if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("its counts contradict each other")) }
 }
 
+/// A measurement of wake-ups whose file says no more than this.
+fn measurement(source: Source, resolution_ns: u64) -> Imported {
+    Imported {
+        format: model::RECORD_FORMAT,
+        tool: model::TOOL.to_owned(),
+        source,
+        conditions: StatedConditions::of("wake-up"),
+        started_unix_ms: None,
+        measured: None,
+        resolution: Span(resolution_ns),
+        host: Host::default(),
+        threads: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
+/// The file `name`, which `tool` of an unknown version has written.
+fn source(tool: &str, name: &str) -> Source {
+    Source { tool: tool.to_owned(), version: None, file: name.to_owned(), command_line: None }
+}
+
 /// Adds what whoever imports it knows, where the file does not say it.
-fn state(imported: &mut Imported, stated: &Stated) {
+fn state(imported: &mut Imported, stated: &ImportOptions) {
     let conditions = &mut imported.conditions;
     let mut add = |name: &str, is_new: bool| {
         if is_new {

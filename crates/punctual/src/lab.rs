@@ -5,40 +5,50 @@
 //! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
 
 mod devices;
+mod directories;
 mod elf;
 mod fetch;
 mod guest;
 mod guests;
 mod image;
 mod initramfs;
-mod job;
 mod kernels;
-mod kvm;
 mod list;
 mod machine;
 mod measure;
 mod memory;
-mod modes;
 mod modules;
 mod one_cpu;
 mod packages;
-mod pair;
-mod program;
+mod preemption_models;
+mod protocol;
 mod qemu;
 mod refusal;
-mod scratch;
+mod regular_file;
 mod shipped;
 mod snapshot;
+mod tar;
+mod two_guests;
+mod unpack;
 
 pub(crate) use fetch::Fetching;
 pub(crate) use guest::{is_first_process, run as run_guest};
-pub(crate) use guests::Guests;
+pub(crate) use guests::{Guests, Say};
 pub(crate) use kernels::ready_observed;
-use kernels::{Ready, cache, ready};
+use kernels::{BootableKernel, ready};
 pub(crate) use list::list;
 pub(crate) use measure::carry_out;
 pub(crate) use refusal::why_not;
 use twox_hash::XxHash3_64;
+
+/// The caller of the lab: whether it has been stopped, and how it learns what takes long or is unusual.
+#[derive(Clone, Copy)]
+pub(crate) struct Monitor<'a> {
+    /// Whether the result is not wanted any more.
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
+    /// Takes a line for the user.
+    pub(crate) say: &'a dyn Fn(&str),
+}
 
 /// Why a cell could not be carried out in the lab.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -56,6 +66,14 @@ pub(crate) enum LabError {
     File {
         /// Which.
         path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The kernel cannot be measured as asked: it does not boot, or does not do what its arguments say.
+    #[error("the guest on {kernel} {reason}")]
+    Kernel {
+        /// The kernel as it was asked for.
+        kernel: String,
         /// Why.
         reason: String,
     },
@@ -77,6 +95,14 @@ impl LabError {
     fn program(program: &str, reason: impl ToString) -> LabError {
         LabError::Program { program: program.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// What a program that failed says is wrong: its last line, of apt its first error, because warnings may follow.
+fn last_words(stderr: &[u8]) -> String {
+    let said = String::from_utf8_lossy(stderr);
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines.clone().find_map(|line| line.strip_prefix("E: "));
+    error.or_else(|| lines.next_back()).unwrap_or("failed without a word").to_owned()
 }
 
 /// Stands for a content: 16 hexadecimal digits (XXH3). It says that something is the same, not that nobody meant harm.

@@ -1,48 +1,66 @@
 //! The ends of a link: sockets, ports and devices looked up, set up, and tried before anything is measured.
 
+mod devices;
 mod gpio;
-mod parport;
-mod uio;
 
 use crate::host::{self, HostFs};
 use model::{AnswerParts, Histogram, Link, OwnExchange, Period, Pins, ResponseRecord, Span};
-use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Target, sys};
+use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Sample, Target};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long the other end is waited for, before the cell and within it.
-const PATIENCE: Span = Span(3_000_000_000);
-/// Triggers without an answer, at least, before it is given up.
-const FEWEST: u64 = 10;
-/// Between two tries to reach it.
-const RETRY: Span = Span(100_000_000);
+/// Timeout of the peer, before the cell and within it.
+const PEER_TIMEOUT: Span = Span(3_000_000_000);
+/// Timeout of one try to reach it.
+const RETRY_INTERVAL: Span = Span(100_000_000);
 /// Parts of answers that find room until they are taken: all of a second at the shortest period.
-const ROOM: usize = 1 << 17;
+const MAX_PARTS: usize = 1 << 17;
+/// The most triggers that are remembered, all of [`PEER_TIMEOUT`] at periods from 46 us on, and the fewest.
+const REMEMBERED: (u64, u64) = (64, 1 << 16);
 /// The shortest time between two answers in the long run: that of the shortest period.
-const LEAST_GAP_NS: u64 = 10_000;
+const MIN_ANSWER_INTERVAL_NS: u64 = 10_000;
 
 /// What is known of a link besides its end, which a measured thread has.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LinkMonitor {
     link: Link,
     counts: Arc<LinkCounts>,
     /// The parts of the answers as they come, and what came so far; where the kernel stamps datagrams.
     parts: Option<[(LogReader, Histogram); 3]>,
+    /// The triggers that a logger has given up, and what has come but waits for something before it.
+    unanswered: Option<LogReader>,
+    waiting: Vec<Fate>,
     /// The times from triggers to the thread of a target, likewise; where the kernel says when they came.
     waking: Option<(LogReader, Histogram)>,
     /// The serial port, and the errors that it had counted before.
     port: Option<(File, Option<u64>)>,
 }
 
+/// What became of a trigger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fate {
+    /// It was answered, so late.
+    Answered(Sample),
+    /// It was never answered, and waited for so long.
+    Never(Sample),
+}
+
+impl Fate {
+    fn cycle(&self) -> u64 {
+        let (Fate::Answered(sample) | Fate::Never(sample)) = self;
+        sample.cycle
+    }
+}
+
 /// A responder for `link`, which answers `peer` only, or the first to send a trigger.
 ///
 /// # Errors
 /// One line: what cannot be had, and why.
-pub(crate) fn target(link: Link, peer: Option<&str>) -> Result<(Target, Watch), String> {
+pub(crate) fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), String> {
     let line = match link {
         Link::Udp(place) => {
             let address = resolve(place.as_str())?;
@@ -61,24 +79,24 @@ pub(crate) fn target(link: Link, peer: Option<&str>) -> Result<(Target, Watch), 
         }
         Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
         Link::Gpio(pins) => Line::Gpio(gpio::open(link, &pins)?),
-        Link::Parport(device) => Line::Parport(parport::open(link, device.as_str())?),
-        Link::UioDevice(device) => Line::Uio(uio::open(link, device.as_str())?),
+        Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
+        Link::UioDevice(device) => Line::Uio(devices::open_uio(link, device.as_str())?),
     };
-    let mut watch = Watch::of(link, &line)?;
+    let mut watch = LinkMonitor::of(link, &line)?;
     let mut waking = None;
     if let Line::Gpio(_) = line {
-        let (log, reader) = rt::sample_log(ROOM);
+        let (log, reader) = rt::sample_log(MAX_PARTS);
         waking = Some(log);
         watch.waking = Some((reader, Histogram::default()));
     }
-    Ok((Target { line, least_gap_ns: LEAST_GAP_NS, waking, counts: Arc::clone(&watch.counts) }, watch))
+    Ok((Target { line, min_interval_ns: MIN_ANSWER_INTERVAL_NS, waking, counts: Arc::clone(&watch.counts) }, watch))
 }
 
 /// What sends triggers over `link`, once a `period`; those before trigger `first` do not count. The other end has answered.
 ///
 /// # Errors
 /// One line: what cannot be had, or that nobody answers.
-pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, Watch), String> {
+pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMonitor), String> {
     let line = match link {
         Link::Udp(place) => {
             let peer = resolve(place.as_str())?;
@@ -94,41 +112,48 @@ pub(crate) fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, 
             Line::Serial(port)
         }
         Link::Gpio(pins) | Link::GpioLoop(pins) => Line::Gpio(gpio::open(link, &pins)?),
-        Link::Parport(device) => Line::Parport(parport::open(link, device.as_str())?),
+        Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
         Link::Uio | Link::UioDevice(_) => return Err(format!("{link} is no line")),
     };
     // The low bit tells the tries before from the triggers.
     let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
     let tries = try_to_reach(&line, link, session | 1)?;
-    let mut watch = Watch::of(link, &line)?;
+    let mut watch = LinkMonitor::of(link, &line)?;
     let has_times = match &line {
-        Line::Udp { socket, .. } => sys::timestamps::enable(socket).is_ok(),
+        Line::Udp { socket, .. } => sys::socket::enable_timestamps(socket).is_ok(),
         Line::Gpio(_) => true,
         _ => false,
     };
     let mut parts = None;
     if has_times {
-        let logs = [(); 3].map(|()| rt::sample_log(ROOM));
+        let logs = [(); 3].map(|()| rt::sample_log(MAX_PARTS));
         let [(sending, a), (away, b), (waking, c)] = logs;
         parts = Some([sending, away, waking]);
         watch.parts = Some([a, b, c].map(|reader| (reader, Histogram::default())));
     }
-    let (patience, _) = patience(link, period);
-    Ok((Logger { line, session, first, tries, patience, parts, counts: Arc::clone(&watch.counts) }, watch))
+    let (log, reader) = rt::sample_log(MAX_PARTS);
+    watch.unanswered = Some(reader);
+    let (fewest, most) = REMEMBERED;
+    let remembered = usize::try_from((PEER_TIMEOUT.ns() / period.ns()).clamp(fewest, most)).unwrap_or(usize::MAX);
+    let counts = Arc::clone(&watch.counts);
+    let peer_timeout = peer_timeout(link, period);
+    let logger = Logger { line, session, first, tries, peer_timeout, remembered, parts, unanswered: Some(log), counts };
+    Ok((logger, watch))
 }
 
 /// The speed at which a port sends to itself.
 const LOOP_BAUD: u32 = 115_200;
 
-impl Watch {
-    fn of(link: Link, line: &Line) -> Result<Watch, String> {
+impl LinkMonitor {
+    fn of(link: Link, line: &Line) -> Result<LinkMonitor, String> {
         let port = if let Line::Serial(file) = line { Some(file.try_clone()) } else { None };
         let port = port.transpose().map_err(|err| format!("{link}: {err}"))?;
         let port = port.map(|file| {
             let before = sys::serial::errors(&file);
             (file, before)
         });
-        Ok(Watch { link, counts: Arc::default(), parts: None, waking: None, port })
+        let (parts, unanswered, waiting, waking) = (None, None, Vec::new(), None);
+        Ok(LinkMonitor { link, counts: Arc::default(), parts, unanswered, waiting, waking, port })
     }
 
     /// Takes what has come since the last time. Called about once a second.
@@ -136,6 +161,20 @@ impl Watch {
         for (log, histogram) in self.parts.iter_mut().flatten().chain(&mut self.waking) {
             log.drain(|sample| histogram.record(sample.latency.0));
         }
+    }
+
+    /// Hands to `take` what became of the triggers of a logger, whose samples are in `log`: in the order of their cycles, each once
+    /// that of all before it is known, or when `is_over`.
+    pub(crate) fn fates(&mut self, log: &mut LogReader, is_over: bool, take: impl FnMut(Fate)) {
+        // Before the logs are read: what was settled then is in them.
+        let settled = if is_over { u64::MAX } else { self.counts.settled.load(Acquire) };
+        log.drain(|sample| self.waiting.push(Fate::Answered(sample)));
+        if let Some(unanswered) = &mut self.unanswered {
+            unanswered.drain(|sample| self.waiting.push(Fate::Never(sample)));
+        }
+        self.waiting.sort_by_key(Fate::cycle);
+        let known = self.waiting.partition_point(|fate| fate.cycle() < settled);
+        self.waiting.drain(..known).for_each(take);
     }
 
     /// What is counted so far.
@@ -176,12 +215,15 @@ impl Watch {
 
     /// What is said when the measured thread has given up.
     pub(crate) fn fell_silent(&self, period: Period) -> String {
-        let (n, apart) = patience(self.link, period);
-        format!("{} has stopped answering: none of the last {n} triggers, one every {apart}, had an answer", self.link)
+        format!(
+            "{} has stopped answering: no trigger of the last {} had an answer",
+            self.link,
+            peer_timeout(self.link, period)
+        )
     }
 }
 
-impl Drop for Watch {
+impl Drop for LinkMonitor {
     fn drop(&mut self) {
         if let (Link::SerialLoop(_), Some((port, _))) = (self.link, &self.port) {
             let _ = sys::serial::set_loop(port, false);
@@ -189,11 +231,11 @@ impl Drop for Watch {
     }
 }
 
-/// After how many triggers in a row without an answer there is nobody any more, and how far apart those are.
-fn patience(link: Link, period: Period) -> (u64, Span) {
+/// How long no trigger may be answered until the other end counts as gone: as long as the fewest triggers that tell it take.
+fn peer_timeout(link: Link, period: Period) -> Span {
     let is_wire = matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_));
-    let apart = if is_wire { period.span().max(Logger::HELD) } else { period.span() };
-    ((PATIENCE.ns() / apart.ns()).max(FEWEST), apart)
+    let apart = if is_wire { period.span().max(Logger::ANSWER_TIMEOUT) } else { period.span() };
+    PEER_TIMEOUT.max(Span(apart.ns().saturating_mul(Logger::MIN_CONSECUTIVE_TIMEOUTS)))
 }
 
 /// Why a device cannot be opened; `how` is what to do who may not.
@@ -237,14 +279,14 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
     let failed = |errno| format!("{link}: {}", std::io::Error::from_raw_os_error(errno));
     let began = Instant::now();
     let mut number = 0;
-    while began.elapsed() < Duration::from_nanos(PATIENCE.ns()) {
+    while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) {
         number += 1;
         let trigger = Message { is_answer: false, session, number };
         line.send(&trigger, None).map_err(failed)?;
         let tried = Instant::now();
         // Once at least: on a busy machine the time may be over before it is looked.
         for n in 0.. {
-            let left = Duration::from_nanos(RETRY.ns()).saturating_sub(tried.elapsed());
+            let left = Duration::from_nanos(RETRY_INTERVAL.ns()).saturating_sub(tried.elapsed());
             if n > 0 && left.is_zero() {
                 break;
             }
@@ -279,13 +321,13 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
         }
         _ => format!("is `punctual respond --on {link}` running at the other end?"),
     };
-    Err(format!("{link} does not answer within {PATIENCE}; {advice}"))
+    Err(format!("{link} does not answer within {PEER_TIMEOUT}; {advice}"))
 }
 
 /// Takes what is left of earlier tries. What comes without end is not waited for longer than the other end.
 fn drain(line: &Line) -> Result<(), i32> {
     let began = Instant::now();
-    while began.elapsed() < Duration::from_nanos(PATIENCE.ns()) && line.wait(Span(20_000_000))? {
+    while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) && line.wait(Span(20_000_000))? {
         line.hear()?;
     }
     Ok(())

@@ -5,20 +5,22 @@
 
 mod catalogue;
 mod cpu;
-mod crew;
 mod files;
 mod job;
 mod keeper;
 mod kernel;
 mod messaging;
+mod monitor;
 mod programs;
+mod report;
 mod running;
-mod watch;
+mod workers;
 
 pub(crate) use catalogue::CATALOGUE;
+pub(crate) use monitor::LoadMonitor;
 pub(crate) use running::Running;
-pub(crate) use watch::Watch;
 
+use crate::host;
 use model::{CpuSet, Load, LoadPart, Policy, Span};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -66,4 +68,9 @@ fn count_one(count: Option<&AtomicU64>) {
     if let Some(count) = count {
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
+}
+
+/// The name of what keeper `pid` makes for its load: a directory, a control group.
+fn own_name(pid: u32) -> String {
+    host::named("punctual-load", pid)
 }

@@ -7,26 +7,25 @@ mod child;
 mod cli;
 mod cost;
 mod cyclictest;
+mod file;
 mod host;
 mod import;
 mod lab;
 mod link;
 mod load;
-mod report;
 mod role;
 mod runtime;
 mod store;
+#[cfg(test)]
+mod testing;
 mod trace;
 
-use rt::sys::alloc::CountingAllocator;
 use std::process::ExitCode;
+use sys::alloc::CountingAllocator;
 
 /// Counts what a measured thread allocates, so that every record can say that it was nothing.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
-
-/// Name and version, as records keep them.
-const TOOL: &str = concat!("punctual ", env!("CARGO_PKG_VERSION"));
 
 fn main() -> ExitCode {
     match () {

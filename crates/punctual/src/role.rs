@@ -13,19 +13,19 @@ use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::spawn;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// How long it may take until a role is ready: to connect, to send this program, to start a load.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it may take to end: its load, and then the connection.
-const ENDING: Duration = Duration::from_secs(25);
-/// Between two looks at whether all is to end, while nothing is measured.
-const LOOK: Duration = Duration::from_millis(100);
-const GLANCE: Duration = Duration::from_millis(5);
-/// The last lines that are repeated when it fails, and the characters of each.
-const LAST_WORDS: usize = 4;
-const WORDS: usize = 300;
+/// Timeout until a role is ready: to connect, to send this program, to start a load.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout until it has ended: its load, and then the connection.
+const STOP_TIMEOUT: Duration = Duration::from_secs(25);
+/// Interval of checking for a stop request, while nothing is measured.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The last lines of stderr that are part of an error, and the characters of each.
+const MAX_ERROR_LINES: usize = 4;
+const MAX_LINE_CHARS: usize = 300;
 
 /// How the commands of roles end the line that says that they do what they are for.
 const READY: &str = "; Ctrl-C ends it";
@@ -64,7 +64,7 @@ pub(crate) struct Held {
     name: String,
     child: Child,
     /// Dropping this closes its stdin; files that are sent are written to it.
-    hold: Option<Sender<File>>,
+    stdin: Option<Sender<File>>,
     events: Receiver<Event>,
     /// For whoever wants to end the waiting.
     stop: Sender<Event>,
@@ -91,18 +91,26 @@ impl Held {
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let (sender, events) = channel();
-        let (hold, to_send) = channel::<File>();
-        spawn(move || while to_send.recv().is_ok_and(|mut file| io::copy(&mut file, &mut stdin).is_ok()) {});
-        let (words, stop, has_gone) = (sender.clone(), sender.clone(), Arc::new(AtomicBool::new(false)));
-        spawn(move || hear(stderr, &words));
+        let (files, to_send) = channel::<File>();
+        let send = move || while to_send.recv().is_ok_and(|mut file| io::copy(&mut file, &mut stdin).is_ok()) {};
+        let (lines, stop, has_gone) = (sender.clone(), sender.clone(), Arc::new(AtomicBool::new(false)));
         let gone = Arc::clone(&has_gone);
-        spawn(move || {
-            let text = read(stdout, greets, &sender);
+        let listen = move || {
+            let text = read_stdout(stdout, greets, &sender);
             gone.store(true, Relaxed);
             let _ = sender.send(Event::Ended(text));
             at_its_end();
-        });
-        let mut held = Held { name, child, hold: Some(hold), events, stop, has_gone };
+        };
+        let threads = Builder::new()
+            .spawn(send)
+            .and_then(|_| Builder::new().spawn(move || read_stderr(stderr, &lines)))
+            .and_then(|_| Builder::new().spawn(listen));
+        if let Err(err) = threads {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(&host::no_thread(&err)));
+        }
+        let mut held = Held { name, child, stdin: Some(files), events, stop, has_gone };
         if greets {
             held.provide(is_asked_to_stop)?;
         }
@@ -115,12 +123,12 @@ impl Held {
     /// One line: why it does not.
     pub(crate) fn wait_until_ready(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
         let mut said = Vec::new();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + READY_TIMEOUT;
         loop {
             match self.next(is_asked_to_stop, until)? {
                 Event::Said(line) if line.ends_with(READY) => return Ok(()),
                 Event::Said(line) => said.push(line),
-                Event::Ended(_) => return Err(self.last_words(said)),
+                Event::Ended(_) => return Err(self.failure(said)),
                 Event::Greeting(_) | Event::Stop => {}
             }
         }
@@ -129,7 +137,7 @@ impl Held {
     /// Sends this program where it is missing.
     fn provide(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
         let mut said = Vec::new();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + READY_TIMEOUT;
         loop {
             match self.next(is_asked_to_stop, until)? {
                 Event::Greeting(greeting) => {
@@ -138,11 +146,11 @@ impl Held {
                     way::can_send(lacks).map_err(failed)?;
                     let program = File::open(host::THIS_PROGRAM).map_err(|err| failed(err.to_string()))?;
                     // Should it have gone meanwhile, the next event says so.
-                    let _ = self.hold.as_ref().map(|hold| hold.send(program));
+                    let _ = self.stdin.as_ref().map(|stdin| stdin.send(program));
                     return Ok(());
                 }
                 Event::Said(line) => said.push(line),
-                Event::Ended(_) => return Err(self.last_words(said)),
+                Event::Ended(_) => return Err(self.failure(said)),
                 Event::Stop => {}
             }
         }
@@ -152,7 +160,7 @@ impl Held {
         loop {
             // Its own end asks to stop, too, after it was sent.
             let is_asked = is_asked_to_stop.load(Relaxed);
-            match self.events.recv_timeout(LOOK) {
+            match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
                 Ok(event) => return Ok(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Event::Ended(Vec::new())),
@@ -161,7 +169,7 @@ impl Held {
                 return Err(format!("{}: interrupted before it was ready", self.name));
             }
             if Instant::now() >= until {
-                return Err(format!("{}: was not ready within {} s", self.name, PATIENCE.as_secs()));
+                return Err(format!("{}: was not ready within {} s", self.name, READY_TIMEOUT.as_secs()));
             }
         }
     }
@@ -173,7 +181,7 @@ impl Held {
 
     /// Why it has ended by itself.
     pub(crate) fn why_gone(mut self) -> String {
-        self.last_words(Vec::new())
+        self.failure(Vec::new())
     }
 
     /// Ends what waits in [`Held::listen`].
@@ -192,7 +200,7 @@ impl Held {
             match self.events.recv() {
                 Ok(Event::Said(line)) if hear(&line) => {}
                 Ok(Event::Said(line)) => said.push(line),
-                Ok(Event::Stop) => self.hold = None,
+                Ok(Event::Stop) => self.stdin = None,
                 Ok(Event::Greeting(_)) => {}
                 Ok(Event::Ended(text)) => return self.outcome(text, said),
                 Err(_) => return self.outcome(Vec::new(), said),
@@ -205,18 +213,18 @@ impl Held {
     /// # Errors
     /// One line: how it failed.
     pub(crate) fn end(mut self) -> Result<Vec<u8>, String> {
-        self.hold = None;
+        self.stdin = None;
         self.listen(|_| false)
     }
 
     fn outcome(&mut self, text: Vec<u8>, said: Vec<String>) -> Result<Vec<u8>, String> {
-        let status = self.let_go().map_err(|err| format!("{}: {err}", self.name))?;
-        if status.success() { Ok(text) } else { Err(self.last_words(said)) }
+        let status = self.shut_down().map_err(|err| format!("{}: {err}", self.name))?;
+        if status.success() { Ok(text) } else { Err(self.failure(said)) }
     }
 
     /// What is said of one that ended before its time, the last of what it said itself.
-    fn last_words(&mut self, mut said: Vec<String>) -> String {
-        let status = self.let_go();
+    fn failure(&mut self, mut said: Vec<String>) -> String {
+        let status = self.shut_down();
         let until = Instant::now() + Duration::from_secs(1);
         // Its stderr may be read later than its stdout.
         while let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -224,7 +232,7 @@ impl Held {
                 said.push(line);
             }
         }
-        let last = said.len().saturating_sub(LAST_WORDS);
+        let last = said.len().saturating_sub(MAX_ERROR_LINES);
         let reason = child::reason(said.get(last..).unwrap_or_default()).unwrap_or_else(|| match status {
             Ok(status) => format!("ended ({status}) without a word"),
             Err(err) => err.to_string(),
@@ -232,10 +240,10 @@ impl Held {
         format!("{}: {reason}", self.name)
     }
 
-    /// Closes its stdin, and waits until it has ended; at last it is killed, which closes the connection.
-    fn let_go(&mut self) -> io::Result<ExitStatus> {
-        self.hold = None;
-        let until = Instant::now() + ENDING;
+    /// Closes its stdin, and waits until it has ended; after the timeout it is killed, which closes the connection.
+    fn shut_down(&mut self) -> io::Result<ExitStatus> {
+        self.stdin = None;
+        let until = Instant::now() + STOP_TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
@@ -244,22 +252,22 @@ impl Held {
                 self.child.kill()?;
                 return self.child.wait();
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = self.let_go();
+        let _ = self.shut_down();
     }
 }
 
-/// Hands on every line.
-fn hear(stderr: ChildStderr, events: &Sender<Event>) {
+/// Sends every line on.
+fn read_stderr(stderr: ChildStderr, events: &Sender<Event>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
-        let line: String = line.trim().chars().filter(|c| !c.is_control()).take(WORDS).collect();
+        let line: String = line.trim().chars().filter(|c| model::is_plain(*c)).take(MAX_LINE_CHARS).collect();
         let is_over = !line.is_empty() && events.send(Event::Said(line)).is_err();
         if is_over {
             return;
@@ -268,7 +276,7 @@ fn hear(stderr: ChildStderr, events: &Sender<Event>) {
 }
 
 /// Reads to the end; before, where it greets, up to the greeting: a login shell may say something, too.
-fn read(stdout: ChildStdout, greets: bool, events: &Sender<Event>) -> Vec<u8> {
+fn read_stdout(stdout: ChildStdout, greets: bool, events: &Sender<Event>) -> Vec<u8> {
     let mut stdout = BufReader::new(stdout);
     let mut line = String::new();
     while greets && stdout.read_line(&mut line).is_ok_and(|n| n > 0) {

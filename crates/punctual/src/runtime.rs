@@ -8,7 +8,7 @@ mod sleeper;
 
 pub(crate) use find::{Installed, find};
 pub(crate) use launch::{Launch, command as launch_command, launch};
-pub(crate) use make::{Made, make};
+pub(crate) use make::{SleepProgram, make};
 pub(crate) use protocol::Sleep;
 pub(crate) use sleeper::Sleeper;
 

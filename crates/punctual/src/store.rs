@@ -1,30 +1,46 @@
 //! Run directories and files of samples: the only place that knows how results are kept in files.
 //!
 //! `run.jsonl` holds a header line and then one line for each measurement. Lines are only ever appended, each with one
-//! `write` and on disk before the next measurement starts; a line that a crash cut off is passed over on reading.
+//! `write` and on disk before the next measurement starts; a line that a crash cut off, or whose checksum does not match,
+//! is passed over on reading and named.
 //! `samples/` holds the raw samples of each measurement, if they were asked for.
 
+mod failed;
+mod foreign;
 mod imported;
+mod lines;
 mod list;
 mod reader;
 mod samples;
+mod seal;
 mod writer;
 
 pub(crate) use imported::{ImportedRun, keep as keep_imported, read as read_imported};
 pub(crate) use list::below;
-pub(crate) use reader::{Run, read};
+pub(crate) use reader::{Hosts, Run, read};
 pub(crate) use samples::{SampleWriter, discard as discard_samples};
 pub(crate) use writer::{Writer, append, create, write_page};
 
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file of a run directory that holds the run.
 const FILE: &str = "run.jsonl";
 
+/// The file that holds imported measurements.
+const IMPORTED_FILE: &str = "imported.jsonl";
+
 /// The file of the run that was named by its directory, or by the file itself.
 pub(crate) fn file_of(named: &Path) -> PathBuf {
     if named.is_file() { named.to_owned() } else { named.join(FILE) }
+}
+
+/// The file of a directory that holds imported measurements; `None` when it holds none.
+fn imported_file_in(named: &Path) -> Option<PathBuf> {
+    let is_named = named.file_name().is_some_and(|name| name == IMPORTED_FILE) && named.is_file();
+    let path = if is_named { named.to_owned() } else { named.join(IMPORTED_FILE) };
+    path.is_file().then_some(path)
 }
 
 /// The directory of a run's samples; it need not be there. The run was named by its directory, or by its file.
@@ -34,8 +50,13 @@ pub(crate) fn samples_dir(named: &Path) -> PathBuf {
 
 /// Where the page of a run, or of imported measurements, is kept; it need not be there. The run was named by its directory, or by its file.
 pub(crate) fn report_path(named: &Path) -> PathBuf {
-    let file = imported::file_in(named).unwrap_or_else(|| file_of(named));
+    let file = imported_file_in(named).unwrap_or_else(|| file_of(named));
     file.with_file_name("report.html")
+}
+
+/// A plain struct as one line of JSON, with a checksum.
+fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    Ok(seal::sealed(serde_json::to_vec(value)?))
 }
 
 /// Why a run cannot be read or written.
@@ -104,3 +125,6 @@ impl StoreError {
         move |source| StoreError::Io { action, path, source }
     }
 }
+
+#[cfg(test)]
+mod tests;

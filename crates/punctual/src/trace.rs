@@ -25,8 +25,11 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TraceError {
     /// tracefs is not mounted, or cannot be seen.
-    #[error("cannot explain: tracefs is not mounted; mount -t tracefs nodev /sys/kernel/tracing")]
+    #[error("cannot explain: tracefs is not mounted; as root: mount -t tracefs nodev /sys/kernel/tracing")]
     NotMounted,
+    /// tracefs is mounted, and another user's.
+    #[error("cannot explain: tracefs is not readable for this user; run as root")]
+    Forbidden,
     /// A file of it cannot be used.
     #[error("cannot explain: {path}: {source}{advice}")]
     File {

@@ -1,9 +1,8 @@
 //! The measured loop: wait for a due time, read the clock, append to the log.
 
-use crate::clock::NOTHING_CAME;
 use crate::log::{LogWriter, Sample};
 use crate::spike::{Late, Watcher};
-use crate::{Clock, RtSection};
+use crate::{Completion, RtSection, Triggered, Wait};
 use model::{Nanos, Schedule, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -36,33 +35,48 @@ pub struct Ended {
 ///
 /// # Errors
 /// The errno of a wait that failed for another reason than a signal.
-pub fn run_cycles<C: Clock>(
+pub fn run_cycles<W: Wait>(
     rt: &RtSection<'_>,
-    clock: &C,
+    wait: &W,
     schedule: &Schedule,
     limits: &Limits,
     log: &mut LogWriter,
     watcher: &mut Option<Watcher>,
 ) -> Result<Ended, i32> {
     let stop_above = Nanos(limits.stop_above_ns.load(Relaxed));
-    let mut ended = Ended { origin_uncertainty: clock.start(rt, schedule)?, ..Ended::default() };
-    let mut cycle = clock.next(rt, schedule, schedule.cycle(0));
+    let mut ended = Ended { origin_uncertainty: wait.start(rt, schedule)?, ..Ended::default() };
+    let record_late = |log: &mut LogWriter, sample: Sample| {
+        if sample.cycle >= limits.first_recorded {
+            log.push(rt, sample);
+            if sample.latency > stop_above {
+                limits.end.store(0, Relaxed);
+            }
+        }
+    };
+    let mut cycle = wait.next(rt, schedule, schedule.cycle(0));
     while cycle.index < limits.end.load(Relaxed) {
-        cycle = clock.begin(rt, schedule, cycle)?;
+        match wait.trigger(rt, schedule, cycle)? {
+            Triggered::Cycle(triggered) => cycle = triggered,
+            Triggered::Late(sample) => {
+                record_late(log, sample);
+                continue;
+            }
+        }
         log.waits_for(rt, cycle.due);
-        let has_come = loop {
-            match clock.sleep_until(rt, cycle.due) {
-                Ok(()) => break true,
+        let is_done = loop {
+            match wait.complete(rt, cycle.due) {
+                Ok(Completion::Done) => break true,
+                Ok(Completion::TimedOut) => break false,
+                Ok(Completion::Late(sample)) => record_late(log, sample),
                 Err(libc::EINTR) => {}
-                Err(NOTHING_CAME) => break false,
                 Err(errno) => return Err(errno),
             }
         };
-        if !has_come {
-            cycle = clock.next(rt, schedule, schedule.cycle(cycle.index + 1));
+        if !is_done {
+            cycle = wait.next(rt, schedule, schedule.cycle(cycle.index + 1));
             continue;
         }
-        let mut latency = clock.now(rt).since(cycle.due);
+        let mut latency = wait.now(rt).since(cycle.due);
         if cycle.index >= limits.first_recorded {
             let sample = Sample { cycle: cycle.index, latency };
             log.push(rt, sample);
@@ -70,20 +84,23 @@ pub fn run_cycles<C: Clock>(
                 limits.end.store(0, Relaxed);
             }
             if latency.0 > schedule.period.ns().cast_signed() {
-                ended.overruns += clock.overruns(rt);
+                ended.overruns += wait.overruns(rt);
             }
             if let Some(watcher) = watcher
                 && watcher.is_spike(rt, latency)
                 && watcher.take(rt, Late { due: cycle.due, latency })
             {
                 // The next wait is for a due time that lies behind all this.
-                latency = clock.now(rt).since(cycle.due);
+                latency = wait.now(rt).since(cycle.due);
                 let end = limits.end.load(Relaxed);
                 let before_end = |latency| schedule.after(cycle, latency).index.min(end);
                 ended.passed_over += before_end(latency).saturating_sub(before_end(sample.latency));
             }
         }
-        cycle = clock.next(rt, schedule, schedule.after(cycle, latency));
+        cycle = wait.next(rt, schedule, schedule.after(cycle, latency));
+    }
+    while let Some(sample) = wait.finish(rt)? {
+        record_late(log, sample);
     }
     Ok(ended)
 }
@@ -98,21 +115,44 @@ mod tests {
     use std::iter::Copied;
     use std::slice::Iter;
 
+    /// A wait that does not complete its cycle.
+    #[derive(Clone, Copy)]
+    enum Not {
+        TimedOut,
+        Late,
+        Errno(i32),
+    }
+
+    const TIMED_OUT: Result<i64, Not> = Err(Not::TimedOut);
+    const LATE: Result<i64, Not> = Err(Not::Late);
+    const INTERRUPTED: Result<i64, Not> = Err(Not::Errno(libc::EINTR));
+    const LATE_SAMPLE: Sample = Sample { cycle: 10, latency: Nanos(2_500_000) };
+
     /// A kernel in which nothing takes time except lateness, which is given for each wait.
     struct FakeKernel<'a> {
         now: Cell<u64>,
-        lateness: RefCell<Copied<Iter<'a, Result<i64, i32>>>>,
+        lateness: RefCell<Copied<Iter<'a, Result<i64, Not>>>>,
     }
 
-    impl Clock for FakeKernel<'_> {
+    impl Wait for FakeKernel<'_> {
         fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
             ClockTime(self.now.get())
         }
 
-        fn sleep_until(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<(), i32> {
-            let late = self.lateness.borrow_mut().next().unwrap_or(Ok(0))?;
-            self.now.set(due.0.max(self.now.get()).wrapping_add_signed(late));
-            Ok(())
+        fn complete(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32> {
+            match self.lateness.borrow_mut().next().unwrap_or(Ok(0)) {
+                Ok(late) => {
+                    self.now.set(due.0.max(self.now.get()).wrapping_add_signed(late));
+                    Ok(Completion::Done)
+                }
+                Err(Not::TimedOut) => Ok(Completion::TimedOut),
+                Err(Not::Late) => Ok(Completion::Late(LATE_SAMPLE)),
+                Err(Not::Errno(errno)) => Err(errno),
+            }
+        }
+
+        fn finish(&self, _rt: &RtSection<'_>) -> Result<Option<Sample>, i32> {
+            Ok(self.lateness.borrow_mut().next().filter(|next| matches!(next, Err(Not::Late))).map(|_| LATE_SAMPLE))
         }
     }
 
@@ -121,7 +161,7 @@ mod tests {
         first: u64,
         end: u64,
         room: usize,
-        lateness: &[Result<i64, i32>],
+        lateness: &[Result<i64, Not>],
     ) -> (Vec<(u64, i64)>, u64, Result<(), i32>) {
         run_until(i64::MAX, first, end, room, lateness)
     }
@@ -132,7 +172,7 @@ mod tests {
         first: u64,
         end: u64,
         room: usize,
-        lateness: &[Result<i64, i32>],
+        lateness: &[Result<i64, Not>],
     ) -> (Vec<(u64, i64)>, u64, Result<(), i32>) {
         let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
         let clock = FakeKernel { now: Cell::new(0), lateness: RefCell::new(lateness.iter().copied()) };
@@ -165,6 +205,20 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_for_an_earlier_cycle_is_recorded_beside_the_wait_and_after_the_last() {
+        let late = (10, 2_500_000);
+        // The wait for the 12th goes on; the 13th has nothing for now; another one comes after the end.
+        let lateness = [Ok(1), LATE, Ok(2), TIMED_OUT, LATE, Ok(0)];
+        let none_of_11 = &[TIMED_OUT, Ok(1), LATE, Ok(2)];
+        let warm = [Ok(0); 10];
+        let run = |lateness: &[Result<i64, Not>], first, end| run(first, end, 8, &[&warm[..], lateness].concat());
+        assert_eq!(run(&lateness, 10, 13), (vec![(10, 1), late, (11, 2), late], 0, Ok(())));
+        assert_eq!(run(none_of_11, 11, 13).0, [(11, 1), (12, 2)], "one of the warm-up is none");
+        let lateness = [&warm[..], &[Ok(1), LATE, Ok(2), Ok(3)]].concat();
+        assert_eq!(run_until(2_499_999, 10, 20, 8, &lateness).0, [(10, 1), late, (11, 2)], "it ends the cell");
+    }
+
+    #[test]
     fn a_latency_above_the_limit_is_the_last() {
         assert_eq!(run_until(9, 0, 5, 8, &[Ok(9), Ok(10), Ok(0)]).0, [(0, 9), (1, 10)]);
         assert_eq!(run_until(9, 1, 4, 8, &[Ok(99), Ok(1), Ok(1)]).0, [(1, 1), (2, 1), (3, 0)], "not in the warm-up");
@@ -174,15 +228,15 @@ mod tests {
     fn stopping_the_trace_is_not_counted_as_lateness() {
         /// Every look at the clock takes 600 us.
         struct SlowClock(Cell<u64>);
-        impl Clock for SlowClock {
+        impl Wait for SlowClock {
             fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
                 self.0.set(self.0.get() + 600_000);
                 ClockTime(self.0.get())
             }
 
-            fn sleep_until(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<(), i32> {
+            fn complete(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32> {
                 self.0.set(due.0.max(self.0.get()));
-                Ok(())
+                Ok(Completion::Done)
             }
         }
         let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
@@ -190,7 +244,7 @@ mod tests {
         let ((_, marker), (_, on)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         let files = [marker, on].map(|pipe| std::fs::File::from(std::os::fd::OwnedFd::from(pipe)));
         let [marker, on] = files;
-        let (watch, _bell) = crate::SpikeWatch::new(marker, Some(on)).unwrap();
+        let (watch, _wake_rx) = crate::SpikeWatch::new(marker, Some(on)).unwrap();
         watch.set_above_ns(0);
         watch.arm();
         let (watcher, mut late) = watch.watcher();
@@ -216,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_signal_repeats_the_wait_and_another_error_ends_the_run() {
-        assert_eq!(run(0, 1, 8, &[Err(libc::EINTR), Err(libc::EINTR), Ok(4)]).0, [(0, 4)]);
-        assert_eq!(run(0, 2, 8, &[Ok(4), Err(libc::EINVAL)]), (vec![(0, 4)], 0, Err(libc::EINVAL)));
+        assert_eq!(run(0, 1, 8, &[INTERRUPTED, INTERRUPTED, Ok(4)]).0, [(0, 4)]);
+        assert_eq!(run(0, 2, 8, &[Ok(4), Err(Not::Errno(libc::EINVAL))]), (vec![(0, 4)], 0, Err(libc::EINVAL)));
     }
 }

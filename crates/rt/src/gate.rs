@@ -22,7 +22,7 @@ impl Gate {
         waiting.for_each(Thread::unpark);
     }
 
-    /// Sends `waiting` home.
+    /// Cancels: [`Gate::pass`] returns `None` in the `waiting` threads.
     pub(crate) fn cancel<'a>(&self, waiting: impl Iterator<Item = &'a Thread>) {
         self.open(ClockTime(CANCELLED), waiting);
     }

@@ -1,24 +1,24 @@
-//! What runs inside a measured thread, and the only unsafe code of punctual.
+//! What runs inside a measured thread.
 //!
 //! From the barrier to its last cycle a measured thread reads the clock, makes the one system call under test, does
 //! integer arithmetic and writes to memory that was allocated, touched and locked before. Nothing else: no allocation,
 //! lock, log, channel or formatting. `SYSCALLS.md` lists the calls; the witness [`RtSection`] marks the functions.
 
-mod clock;
+#![forbid(unsafe_code)]
+
 mod cyclic;
 mod gate;
 mod line;
 mod link;
 mod log;
+mod methods;
 mod section;
 mod settings;
 mod spike;
-pub mod sys;
 mod team;
-mod waiting;
+mod wait;
 mod wire;
 
-pub use clock::{Clock, NOTHING_CAME};
 pub use cyclic::{Ended, Limits, run_cycles};
 pub use line::{Heard, Line, Message};
 #[cfg(target_arch = "x86_64")]
@@ -28,5 +28,6 @@ pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
 pub use spike::{Late, LateReader, SpikeWatch, Watcher};
-pub use team::{Bell, Member, Outcome, Task, Team, TeamError};
+pub use team::{Member, Outcome, Team, TeamError, ThreadSpec, Waker};
+pub use wait::{Completion, Triggered, Wait};
 pub use wire::{GpioLines, Interrupt, Parport, UioDevice};

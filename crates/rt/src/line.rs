@@ -1,14 +1,14 @@
 //! What goes over a line between a logger and a target, and what is understood of what comes.
 
-use crate::sys::poll::{self, Ready};
-use crate::sys::timerfd::Timerfd;
-use crate::sys::{errno, timestamps};
 use crate::wire::{GpioLines, Interrupt, Parport, UioDevice};
 use model::Span;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use sys::poll::{self, Ready};
+use sys::timerfd::Timerfd;
+use sys::{errno, socket};
 
 /// A line to the other end.
 #[derive(Debug)]
@@ -111,6 +111,17 @@ impl Line {
         matches!(self, Line::Udp { .. } | Line::Serial(_))
     }
 
+    /// How many of the last triggers an answer can be told to be for; `most` where it carries the whole number.
+    #[must_use]
+    pub(crate) fn triggers_told_apart(&self, most: usize) -> usize {
+        match self {
+            Line::Udp { .. } => most,
+            Line::Serial(_) => 1 << u8::BITS,
+            // The present one, and by its level the one before.
+            Line::Gpio(_) | Line::Parport(_) | Line::Uio(_) => 2,
+        }
+    }
+
     /// Sends one message, to `to` if that is given.
     ///
     /// # Errors
@@ -143,7 +154,7 @@ impl Line {
         let mut bytes = [0; Message::BYTES + 1];
         match self {
             Line::Udp { socket, .. } => {
-                let timestamps::Received { len, from, at_ns } = timestamps::receive(socket, &mut bytes, false)?;
+                let socket::Received { len, from, at_ns } = socket::receive(socket, &mut bytes, false)?;
                 let message = bytes.get(..len).and_then(Message::read).zip(from);
                 Ok(message.map_or(Heard::Foreign, |(message, from)| Heard::Message(message, from, at_ns)))
             }
@@ -165,7 +176,7 @@ impl Line {
         let Line::Udp { socket, .. } = self else { return None };
         // The last one is of the last message: who answered before is not asked for again.
         let mut last = None;
-        while let Ok(sent) = timestamps::receive(socket, &mut [], true) {
+        while let Ok(sent) = socket::receive(socket, &mut [], true) {
             last = sent.at_ns;
         }
         last

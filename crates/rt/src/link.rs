@@ -2,8 +2,6 @@
 
 use crate::LogWriter;
 use crate::line::Line;
-#[cfg(target_arch = "x86_64")]
-use crate::sys::registers::Registers;
 use model::Span;
 use std::fs::File;
 #[cfg(target_arch = "x86_64")]
@@ -12,6 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[cfg(target_arch = "x86_64")]
+use sys::registers::Registers;
 
 /// One end of a link.
 #[derive(Debug)]
@@ -37,20 +37,29 @@ pub struct Logger {
     /// How many were sent before, to find out whether the other end is there. Where a trigger is a level, the next one is
     /// another.
     pub tries: u64,
-    /// After how many triggers in a row without an answer there is nobody any more.
-    pub patience: u64,
+    /// The peer is gone after this time without an answer, and at least [`Logger::MIN_CONSECUTIVE_TIMEOUTS`] triggers.
+    pub peer_timeout: Span,
+    /// How many triggers are remembered, so that a late answer counts with its own delay.
+    pub remembered: usize,
     /// Where the parts of each answer go, by the kernel's time stamps: sending (not of wires), away, waking; where they are
     /// wanted.
     pub parts: Option<[LogWriter; 3]>,
+    /// Where triggers go that are waited for no longer, each with how long it was; where that is wanted.
+    pub unanswered: Option<LogWriter>,
     /// What it counts.
     pub counts: Arc<LinkCounts>,
 }
 
 impl Logger {
-    /// How long the answer to a trigger is waited for before the next one is sent, where answers carry no number. It is then
-    /// lost, unless its level shows that it is late: a thread that is 100 ms late is rare, and one that is 200 ms late, and then
-    /// answers three triggers at once, rarer.
-    pub const HELD: Span = Span(100_000_000);
+    /// Timeout of the answer to a trigger before the next one is sent, where answers carry no number. The answer is then lost,
+    /// unless its level shows that it is late: a thread that is 100 ms late is rare, and one that is 200 ms late, and then answers
+    /// three triggers at once, rarer.
+    pub const ANSWER_TIMEOUT: Span = Span(100_000_000);
+    /// Timeout of late answers after the last trigger; and over a serial line, whose bytes are 8 bits of a number, of the trigger
+    /// 256 before.
+    pub const LATE_ANSWER_TIMEOUT: Span = Span::SECOND;
+    /// The fewest triggers in a row without an answer until the peer counts as gone.
+    pub const MIN_CONSECUTIVE_TIMEOUTS: u64 = 10;
 }
 
 /// What answers triggers.
@@ -58,8 +67,8 @@ impl Logger {
 pub struct Target {
     /// From where.
     pub line: Line,
-    /// The shortest time, ns, between two answers in the long run: nobody makes it flood a network.
-    pub least_gap_ns: u64,
+    /// The shortest time between two answers in the long run, ns: no peer can make it flood a network.
+    pub min_interval_ns: u64,
     /// Where the time goes that a trigger took from the kernel to the thread, where the kernel says when it came.
     pub waking: Option<LogWriter>,
     /// What it counts.
@@ -73,6 +82,8 @@ pub struct LinkCounts {
     pub triggers: AtomicU64,
     /// Answers that came after the next trigger was due.
     pub late: AtomicU64,
+    /// The cycle before which every trigger was answered or given up. Released: who sees it finds those in the logs.
+    pub settled: AtomicU64,
     /// Triggers that never came to the target, by the gaps in their numbers.
     pub missed: AtomicU64,
     /// What came a second time.

@@ -2,8 +2,7 @@
 #![expect(clippy::disallowed_macros, reason = "runs before the barrier or after the last cycle")]
 
 use crate::LinkEnd;
-use crate::sys;
-use crate::waiting::Waiting;
+use crate::methods::AnyWait;
 use model::{CpuSet, Method, Period, Policy, Span};
 use std::io;
 
@@ -14,7 +13,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Its timer slack; `None`: [`Settings::KERNEL_SLACK`] for normal policies. Real-time threads have none.
     pub timer_slack: Option<Span>,
-    /// How it waits.
+    /// How it waits for due times; not used where it answers by a link.
     pub method: Method,
     /// The distance between its due times.
     pub period: Period,
@@ -82,17 +81,34 @@ impl Settings {
     ///
     /// # Errors
     /// When one is refused, or timer slack reads back differently.
-    pub(crate) fn apply(&self, link: Option<LinkEnd>) -> Result<(Waiting, Span), SettingError> {
+    pub(crate) fn apply(&self, link: Option<LinkEnd>) -> Result<(AnyWait, Span), SettingError> {
         sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
+        let slack = self.apply_timer_slack()?;
+        let what = if link.is_some() { "a link".to_owned() } else { format!("method {}", self.method) };
+        let wait = AnyWait::new(self.method, self.period, link).map_err(SettingError::refused(what))?;
+        sys::memory::touch_stack();
+        Ok((wait, slack))
+    }
+
+    /// Sets the timer slack of the calling thread; returns what it will have under its policy.
+    fn apply_timer_slack(&self) -> Result<Span, SettingError> {
         let slack = self.timer_slack.unwrap_or(Self::KERNEL_SLACK);
+        let is_realtime = self.policy.is_realtime();
+        // A policy inherited from the caller (chrt, systemd's CPUSchedulingPolicy=). Since 6.12 the kernel ignores the timer
+        // slack of a real-time thread and reports 0 (PR_SET_TIMERSLACK, kernel/sys.c).
+        let inherited = sys::sched::policy(0).map_err(SettingError::refused("policy (reading)"))?;
+        if !is_realtime && inherited.is_realtime() {
+            sys::sched::set_policy(0, Policy::OTHER)
+                .map_err(SettingError::refused(format!("leaving the inherited policy {inherited}")))?;
+        }
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
+        if is_realtime {
+            // None, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
+            return Ok(Span(0));
+        }
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
-        let waiting = Waiting::by(self.method, self.period, link)
-            .map_err(SettingError::refused(format!("method {}", self.method)))?;
-        sys::memory::touch_stack();
-        // A real-time thread has none, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
-        Ok((waiting, if self.policy.is_realtime() { Span(0) } else { found }))
+        Ok(found)
     }
 
     /// Gives thread `tid` its CPUs and its policy, and reads both back.

@@ -1,8 +1,8 @@
 //! Stopping the kernel's trace at a late wake-up, from inside the measured thread: nobody else is in time.
 
+use crate::RtSection;
 use crate::log::{LogReader, LogWriter, Sample, sample_log};
-use crate::{RtSection, sys};
-use model::{ClockTime, Nanos};
+use model::{ClockTime, MonoTime, Nanos};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::Arc;
@@ -20,12 +20,14 @@ pub struct SpikeWatch {
     above_ns: AtomicI64,
     /// Whether the trace stands still, or does not run yet: then nobody stops it.
     is_frozen: AtomicBool,
+    /// When it was last stopped, `CLOCK_MONOTONIC`, ns; 0 before the first time.
+    frozen_since_ns: AtomicU64,
     /// The longest time that a thread took to stop it, ns; 0 when none did.
     longest_freeze_ns: AtomicU64,
     marker: File,
     /// Where 0 stops the trace; `None` where the mark does.
     tracing_on: Option<File>,
-    bell: PipeWriter,
+    wake_tx: PipeWriter,
 }
 
 /// One thread's part of it.
@@ -65,21 +67,22 @@ impl LateReader {
 
 impl SpikeWatch {
     /// For a trace whose marks are written to `marker`, and which 0 written to `tracing_on` stops, or without that the mark
-    /// itself. Returns also what becomes readable when it was stopped. Nothing is a spike yet.
+    /// itself. Returns also a pipe that becomes readable when it was stopped. Nothing is a spike yet.
     ///
     /// # Errors
     /// When no pipe can be made.
     pub fn new(marker: File, tracing_on: Option<File>) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
-        let (reader, bell) = io::pipe()?;
+        let (wake_rx, wake_tx) = io::pipe()?;
         let watch = SpikeWatch {
             above_ns: AtomicI64::new(i64::MAX),
             is_frozen: AtomicBool::new(true),
+            frozen_since_ns: AtomicU64::new(0),
             longest_freeze_ns: AtomicU64::new(0),
             marker,
             tracing_on,
-            bell,
+            wake_tx,
         };
-        Ok((Arc::new(watch), reader))
+        Ok((Arc::new(watch), wake_rx))
     }
 
     /// A latency above this, ns, is a spike from now on.
@@ -102,14 +105,19 @@ impl SpikeWatch {
         self.is_frozen.swap(true, AcqRel)
     }
 
+    /// When the trace was last stopped; `None` before the first time.
+    pub fn frozen_since(&self) -> Option<MonoTime> {
+        Some(MonoTime(self.frozen_since_ns.load(Relaxed))).filter(|since| since.0 > 0)
+    }
+
     /// The longest time that a thread took to stop the trace, ns; `None` when none did.
     pub fn longest_freeze_ns(&self) -> Option<u64> {
         Some(self.longest_freeze_ns.load(Relaxed)).filter(|ns| *ns > 0)
     }
 
-    /// Wakes whoever reads the pipe.
-    pub fn ring(&self) {
-        let _ = (&self.bell).write(&[0]);
+    /// Makes the pipe readable.
+    pub fn wake(&self) {
+        let _ = (&self.wake_tx).write(&[0]);
     }
 
     /// A thread's part, and where its spikes can be read.
@@ -136,10 +144,11 @@ impl Watcher {
             return false;
         }
         let before = sys::clock::monotonic();
+        self.watch.frozen_since_ns.store(before.0, Relaxed);
         // Should one fail, the mark is missing, and the reader says so.
         let _ = (&self.watch.marker).write(MARK);
         let _ = self.watch.tracing_on.as_ref().map(|mut tracing_on| tracing_on.write(b"0"));
-        let _ = (&self.watch.bell).write(&[1]);
+        let _ = (&self.watch.wake_tx).write(&[1]);
         let took = sys::clock::monotonic().0.saturating_sub(before.0);
         self.watch.longest_freeze_ns.fetch_max(took, Relaxed);
         true
@@ -156,13 +165,13 @@ mod tests {
     /// A watch whose files are pipes.
     fn watch() -> (Arc<SpikeWatch>, PipeReader, [PipeReader; 2]) {
         let ((marks, marker), (ons, on)) = (io::pipe().unwrap(), io::pipe().unwrap());
-        let (watch, bell) = SpikeWatch::new(OwnedFd::from(marker).into(), Some(OwnedFd::from(on).into())).unwrap();
-        (watch, bell, [marks, ons])
+        let (watch, wake_rx) = SpikeWatch::new(OwnedFd::from(marker).into(), Some(OwnedFd::from(on).into())).unwrap();
+        (watch, wake_rx, [marks, ons])
     }
 
     #[test]
     fn the_first_spike_stops_the_trace_and_the_others_are_noted() {
-        let (watch, mut bell, [mut marks, mut ons]) = watch();
+        let (watch, mut wake_rx, [mut marks, mut ons]) = watch();
         let (mut watcher, mut late) = watch.watcher();
         let late_by = |ns| Late { due: ClockTime(5), latency: Nanos(ns) };
         let (said, allocations) = RtSection::enter(|rt| {
@@ -175,7 +184,7 @@ mod tests {
         });
         assert_eq!((said, allocations), ((false, (false, true), false, true, false), 0));
         let mut byte = [9];
-        assert_eq!((bell.read(&mut byte).unwrap(), byte), (1, [1]));
+        assert_eq!((wake_rx.read(&mut byte).unwrap(), byte), (1, [1]));
         let mut text = [0; 64];
         let n = marks.read(&mut text).unwrap();
         assert_eq!(&text[..n], MARK);
@@ -183,7 +192,7 @@ mod tests {
         let mut noted = Vec::new();
         late.drain(|late| noted.push((late.due.0, late.latency.0)));
         assert_eq!(noted, [(5, 101), (5, 102), (5, 103)]);
-        assert!(watch.longest_freeze_ns().is_some());
+        assert!(watch.longest_freeze_ns().is_some() && watch.frozen_since().is_some());
         assert!(watch.disarm());
     }
 }

@@ -7,7 +7,6 @@
 
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
-use crate::sys::{self, signal};
 use crate::{Ended, LateReader, Limits, LinkEnd, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
@@ -15,12 +14,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
+use sys::signal;
 
 /// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// How long a thread may take to set itself up before the cell is given up.
-const SET_UP_LIMIT: Duration = Duration::from_secs(10);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the measured threads of a cell could not be made ready.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum TeamError {
 
 /// One thread that is to be made.
 #[derive(Debug)]
-pub struct Task {
+pub struct ThreadSpec {
     /// The CPU it is for, by which it is named.
     pub cpu: u32,
     /// The CPUs it may use.
@@ -76,7 +76,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Member {
     /// What it was made from.
-    pub task: Task,
+    pub spec: ThreadSpec,
     /// Its id, gettid(2).
     pub tid: u32,
     /// Its policy, read back.
@@ -96,26 +96,26 @@ pub struct Member {
 /// All measured threads of one cell.
 #[derive(Debug)]
 pub struct Team {
-    /// One thread for each task, in their order.
+    /// One thread for each spec, in their order.
     pub members: Vec<Member>,
     threads: Vec<Thread>,
     gate: Arc<Gate>,
     limits: Arc<Limits>,
-    outcomes: Receiver<News>,
-    news: Sender<News>,
+    events_rx: Receiver<Event>,
+    events_tx: Sender<Event>,
 }
 
-/// What the thread that waits for a team hears: that a member has ended, or [`Bell::ring`].
-type News = Option<(usize, Outcome)>;
+/// An event of a team: a member has ended; `None`: [`Waker::wake`].
+type Event = Option<(usize, Outcome)>;
 
 /// Wakes the thread that waits for a team.
 #[derive(Debug, Clone)]
-pub struct Bell(Sender<News>);
+pub struct Waker(Sender<Event>);
 
-impl Bell {
+impl Waker {
     /// Ends one [`Team::listen`], the present or the next.
-    pub fn ring(&self) {
-        // With the team gone, nobody waits.
+    pub fn wake(&self) {
+        // An error means that the team is gone, and nothing waits.
         let _ = self.0.send(None);
     }
 }
@@ -131,33 +131,33 @@ struct Start {
     gate: Arc<Gate>,
     limits: Arc<Limits>,
     ready: Sender<Result<(u32, Span), SettingError>>,
-    outcomes: Sender<News>,
+    events_tx: Sender<Event>,
 }
 
 impl Start {
     /// The whole life of a measured thread. A send that nobody receives means that the cell was given up.
     fn live(mut self) {
-        let (waiting, ready) = match self.settings.apply(self.link.take()) {
-            Ok((waiting, slack)) => (Some(waiting), Ok((sys::thread::id(), slack))),
+        let (wait, ready) = match self.settings.apply(self.link.take()) {
+            Ok((wait, slack)) => (Some(wait), Ok((sys::thread::id(), slack))),
             Err(err) => (None, Err(err)),
         };
         let _ = self.ready.send(ready);
-        let Some((first_due, waiting)) = self.gate.pass().zip(waiting) else { return };
+        let Some((first_due, wait)) = self.gate.pass().zip(wait) else { return };
         let schedule = Schedule { first_due: first_due.plus(self.phase), period: self.settings.period };
         let before = sys::usage::thread();
         let (result, allocations) =
-            RtSection::enter(|rt| waiting.run(rt, &schedule, &self.limits, &mut self.log, &mut self.watcher));
+            RtSection::enter(|rt| wait.run(rt, &schedule, &self.limits, &mut self.log, &mut self.watcher));
         let usage = before.ok().zip(sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
-        let counts_overruns = waiting.counts_overruns();
+        let counts_overruns = wait.counts_overruns();
         // What the method holds goes first: whoever hears that this thread has ended may start the next.
-        drop(waiting);
-        let _ = self.outcomes.send(Some((self.index, Outcome { usage, result, counts_overruns })));
+        drop(wait);
+        let _ = self.events_tx.send(Some((self.index, Outcome { usage, result, counts_overruns })));
     }
 }
 
 impl Team {
-    /// Makes one thread for each task, sets it up, reads its settings back, and leaves it at the gate.
+    /// Makes one thread for each spec, sets it up, reads its settings back, and leaves it at the gate.
     ///
     /// `room` is the number of samples each log holds; `watch` is what late wake-ups are told to. The signals that methods wait for are blocked in the calling thread,
     /// so that they are left to the one that waits.
@@ -165,37 +165,37 @@ impl Team {
     /// # Errors
     /// When a thread cannot be created or one of its settings is refused or not kept; the threads made so far end.
     pub fn muster(
-        tasks: Vec<Task>,
+        specs: Vec<ThreadSpec>,
         limits: Limits,
         room: usize,
         watch: Option<&Arc<SpikeWatch>>,
     ) -> Result<Team, TeamError> {
         for signal in [signal::ALARM, signal::of_timers()] {
             signal::Awaited::new(signal).block().map_err(|source| TeamError::Setting {
-                cpu: tasks.first().map_or(0, |task| task.cpu),
+                cpu: specs.first().map_or(0, |spec| spec.cpu),
                 source: SettingError::refused("the signal mask")(source),
             })?;
         }
-        let (news, outcomes) = channel();
+        let (events_tx, events_rx) = channel();
         let (gate, limits) = (Arc::new(Gate::default()), Arc::new(limits));
-        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, outcomes, news };
-        for (index, mut task) in tasks.into_iter().enumerate() {
-            let (cpu, settings, phase, link) = (task.cpu, task.settings, task.phase, task.link.take());
+        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, events_rx, events_tx };
+        for (index, mut spec) in specs.into_iter().enumerate() {
+            let (cpu, settings, phase, link) = (spec.cpu, spec.settings, spec.phase, spec.link.take());
             let (log, reader) = sample_log(room);
             let (watcher, late) = watch.map(SpikeWatch::watcher).unzip();
             let (ready, is_ready) = channel();
-            let (gate, limits, outcomes) = (Arc::clone(&team.gate), Arc::clone(&team.limits), team.news.clone());
-            let start = Start { index, settings, phase, link, log, watcher, gate, limits, ready, outcomes };
+            let (gate, limits, events_tx) = (Arc::clone(&team.gate), Arc::clone(&team.limits), team.events_tx.clone());
+            let start = Start { index, settings, phase, link, log, watcher, gate, limits, ready, events_tx };
             let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());
             let setting = |source| TeamError::Setting { cpu, source };
             let (tid, timer_slack) =
-                is_ready.recv_timeout(SET_UP_LIMIT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
+                is_ready.recv_timeout(SETUP_TIMEOUT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
             // From outside: a thread that had pinned itself to a CPU that somebody keeps busy, or had made itself one that
             // runs only when nothing else does, might never report.
-            let (policy, cpus) = settings.place(tid, &task.cpus).map_err(setting)?;
-            team.members.push(Member { task, tid, policy, cpus, timer_slack, log: reader, late, outcome: None });
+            let (policy, cpus) = settings.place(tid, &spec.cpus).map_err(setting)?;
+            team.members.push(Member { spec, tid, policy, cpus, timer_slack, log: reader, late, outcome: None });
         }
         Ok(team)
     }
@@ -216,7 +216,7 @@ impl Team {
         self.limits.end.load(Relaxed) == 0
     }
 
-    /// Waits until every thread is at its end, `timeout` at most; says whether they are.
+    /// Waits until every thread is at its end. Returns `false` after `timeout`.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         while self.members.iter().any(|member| member.outcome.is_none()) {
@@ -227,10 +227,10 @@ impl Team {
         true
     }
 
-    /// Waits until one thread is at its end or somebody rings, `timeout` at most; says whether that came about.
+    /// Waits until one thread is at its end or [`Waker::wake`] is called. Returns `false` after `timeout`.
     pub fn listen(&mut self, timeout: Duration) -> bool {
-        let Ok(news) = self.outcomes.recv_timeout(timeout) else { return false };
-        if let Some((index, outcome)) = news
+        let Ok(event) = self.events_rx.recv_timeout(timeout) else { return false };
+        if let Some((index, outcome)) = event
             && let Some(member) = self.members.get_mut(index)
         {
             member.outcome = Some(outcome);
@@ -238,15 +238,15 @@ impl Team {
         true
     }
 
-    /// What wakes the thread that waits for this team.
+    /// A handle that wakes the thread waiting for this team.
     #[must_use]
-    pub fn bell(&self) -> Bell {
-        Bell(self.news.clone())
+    pub fn waker(&self) -> Waker {
+        Waker(self.events_tx.clone())
     }
 }
 
 impl Drop for Team {
-    /// Threads still at the gate go home; those that measure end by themselves.
+    /// Threads that wait at the gate exit; those that measure end by themselves.
     fn drop(&mut self) {
         self.gate.cancel(self.threads.iter());
     }

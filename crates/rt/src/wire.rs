@@ -1,12 +1,12 @@
 //! Lines whose triggers and answers are interrupts: they carry no number, at most the level that a wire went to.
 
-use crate::sys::poll::{self, Ready};
-use crate::sys::{errno, gpio, parport};
 use model::Span;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use sys::poll::{self, Ready};
+use sys::{errno, gpio, parport};
 
 /// What is known of an interrupt that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct Parport {
 }
 
 /// A wait for an interrupt that may never come is begun again so often.
-const A_WHILE: Span = Span(3_600_000_000_000);
+const POLL_TIMEOUT: Span = Span(3_600_000_000_000);
 
 impl Parport {
     /// The port, as it was claimed.
@@ -89,7 +89,7 @@ impl Parport {
                 return Ok(Interrupt { level: None, unseen: others, at_ns: None });
             }
             // It has gone where poll says something else than that it can be read: take_interrupts then fails.
-            let _: Ready = poll::readable(self.file.as_fd(), A_WHILE)?;
+            let _: Ready = poll::readable(self.file.as_fd(), POLL_TIMEOUT)?;
         }
     }
 }

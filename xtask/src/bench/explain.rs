@@ -2,7 +2,7 @@
 
 use super::process::{finish, quiet_cell};
 use super::statistics::row;
-use model::{Cell, CpuSet, Explain, ExplainRecord, Load, Record, Span};
+use model::{Cell, Conditions, CpuSet, Explain, ExplainRecord, Load, Record, Span};
 use std::path::Path;
 use std::process::Command;
 
@@ -22,20 +22,34 @@ pub(super) fn report(root: &Path, program: &Path, cpus: &CpuSet, pairs: u64) -> 
     println!("\nexplain: {pairs} pairs");
     println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
     let cpu: CpuSet = cpus.iter().last().into_iter().collect();
-    let plain = quiet_cell(cpu, Span(2_000_000_000))?;
+    let plain = quiet_cell(cpu, Span(2_000_000_000));
     let never = Explain { above: Some(Span(3_600_000_000_000)), ..Explain::default() };
-    let traced = Cell { explain: Some(never), ..plain.clone() };
-    let mut added_us = Vec::new();
+    let traced =
+        Cell { conditions: Conditions { explain: Some(never.clone()), ..plain.clone().conditions }, ..plain.clone() };
+    let stacks = Cell {
+        conditions: Conditions { explain: Some(Explain { stacks: true, ..never }), ..plain.clone().conditions },
+        ..plain.clone()
+    };
+    let (mut events, mut with_stacks) = (Added::default(), Added::default());
     for pair in 0..pairs {
-        let (with, without) = if pair % 2 == 0 {
-            (min_us(&record(program, &traced)?)?, min_us(&record(program, &plain)?)?)
-        } else {
-            let without = min_us(&record(program, &plain)?)?;
-            (min_us(&record(program, &traced)?)?, without)
-        };
-        added_us.push(with - without);
+        // Each of the three goes first, second and last in turn.
+        let mut cells = [&plain, &traced, &stacks];
+        let turn = usize::try_from(pair % 3).unwrap_or(0);
+        cells.rotate_left(turn);
+        let mut told = Vec::new();
+        for cell in cells {
+            told.push(min_and_median_us(&record(program, cell)?)?);
+        }
+        told.rotate_right(turn);
+        if let [plain, traced, stacks] = told[..] {
+            events.take(traced, plain);
+            with_stacks.take(stacks, traced);
+        }
     }
-    row("smallest latency, added, us", &added_us, ADDED_US);
+    row("smallest latency, added by events, us", &events.min_us, ADDED_US);
+    row("median latency, added by events, us", &events.median_us, f64::INFINITY);
+    row("smallest latency, added to that by stacks, us", &with_stacks.min_us, f64::INFINITY);
+    row("median latency, added to that by stacks, us", &with_stacks.median_us, f64::INFINITY);
     let read_ns = (0..pairs).map(|_| read_ns(root)).collect::<Result<Vec<_>, _>>()?;
     row("to read an event of the kernel, CPU ns", &read_ns, READ_NS);
     let dir = std::env::temp_dir().join(format!("punctual-bench-explain-{}", std::process::id()));
@@ -43,6 +57,20 @@ pub(super) fn report(root: &Path, program: &Path, cpus: &CpuSet, pairs: u64) -> 
     // Nothing of it is worth keeping, whatever came of it.
     let _ = std::fs::remove_dir_all(&dir);
     measured
+}
+
+/// What is added to latencies, of each pair.
+#[derive(Default)]
+struct Added {
+    min_us: Vec<f64>,
+    median_us: Vec<f64>,
+}
+
+impl Added {
+    fn take(&mut self, with: (f64, f64), without: (f64, f64)) {
+        self.min_us.push(with.0 - without.0);
+        self.median_us.push(with.1 - without.1);
+    }
 }
 
 /// What spikes cost on all CPUs under a load.
@@ -53,14 +81,18 @@ fn loaded(program: &Path, cpus: &CpuSet, dir: &Path, pairs: u64) -> Result<(), S
         std::fs::create_dir_all(dir).map_err(|err| format!("{}: {err}", dir.display()))?;
         // The threshold finds itself: a fixed one is met by every other wake-up of a slow machine, and each stops the trace.
         let asked = Explain { keep: 1, ..Explain::default() };
-        let cell = Cell { load: load.clone(), explain: Some(asked), ..quiet_cell(cpus.clone(), Span(3_000_000_000))? };
+        let cell = Cell {
+            load: load.clone(),
+            conditions: Conditions { explain: Some(asked), ..quiet_cell(cpus.clone(), Span(3_000_000_000)).conditions },
+            ..quiet_cell(cpus.clone(), Span(3_000_000_000))
+        };
         let explained = explained(record(program, &cell)?)?;
         freeze_us.extend(explained.longest_freeze.map(|span| span.ns() as f64 / 1e3));
         let ours_us =
             explained.explaining_us.filter(|_| explained.events > 0).map(|us| us as f64 / explained.events as f64);
         explain_ms.extend(ours_us.map(|us| us * EVENTS / 1e3));
         let export = Explain { keep: 1, export: Some(dir.to_owned()), ..Explain::default() };
-        record(program, &Cell { explain: Some(export), ..cell })?;
+        record(program, &Cell { conditions: Conditions { explain: Some(export), ..cell.conditions }, ..cell })?;
         of_trace_cmd.extend(trace_cmd_us(dir)?.zip(ours_us).map(|(theirs, ours)| ours / theirs));
         std::fs::remove_dir_all(dir).map_err(|err| format!("{}: {err}", dir.display()))?;
     }
@@ -109,7 +141,10 @@ fn explained(record: Record) -> Result<ExplainRecord, String> {
     record.explained.ok_or_else(|| "punctual cell: nothing was explained".to_owned())
 }
 
-fn min_us(record: &Record) -> Result<f64, String> {
-    let min_ns = record.threads.iter().filter_map(|thread| thread.histogram.min_ns).min();
-    min_ns.map(|ns| ns as f64 / 1e3).ok_or_else(|| "punctual cell: no wake-up".to_owned())
+/// Smallest and median latency of a record of one thread, us.
+fn min_and_median_us(record: &Record) -> Result<(f64, f64), String> {
+    let [thread] = &record.threads[..] else { return Err("punctual cell: one thread was asked for".to_owned()) };
+    let known = thread.histogram.min_ns.zip(analysis::quantile(&thread.histogram, 0.5));
+    let known = known.map(|(min, median)| (min as f64 / 1e3, median as f64 / 1e3));
+    known.ok_or_else(|| "punctual cell: no wake-up".to_owned())
 }

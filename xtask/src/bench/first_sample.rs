@@ -25,7 +25,7 @@ pub(super) fn report(program: &Path, task: Task) -> Result<(), String> {
 /// Milliseconds of one run.
 fn once(program: &Path, task: Task) -> Result<f64, String> {
     let text = |err: &dyn std::fmt::Display| format!("punctual cell: {err}");
-    let cell = quiet_cell([task.cpu].into_iter().collect(), Span(20_000_000))?;
+    let cell = quiet_cell([task.cpu].into_iter().collect(), Span(20_000_000));
     let input = serde_json::to_vec(&cell).map_err(|err| text(&err))?;
     let Finished { started, stdout, .. } = finish(Command::new(program).arg("cell"), &input)?;
     let record: Record = serde_json::from_str(&stdout).map_err(|err| text(&err))?;

@@ -3,7 +3,6 @@
 use super::process::{Finished, finish, quiet_cell};
 use super::statistics::row;
 use model::{CpuSet, Record, Span};
-use rt::sys;
 use std::path::Path;
 use std::process::Command;
 
@@ -73,7 +72,7 @@ fn measure_ms(program: &Path, cpu: &CpuSet, seconds: u64) -> Result<f64, String>
 
 /// A cell of 5 s, as `measure` would have it.
 fn record(program: &Path, cpus: &CpuSet) -> Result<Record, String> {
-    let cell = quiet_cell(cpus.clone(), Span(5_000_000_000))?;
+    let cell = quiet_cell(cpus.clone(), Span(5_000_000_000));
     let json = serde_json::to_vec(&cell).map_err(|err| err.to_string())?;
     let finished = finish(Command::new(program).arg("cell"), &json)?;
     serde_json::from_str(&finished.stdout).map_err(|err| format!("punctual cell: {err}"))

@@ -4,7 +4,6 @@ use super::process::{Finished, finish};
 use super::{CONFIDENCE, judged, median};
 use analysis::median_interval;
 use model::SplitMix64;
-use rt::sys;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

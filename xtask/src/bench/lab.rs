@@ -1,12 +1,11 @@
 //! What measuring in the lab costs, and what it says beside cyclictest in one guest.
 
-mod guest;
-
 use super::process::finish;
 use super::statistics::row;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The kernels of the campaign that is promised, and its loads.
 const KERNELS: [&str; 4] =
@@ -25,7 +24,7 @@ const CAMPAIGN_S: f64 = 120.0;
 pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
     let scratch = Scratch::new()?;
     // What is fetched is no part of it.
-    let kernels = guest::fetched(program, &KERNELS)?;
+    let kernels = fetched(program, &KERNELS)?;
     println!("\nlab: CPU time of QEMU and punctual together; {times} times each");
     println!("{:<52}{:>8}  {:<20}promise", "", "median", "[95 %]");
     let bench = Bench { program, scratch: &scratch };
@@ -52,7 +51,7 @@ pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
     let booted = booted.collect::<Result<Vec<f64>, String>>()?;
     let booted = booted.iter().sum::<f64>() / booted.len() as f64;
     println!("  the same cells, each started from the kernel's start: {booted:.2} s a cell");
-    guest::beside_cyclictest(program, &scratch.0, &kernels)
+    beside_cyclictest(program, &scratch.0, &kernels)
 }
 
 /// A campaign in virtual time.
@@ -87,7 +86,7 @@ impl Bench<'_> {
         let places = cache.join("punctual");
         if !places.exists() {
             fs::create_dir_all(&places).map_err(failed)?;
-            std::os::unix::fs::symlink(guest::kernels()?, places.join("kernels")).map_err(failed)?;
+            std::os::unix::fs::symlink(kernels()?, places.join("kernels")).map_err(failed)?;
         }
         let list = |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
         let plan = format!(
@@ -126,4 +125,102 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// As the lab starts its guests.
+const QEMU: &str = "timeout 300 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -M pc \
+    -accel tcg,thread=single -icount shift=0,sleep=off -cpu qemu64 -smp 1 -rtc base=2026-01-01,clock=vm -m 512";
+const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
+    i8042.nokbd i8042.nopnp random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
+
+/// Both measure 2000 cycles of a millisecond at FIFO 90 and say nanoseconds. Between them the kernel comes to rest.
+///
+/// The main thread of cyclictest wakes up every 10 ms meanwhile and does some of the kernel's time keeping, which otherwise
+/// falls to a measured wake-up in four. So ours is measured once more beside an idle cyclictest, whose main thread does the same.
+const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev tmp run; do /busybox mkdir -p /$dir; done\n\
+    /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n\
+    /busybox sleep 5\n/cyclictest -m -p 90 -i 1000 -l 2000 -q -N > /tmp/theirs\n/busybox sleep 2\n\
+    /punctual cell < /cell > /tmp/ours\n/busybox sleep 2\n\
+    /cyclictest -i 1000000 -l 4 -q > /dev/null &\n/punctual cell < /cell > /tmp/beside\n\
+    echo; echo THEIRS $(/busybox cat /tmp/theirs); echo OURS $(/busybox cat /tmp/ours)\n\
+    echo BESIDE $(/busybox cat /tmp/beside)\n/busybox reboot -f\n";
+
+/// The cache where `punctual lab fetch` keeps kernels.
+fn kernels() -> Result<PathBuf, String> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    Ok(base.ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("punctual/kernels"))
+}
+
+/// Fetches the kernels of these names. Returns each name with the file that QEMU starts.
+fn fetched(program: &Path, kernels: &[&str]) -> Result<Vec<(String, PathBuf)>, String> {
+    let mut command = Command::new(program);
+    let said = finish(command.args(["lab", "fetch"]).args(kernels), b"")?.stdout;
+    let file = |line: &str| line.rsplit_once(", ").map(|(_, path)| PathBuf::from(path));
+    Ok(kernels.iter().zip(said.lines()).filter_map(|(name, line)| Some(((*name).to_owned(), file(line)?))).collect())
+}
+
+/// Measures by both on each kernel, and prints smallest and mean latency.
+fn beside_cyclictest(program: &Path, dir: &Path, kernels: &[(String, PathBuf)]) -> Result<(), String> {
+    println!("\nidle, FIFO 90, 1 ms, 2000 cycles, in one guest; virtual ns, smallest / mean");
+    println!("{:<40}{:>16}{:>16}{:>28}", "", "ours", "cyclictest", "ours beside its main thread");
+    let archive = archive(program, dir)?;
+    for (name, kernel) in kernels {
+        let words = name.split_once(' ').map_or("", |(_, words)| words);
+        let mut qemu = QEMU.split(' ');
+        let mut command = Command::new(qemu.next().unwrap_or_default());
+        command.args(qemu).arg("-kernel").arg(kernel).arg("-initrd").arg(&archive);
+        command.args(["-serial", "stdio", "-append", &format!("{ARGUMENTS} {words}")]);
+        let output = command.stdin(Stdio::null()).output().map_err(|err| format!("qemu-system-x86_64: {err}"))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let line = |begin: &str| said.lines().find_map(|line| line.trim().strip_prefix(begin));
+        let theirs = line("THEIRS ").ok_or_else(|| format!("{name}: the guest said nothing of cyclictest"))?;
+        let number = |key: &str| theirs.split(key).nth(1)?.split_whitespace().next()?.parse::<u64>().ok();
+        let ours = |name: &str| {
+            let record = line(name).and_then(|json| serde_json::from_str::<Value>(json).ok());
+            let record = record.ok_or("the guest gave no record")?;
+            let histogram = &record["threads"][0]["histogram"];
+            // A sum may be larger than numbers of JSON are exact, and is text.
+            let number_of = |key| histogram[key].as_f64().or_else(|| histogram[key].as_str()?.parse().ok());
+            let [min, sum, n] = ["min_ns", "sum_ns", "n"].map(number_of);
+            let show = |ns: Option<f64>| ns.map_or("?".to_owned(), |ns| format!("{ns:.0}"));
+            Ok::<_, String>(format!("{} / {}", show(min), show(sum.zip(n).map(|(sum, n)| sum / n))))
+        };
+        let [their_min, their_mean] =
+            ["Min:", "Avg:"].map(|key| number(key).map_or("?".to_owned(), |ns| ns.to_string()));
+        let theirs = format!("{their_min} / {their_mean}");
+        println!("{name:<40}{:>16}{theirs:>16}{:>28}", ours("OURS ")?, ours("BESIDE ")?);
+    }
+    Ok(())
+}
+
+/// The guest's first file system: a static busybox, cyclictest with its libraries, punctual, and a cell for it.
+fn archive(program: &Path, dir: &Path) -> Result<PathBuf, String> {
+    let failed = |err: std::io::Error| err.to_string();
+    let root = dir.join("root");
+    fs::create_dir_all(&root).map_err(failed)?;
+    let cyclictest = which("cyclictest").ok_or("cyclictest is not installed; apt-get install rt-tests")?;
+    let busybox = which("busybox").ok_or("busybox is not installed; apt-get install busybox-static")?;
+    let mut cell = super::process::quiet_cell([0].into_iter().collect(), model::Span(2_000_000_000));
+    cell.policy = "fifo:90".parse().map_err(|err| format!("{err}"))?;
+    fs::write(root.join("cell"), serde_json::to_vec(&cell).map_err(|err| err.to_string())?).map_err(failed)?;
+    for (from, to) in [(busybox, "busybox"), (program.to_owned(), "punctual"), (cyclictest.clone(), "cyclictest")] {
+        fs::copy(from, root.join(to)).map_err(failed)?;
+    }
+    fs::write(root.join("init"), INIT).map_err(failed)?;
+    let libraries = finish(Command::new("ldd").arg(&cyclictest), b"")?.stdout;
+    for library in libraries.split_whitespace().filter(|word| word.starts_with('/')) {
+        let target = root.join(library.trim_start_matches('/'));
+        fs::create_dir_all(target.parent().unwrap_or(&root)).map_err(failed)?;
+        fs::copy(library, target).map_err(failed)?;
+    }
+    let archive = dir.join("guest.cpio");
+    let script = "chmod 755 init busybox punctual cyclictest; find . | cpio --quiet -o -H newc > \"$0\"";
+    finish(Command::new("sh").args(["-c", script]).arg(&archive).current_dir(&root), b"")?;
+    Ok(archive)
+}
+
+fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file())
 }

@@ -1,10 +1,10 @@
 //! Running a program and accounting for it as the kernel does.
 
-use model::{Cell, CpuSet, Kernel, Load, Method, MonoTime, Period, Prepare, Span};
-use rt::sys::{self, usage::Reaped};
+use model::{Cell, CpuSet, MonoTime, Span};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use sys::usage::Reaped;
 
 /// A finished process.
 pub(super) struct Finished {
@@ -52,30 +52,6 @@ pub(super) fn cpu_us_per_wakeup(reaped: &Reaped, wakeups: u64) -> f64 {
 }
 
 /// A cell without a load: FIFO 80 every millisecond by `clock_nanosleep`, memory locked, idle states shallow.
-pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Result<Cell, String> {
-    Ok(Cell {
-        kernel: Kernel::Running,
-        load: Load::NONE,
-        policy: "fifo:80".parse().map_err(|err| format!("{err}"))?,
-        period: Period::try_from(Span(1_000_000)).map_err(|err| err.to_string())?,
-        method: Method::CLOCK_NANOSLEEP,
-        cpus,
-        duration,
-        warm_up: Span(0),
-        deadline: None,
-        timer_slack: None,
-        align: None,
-        distance: None,
-        lock_memory: true,
-        cpu_dma_latency_us: Some(0),
-        load_cpus: None,
-        load_policy: None,
-        load_must_hold: None,
-        prepare: Prepare::default(),
-        explain: None,
-        stop_above: None,
-        on_spike: None,
-        tracers: false,
-        roles: model::Roles::default(),
-    })
+pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Cell {
+    Cell { cpus, duration, ..analysis::testing::cell("none", "fifo:80") }
 }

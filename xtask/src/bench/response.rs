@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
         let _respond = Ended::after_its_first_line(respond, true)?;
         let method = "response:udp:10.214.9.2:4000".parse().map_err(|err| format!("{err}"))?;
         let duration = Span(TRIGGERS * 1_000_000);
-        let cell = Cell { method, ..quiet_cell(CpuSet::from_iter([1]), duration)? };
+        let cell = Cell { task: method, ..quiet_cell(CpuSet::from_iter([1]), duration) };
         let json = serde_json::to_vec(&cell).map_err(|err| err.to_string())?;
         let said = finish(&mut self.on(1, self.program, "cell"), &json)?.stdout;
         let record: Record = serde_json::from_str(&said).map_err(|err| format!("punctual cell: {err}"))?;

@@ -4,7 +4,6 @@ use super::process::finish;
 use super::{CONFIDENCE, judged};
 use analysis::median_interval;
 use model::{Cell, Entry, Episodes, Header, Histogram, Period, Planned, Second, Slice, Span, SplitMix64, Worst};
-use rt::sys;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

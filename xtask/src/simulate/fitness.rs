@@ -2,7 +2,7 @@
 
 use super::noise::{Noise, Parent};
 use super::tail::Truth;
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::tail::{Gpd, MOST_DISTANCE, anderson_darling, widest_by_chance, widest_gap};
 
 const RUNS: u32 = 300;
@@ -42,13 +42,13 @@ const TRUTHS: [Specified; 6] = [
         distance: share(0.51), gap: share(0.78), either: share(0.82) },
 ];
 
-pub(super) fn run(scale: Scale) -> Vec<Row> {
-    let mut rows: Vec<Row> = TRUTHS.iter().flat_map(|specified| power(specified, scale)).collect();
+pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
+    let mut rows: Vec<ResultRow> = TRUTHS.iter().flat_map(|specified| power(specified, scale)).collect();
     rows.extend(buckets(scale));
     rows
 }
 
-fn power(specified: &Specified, scale: Scale) -> Vec<Row> {
+fn power(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let mut noise = Noise::new(2_507);
     let mut counts = [0u32; 3];
@@ -66,7 +66,7 @@ fn power(specified: &Specified, scale: Scale) -> Vec<Row> {
     let expected = [specified.distance, specified.gap, specified.either];
     let tests = ["refused by its distance (Anderson-Darling)", "refused by its gap", "refused by either"];
     let row = |((test, expected), count): ((&str, Expected), u32)| {
-        Row::share(format!("{}, {} blocks: {test}", specified.name, specified.blocks), count, runs, expected)
+        ResultRow::share(format!("{}, {} blocks: {test}", specified.name, specified.blocks), count, runs, expected)
     };
     tests.into_iter().zip(expected).zip(counts).map(row).collect()
 }
@@ -83,7 +83,7 @@ type Middle = fn(f64) -> f64;
 
 /// By how much the shape is moved when latencies are only known by the middle of their bucket; 300 excesses with shape 0.1
 /// and scale 10 us over 50 us. (What is fitted in a run are exact maxima; this is why coarse ones would be refused.)
-fn buckets(scale: Scale) -> Vec<Row> {
+fn buckets(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let parent = Gpd { shape: 0.1, scale: 10.0 };
     const FINE: Expected = Expected::AtMost(0.01);
@@ -105,7 +105,7 @@ fn buckets(scale: Scale) -> Vec<Row> {
         (0..runs).map(shape).sum::<f64>() / f64::from(runs)
     };
     let exact = mean(|x| x);
-    let row = |(name, middle, expected): (&str, Middle, Expected)| Row {
+    let row = |(name, middle, expected): (&str, Middle, Expected)| ResultRow {
         what: format!("buckets of {name}: the shape, 0.1 in truth, is lower by"),
         got: exact - mean(middle),
         runs,

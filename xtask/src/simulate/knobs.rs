@@ -1,7 +1,7 @@
 //! S8: four knobs of which two act, on a machine that drifts by a quarter during the experiment.
 
 use super::noise::Noise;
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::factorial::{Design, effects};
 
 /// Runs here; the specification has counted in 300.
@@ -17,7 +17,7 @@ const RUNS_WITHOUT_EFFECT: u32 = 30_000;
 const NOISE: f64 = 0.15;
 const DRIFT: f64 = 0.25;
 
-pub(super) fn run(scale: Scale) -> Vec<Row> {
+pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let Some(design) = Design::of(4) else { return Vec::new() };
     let mut rows = Vec::new();
     // Replicates; for effects of 1.00, 1.11, 1.22 and 1.35: any knob found, then the share of those that act.
@@ -35,15 +35,15 @@ pub(super) fn run(scale: Scale) -> Vec<Row> {
             let name = |what: &str| format!("{} runs, true ratio {ratio:.2}: {what}", 16 * replicates);
             if effect > 0.0 {
                 // Counted as the specification did: two knobs a run.
-                rows.push(Row::share(
+                rows.push(ResultRow::share(
                     name("acting knobs found"),
                     acting,
                     2 * runs,
                     Expected::Share(specified, SPECIFIED_IN),
                 ));
-                rows.push(Row::share(name("any inert knob found"), inert, runs, Expected::AtMost(0.013)));
+                rows.push(ResultRow::share(name("any inert knob found"), inert, runs, Expected::AtMost(0.013)));
             } else {
-                rows.push(Row::share(name("any knob found"), inert, runs, Expected::AtMost(specified.max(0.05))));
+                rows.push(ResultRow::share(name("any knob found"), inert, runs, Expected::AtMost(specified.max(0.05))));
             }
             rows.extend((effect > 0.0).then(|| in_sequence(replicates, effect, runs, &mut noise)));
         }
@@ -75,7 +75,7 @@ fn found(design: &Design, replicates: u32, effect: f64, seed: u64, noise: &mut N
 }
 
 /// One knob after the other with as many runs: how often a knob that does nothing is found all the same.
-fn in_sequence(replicates: u32, effect: f64, runs: u32, noise: &mut Noise) -> Row {
+fn in_sequence(replicates: u32, effect: f64, runs: u32, noise: &mut Noise) -> ResultRow {
     let each = 16 * usize::try_from(replicates).unwrap_or(2) / 5;
     let count = (0..runs).filter(|_| {
         let all = (5 * each) as f64;
@@ -97,7 +97,7 @@ fn in_sequence(replicates: u32, effect: f64, runs: u32, noise: &mut Noise) -> Ro
         if replicates == 2 { Expected::Share(0.64, SPECIFIED_IN) } else { Expected::Share(0.815, SPECIFIED_IN) };
     let what =
         format!("{} runs, true ratio {:.2}: inert ones found one after the other", 16 * replicates, effect.exp());
-    Row::share(what, count, runs, expected)
+    ResultRow::share(what, count, runs, expected)
 }
 
 /// Student's t test of two groups of equal size at 5 %, by its critical values for 2 (n - 1) degrees of freedom.

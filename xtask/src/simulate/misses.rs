@@ -1,7 +1,7 @@
 //! S3: coverage of the interval of a rate, where misses come in bursts of 10 on average; 10 hours.
 
 use super::noise::Noise;
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::{Rate, poisson_interval};
 use model::Span;
 
@@ -9,7 +9,7 @@ const RUNS: u32 = 4_000;
 const HOURS: f64 = 10.0;
 const MEASURED: Span = Span(36_000_000_000_000);
 
-pub(super) fn run(scale: Scale) -> Vec<Row> {
+pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let mut rows = Vec::new();
     // The shares for episodes are for an upper limit of 2.996 / T when none was seen, as the specification asks for;
@@ -28,7 +28,7 @@ pub(super) fn run(scale: Scale) -> Vec<Row> {
         }
         let row = |what: &str, count, expected| {
             let what = format!("{per_hour} bursts an hour: {what}");
-            Row::share(what, count, runs, expected)
+            ResultRow::share(what, count, runs, expected)
         };
         rows.push(row("interval of single misses", by_sample, Expected::Share(samples, RUNS)));
         rows.push(row("interval of episodes, as shown", by_episode, Expected::Share(episodes, RUNS)));

@@ -1,13 +1,13 @@
 //! S7: false alarms and power of paired comparisons, looked at once or after every block.
 
 use super::noise::Noise;
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::paired::{ENOUGH_EVIDENCE, decided_after, evidence_of, hodges_lehmann, signed_rank};
 
 /// Blocks of a sequence that is looked at again and again.
 const MOST: usize = 40;
 
-pub(super) fn run(scale: Scale) -> Vec<Row> {
+pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let mut rows = looks(scale);
     rows.extend(intervals(scale));
     rows
@@ -18,7 +18,7 @@ fn differences(n: usize, effect: f64, noise: &mut Noise) -> Vec<f64> {
     (0..n).map(|_| effect + noise.normal()).collect()
 }
 
-fn looks(scale: Scale) -> Vec<Row> {
+fn looks(scale: Scale) -> Vec<ResultRow> {
     let (few, many) = (scale.of(600), scale.of(4_000));
     let mut rows = Vec::new();
     // Effect; share found by looking after every block, once at 40, at three looks (Pocock), by the e-process; the
@@ -41,7 +41,7 @@ fn looks(scale: Scale) -> Vec<Row> {
         let stops: Vec<usize> =
             (0..many).filter_map(|_| decided_after(&differences(MOST, effect, &mut noise))).collect();
         let row = |what: &str, count, runs, expected| {
-            Row::share(format!("effect {effect} sd: {what}"), count, runs, expected)
+            ResultRow::share(format!("effect {effect} sd: {what}"), count, runs, expected)
         };
         let share = |p| Expected::Share(p, 600);
         let peeking = peeking.map_or(Expected::Unknown, share);
@@ -55,15 +55,15 @@ fn looks(scale: Scale) -> Vec<Row> {
             stops.sort_unstable();
             let median = stops.get(stops.len() / 2).copied().unwrap_or(0) as f64;
             let what = format!("effect {effect} sd: median block at which the e-process decides");
-            rows.push(Row { what, got: median, runs: many, expected: Expected::Value(stop, 0.08) });
+            rows.push(ResultRow { what, got: median, runs: many, expected: Expected::Value(stop, 0.08) });
         }
     }
     let streak = evidence_of(&[1.0; 8]) >= ENOUGH_EVIDENCE && evidence_of(&[1.0; 7]) < ENOUGH_EVIDENCE;
-    rows.push(Row::share("8 wins in a row decide, 7 do not", u32::from(streak), 1, Expected::Value(1.0, 0.0)));
+    rows.push(ResultRow::share("8 wins in a row decide, 7 do not", u32::from(streak), 1, Expected::Value(1.0, 0.0)));
     rows
 }
 
-fn intervals(scale: Scale) -> Vec<Row> {
+fn intervals(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(4_000);
     let mut rows = Vec::new();
     for (n, power) in [(6, 0.36), (8, 0.61), (12, 0.85), (16, 0.94), (24, 1.0)] {
@@ -79,7 +79,7 @@ fn intervals(scale: Scale) -> Vec<Row> {
             let tails: Vec<f64> = (0..n).map(|_| noise.heavy()).collect();
             heavy += holds(hodges_lehmann(&tails, 0.95), 0.0);
         }
-        let row = |what: &str, count, expected| Row::share(format!("{n} blocks: {what}"), count, runs, expected);
+        let row = |what: &str, count, expected| ResultRow::share(format!("{n} blocks: {what}"), count, runs, expected);
         rows.push(row("the interval holds", held, Expected::AtLeast(0.945)));
         rows.push(row("the interval holds, heavy tails", heavy, Expected::AtLeast(0.956)));
         rows.push(row("an effect of 1 sd is found", found, Expected::Share(power, 4_000)));

@@ -1,7 +1,7 @@
 //! S1: coverage of the interval of a quantile, 100 000 samples, nominal 95 %.
 
 use super::noise::Noise;
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::stationarity::Gate;
 use analysis::{Level, estimate, order_ranks};
 use model::Histogram;
@@ -90,11 +90,11 @@ const KINDS: [Specified; 7] = [
     },
 ];
 
-pub(super) fn run(scale: Scale) -> Vec<Row> {
+pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     KINDS.iter().flat_map(|specified| of_kind(specified, scale)).collect()
 }
 
-fn of_kind(specified: &Specified, scale: Scale) -> Vec<Row> {
+fn of_kind(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let mut noise = Noise::new(2_202);
     let levels = [Level::P99, Level::P999];
@@ -136,7 +136,7 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<Row> {
     let mut rows = Vec::new();
     for (i, level) in levels.into_iter().enumerate() {
         let row = |j: usize, what: &str, expected| {
-            Row::share(format!("{name} {level}: {what}"), held[i][j], shown[i][j].max(1), expected)
+            ResultRow::share(format!("{name} {level}: {what}"), held[i][j], shown[i][j].max(1), expected)
         };
         let binomial = specified.binomial[i];
         let expected = if binomial.is_nan() { Expected::Unknown } else { Expected::Share(binomial, RUNS) };
@@ -144,17 +144,22 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<Row> {
         if specified.slices[i].is_nan() {
             let wrong = shown[i][1] - held[i][1];
             let what = format!("{name} {level}: an interval is shown and wrong");
-            rows.push(Row::share(what, wrong, runs, Expected::AtMost(0.07)));
+            rows.push(ResultRow::share(what, wrong, runs, Expected::AtMost(0.07)));
         } else {
             let expected = Expected::AtLeast(specified.slices[i] - 0.01);
             rows.push(row(1, "100 slices, joined when alike, where shown", expected));
             rows.push(row(2, "20 slices, where shown", Expected::AtLeast(specified.slices[i])));
         }
-        let of_runs = |count| Row::share(format!("{name} {level}: shown"), count, runs, Expected::Unknown);
+        let of_runs = |count| ResultRow::share(format!("{name} {level}: shown"), count, runs, Expected::Unknown);
         rows.push(of_runs(shown[i][2]));
         let ratio = widths[i][1] / widths[i][0];
         let what = format!("{name} {level}: width over that for independent samples");
-        rows.push(Row { what, got: ratio, runs: shown[i][2], expected: width_expected(specified.widths[i], runs) });
+        rows.push(ResultRow {
+            what,
+            got: ratio,
+            runs: shown[i][2],
+            expected: width_expected(specified.widths[i], runs),
+        });
     }
     rows
 }

@@ -11,10 +11,10 @@
 //! no better than from the windows beside each other.
 
 use super::noise::Noise;
-use super::{Expected, Row};
-use analysis::Level;
-use analysis::comparison::{Answer, Arm, Question, compare};
+use super::{Expected, ResultRow};
+use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
 use analysis::paired::{decided_after, signed_rank};
+use analysis::{BaselineGate, Level};
 use model::{Ended, Entry, Header, Histogram};
 use std::path::Path;
 
@@ -24,6 +24,10 @@ const EXPERIMENTS: u32 = 400;
 /// Blocks of one: a measurement of A and one of B.
 const BLOCKS: usize = 8;
 
+/// Blocks and margin of the gate in docs/ci.md.
+const GATE_BLOCKS: usize = 12;
+const GATE_MARGIN: f64 = 1.25;
+
 /// Blocks of one that is looked at after every block.
 const SEQUENCE: usize = 20;
 
@@ -32,7 +36,7 @@ const LEVEL: f64 = 0.05;
 const PROMISE: f64 = 0.07;
 
 /// Counts false alarms on the recordings in these directories.
-pub(super) fn run(dirs: &[&str]) -> Result<Vec<Row>, String> {
+pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
     let mut rows = Vec::new();
     for dir in dirs {
         for (name, entries) in read(Path::new(dir))? {
@@ -72,7 +76,7 @@ enum Layout {
     Pairs,
 }
 
-fn of_recording(name: &str, entries: &[Entry]) -> Vec<Row> {
+fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     let mut rows = Vec::new();
     for (layout, called) in [(Layout::Sequence, "A before B"), (Layout::Pairs, "random pairs")] {
         let mut noise = Noise::new(3_303);
@@ -97,11 +101,56 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<Row> {
             // Separate runs are refused unless it is forced.
             let forced = if layout == Layout::Sequence && i == 5 { ", forced" } else { "" };
             let expected = if is_ours { Expected::AtMost(PROMISE) } else { Expected::Unknown };
-            rows.push(Row::share(format!("{name}, {called}: {method}{forced}"), count, EXPERIMENTS, expected));
+            rows.push(ResultRow::share(format!("{name}, {called}: {method}{forced}"), count, EXPERIMENTS, expected));
         }
     }
+    rows.extend(gated(name, entries));
     rows.extend(looked_at(name, entries));
     rows
+}
+
+/// The gate of docs/ci.md, two runs in alternation: of a version and itself, and with one of them later by a half.
+fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
+    let mut rows = Vec::new();
+    for (factor, what) in [(1.0, "the same"), (1.5, "50 % later")] {
+        let mut noise = Noise::new(3_305);
+        let (mut later, mut not_later) = (0u32, 0u32);
+        for _ in 0..EXPERIMENTS {
+            let from = noise.below(entries.len() - 2 * GATE_BLOCKS + 1);
+            let (old, new) = called_a_and_b(&entries[from..from + 2 * GATE_BLOCKS], Layout::Pairs, &mut noise);
+            let new: Vec<Entry> = new.iter().map(|entry| scaled(entry, factor)).collect();
+            let comparison = comparison(&old, &new.iter().collect::<Vec<_>>(), Level::P50, Some(GATE_MARGIN));
+            let p = comparison.primary.ratio.map_or(1.0, |ratio| ratio.p);
+            let gate = BaselineGate::of(&comparison, p);
+            later += u32::from(gate == BaselineGate::Later);
+            not_later += u32::from(gate == BaselineGate::NotLater);
+        }
+        let expected = match factor {
+            1.0 => [Expected::AtMost(0.01), Expected::Unknown],
+            _ => [Expected::AtLeast(0.95), Expected::AtMost(0.01)],
+        };
+        for ((said, count), expected) in [("FAIL", later), ("PASS", not_later)].into_iter().zip(expected) {
+            let what = format!("{name}, gate on p50, {what}: {said}");
+            rows.push(ResultRow::share(what, count, EXPERIMENTS, expected));
+        }
+    }
+    rows
+}
+
+/// The measurement with every latency `factor` times as large.
+fn scaled(entry: &Entry, factor: f64) -> Entry {
+    #[expect(clippy::cast_possible_truncation, reason = "latencies are below 10^15 ns")]
+    let scale = |ns: f64| (ns * factor).round() as i64;
+    let mut entry = entry.clone();
+    for thread in &mut entry.record.threads {
+        let mut histogram = Histogram::default();
+        for bucket in thread.histogram.buckets() {
+            histogram.record_n(scale(bucket.upper_ns as f64), bucket.count);
+        }
+        thread.histogram = histogram;
+        thread.worst.iter_mut().for_each(|worst| worst.latency_ns = scale(worst.latency_ns as f64));
+    }
+    entry
 }
 
 /// The first half of the labels of each pair, or of all.
@@ -153,6 +202,10 @@ fn differences(a: &[&Entry], b: &[&Entry]) -> Vec<f64> {
 
 /// What `punctual compare` says of the pairs, which it is told are in turn.
 fn compared(a: &[&Entry], b: &[&Entry]) -> Answer {
+    comparison(a, b, Level::P99, None).answer
+}
+
+fn comparison(a: &[&Entry], b: &[&Entry], metric: Level, margin: Option<f64>) -> Comparison {
     let in_blocks = |entries: &[&Entry]| -> Vec<Entry> {
         let of = |(block, entry): (u32, &&Entry)| {
             let mut entry = (*entry).clone();
@@ -162,14 +215,14 @@ fn compared(a: &[&Entry], b: &[&Entry]) -> Answer {
         (0..).zip(entries).map(of).collect()
     };
     let (a, b) = (in_blocks(a), in_blocks(b));
-    let question = Question { metric: Some(Level::P99), force: true, ..Question::default() };
+    let question = Question { metric: Some(metric), margin, force: true, ..Question::default() };
     let [a, b] =
         [("A", &a), ("B", &b)].map(|(name, entries)| Arm { name: name.to_owned(), entries: entries.iter().collect() });
-    compare(&a, &b, None, &question).answer
+    compare(&a, &b, None, &question)
 }
 
 /// Looking after every block: the signed-rank test, and the evidence that may be looked at.
-fn looked_at(name: &str, entries: &[Entry]) -> Vec<Row> {
+fn looked_at(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     let mut noise = Noise::new(3_304);
     let mut alarms = [0u32; 3];
     for _ in 0..EXPERIMENTS {
@@ -184,7 +237,7 @@ fn looked_at(name: &str, entries: &[Entry]) -> Vec<Row> {
     let methods = ["signed-rank after every block", "signed-rank once, after 20", "run --until decided"];
     let expected = [Expected::Unknown, Expected::AtMost(PROMISE), Expected::AtMost(LEVEL)];
     let rows = methods.into_iter().zip(alarms).zip(expected);
-    rows.map(|((method, count), expected)| Row::share(format!("{name}: {method}"), count, EXPERIMENTS, expected))
+    rows.map(|((method, count), expected)| ResultRow::share(format!("{name}: {method}"), count, EXPERIMENTS, expected))
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! S5 and S4: what the tests of stationarity refuse, and how often a longer run exceeds the maximum.
 
 use super::noise::Noise;
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::stationarity::{Gate, MannKendall, Pettitt, mann_kendall, periodicity, pettitt, rank_ljung_box};
 
 /// Block maxima of a run.
@@ -69,7 +69,7 @@ const TRUTHS: [Specified; 11] = [
         pettitt: NONE, both: NONE, periodicity: Expected::AtMost(0.01) },
 ];
 
-pub(super) fn run(scale: Scale) -> Vec<Row> {
+pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let mut rows = Vec::new();
     for specified in &TRUTHS {
@@ -97,11 +97,11 @@ pub(super) fn run(scale: Scale) -> Vec<Row> {
             [specified.ljung_box, specified.mann_kendall, specified.pettitt, specified.both, specified.periodicity];
         let name = specified.name;
         for ((test, expected), count) in tests.into_iter().zip(expected).zip(counts) {
-            rows.push(Row::share(format!("{name}: {test}"), count, runs, expected));
+            rows.push(ResultRow::share(format!("{name}: {test}"), count, runs, expected));
         }
         let verdicts = ["passed", "changed", "drifts", "dependent"];
         for ((verdict, count), expected) in verdicts.into_iter().zip(gates).zip(gate_expected(specified.truth)) {
-            rows.push(Row::share(format!("{name}: the gate says {verdict}"), count, runs, expected));
+            rows.push(ResultRow::share(format!("{name}: the gate says {verdict}"), count, runs, expected));
         }
     }
     rows
@@ -156,7 +156,7 @@ fn maxima(truth: Truth, noise: &mut Noise) -> Vec<f64> {
 }
 
 /// How often a run `times` as long exceeds the maximum of the first, and how often the second half of a run brings none.
-pub(super) fn maximum(scale: Scale) -> Vec<Row> {
+pub(super) fn maximum(scale: Scale) -> Vec<ResultRow> {
     const MEASURED: u32 = 100;
     let runs = scale.of(20_000);
     let mut noise = Noise::new(2_405);
@@ -169,11 +169,11 @@ pub(super) fn maximum(scale: Scale) -> Vec<Row> {
         let theory = analysis::enough::new_maximum(span(MEASURED), span(next)).unwrap_or(f64::NAN);
         let what = format!("{times} times as long exceeds the maximum");
         let count = u32::try_from(count).unwrap_or(runs);
-        rows.push(Row::share(what.clone(), count, runs, Expected::Share(specified, 20_000)));
-        rows.push(Row::share(format!("{what}: the formula"), count, runs, Expected::Share(theory, u32::MAX)));
+        rows.push(ResultRow::share(what.clone(), count, runs, Expected::Share(specified, 20_000)));
+        rows.push(ResultRow::share(format!("{what}: the formula"), count, runs, Expected::Share(theory, u32::MAX)));
     }
     let none = (0..runs).filter(|_| largest(500) > largest(500)).count();
     let none = u32::try_from(none).unwrap_or(runs);
-    rows.push(Row::share("no new maximum in the second half", none, runs, Expected::Share(0.508, 20_000)));
+    rows.push(ResultRow::share("no new maximum in the second half", none, runs, Expected::Share(0.508, 20_000)));
     rows
 }

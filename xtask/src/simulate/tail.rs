@@ -1,7 +1,7 @@
 //! S6: whether the upper limit of the tail holds, 10 times the measured time ahead.
 
 use super::noise::{Noise, Parent};
-use super::{Expected, Row, Scale};
+use super::{Expected, ResultRow, Scale};
 use analysis::tail::{ONE_SIDED_95, SHAPES, TWO_SIDED_95, level, tail_limit};
 
 /// How many times the measured time ahead.
@@ -121,7 +121,7 @@ const MEDIANS: [[f64; 2]; 9] = [
     [106.0, 747.0],
 ];
 
-pub(super) fn without_gates(scale: Scale) -> Vec<Row> {
+pub(super) fn without_gates(scale: Scale) -> Vec<ResultRow> {
     let mut rows = Vec::new();
     for (((truth, name), specified), medians) in NAMED.into_iter().zip(WITHOUT_GATES).zip(MEDIANS) {
         let of_sizes = [(600, 60, 300), (3_600, 180, 200)].into_iter().zip(specified).zip(medians);
@@ -149,7 +149,7 @@ pub(super) fn without_gates(scale: Scale) -> Vec<Row> {
                 ratios.extend(upper.map(|upper| (threshold + upper) / true_level));
             }
             let row = |what: &str, count, p| {
-                Row::share(format!("{name}, {n} blocks: {what}"), count, runs, Expected::Share(p, of))
+                ResultRow::share(format!("{name}, {n} blocks: {what}"), count, runs, Expected::Share(p, of))
             };
             rows.push(row("the two-sided interval holds", between, specified.0));
             rows.push(row("the upper limit without an end holds", below, specified.1));
@@ -175,7 +175,7 @@ const GATED: [[(f64, f64); 2]; 10] = [
     [(0.0, f64::NAN), (0.0, f64::NAN)],
 ];
 
-pub(super) fn gated(scale: Scale) -> Vec<Row> {
+pub(super) fn gated(scale: Scale) -> Vec<ResultRow> {
     const RUNS: u32 = 150;
     let runs = scale.of(RUNS);
     let mut rows = Vec::new();
@@ -193,12 +193,12 @@ pub(super) fn gated(scale: Scale) -> Vec<Row> {
                 }
             }
             let what = |what: &str| format!("{name}, {n} blocks: {what}");
-            rows.push(Row::share(what("there is a limit"), shown, runs, Expected::Share(reports, RUNS)));
+            rows.push(ResultRow::share(what("there is a limit"), shown, runs, Expected::Share(reports, RUNS)));
             if shown > 0 && !holds.is_nan() {
                 let is_failure = matches!(truth, Truth::RareMode(_));
                 let of = RUNS.min(whole(f64::from(RUNS) * reports)).max(1);
                 let expected = if is_failure { Expected::Share(holds, of) } else { Expected::AtLeast(holds.min(0.95)) };
-                rows.push(Row::share(what("it holds"), held, shown, expected));
+                rows.push(ResultRow::share(what("it holds"), held, shown, expected));
                 rows.push(median_row(name, n, &mut ratios, Expected::Unknown));
             }
         }
@@ -210,9 +210,9 @@ fn whole(value: f64) -> u32 {
     (0..=1_000).find(|n| f64::from(*n) >= value).unwrap_or(1_000)
 }
 
-fn median_row(name: &str, n: usize, ratios: &mut [f64], expected: Expected) -> Row {
+fn median_row(name: &str, n: usize, ratios: &mut [f64], expected: Expected) -> ResultRow {
     ratios.sort_by(f64::total_cmp);
     let got = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     let runs = u32::try_from(ratios.len()).unwrap_or(0);
-    Row { what: format!("{name}, {n} blocks: median of limit over truth"), got, runs, expected }
+    ResultRow { what: format!("{name}, {n} blocks: median of limit over truth"), got, runs, expected }
 }

@@ -1,12 +1,14 @@
 //! Who may use whom: the edges that ARCHITECTURE.md prints are the ones that exist, in both directions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::Violation;
+use super::modules::uses;
 use super::tree::{File, Tree};
-use super::{Violation, source};
 
-const DOCUMENT: &str = "ARCHITECTURE.md";
+pub(super) const DOCUMENT: &str = "ARCHITECTURE.md";
 const BINARY: &str = "crates/punctual/src/";
+const STATISTICS: &str = "crates/analysis/src/";
 
 /// Edges `(from, to)` with the path and line where each was first seen.
 type Edges = BTreeMap<(String, String), (String, usize)>;
@@ -24,20 +26,27 @@ pub(super) fn crates(tree: &Tree) -> Vec<Violation> {
     compare(tree, "crates", &real)
 }
 
-/// `use crate::...` between the modules of the binary, against the block "```text modules".
+/// The modules of the binary that use each other, against the block "```text modules".
 pub(super) fn modules(tree: &Tree) -> Vec<Violation> {
-    let files: Vec<(&str, &File)> =
-        tree.files(".rs").filter(|f| !f.is_test()).filter_map(|f| Some((module_name(&f.path)?, f))).collect();
-    let names: BTreeSet<&str> = files.iter().map(|(name, _)| *name).collect();
-    let mut real = Edges::new();
-    for (from, file) in &files {
-        for (line, to) in uses(&source::divide(&file.text).code) {
-            if to != *from && names.contains(to.as_str()) {
-                note(&mut real, from, &to, file, line);
-            }
+    compare(tree, "modules", &top_modules(tree, BINARY))
+}
+
+/// The floors of the statistics that use each other, against the block "```text floors".
+pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
+    compare(tree, "floors", &top_modules(tree, STATISTICS))
+}
+
+/// Who uses whom among the top modules of a crate. The root may use everything.
+fn top_modules(tree: &Tree, root: &str) -> Edges {
+    let mut edges = Edges::new();
+    for one in uses(tree, root) {
+        if let ([from, ..], [to, ..]) = (one.from.as_slice(), one.to.as_slice())
+            && from != to
+        {
+            note(&mut edges, from, to, one.file, one.line);
         }
     }
-    compare(tree, "modules", &real)
+    edges
 }
 
 fn note(edges: &mut Edges, from: &str, to: &str, file: &File, line: usize) {
@@ -59,13 +68,11 @@ fn compare(tree: &Tree, block: &str, real: &Edges) -> Vec<Violation> {
     unprinted.chain(unused).collect()
 }
 
-/// The edges of one fenced block; `#` starts a remark. `None` when there is no such block.
-fn printed(file: &File, block: &str) -> Option<Edges> {
-    let mut lines = file.lines().skip_while(|(_, line)| line.trim_end() != format!("```text {block}"));
-    lines.next()?;
+/// The edges of one fenced block. `None` when there is no such block.
+fn printed(file: &File, name: &str) -> Option<Edges> {
     let mut edges = Edges::new();
-    for (line, text) in lines.take_while(|(_, line)| !line.starts_with("```")) {
-        let Some((from, to)) = text.split('#').next().and_then(|text| text.split_once("->")) else {
+    for (line, text) in block(file, name)? {
+        let Some((from, to)) = text.split_once("->") else {
             continue;
         };
         for to in to.split(',').map(str::trim).filter(|to| !to.is_empty()) {
@@ -73,6 +80,15 @@ fn printed(file: &File, block: &str) -> Option<Edges> {
         }
     }
     Some(edges)
+}
+
+/// The lines of one fenced block; `#` starts a remark. `None` when there is no such block.
+pub(super) fn block<'a>(file: &'a File, name: &str) -> Option<impl Iterator<Item = (usize, &'a str)> + use<'a>> {
+    let fence = format!("```text {name}");
+    let mut lines = file.lines().skip_while(move |(_, line)| line.trim_end() != fence);
+    lines.next()?;
+    let inside = lines.take_while(|(_, line)| !line.starts_with("```"));
+    Some(inside.map(|(line, text)| (line, text.split('#').next().unwrap_or_default())))
 }
 
 /// `model` for `crates/model/Cargo.toml`, `xtask` for `xtask/Cargo.toml`.
@@ -96,49 +112,78 @@ fn dependencies(file: &File) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// `host` for `crates/punctual/src/host.rs` and all below `crates/punctual/src/host/`. The root may use everything.
-fn module_name(path: &str) -> Option<&str> {
-    let name = path.strip_prefix(BINARY)?.split('/').next()?;
-    let name = name.strip_suffix(".rs").unwrap_or(name);
-    (name != "main" && name != "lib").then_some(name)
-}
+#[cfg(test)]
+mod tests {
+    use super::super::lines;
+    use super::*;
 
-/// Every NAME of `crate::NAME` and of `crate::{NAME::..., NAME}`, with its line.
-fn uses(code: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (at, path) in code.match_indices("crate::") {
-        if code[..at].ends_with(source::is_word) {
-            continue;
-        }
-        let line = 1 + code[..at].matches('\n').count();
-        let rest = code[at + path.len()..].trim_start();
-        let Some(group) = rest.strip_prefix('{') else {
-            found.push((line, word(rest)));
-            continue;
-        };
-        let mut depth = 0_usize;
-        // Whether a name of the group may begin here.
-        let mut starts = true;
-        for (idx, c) in group.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => starts = true,
-                c if starts && source::is_word(c) => {
-                    found.push((line, word(&group[idx..])));
-                    starts = false;
-                }
-                _ => {}
-            }
+    const MODEL: (&str, &str) = ("crates/model/Cargo.toml", "[dependencies]\nserde = \"1\"\n");
+
+    #[test]
+    fn crate_edges_agree_in_both_directions() {
+        let rt = "[package]\nname = \"punctual-rt\"\n[dependencies]\nlibc = \"0.2\"\nmodel.workspace = true\n";
+        let printed = "# A\n```text crates\nrt -> model   # words\nmodel\n```\n";
+        for (document, manifest, want) in [
+            (printed, rt, vec![]),
+            (
+                printed,
+                "[dev-dependencies]\nmodel = \"1\"\n",
+                vec!["ARCHITECTURE.md:3: edge rt -> model does not exist; take it out of the block"],
+            ),
+            (printed, "[dependencies.model]\npath = \"x\"\n", vec![]),
+            (printed, "[target.'cfg(unix)'.dependencies]\nmodel = { path = \"x\" }\n", vec![]),
+            (
+                "```text crates\n```\n",
+                rt,
+                vec![
+                    "crates/rt/Cargo.toml:5: edge rt -> model is not printed in ARCHITECTURE.md; remove the use, or argue for it there",
+                ],
+            ),
+            (
+                "```text modules\n```\n",
+                rt,
+                vec![
+                    "ARCHITECTURE.md:1: has no block that starts with ```text crates; print the edges there, one `from -> to, to` a line",
+                ],
+            ),
+        ] {
+            let files = [("ARCHITECTURE.md", document), MODEL, ("crates/rt/Cargo.toml", manifest)];
+            assert_eq!(lines(crates, &files), want, "{manifest}");
         }
     }
-    found
-}
 
-fn word(text: &str) -> String {
-    text.chars().take_while(|c| source::is_word(*c)).collect()
+    #[test]
+    fn module_edges_agree_in_both_directions() {
+        let printed = "```text modules\ncli -> host, load\n```\n";
+        for (cli, want) in [
+            ("use crate::host::Facts;\nuse crate::load;\n", vec![]),
+            ("use crate::{host::{Facts, store}, load};\n", vec![]),
+            ("use crate::host;\nfn f() { crate::load::g(); }\n", vec![]),
+            (
+                "use crate::host; // crate::store\nconst S: &str = \"crate::store\";\nuse crate::load;\nuse crate::cli::x;\n",
+                vec![],
+            ),
+            (
+                "use crate::host;\n",
+                vec!["ARCHITECTURE.md:2: edge cli -> load does not exist; take it out of the block"],
+            ),
+            (
+                "use crate::{\n    host,\n    load, store::Run,\n};\n",
+                vec![
+                    "crates/punctual/src/cli/mod.rs:1: edge cli -> store is not printed in ARCHITECTURE.md; remove the use, or argue for it there",
+                ],
+            ),
+        ] {
+            let files = [
+                ("ARCHITECTURE.md", printed),
+                ("crates/punctual/src/main.rs", "mod store;\nuse crate::store::Run;\n"),
+                ("crates/punctual/src/cli/mod.rs", cli),
+                ("crates/punctual/src/cli/tests.rs", "use crate::store::Run;\n"),
+                ("crates/punctual/src/host.rs", ""),
+                ("crates/punctual/src/load/cpu.rs", "use crate::load::Load;\n"),
+                ("crates/punctual/src/store.rs", ""),
+            ];
+            assert_eq!(lines(modules, &files), want, "{cli}");
+        }
+    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -34,7 +34,8 @@ const NOTABLE_PERCENT: u64 = 5;
 /// decides which causes are seen.
 pub(super) fn of_one(a: &Arm<'_>, b: &Arm<'_>) -> Vec<CauseOfOne> {
     let of = |arm: &Arm<'_>| merged(arm.entries.iter().filter_map(|entry| entry.record.explained.as_ref()));
-    let above = |arm: &Arm<'_>| arm.entries.first().and_then(|entry| entry.record.cell.explain.as_ref()?.above);
+    let above =
+        |arm: &Arm<'_>| arm.entries.first().and_then(|entry| entry.record.cell.conditions.explain.as_ref()?.above);
     let (Some(in_a), Some(in_b)) = (of(a), of(b)) else { return Vec::new() };
     if above(a).is_none() || above(a) != above(b) {
         return Vec::new();
@@ -86,7 +87,7 @@ mod tests {
         ];
         for (entry, record) in run.entries.iter_mut().zip(records) {
             entry.record.explained = Some(record);
-            entry.record.cell.explain = Some(Explain { above: Some(Span(100)), ..Explain::default() });
+            entry.record.cell.conditions.explain = Some(Explain { above: Some(Span(100)), ..Explain::default() });
         }
         let arms = |run: &RunBuilder| -> Vec<CauseOfOne> {
             let arm = |index: usize| Arm { name: String::new(), entries: vec![&run.entries[index]] };
@@ -95,7 +96,7 @@ mod tests {
         let found: Vec<_> = arms(&run).iter().map(|one| (one.cause, one.a_ns, one.b_ns)).collect();
         // Interrupts are 4 % of the first: too few to miss.
         assert_eq!(found, [(Cause::FairScheduling, Some(900), None), (Cause::NonPreemptible, None, Some(50))]);
-        run.entries[1].record.cell.explain = Some(Explain { above: Some(Span(200)), ..Explain::default() });
+        run.entries[1].record.cell.conditions.explain = Some(Explain { above: Some(Span(200)), ..Explain::default() });
         assert!(arms(&run).is_empty());
         run.entries[1].record.explained = None;
         assert!(arms(&run).is_empty());

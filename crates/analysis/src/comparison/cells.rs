@@ -1,13 +1,13 @@
 //! Comparing two cells of one run.
 
 use super::{Arm, Comparison, Question, compare};
-use crate::name;
+use crate::summary::names;
 use model::{Entry, Header, Selector, Until};
 
 /// A cell of a run as one of the two that are compared.
 #[must_use]
 pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {
-    let name = name::of_cell(&header.cells, cell_index).unwrap_or_default();
+    let name = names::of_cell(&header.cells, cell_index).unwrap_or_default();
     let is_of_cell = |entry: &&Entry| entry.planned.cell_index == cell_index;
     Arm { name, entries: entries.iter().filter(is_of_cell).collect() }
 }

@@ -1,25 +1,7 @@
-//! One JSON document for a comparison: what `punctual compare --format json` prints.
+//! How the metrics of a comparison are serialized: the unit is in the key.
 
-use super::{Comparison, Measured, Metric, Ratio};
+use super::{Measured, Metric, Ratio};
 use serde::Serialize;
-
-/// A comparison with its sentences.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ComparisonDocument<'a> {
-    #[serde(flatten)]
-    comparison: &'a Comparison,
-    /// The answer in words.
-    sentence: String,
-    /// What has to be known beside it.
-    remarks: Vec<String>,
-}
-
-/// The comparison as one document.
-#[must_use]
-pub fn document(comparison: &Comparison) -> ComparisonDocument<'_> {
-    ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() }
-}
 
 /// One metric with the unit in its keys.
 #[derive(Debug, Serialize)]

@@ -1,9 +1,10 @@
 //! Two imported measurements side by side: without blocks there is nothing that could tell a difference from drift.
 
 use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
-use crate::comparability::{Difference, Role};
+use crate::comparison::comparability::{Difference, Role};
 use crate::imported::ImportedCell;
-use crate::{Level, facts};
+use crate::machine::facts;
+use model::Level;
 
 /// What is known of both, and the answer that it cannot give. Values are by wake-up: what was missed is not known.
 #[must_use]
@@ -48,7 +49,7 @@ fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
             ("latency of", Some(conditions.what.clone())),
             ("policy", conditions.policy.map(|policy| policy.to_string())),
             ("period", conditions.period.map(|period| period.to_string())),
-            ("load", conditions.load.as_ref().map(model::Load::label)),
+            ("load", conditions.load.as_ref().map(model::ImportedLoad::label)),
             ("unit of values", Some(cell.imported.resolution.to_string())),
         ]
     };
@@ -64,8 +65,8 @@ fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imported::summarise_imported;
     use crate::imported::tests::imported;
-    use crate::summarise_imported;
     use crate::testing::imported_thread as thread;
     use model::{Host, Imported, Requirement};
 

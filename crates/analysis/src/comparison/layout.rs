@@ -1,7 +1,7 @@
 //! In which order two configurations were measured, and on how equal a machine.
 
 use super::{Arm, MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
-use crate::comparability::{self, Difference, Role};
+use crate::comparison::comparability::{self, Difference, Role};
 use model::Entry;
 use std::collections::BTreeSet;
 

@@ -1,10 +1,12 @@
 //! What is compared: one number of each measurement.
 
 use super::Refusal;
-use crate::Level;
-use crate::due_time;
-use crate::quantile::quantile;
-use model::{Entry, Histogram, ThreadRecord};
+use crate::stats::levels::Quantiles;
+use crate::stats::quantile::quantile;
+use crate::stats::woodruff::CONFIDENCE;
+use crate::summary::due_time;
+use crate::summary::pool::Pool;
+use model::{Entry, Histogram, Level, ThreadRecord};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -73,7 +75,7 @@ impl Numbers {
     pub(super) fn of(entry: &Entry) -> Numbers {
         let threads = &entry.record.threads;
         let sum = |of: fn(&ThreadRecord) -> u64| threads.iter().map(of).sum();
-        let is_relative = entry.record.cell.method.is_relative();
+        let is_relative = entry.record.cell.task.is_relative();
         let due_times = if is_relative { sum(|thread| thread.recorded) } else { sum(|thread| thread.cycles_due) };
         let episodes = sum(|thread| thread.episodes.count);
         Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes }
@@ -86,13 +88,25 @@ impl Numbers {
 
 /// How many of `n` values lie above a quantile.
 fn above(n: u64, level: Level) -> u64 {
-    crate::special::whole(n as f64 * (1.0 - level.p()) * (1.0 + 1e-9))
+    crate::stats::special::whole(n as f64 * (1.0 - level.p()) * (1.0 + 1e-9))
 }
 
-/// The highest of p99.9 and p99 that every measurement has enough wake-ups for; p99 when neither has.
-pub(super) fn default_level<'a>(mut measurements: impl Iterator<Item = &'a Numbers>) -> Level {
+/// p99.9 where every measurement has enough wake-ups for it and a table of both would show it (`is_shown`), else p99.
+pub(super) fn default_level<'a>(
+    mut measurements: impl Iterator<Item = &'a Numbers>,
+    is_shown: impl Fn(Level) -> bool,
+) -> Level {
     let has_enough = |numbers: &Numbers| above(numbers.due_times, Level::P999) >= MIN_OF_EACH;
-    if measurements.all(has_enough) { Level::P999 } else { Level::P99 }
+    if measurements.all(has_enough) && is_shown(Level::P999) { Level::P999 } else { Level::P99 }
+}
+
+/// The quantiles of all measurements of a configuration by due time, as a table shows or refuses them; `None` without any.
+pub(super) fn shown(entries: &[&Entry]) -> Option<Quantiles> {
+    let mut entries = entries.to_vec();
+    entries.sort_by_key(|entry| entry.planned);
+    let pool = Pool { cell: &entries.first()?.record.cell, entries, confidence: CONFIDENCE };
+    let (all, slices) = due_time::slices(&pool).unwrap_or_else(|| (pool.histogram(), pool.slices()));
+    Some(Quantiles::of(&all, &slices, pool.confidence))
 }
 
 impl fmt::Display for Metric {
@@ -100,7 +114,7 @@ impl fmt::Display for Metric {
         match self {
             Metric::Quantile(level) => level.fmt(f),
             Metric::Max => f.pad("max"),
-            Metric::Misses => f.pad("misses"),
+            Metric::Misses => f.pad("episodes"),
         }
     }
 }
@@ -109,7 +123,9 @@ impl Serialize for Metric {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Metric::Quantile(level) => level.serialize(serializer),
-            other => serializer.collect_str(other),
+            Metric::Max => serializer.serialize_str("max"),
+            // The name that it had before it was said what is counted.
+            Metric::Misses => serializer.serialize_str("misses"),
         }
     }
 }

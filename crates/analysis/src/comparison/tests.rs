@@ -23,7 +23,7 @@ fn run(blocks: u32, ratio: f64, noise: f64) -> RunBuilder {
             let factor = factor(if cell == 1 { ratio } else { 1.0 });
             run.measure(block, cell, |cpu, cycle| {
                 let spread = 20_000.0 + ((cycle * 7_919 + u64::from(cpu) * 104_729) % 1_009) as f64 * 10.0;
-                i64::try_from(crate::special::whole(spread * factor)).unwrap()
+                i64::try_from(crate::stats::special::whole(spread * factor)).unwrap()
             });
         }
     }
@@ -186,6 +186,28 @@ fn missed_due_times_count() {
     }
     let found = compare(&arm(&built, 1, "fifo:80"), &arm(&built, 0, "other"), None, &Question::default());
     assert!(found.answer == Answer::Different && found.primary.b.unwrap() > 80e6, "{:?}", found.primary);
+}
+
+#[test]
+fn as_many_episodes_in_every_block_have_no_ratio_that_is_certain() {
+    // Long blocks of misses, each of which is one episode however many due times it has.
+    let of_both = |episodes: fn(u32) -> u64| {
+        let mut built = RunBuilder::new();
+        built.cell("none", "other").cell("none", "fifo:80");
+        for block in 0..6 {
+            for cell in 0..2 {
+                built.measure(block, cell, |_, cycle| 10_000 + i64::try_from(cycle % 97).unwrap() + i64::from(block));
+                let entry = built.entries.last_mut().unwrap();
+                entry.record.threads[0].episodes.count = if cell == 0 { episodes(block) } else { 1 };
+            }
+        }
+        let found = asked(&built);
+        found.secondary.into_iter().find(|metric| metric.metric == Metric::Misses).unwrap()
+    };
+    let same = of_both(|_| 1);
+    assert_eq!((same.a, same.b, same.ratio), (Some(1.0), Some(1.0), None));
+    let unlike = of_both(|block| 1 + u64::from(block % 3)).ratio.unwrap();
+    assert!(unlike.interval.0 < unlike.interval.1, "{unlike:?}");
 }
 
 proptest! {

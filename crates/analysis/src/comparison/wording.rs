@@ -2,7 +2,7 @@
 
 use super::layout::times_as_long;
 use super::{Answer, Comparison, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
-use crate::comparability::{self, Difference, Role};
+use crate::comparison::comparability::{self, Difference, Role};
 use crate::wording::{count, duration, number, things};
 use std::fmt;
 

@@ -30,9 +30,11 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             "handle that device on other CPUs; PREEMPT_RT makes softirqs preemptible",
             &["irq-affinity", "rcu-callbacks", "preemption-model"],
         ),
-        Cause::Interrupt => {
-            ("handle that interrupt on other CPUs", &["irq-affinity", "default-irq-affinity", "irqbalance"])
-        }
+        Cause::Interrupt => (
+            "handle a device's interrupt on other CPUs; keep programs off the CPU that start many timers, or whose timers \
+                 wake many threads",
+            &["irq-affinity", "default-irq-affinity", "irqbalance"],
+        ),
         Cause::HigherPriority => (
             "give the thread a priority above that of who ran",
             &["other-realtime-tasks", "irq-threads", "realtime-permission"],
@@ -57,10 +59,13 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             &["memory-lock", "locked-pages", "swap", "compaction"],
         ),
         Cause::Stopped => ("find out who sent SIGSTOP, or leave the debugger", &[]),
-        Cause::OwnOverrun => ("do less in a cycle, or take a longer period", &[]),
+        Cause::OwnOverrun => (
+            "take a longer period, if this one is too short for the machine; else see what held up the wake-up before",
+            &[],
+        ),
         Cause::Away => ("look at the link and at the machine that answers; this one waited", &[]),
-        Cause::Ordinary => return None,
-        Cause::Unknown => ("explain again with --stacks, or as root with all events", &[]),
+        // Of what the events do not say, nothing can be done about.
+        Cause::Ordinary | Cause::Unknown => return None,
     };
     Some(Advice { what, checks })
 }
@@ -71,7 +76,7 @@ mod tests {
 
     #[test]
     fn advice_names_checks_that_there_are() {
-        let names: Vec<_> = crate::doctor::checks().map(|check| check.name).collect();
+        let names: Vec<_> = crate::machine::doctor::checks().map(|check| check.name).collect();
         let causes = [
             Cause::Steal,
             Cause::IrqsOff,
@@ -88,12 +93,11 @@ mod tests {
             Cause::Stopped,
             Cause::OwnOverrun,
             Cause::Away,
-            Cause::Unknown,
         ];
         for cause in causes {
             let advice = advice(cause).unwrap();
             assert!(advice.checks.iter().all(|check| names.contains(check)), "{cause:?}: {advice:?}");
         }
-        assert_eq!(advice(Cause::Ordinary), None);
+        assert_eq!([Cause::Ordinary, Cause::Unknown].map(advice), [None, None]);
     }
 }

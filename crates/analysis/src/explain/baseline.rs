@@ -23,7 +23,7 @@ impl Baseline {
         if subject.waits_for != WaitsFor::Timer {
             return Baseline::of_wakings(trace, subject);
         }
-        let is_start = |event: &&Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
+        let is_start = |event: &&Event| event.is_timer_start_of(subject.pid);
         let mut starts: Vec<(u32, Event)> = Vec::new();
         for (cpu, events) in trace.numbered() {
             let before = events.between(0, subject.due_ns).iter().rev();

@@ -8,6 +8,10 @@ pub mod flags {
     pub const IRQS_OFF: u8 = 0x01;
     /// The thread was to be switched out.
     pub const NEED_RESCHED: u8 = 0x04;
+    /// In an interrupt, whose own the event is, and not the current thread's.
+    pub const HARDIRQ: u8 = 0x08;
+    /// The same in a softirq.
+    pub const SOFTIRQ: u8 = 0x10;
 }
 
 /// What a thread that is switched out waits for (`prev_state` of `sched_switch`; include/linux/sched.h).
@@ -75,6 +79,20 @@ pub enum What {
     TimerExpire {
         /// Address of the timer.
         timer: u64,
+        /// Address of the function that it calls; `None` where the kernel does not say.
+        function: Option<u64>,
+    },
+    /// `timer_expire_entry`: a timer of the timer wheel.
+    WheelExpire {
+        /// Address of the function that it calls.
+        function: u64,
+    },
+    /// `sched_pi_setprio`: priority inheritance gives a thread another priority, also one that runs on another CPU.
+    Inherit {
+        /// The thread.
+        pid: i32,
+        /// Its priority from now on, as in `Switch`.
+        priority: i32,
     },
     /// An interrupt or softirq begins.
     Enter(Context),
@@ -121,6 +139,13 @@ impl Event {
     pub(super) fn is_by(&self, pid: i32) -> bool {
         // The stack of a switch comes behind it, and still names the thread before.
         self.pid == pid && !matches!(self.what, What::Stack(_))
+    }
+
+    /// Whether this thread starts a timer, as it does to wait. In an interrupt the kernel starts timers of its own again, like
+    /// that of the clock tick, whichever thread is current.
+    pub(super) fn is_timer_start_of(&self, pid: i32) -> bool {
+        let is_thread = self.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
+        self.pid == pid && is_thread && matches!(self.what, What::TimerStart { .. })
     }
 
     /// Whether it is the switch to this thread.

@@ -5,9 +5,11 @@ mod queue;
 
 use super::baseline::Baseline;
 use super::event::{CpuEvents, Trace};
+use super::expiry;
+use super::inherited::Inherited;
 use super::locate::{Piece, Subject, Wake};
 use super::own::{self, Doing, Spell};
-use super::silence::{self, Hole};
+use super::silence::{self, Hole, NOTABLE_NS};
 use super::stack;
 use super::timeline::{self, Stretch};
 use super::{Facts, Symbols};
@@ -20,6 +22,7 @@ pub(super) struct Scene<'a> {
     pub(super) facts: &'a Facts,
     pub(super) symbols: Symbols<'a>,
     pub(super) baseline: Baseline,
+    pub(super) inherited: Inherited,
     pub(super) wake: &'a Wake,
 }
 
@@ -118,7 +121,9 @@ impl Scene<'_> {
                 one(Reading::cannot_tell("its timer had expired, and nobody woke it"))
             }
             Doing::Blocked if !self.facts.sees_page_faults => one(Reading::either(Cause::PageFault, Cause::OwnOverrun)),
-            Doing::Blocked => one(Reading::direct(Cause::OwnOverrun)),
+            Doing::Blocked => {
+                one(Reading::cannot_tell("it slept for something that no event names, like a frozen control group"))
+            }
             Doing::Runnable(cpu) => {
                 let part = part(cpu);
                 self.trace.cpu(cpu).map_or_else(Vec::new, |events| self.queue(events, &part))
@@ -135,9 +140,10 @@ impl Scene<'_> {
         }
     }
 
-    /// Stretches of a piece; a long silence of the whole machine is one of its own.
+    /// The stretches of a piece: of one thread, interrupt or softirq, and of one priority.
     fn stretches(&self, cpu: &CpuEvents, piece: &Piece) -> Vec<Stretch> {
-        timeline::stretches(cpu, piece.from_ns, piece.to_ns)
+        let stretches = timeline::stretches(cpu, piece.from_ns, piece.to_ns);
+        stretches.iter().flat_map(|stretch| self.inherited.cut(cpu, stretch)).collect()
     }
 
     /// A stretch judged; where the whole machine stood still within it, that is a segment of its own.
@@ -179,7 +185,12 @@ impl Scene<'_> {
             return Reading::cannot_tell("a switch left no event");
         }
         match piece.phase {
-            Phase::NotAsleep => Reading::direct(Cause::OwnOverrun),
+            Phase::NotAsleep if length <= NOTABLE_NS => Reading::direct(Cause::OwnOverrun),
+            Phase::NotAsleep if self.facts.never_stands_still() => {
+                Reading::inferred(Cause::OwnOverrun, "the thread ran, and had not begun to wait")
+            }
+            // What it does between two waits takes some microseconds.
+            Phase::NotAsleep => Reading::either(Cause::OwnOverrun, Cause::Steal),
             Phase::Sending => Reading::direct(Cause::Ordinary),
             Phase::Undivided => Reading::cannot_tell("the events of its timer and its waking are missing"),
             phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::Ordinary),
@@ -216,6 +227,15 @@ impl Scene<'_> {
     /// Who had the CPU in a stretch.
     fn owner(&self, cpu: u32, stretch: &Stretch) -> Owner {
         let name = self.trace.owner_name(stretch.context, stretch.pid);
+        if stretch.context.is_some() && stretch.length_ns() > NOTABLE_NS {
+            // Timers of all programs share an interrupt: the function says more than its name.
+            let function = self.trace.cpu(cpu).and_then(|cpu| expiry::most_of(cpu, stretch));
+            let name = match function.and_then(self.symbols) {
+                Some(function) => format!("{name} ({function})"),
+                None => name,
+            };
+            return Owner { name, pid: None };
+        }
         let is_worker = stretch.context.is_none() && name.starts_with("kworker/");
         // A worker says what it works on; its number says nothing.
         let work = self.trace.cpu(cpu).filter(|_| is_worker).and_then(|cpu| self.work(cpu, stretch));
@@ -225,7 +245,7 @@ impl Scene<'_> {
 
     /// The function that a kernel worker works on.
     fn work(&self, cpu: &CpuEvents, stretch: &Stretch) -> Option<String> {
-        let since = stretch.from_ns.saturating_sub(super::silence::NOTABLE_NS * 500);
+        let since = stretch.from_ns.saturating_sub(NOTABLE_NS * 500);
         let works = cpu.between(since, stretch.to_ns).iter().rev().filter(|event| event.pid == stretch.pid);
         let function = works.into_iter().find_map(|event| match event.what {
             super::What::Work { function } => Some(function),

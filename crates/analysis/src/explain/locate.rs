@@ -1,10 +1,13 @@
-//! The events of one wake-up: when its timer was started and expired, when it was woken and switched in.
+//! The events of one wake-up: from the start of its timer, or the interrupt of its device, to its switch.
 
-mod woken;
-
-use super::event::{Event, Trace, What, state};
+use super::event::{Context, CpuEvents, Event, Trace, What, state};
 use super::timeline;
 use model::{Phase, PhaseLength, Span};
+
+/// A softirq that begins so soon after an interrupt is of that interrupt, ns.
+const BEHIND_NS: u64 = 5_000;
+/// What the kernel calls the threads of interrupts, before their number (kernel/irq/manage.c).
+const THREAD: &str = "irq/";
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +55,8 @@ pub(super) type Place = (u32, u64);
 pub(super) struct Wake {
     /// When the thread had begun to wait: it started its timer, or was switched out.
     pub(super) asleep: Option<Place>,
+    /// Address of the timer that the thread started.
+    pub(super) timer: Option<u64>,
     /// How much later than asked the timer was allowed to expire, ns.
     pub(super) slack_ns: u64,
     /// When the interrupt began that let the timer expire, or brought the answer.
@@ -86,7 +91,7 @@ impl Wake {
         if subject.waits_for != WaitsFor::Timer {
             return Wake::by_waking(trace, subject);
         }
-        let is_start = |event: &Event| event.pid == subject.pid && matches!(event.what, What::TimerStart { .. });
+        let is_start = |event: &Event| event.is_timer_start_of(subject.pid);
         Wake::from_start(trace, subject, last_between(trace, 0, subject.woke_ns, is_start))
     }
 
@@ -97,8 +102,9 @@ impl Wake {
         let mut since = subject.due_ns;
         if let Some((cpu, Event { at_ns, what: What::TimerStart { timer, expires_ns, soft_ns }, .. })) = start {
             wake.asleep = Some((cpu, at_ns));
+            wake.timer = Some(timer);
             wake.slack_ns = u64::try_from(expires_ns.saturating_sub(soft_ns)).unwrap_or(0);
-            let is_expiry = |event: &Event| event.what == What::TimerExpire { timer };
+            let is_expiry = |event: &Event| matches!(event.what, What::TimerExpire { timer: its, .. } if its == timer);
             // One that has expired before it was due is of another wait.
             since = at_ns;
             if let Some((cpu, event)) = first_after(trace, at_ns, woke, is_expiry) {
@@ -210,4 +216,70 @@ fn first_after(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> b
         found.map(|event| (cpu, *event))
     };
     trace.numbered().filter_map(first).min_by_key(|(_, event)| event.at_ns)
+}
+
+impl Wake {
+    /// Finds the events of `subject` from its last sleep on: whatever woke it before was not what it waited for, and whatever
+    /// woke it once it ran did so in vain.
+    fn by_waking(trace: &Trace, subject: &Subject) -> Wake {
+        let (due, woke) = (subject.due_ns, subject.woke_ns);
+        let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
+        let sleep = |from, to| last_between(trace, from, to, |event| is_asleep(event, subject.pid)).map(place);
+        // What waits for a device may sleep since long before.
+        let asleep = sleep(due, woke.saturating_sub(1)).or_else(|| sleep(0, due));
+        let since = asleep.map_or(0, |(_, at)| at);
+        let switched = runs_again(trace, subject, since);
+        // A wake-up from another CPU may begin while it is being switched out.
+        let waking =
+            first_after(trace, since, switched.1, is_waking).or_else(|| last_between(trace, due, since, is_waking));
+        if let Some((cpu, waking)) = waking.filter(|(_, waking)| waking.at_ns >= due) {
+            let (entry, handled_by) = brought_by(trace, cpu, &waking);
+            let entry = entry.filter(|(_, at)| *at >= due);
+            let (waking, switched) = (Some((cpu, waking.at_ns)), Some(switched));
+            return Wake { asleep, entry, handled_by, waking, switched, ..Wake::default() };
+        }
+        // It has not slept since. It was about to when it was woken, or what it waited for was there.
+        let waking = last_between(trace, due, woke, is_waking).map(place);
+        Wake { asleep: Some(waking.unwrap_or((subject.cpu, woke))), waking, ..Wake::default() }
+    }
+}
+
+/// When the interrupt began on whose behalf a thread was woken, and the thread that did so for it, with its priority.
+fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option<(i32, Option<i32>)>) {
+    let Some(events) = trace.cpu(cpu) else { return (None, None) };
+    let open = timeline::contexts_at(events, waking.at_ns);
+    if let Some((_, at)) = open.iter().find(|(context, _)| context.is_hard()) {
+        return (Some((cpu, *at)), None);
+    }
+    if let Some(number) = thread_of(trace, waking.pid) {
+        let begins = |event: &Event| event.what == What::Enter(Context::Interrupt(number));
+        let entry = last_between(trace, 0, waking.at_ns, begins).map(place);
+        return (entry, Some((waking.pid, priority_of(events, waking))));
+    }
+    let softirq = open.first().map(|(_, at)| interrupt_before(events, *at).unwrap_or(*at));
+    (softirq.map(|at| (cpu, at)), None)
+}
+
+/// Which interrupt a thread handles: `irq/36-eth0`.
+fn thread_of(trace: &Trace, pid: i32) -> Option<u32> {
+    let (number, _) = trace.names.get(&pid)?.strip_prefix(THREAD)?.split_once('-')?;
+    number.parse().ok()
+}
+
+/// The priority with which the current thread of an event was switched in.
+fn priority_of(events: &CpuEvents, at: &Event) -> Option<i32> {
+    events.between(0, at.at_ns).iter().rev().find_map(|event| match event.what {
+        What::Switch { next, next_priority, .. } if next == at.pid => Some(next_priority),
+        _ => None,
+    })
+}
+
+/// When the interrupt began at whose end the softirq began that was entered at `at_ns`.
+fn interrupt_before(events: &CpuEvents, at_ns: u64) -> Option<u64> {
+    let before = events.events.get(..events.from(at_ns))?;
+    let (end, before) = before.split_last()?;
+    let What::Leave(context) = end.what else { return None };
+    let is_of_it = context.is_hard() && at_ns - end.at_ns <= BEHIND_NS;
+    let begin = before.iter().rev().find(|event| event.what == What::Enter(context));
+    begin.filter(|_| is_of_it).map(|event| event.at_ns)
 }

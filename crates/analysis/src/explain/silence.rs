@@ -59,7 +59,7 @@ fn late_timers(cpu: &CpuEvents, from: u64, to: u64) -> usize {
             What::TimerStart { timer, expires_ns, .. } => {
                 due.insert(timer, u64::try_from(expires_ns).unwrap_or(0));
             }
-            What::TimerExpire { timer } => {
+            What::TimerExpire { timer, .. } => {
                 let told = due.remove(&timer);
                 let before = last.get(&timer).copied();
                 let period = before.map(|(before, _)| at_ns - before);

@@ -52,11 +52,13 @@ impl Stages {
                 What::TimerStart { timer, soft_ns, .. } => {
                     // Of somebody else's timer at the same place nothing is to be remembered.
                     self.open.remove(&timer);
-                    if let Some(thread) = self.threads.iter().position(|(thread, _)| thread.pid == event.pid) {
+                    if let Some(thread) =
+                        self.threads.iter().position(|(thread, _)| event.is_timer_start_of(thread.pid))
+                    {
                         self.open.insert(timer, (thread, soft_ns));
                     }
                 }
-                What::TimerExpire { timer } => {
+                What::TimerExpire { timer, .. } => {
                     if let Some((thread, due_ns)) = self.open.remove(&timer) {
                         self.expired(thread, due_ns, event.at_ns);
                     }
@@ -100,7 +102,7 @@ mod tests {
     }
 
     fn expire(at_ns: u64, timer: u64) -> Event {
-        Event { at_ns, pid: 0, flags: 0, what: What::TimerExpire { timer } }
+        Event { at_ns, pid: 0, flags: 0, what: What::TimerExpire { timer, function: None } }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 mod answers;
 mod causes;
 mod doubts;
+mod priorities;
 mod properties;
+mod timers;
 
 use super::*;
 use model::{Cause, Evidence, Phase};
@@ -13,6 +15,11 @@ pub(super) const OTHER: i32 = 200;
 pub(super) const DUE: u64 = 1_000_000;
 const TIMER: u64 = 0xabc;
 const TICK: Context = Context::Vector(0);
+
+/// A timer expires, whose function is not known.
+pub(super) fn expiry(timer: u64) -> What {
+    What::TimerExpire { timer, function: None }
+}
 
 /// A trace that is written event by event.
 #[derive(Debug, Clone)]
@@ -82,7 +89,7 @@ impl Story {
     /// The timer's interrupt, which wakes the thread 1 us after it began, and asks for a switch.
     pub(super) fn interrupt(self, at_ns: u64) -> Story {
         self.then(at_ns, What::Enter(TICK))
-            .then(at_ns + 500, What::TimerExpire { timer: TIMER })
+            .then(at_ns + 500, expiry(TIMER))
             .then(at_ns + 1_000, What::Waking { pid: ME })
             .flags(flags::NEED_RESCHED)
             .then(at_ns + 1_500, What::Leave(TICK))

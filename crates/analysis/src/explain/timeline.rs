@@ -159,6 +159,16 @@ pub(super) fn broken_switches(cpu: &CpuEvents, from: u64, to: u64) -> u64 {
     broken
 }
 
+/// The priority that the thread of a stretch had when it was next switched out, if that is an event.
+pub(super) fn priority_at_leaving(cpu: &CpuEvents, stretch: &Stretch) -> Option<i32> {
+    let later = cpu.events.get(cpu.from(stretch.to_ns)..)?;
+    let switch = later.iter().find(|event| matches!(event.what, What::Switch { .. }))?;
+    match switch.what {
+        What::Switch { prev, prev_priority, .. } if prev == stretch.pid => Some(prev_priority),
+        _ => None,
+    }
+}
+
 /// The first event of a thread's own code or of interrupts in it, after `from`, that says it was to be switched out.
 pub(super) fn resched_at(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
     cpu.between(from, to).iter().find(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns)

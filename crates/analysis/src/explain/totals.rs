@@ -90,6 +90,11 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
         all.spikes += record.spikes;
         all.explained += record.explained;
         all.not_covered += record.not_covered;
+        let latest = [all.latest_not_covered, record.latest_not_covered].into_iter().flatten();
+        all.latest_not_covered = latest.max_by_key(|one| one.latency);
+        all.stood_still =
+            [all.stood_still, record.stood_still].into_iter().flatten().reduce(|a, b| Span(a.ns() + b.ns()));
+        all.overwritten = [all.overwritten, record.overwritten].into_iter().flatten().reduce(|a, b| a + b);
         all.longest_freeze = all.longest_freeze.max(record.longest_freeze);
         all.events += record.events;
         all.explaining_us = [all.explaining_us, record.explaining_us].into_iter().flatten().reduce(|a, b| a + b);

@@ -1,7 +1,7 @@
 //! Explanations in words: one sentence for the blame, a few words for the rest.
 
 use crate::wording::{duration, things};
-use model::{Cause, Evidence, Explanation, Phase, Share};
+use model::{Cause, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Share, Span};
 
 /// What a cause is called in tables.
 #[must_use]
@@ -75,6 +75,26 @@ pub fn blame(explanation: &Explanation) -> String {
     first.map_or(sentence.clone(), |first| format!("{}{}", first.to_uppercase(), letters.as_str())) + "."
 }
 
+/// One sentence, where the latest wake-up of a cell was not caught: `max_ns` is its latency. `None` where it was, or was no spike.
+#[must_use]
+pub fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<String> {
+    let measured = explained.worst.iter().filter(|one| one.cycle >= 0);
+    let caught = measured.map(|one| one.latency).max().unwrap_or(Span(0));
+    let missed = explained.latest_not_covered.filter(|one| one.due_ns >= 0 && one.latency > caught);
+    if let Some(NotCovered { cpu, due_ns, latency }) = missed {
+        let (late, at) = (duration(latency.ns() as f64), due_ns as f64 / 1e9);
+        return Some(format!(
+            "The latest ({late}, CPU {cpu}, {at:.4} s) was not caught: the trace stood still for another one, or had just begun \
+             again."
+        ));
+    }
+    let max = max_ns.and_then(|ns| u64::try_from(ns).ok()).map(Span)?;
+    let is_spike = explained.above.is_some_and(|above| max > above);
+    let late = duration(max.ns() as f64);
+    (is_spike && max > caught)
+        .then(|| format!("The latest ({late}) was not caught: it came before the threshold was known."))
+}
+
 /// What one share took, with what by: for a list.
 #[must_use]
 pub fn share_line(share: &Share) -> String {
@@ -105,6 +125,13 @@ fn clause(share: &Share) -> String {
         (Cause::IdleExit, Some(Cause::Steal)) => {
             format!("the CPU was idle and took {took}{pieces} to come back, or was not given back so long")
         }
+        (Cause::HigherPriority, Some(Cause::Throttling)) => format!("{who} ran {took}{pieces} before it"),
+        (Cause::Steal, Some(Cause::Interrupt)) => {
+            format!("the CPU itself stood still {took}{pieces} while {who} had it, or {who} ran so long")
+        }
+        (Cause::OwnOverrun, Some(Cause::Steal)) => {
+            format!("the measured thread had not begun to wait {took}{pieces}, or the CPU was taken away meanwhile")
+        }
         (cause, Some(or)) => format!("{who} {took}{pieces}: {}", cause_name(cause, Some(or))),
         (Cause::Steal, None) => format!("the CPU itself stood still {took}{pieces} while {who} had it"),
         (Cause::IrqsOff, None) => format!("{who} kept interrupts off {took}{pieces}"),
@@ -118,7 +145,7 @@ fn clause(share: &Share) -> String {
         (Cause::IdleExit, None) => format!("the CPU was idle and took {took}{pieces} to come back"),
         (Cause::PageFault, None) => format!("its memory was not there: page faults took {took}{pieces}"),
         (Cause::Stopped, None) => format!("it was stopped {took}{pieces} by a signal or a debugger"),
-        (Cause::OwnOverrun, None) => format!("it was not waiting itself {took}{pieces}"),
+        (Cause::OwnOverrun, None) => format!("the measured thread had not begun to wait {took}{pieces}"),
         (Cause::Away, None) => format!("the answer was away {took}{pieces}: on the link, and with who answers"),
         (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
         (Cause::Unknown, None) => format!("nothing says what happened {took}{pieces} while {who} was current"),
@@ -128,7 +155,7 @@ fn clause(share: &Share) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Owner, Span};
+    use model::Owner;
 
     fn share(cause: Cause, or: Option<Cause>, evidence: Evidence) -> Share {
         Share {
@@ -146,7 +173,11 @@ mod tests {
     }
 
     fn said(shares: Vec<Share>, latency: u64) -> String {
-        blame(&Explanation {
+        blame(&explanation(shares, latency))
+    }
+
+    fn explanation(shares: Vec<Share>, latency: u64) -> Explanation {
+        Explanation {
             cpu: 0,
             cycle: 0,
             due_ns: 0,
@@ -155,7 +186,35 @@ mod tests {
             shares,
             segments: Vec::new(),
             doubts: Vec::new(),
-        })
+        }
+    }
+
+    #[test]
+    fn that_the_latest_was_not_caught_is_said_and_why() {
+        let one = |cycle, latency| Explanation { cycle, latency: Span(latency), ..explanation(Vec::new(), 0) };
+        let missed = |latency| Some(NotCovered { cpu: 1, due_ns: 2_500_000_000, latency: Span(latency) });
+        let record = |worst: Vec<Explanation>, latest_not_covered| ExplainRecord {
+            above: Some(Span(100_000)),
+            latest_not_covered,
+            worst,
+            ..ExplainRecord::default()
+        };
+        let behind = |record: &ExplainRecord, max_ns| not_caught(record, max_ns).map(|said| said[..40].to_owned());
+        let still = |late: &str| Some(format!("The latest ({late}, CPU 1, 2.5000 s) was not caught")[..40].to_owned());
+        for (worst, missed, max_ns, said) in [
+            (vec![one(5, 300_000)], None, Some(300_000), None),
+            (vec![one(5, 300_000)], missed(300_000), Some(300_000), None),
+            (vec![one(5, 300_000)], missed(7_500_000), Some(7_500_000), still("7.5 ms")),
+            (vec![], missed(7_500_000), Some(7_500_000), still("7.5 ms")),
+            // One of the warm-up is not of the cell.
+            (vec![one(-5, 900_000)], missed(300_000), Some(300_000), still("300 us")),
+            (vec![], None, Some(100_000), None),
+            (vec![], None, None, None),
+        ] {
+            assert_eq!(behind(&record(worst, missed), max_ns), said);
+        }
+        let early = not_caught(&record(vec![one(5, 300_000)], missed(200_000)), Some(2_000_000));
+        assert_eq!(early.as_deref(), Some("The latest (2 ms) was not caught: it came before the threshold was known."));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What pictures of imported measurements are drawn from, as far as the file goes.
 
 use super::{Distribution, imported_histogram, slices};
-use crate::curves::{Curves, NewMaximum, rungs};
+use crate::summary::curves::{Curves, NewMaximum, rungs};
 use model::{Histogram, Imported, Span};
 use std::collections::BTreeMap;
 

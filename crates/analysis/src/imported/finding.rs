@@ -1,9 +1,10 @@
 //! Doubts about imported measurements.
 
 use super::ImportedCell;
-use crate::quantile::Level;
-use crate::woodruff::{MIN_SLICES, Quantile, Refusal};
+use crate::stats::course::{Course, Measure};
+use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
 use crate::wording::{duration, things};
+use model::Level;
 use serde::Serialize;
 use std::fmt;
 
@@ -36,6 +37,33 @@ pub enum ImportedFinding {
         /// Independent samples the recorded ones are worth at most.
         n_eff: u64,
     },
+    /// A number changed once.
+    LatencyChanged {
+        /// Which.
+        what: Measure,
+        /// After this share of the file, percent.
+        after_percent: u32,
+        /// What it was before, ns; of maxima of stretches the median.
+        before_ns: i64,
+        /// What it was after, ns.
+        after_ns: i64,
+    },
+    /// A number rises or falls.
+    LatencyDrifts {
+        /// Which.
+        what: Measure,
+        /// What it was in the first quarter, ns; of maxima of stretches the median.
+        before_ns: i64,
+        /// What it was in the last quarter, ns.
+        after_ns: i64,
+    },
+    /// Calm and rough stretches follow each other.
+    LatencyInWaves {
+        /// The number in which they do.
+        what: Measure,
+    },
+    /// The file has a course of time, and too little in it to tell whether latency stayed the same.
+    CourseNotTested,
     /// The file does not tell how latency went in time.
     NoCourse,
     /// Values are whole multiples of this.
@@ -43,6 +71,11 @@ pub enum ImportedFinding {
         /// ns.
         resolution_ns: u64,
     },
+}
+
+/// The maxima of a file are those of its stretches, which may be longer or shorter than a second.
+fn of_file(what: Measure) -> String {
+    if what == Measure::Maxima { "the maxima of stretches".to_owned() } else { what.to_string() }
 }
 
 /// Everything that is true of a cell, most important first.
@@ -73,11 +106,22 @@ pub(super) fn of(cell: &ImportedCell) -> Vec<ImportedFinding> {
         }
         _ => None,
     };
-    findings.extend(Level::ALL.into_iter().find_map(few));
+    findings.extend(Level::USUAL.into_iter().find_map(few));
     let has_distribution = threads.iter().all(|thread| thread.histogram.is_some());
     if has_distribution && threads.iter().all(|thread| thread.slices.len() < MIN_SLICES) {
         findings.push(ImportedFinding::NoCourse);
+    } else if has_distribution && !cell.courses.is_tested() {
+        findings.push(ImportedFinding::CourseNotTested);
     }
+    findings.extend(cell.courses.all().into_iter().filter_map(|(what, course)| match course {
+        Course::Untested | Course::Same => None,
+        Course::Changed { at, before_ns, after_ns } => {
+            let after_percent = u32::try_from((at * 100).checked_div(cell.stretches)?).ok()?;
+            Some(ImportedFinding::LatencyChanged { what, after_percent, before_ns, after_ns })
+        }
+        Course::Drifts { before_ns, after_ns } => Some(ImportedFinding::LatencyDrifts { what, before_ns, after_ns }),
+        Course::Waves => Some(ImportedFinding::LatencyInWaves { what }),
+    }));
     let resolution_ns = cell.imported.resolution.ns();
     if resolution_ns > 1 {
         findings.push(ImportedFinding::Resolution { resolution_ns });
@@ -93,8 +137,11 @@ impl ImportedFinding {
         match self {
             ImportedFinding::Beyond { samples: None, .. } => 0,
             ImportedFinding::Beyond { .. } => 1,
-            ImportedFinding::Remark { .. } => 2,
-            ImportedFinding::NoCourse => 3,
+            ImportedFinding::Remark { .. }
+            | ImportedFinding::LatencyChanged { .. }
+            | ImportedFinding::LatencyDrifts { .. }
+            | ImportedFinding::LatencyInWaves { .. } => 2,
+            ImportedFinding::NoCourse | ImportedFinding::CourseNotTested => 3,
             ImportedFinding::Unknown { .. } => 4,
             ImportedFinding::Resolution { .. } => 5,
             ImportedFinding::FewSamples { .. } => 6,
@@ -125,6 +172,30 @@ impl fmt::Display for ImportedFinding {
             ImportedFinding::FewSamples { level, n_eff } => {
                 write!(f, "{level} not shown: worth at most {}", things(*n_eff, "independent sample"))
             }
+            ImportedFinding::LatencyChanged { what, after_percent, before_ns, after_ns } => {
+                let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
+                let what = of_file(*what);
+                write!(
+                    f,
+                    "{what} changed after {after_percent} % of the file ({before} before, {after} after): no interval "
+                )?;
+                f.write_str("of one state; find out what happened then")
+            }
+            ImportedFinding::LatencyDrifts { what, before_ns, after_ns } => {
+                let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
+                let what = of_file(*what);
+                write!(
+                    f,
+                    "{what}: {before} in the first quarter, {after} in the last: a drift, and no interval of one state"
+                )
+            }
+            ImportedFinding::LatencyInWaves { what } => {
+                let what = of_file(*what);
+                write!(f, "calm and rough stretches of {what} follow each other: no interval of one state")
+            }
+            ImportedFinding::CourseNotTested => f.write_str(
+                "whether latency stayed the same was not tested: it takes 30 s, and samples in each of their stretches",
+            ),
             ImportedFinding::NoCourse => f.write_str(
                 "no intervals, and no telling whether latency stayed the same: the file has no course of time",
             ),

@@ -1,10 +1,10 @@
 //! Requirements of imported measurements: a file can show that a limit is violated, and seldom that it is kept.
 
 use super::ImportedCell;
-use crate::Level;
-use crate::rate::zero_events_upper;
-use crate::verdict::{Case, Gap, Kept, Verdict, View, Violation};
-use model::{Requirement, Span};
+use crate::stats::rate::zero_events_upper;
+use crate::summary::due_time::View;
+use crate::verdict::{Case, Gap, Kept, Limit, Verdict, Violation, limits};
+use model::{Level, Requirement, Span};
 
 /// The verdict on all cells, and each limit in each of them.
 pub(super) fn judge(cells: &[ImportedCell], require: &Requirement) -> (Verdict, Vec<Case>) {
@@ -13,20 +13,14 @@ pub(super) fn judge(cells: &[ImportedCell], require: &Requirement) -> (Verdict, 
     }
     let mut cases = Vec::new();
     for cell in cells {
-        let mut add = |limit: String, verdict: Verdict| {
-            cases.push(Case { cell: Some(cell.name.clone()), limit, verdict });
-        };
-        if let Some(limit) = require.max {
-            add(format!("max={limit}"), max(cell, limit));
-        }
-        for (key, level, limit) in [("p99", Level::P99, require.p99), ("p999", Level::P999, require.p999)] {
-            if let Some(limit) = limit {
-                add(format!("{key}={limit}"), quantile(cell, level, limit));
-            }
-        }
-        if let Some(limit) = require.misses_per_hour {
-            add(format!("misses_per_hour={limit}"), untold(cell, "the file does not tell how misses came in time"));
-        }
+        cases.extend(limits(require).into_iter().map(|(limit, value)| {
+            let verdict = match value {
+                Limit::Max(limit) => max(cell, limit),
+                Limit::Quantile(level, limit) => quantile(cell, level, limit),
+                Limit::MissesPerHour(_) => untold(cell, "the file does not tell how misses came in time"),
+            };
+            Case { cell: Some(cell.name.clone()), limit, verdict }
+        }));
     }
     (Verdict::together(cases.iter().map(|case| &case.verdict)), cases)
 }
@@ -59,6 +53,9 @@ fn max(cell: &ImportedCell, limit: Span) -> Verdict {
 }
 
 fn quantile(cell: &ImportedCell, level: Level, limit: Span) -> Verdict {
+    if !cell.courses.allows_interval(level) {
+        return Verdict::NotShown { gaps: vec![Gap::Unsteady { cell: cell.name.clone(), level }] };
+    }
     let Some((lower_ns, upper_ns)) = cell.quantiles.at(level).interval_ns() else {
         return untold(cell, "the file does not tell how latency went in time, so quantiles have no intervals");
     };
@@ -73,5 +70,5 @@ fn quantile(cell: &ImportedCell, level: Level, limit: Span) -> Verdict {
         return Verdict::Pass { kept: vec![Kept::Quantile { cell: name, level, view, limit_ns, upper_ns }] };
     }
     let interval_ns = Some((lower_ns, upper_ns));
-    Verdict::NotShown { gaps: vec![Gap::Quantile { cell: name, level, view, limit_ns, interval_ns }] }
+    Verdict::NotShown { gaps: vec![Gap::Quantile { cell: name, level, view, limit_ns, interval_ns, late: None }] }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{self, imported_thread as thread};
-use model::{Beyond, Conditions, Slice, Source, Span};
+use model::{Beyond, Slice, Source, Span, StatedConditions};
 
 pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
     let source =
@@ -12,7 +12,14 @@ pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
         format: 1,
         tool: "punctual".to_owned(),
         source,
-        conditions: Conditions { what, policy: None, priority: None, period: None, load: None, stated: Vec::new() },
+        conditions: StatedConditions {
+            what,
+            policy: None,
+            priority: None,
+            period: None,
+            load: None,
+            stated: Vec::new(),
+        },
         started_unix_ms: None,
         measured: None,
         resolution: Span(1_000),
@@ -150,4 +157,46 @@ fn names_tell_files_and_kinds_apart() {
         ["h.txt", "t.txt/irq", "t.txt/user"]
     );
     assert_eq!(names(&[of("a/h.txt", "wake-up"), of("b/h.txt", "wake-up")]), ["a/h.txt", "b/h.txt"]);
+}
+
+/// A file of so many seconds at 10 ms, as records of ours: 64 stretches.
+fn with_course(seconds: u64, latency_ns: impl Fn(u64) -> i64) -> Imported {
+    let n = seconds * 100;
+    let of = |from: u64, to: u64| Histogram::of(&(from..to).map(&latency_ns).collect::<Vec<_>>());
+    let slice = |i: u64| Slice { first_cycle: i * n / 64, cycles: n / 64, histogram: of(i * n / 64, (i + 1) * n / 64) };
+    let mut all = thread(&(0..n).map(&latency_ns).collect::<Vec<_>>());
+    all.slices = (0..64).map(slice).collect();
+    Imported { measured: Some(Span(seconds * 1_000_000_000)), ..imported(vec![all]) }
+}
+
+fn noise(cycle: u64) -> i64 {
+    5_000 + i64::try_from(model::SplitMix64::new(cycle).below(1_000)).unwrap()
+}
+
+#[test]
+fn a_course_of_time_is_tested_as_records_of_ours_are() {
+    let mut require = Requirement::default();
+    require.set_all("p99=12us").unwrap();
+    let said = |imported: Imported| {
+        let mut summary = summarise_imported(&[imported], &require);
+        let cell = summary.cells.remove(0);
+        let findings: Vec<_> = cell.findings.iter().map(ToString::to_string).collect();
+        (summary.verdict.to_string(), findings.join("\n"), cell)
+    };
+    let (verdict, findings, cell) = said(with_course(120, noise));
+    assert!(verdict.starts_with("Verdict: PASS p99") && cell.courses.stayed_the_same(), "{verdict} {findings}");
+    // All of it rises by 60 %: its p99 is below the limit as a whole, and not at the end.
+    let drift = |cycle: u64| noise(cycle) + i64::try_from(cycle).unwrap() * 3_600 * 2 / 12_000;
+    let (verdict, findings, cell) = said(with_course(120, drift));
+    assert_eq!(
+        verdict,
+        "Verdict: NOT SHOWN: h.txt: latency was not the same throughout, so there is no p99 of the whole"
+    );
+    assert!(findings.contains("p50: ") && findings.contains("in the first quarter"), "{findings}");
+    assert!(cell.quantiles.p99.interval_ns().is_none());
+    let step = |cycle: u64| noise(cycle) + if cycle < 6_000 { 0 } else { 2_000 };
+    let (_, findings, _) = said(with_course(120, step));
+    assert!(findings.contains("p99 changed after 50 % of the file (6 us before, 8 us after)"), "{findings}");
+    let (_, findings, cell) = said(with_course(20, noise));
+    assert!(!cell.courses.is_tested() && findings.contains("not tested: it takes 30 s"), "{findings}");
 }

@@ -1,6 +1,6 @@
 //! What the loads achieved while measuring, and how busy the machine was.
 
-use crate::pool::Pool;
+use crate::summary::pool::Pool;
 use model::{Header, LoadRecord, MachineSecond};
 use serde::Serialize;
 

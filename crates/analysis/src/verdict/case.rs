@@ -1,10 +1,8 @@
 //! The verdict taken apart: one question for each limit in each cell, as test reports count them.
 
-use super::Verdict;
 use super::judgement::Judgement;
 use super::part::Gap;
-use crate::Level;
-use crate::summary::CellSummary;
+use super::{Judged, Verdict, limits};
 use model::{Entry, Header};
 use serde::Serialize;
 
@@ -22,7 +20,7 @@ pub struct Case {
 
 impl Case {
     /// Every limit in every cell, in the order of the plan; empty when nothing was required.
-    pub(crate) fn all(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Case> {
+    pub(crate) fn all(header: &Header, entries: &[Entry], cells: &[Judged<'_>]) -> Vec<Case> {
         let require = &header.plan.require;
         if require.is_empty() {
             return Vec::new();
@@ -30,11 +28,12 @@ impl Case {
         let mut of_run = Judgement::default();
         of_run.gaps_of_run(header, entries);
         let mut cases = vec![Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }];
-        for cell in cells {
-            let mut add = |limit: String, judge: &dyn Fn(&mut Judgement)| {
+        for judged in cells {
+            let (cell, alone) = (judged.summary, [judged.summary]);
+            cases.extend(limits(require).into_iter().map(|(limit, value)| {
                 let mut judgement = Judgement::default();
-                judgement.gaps_of_cell(cell);
-                judge(&mut judgement);
+                judgement.gaps_of_cell(*judged);
+                judgement.judge(&alone, value);
                 let verdict = match judgement.verdict() {
                     // A cell without any record has nothing that could be judged.
                     Verdict::Pass { kept } if kept.is_empty() => {
@@ -42,20 +41,8 @@ impl Case {
                     }
                     verdict => verdict,
                 };
-                cases.push(Case { cell: Some(cell.name.clone()), limit, verdict });
-            };
-            let alone = std::slice::from_ref(cell);
-            if let Some(limit) = require.max {
-                add(format!("max={limit}"), &|judgement| judgement.max(alone, limit));
-            }
-            for (key, level, limit) in [("p99", Level::P99, require.p99), ("p999", Level::P999, require.p999)] {
-                if let Some(limit) = limit {
-                    add(format!("{key}={limit}"), &|judgement| judgement.quantile(alone, level, limit));
-                }
-            }
-            if let Some(limit) = require.misses_per_hour {
-                add(format!("misses_per_hour={limit}"), &|judgement| judgement.misses(alone, limit));
-            }
+                Case { cell: Some(cell.name.clone()), limit, verdict }
+            }));
         }
         cases
     }
@@ -98,7 +85,7 @@ mod tests {
                 "none/other p999=10us not shown",
                 "none/other misses_per_hour=1 fail",
                 "none/fifo:80 max=1ms pass",
-                "none/fifo:80 p999=10us not shown",
+                "none/fifo:80 p999=10us fail",
                 "none/fifo:80 misses_per_hour=1 not shown",
             ]
         );

@@ -1,12 +1,14 @@
 //! All cells against all limits.
 
-use super::{Gap, Kept, Verdict, View, Violation};
-use crate::Level;
-use crate::finding::{Finding, run_progress};
-use crate::rate::{Rate, zero_events_upper};
-use crate::summary::CellSummary;
-use crate::woodruff::Quantile;
-use model::{Entry, Header, Span};
+use super::{Count, Gap, Judged, Kept, Limit, Verdict, Violation};
+use crate::findings::{Finding, run_progress};
+use crate::stats::rate::{Rate, zero_events_upper};
+use crate::stats::woodruff::Quantile;
+use crate::summary::cell::CellSummary;
+use crate::summary::due_time::View;
+use crate::summary::late::Late;
+use crate::summary::responses::Response;
+use model::{Entry, Header, Level, Span};
 
 /// What is known of all limits while cells are looked at.
 #[derive(Debug, Default)]
@@ -38,7 +40,7 @@ impl Judgement {
         }
     }
 
-    pub(super) fn gaps_of_cell(&mut self, summary: &CellSummary) {
+    pub(super) fn gaps_of_cell(&mut self, Judged { summary, findings }: Judged<'_>) {
         let cell = || summary.name.clone();
         // Cells without any record are missing measurements of the run already.
         if summary.samples == 0 && summary.blocks > 0 {
@@ -47,7 +49,7 @@ impl Judgement {
         if summary.lost > 0 {
             self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
         }
-        let failed = summary.findings.iter().find_map(|finding| match finding {
+        let failed = findings.iter().find_map(|finding| match finding {
             Finding::LoadFailed { load, reason, .. } => Some((load.clone(), reason.clone())),
             Finding::LoadDidNothing { load, .. } => Some((load.clone(), "it did nothing".to_owned())),
             _ => None,
@@ -58,9 +60,28 @@ impl Judgement {
         if let Some(open) = summary.censored {
             self.gaps.push(Gap::Open { cell: cell(), at_least_ns: open.at_least_ns });
         }
+        match &summary.response {
+            Some(Response { left_out: left_out @ 1.., .. }) => {
+                let why = Finding::AnswersLeftOut { left_out: *left_out }.to_string();
+                self.gaps.push(Gap::Untold { cell: cell(), why });
+            }
+            Some(Response { lost: never @ 1.., .. }) => {
+                self.gaps.push(Gap::NeverAnswered { cell: cell(), never: *never });
+            }
+            _ => {}
+        }
     }
 
-    pub(super) fn max(&mut self, cells: &[CellSummary], limit: Span) {
+    /// All cells against one limit.
+    pub(super) fn judge(&mut self, cells: &[&CellSummary], limit: Limit) {
+        match limit {
+            Limit::Max(limit) => self.max(cells, limit),
+            Limit::Quantile(level, limit) => self.quantile(cells, level, limit),
+            Limit::MissesPerHour(limit) => self.misses(cells, limit),
+        }
+    }
+
+    fn max(&mut self, cells: &[&CellSummary], limit: Span) {
         let limit_ns = limit.ns();
         let maxima: Vec<_> = cells.iter().filter_map(|cell| Some((&cell.name, cell.max?))).collect();
         let beyond = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns > limit_ns);
@@ -79,40 +100,84 @@ impl Judgement {
         }));
     }
 
-    /// Both views have to keep the limit: wake-ups alone leave out who came too late to wait at all, and due times can
-    /// have the smaller quantile when many late ones fill in.
-    pub(super) fn quantile(&mut self, cells: &[CellSummary], level: Level, limit: Span) {
+    /// Both views have to keep the limit: wake-ups alone leave out the due times that were missed, and due times can have the
+    /// smaller quantile when many late ones fill in. Where a quantile has no interval, what counts is how many are later.
+    fn quantile(&mut self, cells: &[&CellSummary], level: Level, limit: Span) {
         let limit_ns = limit.ns();
         let within = |ns: i64| u64::try_from(ns).unwrap_or(0) <= limit_ns;
         let mut largest: Option<(i64, View, &str)> = None;
+        let mut latest: Option<(&Late, &str)> = None;
         for summary in cells.iter().filter(|cell| cell.samples > 0) {
             let cell = || summary.name.clone();
-            if !summary.steadiness.allows_intervals() && summary.quantiles.at(level).value_ns().is_some() {
-                self.gaps.push(Gap::Unsteady { cell: cell(), level });
+            // The delay of answers to triggers that were not sent is unknown: half of what may exceed the limit is tolerated.
+            let due = summary.samples + summary.missed;
+            let unsent = summary.response.as_ref().map_or(0, |response| response.unsent);
+            if unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !summary.cell.task.misses_when_late() {
+                let why = format!("{level} is not known: {}", Finding::NotSent { unsent, due });
+                self.gaps.push(Gap::Untold { cell: cell(), why });
                 continue;
             }
+            let is_steady = summary.steadiness.courses.allows_interval(level);
+            let counted = |view: View| summary.late.iter().find(|late| late.level == level && late.view == view);
+            let is_violated = |late: &Late| late.is_violated() && is_steady;
+            let mut open = None;
+            let mut ends: Vec<(View, &Quantile, (i64, i64))> = Vec::new();
+            let mut counts: Vec<&Late> = Vec::new();
+            let mut violated = None;
             let views = views(summary, level);
-            let ends = || views.iter().filter_map(|(view, quantile)| Some((*view, quantile, quantile.interval_ns()?)));
-            let beyond = ends().filter(|(.., (lower_ns, _))| !within(*lower_ns)).max_by_key(|(.., ends)| ends.0);
-            let open = |quantile: &Quantile| quantile.interval_ns().is_none_or(|(_, upper_ns)| !within(upper_ns));
+            for (view, quantile) in &views {
+                match (quantile.interval_ns(), counted(*view)) {
+                    (Some(interval), _) => ends.push((*view, quantile, interval)),
+                    (None, Some(late)) if late.is_kept() => counts.push(late),
+                    (None, Some(late)) if is_violated(late) => violated = Some(late),
+                    (None, _) => open = Some(*view),
+                }
+            }
+            open = ends
+                .iter()
+                .filter(|(.., (_, upper_ns))| !within(*upper_ns))
+                .map(|(view, ..)| *view)
+                .next_back()
+                .or(open);
+            let beyond = ends.iter().filter(|(.., (lower_ns, _))| !within(*lower_ns)).max_by_key(|(.., ends)| ends.0);
             if let Some((view, quantile, (lower_ns, _))) = beyond {
-                let value_ns = quantile.value_ns().unwrap_or(lower_ns);
+                let (view, lower_ns, value_ns) = (*view, *lower_ns, quantile.value_ns().unwrap_or(*lower_ns));
                 self.violations.push(Violation::Quantile { cell: cell(), level, view, limit_ns, value_ns, lower_ns });
-            } else if let Some((view, quantile)) = views.iter().rev().find(|(_, quantile)| open(quantile)) {
-                let interval_ns = quantile.interval_ns();
-                self.gaps.push(Gap::Quantile { cell: cell(), level, view: *view, limit_ns, interval_ns });
+            } else if let Some(Late { view, late, of, share, .. }) = violated {
+                let (view, late, of, at_least) = (*view, *late, *of, share.0);
+                self.violations.push(Violation::Late { cell: cell(), level, view, limit_ns, late, of, at_least });
+            } else if open.is_some() && !is_steady {
+                self.gaps.push(Gap::Unsteady { cell: cell(), level });
+            } else if let Some(view) = open {
+                let interval_ns = ends.iter().find(|(other, ..)| *other == view).map(|(.., interval)| *interval);
+                let late = counted(view).map(|late| Count {
+                    late: late.late,
+                    of: late.of,
+                    n_eff: crate::stats::special::whole(late.n_eff),
+                    more_ns: late
+                        .times_as_long
+                        .map(|times| crate::stats::special::whole(summary.measured.ns() as f64 * (times - 1.0))),
+                });
+                self.gaps.push(Gap::Quantile { cell: cell(), level, view, limit_ns, interval_ns, late });
             } else {
-                let of_cell = ends().map(|(view, _, (_, upper_ns))| (upper_ns, view, summary.name.as_str()));
+                let name = summary.name.as_str();
+                let of_cell = ends.iter().map(|(view, _, (_, upper_ns))| (*upper_ns, *view, name));
                 largest = largest.into_iter().chain(of_cell).max_by_key(|(upper_ns, ..)| *upper_ns);
+                let of_cell = counts.into_iter().map(|late| (late, name));
+                latest = latest.into_iter().chain(of_cell).max_by(|(a, _), (b, _)| a.share.1.total_cmp(&b.share.1));
             }
         }
         self.kept.extend(largest.map(|(upper_ns, view, cell)| {
             let cell = cell.to_owned();
             Kept::Quantile { cell, level, view, limit_ns, upper_ns }
         }));
+        self.kept.extend(latest.map(|(Late { view, late, of, share, .. }, cell)| {
+            let (cell, view, late, of, at_most) = (cell.to_owned(), *view, *late, *of, share.1);
+            Kept::Late { cell, level, view, limit_ns, late, of, at_most }
+        }));
     }
 
-    pub(super) fn misses(&mut self, cells: &[CellSummary], limit_per_hour: f64) {
+    fn misses(&mut self, cells: &[&CellSummary], limit_per_hour: f64) {
         let rates: Vec<(&str, Rate)> =
             cells.iter().filter_map(|cell| Some((cell.name.as_str(), cell.misses?))).collect();
         for (name, rate) in &rates {

@@ -1,20 +1,8 @@
 //! What a verdict is made of: limits that were kept or violated, and what is missing.
 
-use crate::Level;
+use crate::summary::due_time::View;
+use model::Level;
 use serde::Serialize;
-
-/// Which of the two distributions of a cell a quantile is of; see [`crate::by_due_time`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum View {
-    /// Both: nothing was missed that would set them apart.
-    Both,
-    /// One latency for each wake-up.
-    WakeUps,
-    /// One latency for each due time, those that were missed included.
-    DueTimes,
-}
 
 /// A limit that was kept, where it was nearest to being violated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,6 +34,23 @@ pub enum Kept {
         limit_ns: u64,
         /// The upper end of its interval, ns.
         upper_ns: i64,
+    },
+    /// So few are later than the limit that the quantile, which has no interval, keeps it.
+    Late {
+        /// The cell with the largest share.
+        cell: String,
+        /// Which quantile.
+        level: Level,
+        /// Of which distribution.
+        view: View,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// How many are later.
+        late: u64,
+        /// Of how many.
+        of: u64,
+        /// The upper limit of the share that is later, at 95 %.
+        at_most: f64,
     },
     /// It is not later than in an older run.
     NotLater {
@@ -95,6 +100,23 @@ pub enum Violation {
         value_ns: i64,
         /// The lower end of its 95 % interval, ns.
         lower_ns: i64,
+    },
+    /// So many are later than the limit that the quantile, which has no interval, violates it.
+    Late {
+        /// Where.
+        cell: String,
+        /// Which quantile.
+        level: Level,
+        /// Of which distribution.
+        view: View,
+        /// The limit, ns.
+        limit_ns: u64,
+        /// How many are later.
+        late: u64,
+        /// Of how many.
+        of: u64,
+        /// The lower limit of the share that is later, at 95 %.
+        at_least: f64,
     },
     /// It is later than in an older run.
     Later {
@@ -165,7 +187,14 @@ pub enum Gap {
         /// How late it was already, ns.
         at_least_ns: u64,
     },
-    /// What was imported does not tell it.
+    /// Triggers were never answered: their answers may come beyond the limit.
+    NeverAnswered {
+        /// Where.
+        cell: String,
+        /// How many.
+        never: u64,
+    },
+    /// What was imported, or recorded by an older version, does not tell it.
     Untold {
         /// Where.
         cell: String,
@@ -184,6 +213,8 @@ pub enum Gap {
         limit_ns: u64,
         /// Its 95 % interval, ns.
         interval_ns: Option<(i64, i64)>,
+        /// How many are later than the limit; `None` where that is not known.
+        late: Option<Count>,
     },
     /// The cell was not the same from beginning to end: its quantile has no interval.
     Unsteady {
@@ -209,6 +240,21 @@ pub enum Gap {
     },
 }
 
+/// How many are later than a limit, and what that is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "LateCount"))]
+pub struct Count {
+    /// How many are later.
+    pub late: u64,
+    /// Of how many.
+    pub of: u64,
+    /// Independent ones they are worth.
+    pub n_eff: u64,
+    /// How much longer to measure until the limit is shown to be kept, ns; `None` where it will not be.
+    pub more_ns: Option<u64>,
+}
+
 impl Violation {
     /// How many times the limit was reached: what the violations are ordered by.
     pub(super) fn factor(&self) -> f64 {
@@ -217,6 +263,7 @@ impl Violation {
                 *value_ns as f64 / *limit_ns as f64
             }
             Violation::MissesPerHour { limit_per_hour, lower_per_hour, .. } => lower_per_hour / limit_per_hour,
+            Violation::Late { level, at_least, .. } => at_least / (1.0 - level.p()),
             Violation::Later { ratio, .. } => *ratio,
         }
     }

@@ -1,6 +1,7 @@
 //! The verdict in one line.
 
-use super::{Gap, Kept, Verdict, View, Violation};
+use super::{Gap, Kept, Verdict, Violation};
+use crate::summary::due_time::View;
 use crate::wording::{count, duration, durations_apart, number, things};
 use std::fmt;
 
@@ -63,6 +64,10 @@ impl fmt::Display for Kept {
                 let (upper, limit) = beside(*upper_ns, *limit_ns);
                 write!(f, "{level}{view} at most {upper} <= {limit} (95 %; worst: {cell})")
             }
+            Kept::Late { cell, level, view, limit_ns, late, of, at_most } => {
+                let (limit, later, percent) = (ns(*limit_ns), later(*late, *of), percent(*at_most));
+                write!(f, "{level}{view} <= {limit}: {later}, at most {percent} % (95 %; worst: {cell})")
+            }
             Kept::NotLater { cell, said } => write!(f, "{cell}: {said}"),
             Kept::MissesPerHour { cell, limit_per_hour, upper_per_hour } => {
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
@@ -83,6 +88,10 @@ impl fmt::Display for Violation {
                 let (lower, limit) = beside(*lower_ns, *limit_ns);
                 write!(f, "{cell}: {level}{view} at least {lower} (95 %) > {limit}")
             }
+            Violation::Late { cell, level, view, limit_ns, late, of, at_least } => {
+                let (limit, later, percent) = (ns(*limit_ns), later(*late, *of), percent(*at_least));
+                write!(f, "{cell}: {level}{view} > {limit}: {later}, at least {percent} % (95 %)")
+            }
             Violation::Later { cell, said, .. } => write!(f, "{cell}: {said}"),
             Violation::MissesPerHour { cell, limit_per_hour, episodes, lower_per_hour } => {
                 let (lower, limit) = (number(*lower_per_hour), number(*limit_per_hour));
@@ -91,6 +100,16 @@ impl fmt::Display for Violation {
             }
         }
     }
+}
+
+/// `none of 8 000 later`.
+fn later(late: u64, of: u64) -> String {
+    let late = if late == 0 { "none".to_owned() } else { count(late) };
+    format!("{late} of {} later", count(of))
+}
+
+fn percent(share: f64) -> String {
+    number(share * 100.0)
 }
 
 fn misses(episodes: u64) -> String {
@@ -112,10 +131,19 @@ impl fmt::Display for Gap {
             Gap::Open { cell, at_least_ns } => {
                 write!(f, "{cell}: a wait had not ended, {} late so far", ns(*at_least_ns))
             }
-            Gap::Quantile { cell, level, view, limit_ns, interval_ns: Some((lower, upper)) } => {
+            Gap::NeverAnswered { cell, never } => write!(f, "{cell}: {} never answered", things(*never, "trigger")),
+            Gap::Quantile { cell, level, view, limit_ns, interval_ns: Some((lower, upper)), .. } => {
                 let (lower, upper) = (duration(*lower as f64), duration(*upper as f64));
                 write!(f, "{cell}: {level}{view} is between {lower} and {upper} (95 %), limit {}: ", ns(*limit_ns))?;
                 f.write_str("measure longer")
+            }
+            Gap::Quantile { cell, level, view, limit_ns, late: Some(count), .. } => {
+                let (limit, later, worth) = (ns(*limit_ns), later(count.late, count.of), self::count(count.n_eff));
+                write!(f, "{cell}: too few samples to tell whether {level}{view} <= {limit}: {later}, worth {worth} ")?;
+                match count.more_ns {
+                    Some(more) => write!(f, "independent ones; about {} more may do", ns(more)),
+                    None => f.write_str("independent ones; more time will not show that it is kept"),
+                }
             }
             Gap::Quantile { cell, level, view, .. } => {
                 write!(f, "{cell}: too few samples to tell {level}{view}: measure longer")

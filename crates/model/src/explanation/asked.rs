@@ -15,7 +15,7 @@ pub struct Explain {
     pub above: Option<Span>,
     /// Explanations that are kept: of the worst.
     pub keep: u32,
-    /// Whether the kernel's stack is traced where a measured thread is woken and switched in. It costs about 1 us each.
+    /// Whether the kernel's stack is traced where a measured thread is woken and switched in. It costs some microseconds each.
     #[serde(default)]
     pub stacks: bool,
     /// Period, ns, of an interrupt on every measured CPU that shows whether it ran with interrupts on. `null`: none.

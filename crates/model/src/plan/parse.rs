@@ -3,7 +3,7 @@
 use super::{Axes, Plan, Requirement};
 use crate::{
     CpuSet, Explain, GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, Percent, Prepare, Roles, Span,
-    UnknownWord,
+    UnknownWord, is_plain, plain,
 };
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -64,33 +64,34 @@ fn plan(text: &str) -> Located<Plan> {
     for (key, value) in document.get_ref() {
         let at = value.span().start;
         match key.get_ref().as_ref() {
-            "title" => plan.title = string(value)?.to_owned(),
+            "title" => plan.title = plain(any_text(value)?).into_owned(),
             "study" => plan.study = Some(parsed(value)?),
             "repetitions" => plan.repetitions = integer(value, Plan::REPETITIONS)?,
             "aa" => plan.aa = boolean(value)?,
             "duration" => (plan.duration, duration_at) = (parsed(value)?, at),
             "cycles" => plan.cycles = Some(integer(value, Plan::CYCLES)?),
             "min_cycles" => plan.min_cycles = Some(integer(value, Plan::CYCLES)?),
-            "warm_up" => plan.warm_up = parsed(value)?,
+            "warm_up" => plan.conditions.warm_up = parsed(value)?,
             "seed" => plan.seed = Some(integer(value, 0..=u64::MAX)?),
             "cpus" => plan.cpus = Some(some_cpus(value)?),
-            "timer_slack" => plan.timer_slack = Some(parsed(value)?),
-            "align" => plan.align = Some(parsed(value)?),
-            "distance" => plan.distance = Some(parsed(value)?),
+            "timer_slack" => plan.conditions.timer_slack = Some(parsed(value)?),
+            "align" => plan.conditions.align = Some(parsed(value)?),
+            "distance" => plan.conditions.distance = Some(parsed(value)?),
             "cpu_dma_latency" => {
-                plan.cpu_dma_latency_us = Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
+                plan.conditions.cpu_dma_latency_us =
+                    Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
             }
             "load_cpus" => plan.load_cpus = parsed(value)?,
-            "load_policy" => plan.load_policy = Some(parsed(value)?),
-            "load_must_hold" => plan.load_must_hold = share(value)?,
+            "load_policy" => plan.conditions.load_policy = Some(parsed(value)?),
+            "load_must_hold" => plan.conditions.load_must_hold = share(value)?,
             "loads" => {}
             "files" => files = Some((guest_files(value)?, at)),
-            "prepare" => prepare(table(value)?, &mut plan.prepare)?,
-            "stop_above" => plan.stop_above = Some(parsed(value)?),
-            "on_spike" => plan.on_spike = Some(string(value)?.to_owned()),
-            "explain" => plan.explain = explain(value)?,
-            "tracers" => plan.tracers = boolean(value)?,
-            "roles" => roles(table(value)?, &mut plan.roles)?,
+            "prepare" => prepare(table(value)?, &mut plan.conditions.prepare)?,
+            "stop_above" => plan.conditions.stop_above = Some(parsed(value)?),
+            "on_spike" => plan.conditions.on_spike = Some(any_text(value)?.to_owned()),
+            "explain" => plan.conditions.explain = explain(value)?,
+            "tracers" => plan.conditions.tracers = boolean(value)?,
+            "roles" => roles(table(value)?, &mut plan.conditions.roles)?,
             "axes" => axes(table(value)?, &named, &mut plan.axes)?,
             "require" => require(table(value)?, &mut plan.require)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
@@ -195,7 +196,7 @@ fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()>
             "load" => axes.load = axis(key, value, |text| Load::parse(text, named))?,
             "policy" => axes.policy = axis(key, value, str::parse)?,
             "period" => axes.period = axis(key, value, str::parse)?,
-            "method" => axes.method = axis(key, value, str::parse)?,
+            "method" => axes.task = axis(key, value, str::parse)?,
             "runtime" => axes.runtime = axis(key, value, str::parse)?,
             other => return Err((key.span().start, UnknownWord::new("axis", other, AXES).to_string())),
         }
@@ -358,7 +359,14 @@ fn boolean(value: &Spanned<DeValue<'_>>) -> Located<bool> {
     }
 }
 
+/// A text that is a word or a list of words. It is shown on one line wherever it stands.
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
+    let unplain = || (value.span().start, "control characters are not allowed here; write it on one line".to_owned());
+    Some(any_text(value)?).filter(|text| text.chars().all(is_plain)).ok_or_else(unplain)
+}
+
+/// Any text.
+fn any_text<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
         other => Err((value.span().start, format!("text in quotes is expected here, not {}", kind(other)))),

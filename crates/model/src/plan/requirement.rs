@@ -1,6 +1,6 @@
 //! What the machine has to keep.
 
-use crate::{Span, SpanError, UnknownWord};
+use crate::{Level, Span, SpanError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -18,6 +18,12 @@ pub struct Requirement {
     /// 99.9 % of the wake-ups no later than this.
     #[serde(rename = "p999_ns")]
     pub p999: Option<Span>,
+    /// 99.99 % of the wake-ups no later than this.
+    #[serde(rename = "p9999_ns", default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<Span>,
+    /// 99.999 % of the wake-ups no later than this.
+    #[serde(rename = "p99999_ns", default, skip_serializing_if = "Option::is_none")]
+    pub p99999: Option<Span>,
     /// Episodes of missed deadlines (the `max`, else the period) an hour, at most.
     pub misses_per_hour: Option<f64>,
 }
@@ -33,7 +39,7 @@ pub enum RequirementError {
     Span(#[from] SpanError),
     /// A limit of 0 can never be kept.
     #[error("`{0} = {1}` can never be kept; a limit is more than 0")]
-    Zero(&'static str, String),
+    Zero(String, String),
     /// Not a rate.
     #[error("`{0}` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01")]
     Rate(String),
@@ -47,7 +53,7 @@ pub enum RequirementError {
 
 impl Requirement {
     /// Every limit as it is typed.
-    pub const KNOWN: &[&str] = &["max", "p99", "p999", "misses_per_hour"];
+    pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "misses_per_hour"];
 
     /// Whether nothing is required.
     #[must_use]
@@ -55,25 +61,44 @@ impl Requirement {
         *self == Requirement::default()
     }
 
+    /// The limits of quantiles, ascending.
+    pub fn quantiles(&self) -> impl Iterator<Item = (Level, Span)> {
+        let all = [
+            (Level::P99, self.p99),
+            (Level::P999, self.p999),
+            (Level::P9999, self.p9999),
+            (Level::P99999, self.p99999),
+        ];
+        all.into_iter().filter_map(|(level, limit)| Some((level, limit?)))
+    }
+
+    /// The limits of latencies as plans and reports name them, the maximum first.
+    pub fn limits(&self) -> impl Iterator<Item = (&'static str, Span)> {
+        self.max.map(|max| ("max", max)).into_iter().chain(self.quantiles().map(|(level, limit)| (level.key(), limit)))
+    }
+
     /// Sets one limit from its text forms.
     ///
     /// # Errors
     /// When `key` names no limit or `value` is none.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), RequirementError> {
-        let (name, limit) = match key {
-            "max" => ("max", &mut self.max),
-            "p99" => ("p99", &mut self.p99),
-            "p999" => ("p999", &mut self.p999),
-            "misses_per_hour" => {
-                let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-                self.misses_per_hour = Some(rate.ok_or_else(|| RequirementError::Rate(value.to_owned()))?);
-                return Ok(());
-            }
+        if key == "misses_per_hour" {
+            let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+            self.misses_per_hour = Some(rate.ok_or_else(|| RequirementError::Rate(value.to_owned()))?);
+            return Ok(());
+        }
+        let name = name(key);
+        let limit = match name {
+            "max" => &mut self.max,
+            "p99" => &mut self.p99,
+            "p999" => &mut self.p999,
+            "p9999" => &mut self.p9999,
+            "p99999" => &mut self.p99999,
             _ => return Err(UnknownWord::new("requirement", key, Requirement::KNOWN).into()),
         };
         let span: Span = value.parse()?;
         if span == Span(0) {
-            return Err(RequirementError::Zero(name, value.to_owned()));
+            return Err(RequirementError::Zero(name.to_owned(), value.to_owned()));
         }
         *limit = Some(span);
         Ok(())
@@ -91,12 +116,17 @@ impl Requirement {
             let (key, value) = part.split_at(at);
             let value = ["<=", "<", "="].iter().find_map(|sign| value.strip_prefix(sign)).unwrap_or(value);
             self.set(key.trim(), value.trim())?;
-            if !seen.insert(key.trim()) {
+            if !seen.insert(name(key.trim())) {
                 return Err(RequirementError::Twice(key.trim().to_owned()));
             }
         }
         Ok(())
     }
+}
+
+/// The name of a limit; that of a quantile may be typed as tables head it: `p99.9` is `p999`.
+fn name(key: &str) -> &str {
+    if let Ok(level) = key.parse::<Level>() { level.key() } else { key }
 }
 
 #[cfg(test)]
@@ -108,6 +138,10 @@ mod tests {
         let mut require = Requirement::default();
         assert!(require.is_empty());
         require.set_all("max=1ms, p999=200us,misses_per_hour=0.5").unwrap();
+        let mut higher = Requirement::default();
+        higher.set_all("p99999=2ms,p9999=1ms").unwrap();
+        let limits: Vec<_> = higher.limits().collect();
+        assert_eq!(limits, [("p9999", Span(1_000_000)), ("p99999", Span(2_000_000))]);
         assert_eq!(require.max, Some(Span(1_000_000)));
         assert_eq!((require.p999, require.misses_per_hour), (Some(Span(200_000)), Some(0.5)));
         let mut signs = Requirement::default();
@@ -121,7 +155,11 @@ mod tests {
             ("max=1", "`1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
             ("misses_per_hour=0", "`0` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
             ("misses_per_hour=nan", "`nan` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
-            ("p99.9=1ms", "unknown requirement `p99.9` (did you mean `p999`? known: max p99 p999 misses_per_hour)"),
+            (
+                "p98=1ms",
+                "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 misses_per_hour)",
+            ),
+            ("p99.9=1ms,p999=1ms", "`p999` stands twice; give each limit once"),
         ] {
             assert_eq!(Requirement::default().set_all(text).map_err(|e| e.to_string()), Err(message.to_owned()));
         }

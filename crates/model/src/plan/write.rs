@@ -9,6 +9,7 @@ impl Plan {
     /// defaults of this version would give.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        let asked = &self.conditions;
         let mut out = String::new();
         text(&mut out, "title", Some(&self.title));
         text(&mut out, "study", self.study);
@@ -23,25 +24,25 @@ impl Plan {
                 number(&mut out, "min_cycles", self.min_cycles);
             }
         }
-        text(&mut out, "warm_up", Some(self.warm_up));
+        text(&mut out, "warm_up", Some(asked.warm_up));
         number(&mut out, "seed", self.seed);
         text(&mut out, "cpus", self.cpus.as_ref());
-        text(&mut out, "timer_slack", self.timer_slack);
-        text(&mut out, "align", self.align);
-        text(&mut out, "distance", self.distance);
-        text(&mut out, "stop_above", self.stop_above);
-        text(&mut out, "on_spike", self.on_spike.as_ref());
-        let dma = self.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
+        text(&mut out, "timer_slack", asked.timer_slack);
+        text(&mut out, "align", asked.align);
+        text(&mut out, "distance", asked.distance);
+        text(&mut out, "stop_above", asked.stop_above);
+        text(&mut out, "on_spike", asked.on_spike.as_ref());
+        let dma = asked.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
         text(&mut out, "cpu_dma_latency", Some(dma));
         text(&mut out, "load_cpus", Some(&self.load_cpus).filter(|cpus| **cpus != LoadCpus::All));
-        text(&mut out, "load_policy", self.load_policy);
-        number(&mut out, "load_must_hold", self.load_must_hold.map(|share| u64::from(share.get())));
-        if self.tracers {
+        text(&mut out, "load_policy", asked.load_policy);
+        number(&mut out, "load_must_hold", asked.load_must_hold.map(|share| u64::from(share.get())));
+        if asked.tracers {
             out.push_str("tracers = true\n");
         }
 
-        if !self.roles.is_empty() {
-            let Roles { target, target_cpu, target_link, logger, host } = &self.roles;
+        if !asked.roles.is_empty() {
+            let Roles { target, target_cpu, target_link, logger, host } = &asked.roles;
             out.push_str("\n[roles]\n");
             text(&mut out, "target", target.as_ref());
             number(&mut out, "target_cpu", target_cpu.map(u64::from));
@@ -56,27 +57,25 @@ impl Plan {
         list(&mut out, "period", &self.axes.period);
         // A language stands in for a method.
         if self.axes.runtime.is_empty() {
-            list(&mut out, "method", &self.axes.method);
+            list(&mut out, "method", &self.axes.task);
         } else {
             list(&mut out, "runtime", &self.axes.runtime);
         }
 
-        if !self.prepare.is_empty() {
+        if !asked.prepare.is_empty() {
             out.push_str("\n[prepare]\n");
-            prepare(&mut out, &self.prepare);
+            prepare(&mut out, &asked.prepare);
         }
-        if let Some(asked) = &self.explain {
+        if let Some(explain) = &asked.explain {
             out.push_str("\n[explain]\n");
-            text(&mut out, "above", Some(asked.above.map_or_else(|| "auto".to_owned(), |above| above.to_string())));
-            number(&mut out, "keep", Some(asked.keep.into()));
-            let _ = writeln!(out, "stacks = {}", asked.stacks);
-            text(&mut out, "witness", asked.witness);
+            text(&mut out, "above", Some(explain.above.map_or_else(|| "auto".to_owned(), |above| above.to_string())));
+            number(&mut out, "keep", Some(explain.keep.into()));
+            let _ = writeln!(out, "stacks = {}", explain.stacks);
+            text(&mut out, "witness", explain.witness);
         }
         if !self.require.is_empty() {
             out.push_str("\n[require]\n");
-            text(&mut out, "max", self.require.max);
-            text(&mut out, "p99", self.require.p99);
-            text(&mut out, "p999", self.require.p999);
+            self.require.limits().for_each(|(key, limit)| text(&mut out, key, Some(limit)));
             if let Some(rate) = self.require.misses_per_hour {
                 // A whole number is none of TOML's floats; both are read.
                 let _ = writeln!(out, "misses_per_hour = {rate:?}");

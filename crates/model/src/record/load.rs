@@ -126,7 +126,7 @@ impl LoadRecord {
         let is_program = self.program.is_some();
         let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
         let time: u64 = self.seconds.iter().map(|second| second.elapsed.ns()).sum();
-        time >= NO_PAUSE.ns() && self.seconds.iter().all(|second| amount(second) == Some(0))
+        time > 0 && self.seconds.iter().all(|second| amount(second) == Some(0))
     }
 
     /// Operations a second over all readings; `None` where they are not counted, or without a reading.
@@ -234,7 +234,9 @@ mod tests {
         let idle = (1000, Some(0), Some(0));
         for (program, seconds, nothing) in [
             (false, vec![], false),
-            (false, vec![(899, Some(0), None)], false),
+            (false, vec![(0, Some(0), None)], false),
+            (false, vec![(300, Some(0), None)], true),
+            (false, vec![(300, Some(1), None)], false),
             (false, vec![idle, idle], true),
             (false, vec![idle, (1000, Some(1), None)], false),
             (true, vec![(1000, None, Some(0))], true),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct ResponseRecord {
     /// Triggers that were sent.
     pub triggers: u64,
-    /// Answers that came when the next trigger was due already.
+    /// Answers that came when the next trigger was due already; they are among the recorded.
     pub late: u64,
     /// Answers that came once more.
     pub duplicate: u64,

@@ -1,12 +1,16 @@
 //! Carrying out a cell between machines: target and host are started, the logger measures, their records are joined.
 
-use super::execute::{Child, Executor, Failure};
+use super::child::Child;
+use super::executor::{Executor, Failure};
 use super::stop::Stop;
+use crate::host;
 use crate::role::{Asked, Held};
-use model::{Cell, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord};
+use model::{Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::Builder;
 
 /// How much longer than its cell a role may go on where nobody tells it to end, because the connection was lost.
 const AFTERWARDS: Span = Span(300_000_000_000);
@@ -23,25 +27,29 @@ pub(super) fn execute(
 ) -> Result<Record, Failure> {
     // Asked by whoever asks the campaign, and by a role that has gone.
     let own = Arc::new(Stop::new()?);
-    listening(stop, || own.ask(), || between(cell, samples, &own, observe))
+    listening(stop, || own.ask(), || between(cell, samples, &own, observe))?
 }
 
-/// What `work` comes to; meanwhile `when_asked` is called as soon as somebody asks for the end.
-fn listening<T>(stop: &Stop, when_asked: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
+/// What `work` comes to; meanwhile `when_asked` is called as soon as the end is asked for.
+///
+/// # Errors
+/// When there can be no thread for that; nothing has been done then.
+fn listening<T>(stop: &Stop, when_asked: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let listen = || {
             while !is_over.load(Relaxed) {
                 if stop.is_asked() {
                     return when_asked();
                 }
                 stop.wait();
             }
-        });
+        };
+        Builder::new().spawn_scoped(scope, listen).map_err(|err| host::no_thread(&err))?;
         let outcome = work();
         is_over.store(true, Relaxed);
-        stop.ring();
-        outcome
+        stop.wake();
+        Ok(outcome)
     })
 }
 
@@ -51,18 +59,23 @@ fn between(
     stop: &Arc<Stop>,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Record, Failure> {
-    let Shares { target: on_target, logger: on_logger, host: on_host } = cell.roles.shares(&cell.load);
+    let roles = &cell.conditions.roles;
+    let Shares { target: on_target, logger: on_logger, host: on_host } = roles.shares(&cell.load);
     // Before the flood, which may keep it from being reached.
-    let target = cell.roles.target.as_ref().map(|site| start("target", site, answering(cell, &on_target), cell, stop));
+    let target = roles.target.as_ref().map(|site| start("target", site, answering(cell, &on_target), cell, stop));
     let target = target.transpose()?;
-    let host = cell.roles.host.as_ref().filter(|_| !on_host.parts().is_empty());
+    let host = roles.host.as_ref().filter(|_| !on_host.parts().is_empty());
     let host = match host.map(|site| start("host", site, loading(&on_host), cell, stop)).transpose() {
         Ok(host) => host,
         // It is not waited for any longer when the target has gone, which is why then.
         Err(failure) => return lasting(target).and(Err(failure)),
     };
-    let of_logger = Cell { load: on_logger, roles: Roles::default(), ..cell.clone() };
-    let record = match cell.roles.logger.as_ref().filter(|site| **site != Site::Here) {
+    let of_logger = Cell {
+        load: on_logger,
+        conditions: Conditions { roles: Roles::default(), ..cell.clone().conditions },
+        ..cell.clone()
+    };
+    let record = match roles.logger.as_ref().filter(|site| **site != Site::Here) {
         None => Child.execute(&of_logger, 0, samples, stop, observe),
         Some(site) => logged_there(site, &of_logger, stop, observe),
     };
@@ -101,7 +114,7 @@ fn lasting(role: Option<Held>) -> Result<Option<Held>, Failure> {
 }
 
 fn at_most(cell: &Cell) -> Span {
-    let measured = cell.warm_up.ns().saturating_add(cell.duration.ns());
+    let measured = cell.conditions.warm_up.ns().saturating_add(cell.duration.ns());
     Span(measured.saturating_add(AFTERWARDS.ns()).min(Span::MAX.ns()))
 }
 
@@ -111,11 +124,11 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// The command of the target. Who lets it flood has agreed to that here.
 fn answering(cell: &Cell, load: &Load) -> Vec<String> {
-    let link = cell.roles.target_link.or(cell.method.link()).map(|link| link.to_string()).unwrap_or_default();
+    let link = cell.conditions.roles.target_link.or(cell.task.link()).map(|link| link.to_string()).unwrap_or_default();
     let (policy, load) = (cell.policy.to_string(), load.to_string());
     let mut command =
         words(&["respond", "--on", &link, "--policy", &policy, "--load", &load, "--yes", "--format", "json"]);
-    command.extend(cell.roles.target_cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
+    command.extend(cell.conditions.roles.target_cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
     command
 }
 
@@ -136,7 +149,7 @@ fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&
     let held = Held::start(&asked, stop.flag(), || {}).map_err(Failure::Said)?;
     let end = held.stopper();
     let hear = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
-    let record = listening(stop, end, || held.listen(hear));
+    let record = listening(stop, end, || held.listen(hear))?;
     serde_json::from_slice(&record.map_err(Failure::Said)?).map_err(Failure::NoRecord)
 }
 

@@ -1,15 +1,24 @@
 //! Campaigns with a fake executor: order, resumption, failure, interruption; no cell is really measured.
 
+use super::carry_out::carry_out;
+use super::executor::Failure;
+use super::order::planned;
 use super::*;
 use crate::store;
-use model::{Cell, Plan, Record};
+use crate::testing::Scratch;
+use analysis::testing::RunBuilder;
+use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record};
 use std::path::{Path, PathBuf};
 
 /// Carries out cells in no time, until told to fail or to be interrupted.
 #[derive(Default)]
 struct Fake {
     executed: Vec<String>,
-    fail_at: Option<usize>,
+    calls: usize,
+    /// The calls that fail.
+    fail: Vec<usize>,
+    /// The call that finds the plan mistaken.
+    mistake_at: Option<usize>,
     interrupt_at: Option<usize>,
 }
 
@@ -27,8 +36,13 @@ impl Executor for Fake {
             std::fs::write(samples, cell.label()).unwrap();
         }
         let n = self.executed.len();
-        if self.fail_at == Some(n) {
+        let call = self.calls;
+        self.calls += 1;
+        if self.fail.contains(&call) {
             return Err(Failure::Said("the load died".to_owned()));
+        }
+        if self.mistake_at == Some(call) {
+            return Err(Failure::Mistake("no such load".to_owned()));
         }
         if self.interrupt_at == Some(n) {
             stop.ask();
@@ -40,30 +54,10 @@ impl Executor for Fake {
 }
 
 fn record(cell: &Cell) -> Record {
-    Record {
-        format: model::RECORD_FORMAT,
-        tool: "test".to_owned(),
-        cell: cell.clone(),
-        cell_id: cell.id(),
-        started_unix_ms: 0,
-        started: model::MonoTime(0),
-        measured: cell.duration,
-        ended: Ended::Completed,
-        threads: Vec::new(),
-        clock_steps: Vec::new(),
-        runtime: None,
-        response: None,
-        loads: Vec::new(),
-        lab: None,
-        explained: None,
-        on_spike: None,
-        tracers: None,
-        cost: None,
-        prepared: Vec::new(),
-        machine: Vec::new(),
-        host_before: model::Host::default().into(),
-        host_after: model::Host::default().into(),
-    }
+    let mut run = RunBuilder::new();
+    run.cell("none", "other").header.cells[0].duration = model::Span(20_000_000);
+    let record = run.measure(0, 0, |_, _| 1).entries.remove(0).record;
+    Record { cell: cell.clone(), cell_id: cell.id(), measured: cell.duration, threads: Vec::new(), ..record }
 }
 
 /// Which measurements there are: what two runs of the same fake are compared by.
@@ -77,18 +71,19 @@ impl Observer for Silent {
     fn starts(&mut self, _: &Planned, _: usize) {}
     fn progress(&mut self, _: &Progress) {}
     fn recorded(&mut self, _: &Entry) {}
+    fn failed(&mut self, _: &Failed, _: bool) {}
 }
 
 /// A run of the default plan in a directory of its own, which goes with it.
 struct Campaign {
     dir: PathBuf,
+    _scratch: Scratch,
     header: Header,
 }
 
 impl Campaign {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
+    fn new() -> Self {
+        let scratch = Scratch::new();
         let plan = Plan { repetitions: 3, ..Plan::default() };
         let machine = Machine {
             cpus: [0].into_iter().collect(),
@@ -99,29 +94,36 @@ impl Campaign {
             why_no_load: &|_| None,
         };
         let (cells, skipped) = expand(&plan, &machine).unwrap();
-        let header = Header {
-            format: model::RUN_FORMAT,
-            tool: "test".to_owned(),
-            started_unix_ms: 0,
-            plan,
-            seed: 42,
-            host: model::Host::default(),
-            cells,
-            skipped,
-            samples: false,
-        };
-        Campaign { dir, header }
+        let header = Header { plan, seed: 42, cells, skipped, ..RunBuilder::new().header };
+        Campaign { dir: scratch.path("run"), _scratch: scratch, header }
     }
 
     fn begin(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
+        self.try_all(fake).map(|(entries, _)| entries)
+    }
+
+    /// The measurements that were made, and those that failed twice.
+    fn try_all(&self, fake: &mut Fake) -> Result<(Vec<Entry>, Vec<Failed>), CampaignError> {
         let mut writer = store::create(&self.dir, &self.header).unwrap();
-        carry_out(&self.header, Vec::new(), Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap(), &|_| false)
+        let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
+        let failed = carry_out(&self.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_| false)?;
+        Ok((entries, failed))
+    }
+
+    /// The measurements of a run that is not kept and ends as soon as `is_over`.
+    fn until(&self, fake: &mut Fake, is_over: &dyn Fn(&[Entry]) -> bool) -> Vec<Entry> {
+        let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
+        carry_out(&self.header, &mut entries, None, fake, &mut Silent, &stop, is_over).unwrap();
+        entries
     }
 
     fn resume(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
         let run = store::read(&self.dir).unwrap();
         let mut writer = store::append(&self.dir, run.entries.len()).unwrap();
-        carry_out(&run.header, run.entries, Some(&mut writer), fake, &mut Silent, &Stop::new().unwrap(), &|_| false)
+        let stop = Stop::new().unwrap();
+        let mut entries = run.entries;
+        carry_out(&run.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_| false)?;
+        Ok(entries)
     }
 
     fn file(&self) -> PathBuf {
@@ -129,15 +131,21 @@ impl Campaign {
     }
 }
 
-impl Drop for Campaign {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
+#[test]
+fn records_of_an_unchanged_machine_share_it() {
+    let campaign = Campaign::new();
+    let entries = campaign.begin(&mut Fake::default()).unwrap();
+    let first = &entries[0].record.host_before;
+    let is_first = |entry: &Entry| {
+        std::sync::Arc::ptr_eq(&entry.record.host_before, first)
+            && std::sync::Arc::ptr_eq(&entry.record.host_after, first)
+    };
+    assert!(entries.len() > 2 && entries.iter().all(is_first), "each record keeps a machine of its own");
 }
 
 #[test]
 fn every_cell_is_measured_once_a_block_in_the_planned_order() {
-    let campaign = Campaign::new("whole");
+    let campaign = Campaign::new();
     let mut fake = Fake::default();
     let entries = campaign.begin(&mut fake).unwrap();
     let planned: Vec<_> = planned(4, 3, 42);
@@ -150,11 +158,11 @@ fn every_cell_is_measured_once_a_block_in_the_planned_order() {
 
 #[test]
 fn a_resumed_run_equals_an_uninterrupted_one() {
-    let campaign = Campaign::new("resumed");
-    let whole = Campaign::new("uninterrupted").begin(&mut Fake::default()).unwrap();
-    let mut first = Fake { fail_at: Some(5), ..Fake::default() };
+    let campaign = Campaign::new();
+    let whole = Campaign::new().begin(&mut Fake::default()).unwrap();
+    let mut first = Fake { mistake_at: Some(5), ..Fake::default() };
     let failed = campaign.begin(&mut first).unwrap_err().to_string();
-    assert!(failed.ends_with("the load died"), "{failed}");
+    assert!(failed.ends_with("no such load"), "{failed}");
     let mut second = Fake::default();
     let entries = campaign.resume(&mut second).unwrap();
     assert_eq!(made(&entries), made(&whole));
@@ -162,8 +170,52 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 }
 
 #[test]
+fn a_measurement_that_fails_is_tried_once_more_when_all_others_are_made() {
+    let campaign = Campaign::new();
+    let mut fake = Fake { fail: vec![2, 5], ..Fake::default() };
+    let all = planned(4, 3, 42);
+    let (entries, failed) = campaign.try_all(&mut fake).unwrap();
+    let is_other = |at: &usize| ![2, 5].contains(at);
+    let order: Vec<_> = (0..12).filter(is_other).chain([2, 5]).map(|at| all[at]).collect();
+    assert_eq!((made(&entries), failed), (order, Vec::new()));
+    assert!(store::read(&campaign.dir).unwrap().header.failed.is_empty());
+}
+
+#[test]
+fn one_that_fails_again_is_left_out_named_in_the_run_and_made_when_the_run_goes_on() {
+    let campaign = Campaign::new();
+    let whole = planned(4, 3, 42);
+    let (entries, failed) = campaign.try_all(&mut Fake { fail: vec![2, 5, 12], ..Fake::default() }).unwrap();
+    assert_eq!((entries.len(), failed.len(), failed[0].planned), (11, 1, whole[2]));
+    let run = store::read(&campaign.dir).unwrap();
+    assert_eq!((run.header.failed.clone(), run.damage.len()), (failed, 0));
+    let said = analysis::summarise(&run.header, &run.entries).findings;
+    assert!(said.iter().any(|finding| finding.to_string().contains("failed twice: the load died")), "{said:?}");
+    assert_eq!(campaign.resume(&mut Fake::default()).unwrap().len(), 12);
+    assert!(store::read(&campaign.dir).unwrap().header.failed.is_empty());
+}
+
+#[test]
+fn a_campaign_in_which_nothing_can_be_measured_ends_soon() {
+    let campaign = Campaign::new();
+    let mut fake = Fake { fail: (0..100).collect(), ..Fake::default() };
+    let failed = campaign.try_all(&mut fake).unwrap_err().to_string();
+    assert!(failed.ends_with("the load died"), "{failed}");
+    assert_eq!(fake.calls, 8, "twice as many as there are cells");
+}
+
+#[test]
+fn what_failed_is_tried_again_also_where_a_run_is_over_before_its_end() {
+    let campaign = Campaign::new();
+    let mut fake = Fake { fail: vec![1], ..Fake::default() };
+    let is_over = |entries: &[Entry]| !entries.is_empty();
+    let of_block = campaign.until(&mut fake, &is_over);
+    assert_eq!((of_block.len(), fake.calls), (4, 5));
+}
+
+#[test]
 fn an_interrupted_measurement_is_not_recorded() {
-    let campaign = Campaign::new("interrupted");
+    let campaign = Campaign::new();
     let mut fake = Fake { interrupt_at: Some(2), ..Fake::default() };
     let stopped = campaign.begin(&mut fake).unwrap_err();
     assert_eq!(stopped.to_string(), "interrupted after 2 of 12 measurements");
@@ -172,10 +224,12 @@ fn an_interrupted_measurement_is_not_recorded() {
 
 #[test]
 fn samples_are_kept_to_the_end_and_those_that_were_not_recorded_make_way() {
-    let mut campaign = Campaign::new("samples");
+    let mut campaign = Campaign::new();
     campaign.header.samples = true;
     let files = || std::fs::read_dir(campaign.dir.join("samples")).unwrap().count();
-    campaign.begin(&mut Fake { fail_at: Some(5), ..Fake::default() }).unwrap_err();
+    campaign.begin(&mut Fake { mistake_at: Some(3), ..Fake::default() }).unwrap_err();
+    assert_eq!(files(), 3, "none of a measurement that failed");
+    campaign.resume(&mut Fake { interrupt_at: Some(2), ..Fake::default() }).unwrap_err();
     assert_eq!(files(), 6, "one of a measurement that was not recorded");
     // The fake executor insists that nothing is in its way.
     campaign.resume(&mut Fake::default()).unwrap();
@@ -184,7 +238,7 @@ fn samples_are_kept_to_the_end_and_those_that_were_not_recorded_make_way() {
 
 #[test]
 fn a_run_cut_off_anywhere_is_read_up_to_there_and_completed() {
-    let campaign = Campaign::new("torn");
+    let campaign = Campaign::new();
     let entries = campaign.begin(&mut Fake::default()).unwrap();
     let bytes = std::fs::read(campaign.file()).unwrap();
     let header_len = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -204,7 +258,7 @@ fn a_run_cut_off_anywhere_is_read_up_to_there_and_completed() {
 
 #[test]
 fn a_damaged_line_costs_only_itself_and_is_named() {
-    let campaign = Campaign::new("damaged");
+    let campaign = Campaign::new();
     campaign.begin(&mut Fake::default()).unwrap();
     let text = std::fs::read_to_string(campaign.file()).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -226,7 +280,7 @@ fn a_damaged_line_costs_only_itself_and_is_named() {
 
 #[test]
 fn what_is_no_run_is_refused() {
-    let campaign = Campaign::new("refused");
+    let campaign = Campaign::new();
     let message = |result: Result<(), store::StoreError>| result.unwrap_err().to_string();
     let create = || store::create(&campaign.dir, &campaign.header).map(drop);
     let dir = campaign.dir.display();
@@ -253,10 +307,10 @@ fn what_is_no_run_is_refused() {
 
 #[test]
 fn a_run_may_be_over_between_blocks_only() {
-    let campaign = Campaign::new("over");
+    let campaign = Campaign::new();
     let over = |after: usize, fake: &mut Fake| {
         let is_over = |entries: &[Entry]| entries.len() >= after;
-        carry_out(&campaign.header, Vec::new(), None, fake, &mut Silent, &Stop::new().unwrap(), &is_over).unwrap()
+        campaign.until(fake, &is_over)
     };
     for (after, made) in [(0, 0), (1, 4), (4, 4), (5, 8), (9, 12), (100, 12)] {
         assert_eq!(over(after, &mut Fake::default()).len(), made, "after {after}");

@@ -7,7 +7,6 @@ use super::prepared::Prepared;
 use super::readings::Readings;
 use crate::load::Running;
 use model::{Ended, MonoTime, Progress, Span};
-use rt::sys;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -41,13 +40,14 @@ impl Armed {
         let mut readings = None;
         let mut ended = Ended::Completed;
         let mut tick = sys::clock::monotonic().plus(TICK).min(started);
-        let mut last_moment = window.ends.plus(GRACE);
+        let grace = Span(GRACE.ns() + self.measurers.lingers().ns());
+        let mut last_moment = window.ends.plus(grace);
         loop {
             let finished = self.measurers.wait(until(tick.min(last_moment)));
             let now = sys::clock::monotonic();
             if stop.load(Relaxed) && ended == Ended::Completed {
                 self.measurers.stop();
-                (ended, last_moment) = (Ended::Interrupted, now.plus(GRACE));
+                (ended, last_moment) = (Ended::Interrupted, now.plus(grace));
             }
             self.measurers.collect(&mut self.prepared.samples)?;
             match &mut readings {

@@ -2,14 +2,13 @@
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
-use crate::child;
+use crate::child::{self, CellFailure, CellProcess};
 use crate::store::{self, SampleWriter};
-use model::{Cell, CpuSet, Ended, Load, Prepare, Progress, Record, Span, ThreadProgress, ThreadRecord};
-use rt::sys::{self, process};
-use std::io::{BufRead, BufReader, Read, Write};
+use model::{Cell, Conditions, CpuSet, Ended, Load, Record, Span, ThreadProgress, ThreadRecord};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// The processes, and what each has said.
@@ -24,14 +23,12 @@ pub(super) struct Children {
 #[derive(Debug)]
 struct CpuProcess {
     cell: Cell,
-    process: Child,
+    process: CellProcess,
     progress: Option<ThreadProgress>,
     /// The file of its samples, if they are to be kept.
     samples: Option<PathBuf>,
-    /// What it said besides, which is why it failed.
-    said: Vec<String>,
     /// What it wrote to its standard output; there when it has ended.
-    output: Option<Vec<u8>>,
+    output: Option<io::Result<Vec<u8>>>,
 }
 
 /// What a process says.
@@ -40,7 +37,7 @@ enum Word {
     /// A line on standard error.
     Line(String),
     /// All of standard output.
-    Output(Vec<u8>),
+    Output(io::Result<Vec<u8>>),
 }
 
 /// How much longer than the cell a process may take to start, to wait for late threads and to write its record.
@@ -62,7 +59,7 @@ impl Children {
             samples.iter().for_each(|part| store::discard_samples(part));
             let process = start(index, samples.as_deref(), &speaker)
                 .map_err(|err| CellError::Child(format!("cannot start a process for CPU {}: {err}", cell.cpus)))?;
-            children.push(CpuProcess { cell, process, progress: None, samples, said: Vec::new(), output: None });
+            children.push(CpuProcess { cell, process, progress: None, samples, output: None });
         }
         let cpu_dma_latency_us = prepared.dma_latency.as_ref().map(|(_, us)| *us);
         Ok(Children { children, words, cpu_dma_latency_us })
@@ -76,57 +73,44 @@ impl Children {
         let Some(child) = self.children.get_mut(index) else { return };
         match word {
             Word::Output(output) => child.output = Some(output),
-            Word::Line(line) => match serde_json::from_str::<Progress>(&line) {
-                Ok(progress) => child.progress = progress.threads.into_iter().next(),
-                Err(_) => child.said.push(line),
-            },
+            Word::Line(line) => {
+                if let Some(progress) = child.process.take(line) {
+                    child.progress = progress.threads.into_iter().next();
+                }
+            }
         }
     }
 }
 
 /// The cell of each CPU. The load and the idle states are the parent's; a phase is an offset into the second.
 fn cells(cell: &Cell) -> Vec<Cell> {
-    let is_aligned = cell.align.or(cell.distance).is_some();
-    let (align, distance) = (cell.align.unwrap_or_default().ns(), cell.distance.unwrap_or_default().ns());
+    let is_aligned = cell.conditions.align.or(cell.conditions.distance).is_some();
+    let (align, distance) =
+        (cell.conditions.align.unwrap_or_default().ns(), cell.conditions.distance.unwrap_or_default().ns());
     let offset = |n: u64| Span(align.saturating_add(n.saturating_mul(distance)) % Span::SECOND.ns());
     let of_cpu = |(cpu, n): (u32, u64)| Cell {
         cpus: CpuSet::from_iter([cpu]),
         load: Load::NONE,
-        cpu_dma_latency_us: None,
         load_cpus: None,
-        load_policy: None,
-        load_must_hold: None,
-        prepare: Prepare::default(),
-        explain: None,
-        stop_above: None,
-        on_spike: None,
-        tracers: false,
-        align: is_aligned.then(|| offset(n)),
-        distance: None,
+        conditions: Conditions {
+            warm_up: cell.conditions.warm_up,
+            timer_slack: cell.conditions.timer_slack,
+            align: is_aligned.then(|| offset(n)),
+            ..Conditions::default()
+        },
         ..cell.clone()
     };
     cell.cpus.iter().zip(0..).map(of_cpu).collect()
 }
 
 /// Starts one process, which keeps its samples in a file if that is named; `speaker` gets what it says.
-fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, Word)>) -> std::io::Result<Child> {
-    let mut process = child::start(samples)?;
-    if let Some(mut output) = process.stdout.take() {
-        let speaker = speaker.clone();
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // What cannot be read is no record, which is noticed then.
-            let _ = output.read_to_end(&mut text);
-            speaker.send((index, Word::Output(text)))
-        });
-    }
-    if let Some(words) = process.stderr.take() {
-        let speaker = speaker.clone();
-        std::thread::spawn(move || {
-            let mut lines = BufReader::new(words).lines().map_while(Result::ok);
-            lines.try_for_each(|line| speaker.send((index, Word::Line(line))))
-        });
-    }
+fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, Word)>) -> io::Result<CellProcess> {
+    let mut process = CellProcess::start(samples)?;
+    let (output, mut lines) = process.streams()?;
+    let of_output = speaker.clone();
+    Builder::new().spawn(move || of_output.send((index, Word::Output(output.read()))))?;
+    let of_lines = speaker.clone();
+    Builder::new().spawn(move || lines.try_for_each(|line| of_lines.send((index, Word::Line(line)))))?;
     Ok(process)
 }
 
@@ -134,15 +118,14 @@ impl Measurers for Children {
     fn release(&mut self) -> Result<Window, CellError> {
         let mut longest = Span(0);
         for CpuProcess { cell, process, .. } in &mut self.children {
-            let sent = serde_json::to_vec(cell).map_err(std::io::Error::from);
-            let input = process.stdin.take().ok_or_else(|| std::io::Error::other("a pipe is missing"));
-            let sent = sent.and_then(|text| input?.write_all(&text));
-            sent.map_err(|err| CellError::Child(format!("CPU {}: the measuring process ended: {err}", cell.cpus)))?;
-            let align = if cell.align.is_some() { Span::SECOND.ns() } else { 0 };
+            process
+                .give(cell)
+                .map_err(|err| CellError::Child(format!("CPU {}: the measuring process ended: {err}", cell.cpus)))?;
+            let align = if cell.conditions.align.is_some() { Span::SECOND.ns() } else { 0 };
             longest = longest.max(Span(cell.end_cycle().saturating_mul(cell.period.ns()).saturating_add(align)));
         }
         let now = sys::clock::monotonic();
-        let started = self.children.first().map_or(Span(0), |child| child.cell.warm_up);
+        let started = self.children.first().map_or(Span(0), |child| child.cell.conditions.warm_up);
         Ok(Window { started: now.plus(started), ends: now.plus(longest).plus(AROUND) })
     }
 
@@ -159,8 +142,7 @@ impl Measurers for Children {
 
     fn stop(&mut self) {
         for child in self.children.iter().filter(|child| child.output.is_none()) {
-            // Not reaped yet, so the id is still its own.
-            let _ = process::signal(child.process.id(), libc::SIGINT);
+            child::interrupt(child.process.id());
         }
     }
 
@@ -207,19 +189,19 @@ impl Measurers for Children {
 fn record(child: &mut CpuProcess) -> Result<Record, CellError> {
     let cpus = &child.cell.cpus;
     let output = child.output.take().ok_or_else(|| CellError::Child(format!("CPU {cpus}: the process did not end")))?;
-    let status = child.process.wait().map_err(|err| CellError::Child(format!("CPU {cpus}: {err}")))?;
-    if !status.success() {
-        return Err(CellError::Child(child::reason(&child.said).unwrap_or_else(|| format!("CPU {cpus}: {status}"))));
-    }
-    serde_json::from_slice(&output).map_err(|err| CellError::Child(format!("CPU {cpus}: no readable record: {err}")))
+    child.process.record(output).map_err(|failure| {
+        CellError::Child(match failure {
+            CellFailure::Io(err) => format!("CPU {cpus}: {err}"),
+            CellFailure::Exit(status, reason) => reason.unwrap_or_else(|| format!("CPU {cpus}: {status}")),
+            CellFailure::NoRecord(err) => format!("CPU {cpus}: no readable record: {err}"),
+        })
+    })
 }
 
 impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // An error means that it has ended already.
-            let _ = child.process.kill();
-            let _ = child.process.wait();
+            child.process.kill();
             child.samples.iter().for_each(|part| store::discard_samples(part));
         }
     }
@@ -228,50 +210,38 @@ impl Drop for Children {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Kernel, Method, Policy};
+    use model::{Method, Task};
 
     #[test]
     fn each_cpu_is_a_cell_of_its_own_without_the_load_and_phases_become_alignments() {
         let cell = Cell {
-            kernel: Kernel::Running,
             load: Load::messaging(),
-            policy: Policy::OTHER,
-            period: "1ms".parse().unwrap(),
-            method: Method::Itimer,
+            task: Task::Cyclic(Method::Itimer),
             cpus: "0,2".parse().unwrap(),
             duration: Span::SECOND,
-            warm_up: Span(0),
-            deadline: None,
-            timer_slack: None,
-            align: None,
-            distance: None,
-            lock_memory: true,
-            cpu_dma_latency_us: Some(0),
             load_cpus: Some(CpuSet::from_iter([0])),
-            load_policy: None,
-            load_must_hold: None,
-            prepare: Prepare { timer_migration: Some(true), ..Prepare::default() },
-            explain: None,
-            stop_above: None,
-            on_spike: None,
-            tracers: false,
-            roles: model::Roles::default(),
+            conditions: Conditions {
+                prepare: model::Prepare { timer_migration: Some(true), ..model::Prepare::default() },
+                ..Conditions::default()
+            },
+            ..analysis::testing::cell("none", "other")
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),
             load: Load::NONE,
-            cpu_dma_latency_us: None,
             load_cpus: None,
-            prepare: Prepare::default(),
-            explain: None,
-            stop_above: None,
-            on_spike: None,
-            tracers: false,
-            align: align.map(Span),
+            conditions: Conditions { align: align.map(Span), ..Conditions::default() },
             ..cell.clone()
         };
         assert_eq!(cells(&cell), [alone("0", None), alone("2", None)]);
-        let apart = Cell { distance: Some(Span(5)), align: Some(Span(999_999_999)), ..cell.clone() };
+        let apart = Cell {
+            conditions: Conditions {
+                distance: Some(Span(5)),
+                align: Some(Span(999_999_999)),
+                ..cell.clone().conditions
+            },
+            ..cell.clone()
+        };
         assert_eq!(cells(&apart), [alone("0", Some(999_999_999)), alone("2", Some(4))]);
     }
 }

@@ -1,7 +1,9 @@
 //! Turns the samples of one thread into the tables of its record.
 
 use analysis::{Level, MIN_EXCEEDANCES, quantile};
-use model::{Bin, Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Spike, ThreadProgress, Worst};
+use model::{
+    Bin, Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Spike, Task, ThreadProgress, Worst,
+};
 use rt::Sample;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,8 +26,8 @@ const JOIN: u64 = Span::SECOND.0;
 #[derive(Debug)]
 pub(super) struct Collector {
     schedule: Schedule,
-    /// Whether the waits are relative: then a late wake-up makes the next due time later, and misses none.
-    relative: bool,
+    /// Whether a late wake-up misses due times ([`Task::misses_when_late`]).
+    misses_when_late: bool,
     first: u64,
     end: u64,
     deadline: Span,
@@ -34,6 +36,8 @@ pub(super) struct Collector {
     pub(super) early: u64,
     pub(super) seconds: Vec<Second>,
     pub(super) slices: Vec<Slice>,
+    /// Triggers that were never answered, by how long each was waited for.
+    pub(super) unanswered: Vec<Slice>,
     pub(super) episodes: Episodes,
     /// The last episode, which may still grow.
     open: Option<Episode>,
@@ -52,11 +56,11 @@ pub(super) struct Collector {
 
 impl Collector {
     /// For `cycles` of `schedule`; a wake-up later than `deadline` is a miss.
-    pub(super) fn new(schedule: Schedule, relative: bool, cycles: Range<u64>, deadline: Span) -> Self {
+    pub(super) fn new(schedule: Schedule, task: Task, cycles: Range<u64>, deadline: Span) -> Self {
         let Range { start: first, end } = cycles;
         Collector {
             schedule,
-            relative,
+            misses_when_late: task.misses_when_late(),
             first,
             end,
             deadline,
@@ -65,6 +69,7 @@ impl Collector {
             early: 0,
             seconds: Vec::new(),
             slices: Vec::new(),
+            unanswered: Vec::new(),
             episodes: Episodes::default(),
             open: None,
             worst: BinaryHeap::new(),
@@ -84,7 +89,7 @@ impl Collector {
             return None;
         }
         let (cycle, latency_ns) = (sample.cycle - self.first, sample.latency.0);
-        let missed = if self.relative { 0 } else { self.schedule.missed(sample.latency) };
+        let missed = if self.misses_when_late { self.schedule.missed(sample.latency) } else { 0 };
         let missed = missed.min(self.end - sample.cycle - 1);
         let is_late = u64::try_from(latency_ns).is_ok_and(|late| late > self.deadline.ns());
         self.histogram.record(latency_ns);
@@ -101,12 +106,54 @@ impl Collector {
         Some(cycle)
     }
 
-    fn take_second(&mut self, cycle: u64, latency_ns: i64, missed: u64, is_late: bool) {
+    /// Takes a trigger that was never answered, with how long it was waited for.
+    pub(super) fn take_unanswered(&mut self, sample: Sample) {
+        self.last_cycle = Some(sample.cycle);
+        if !(self.first..self.end).contains(&sample.cycle) {
+            return;
+        }
+        let (cycle, at_least_ns) = (sample.cycle - self.first, sample.latency.0);
+        self.missed += 1;
+        if let Some(row) = self.second(cycle) {
+            row.missed += 1;
+        }
+        let slice = self.stretch(cycle);
+        add_to(&mut self.unanswered, slice, at_least_ns, 1);
+        if u64::try_from(at_least_ns).is_ok_and(|late| late > self.deadline.ns()) {
+            self.take_late(cycle, at_least_ns);
+        }
+    }
+
+    /// How many triggers were never answered.
+    pub(super) fn never_answered(&self) -> u64 {
+        self.unanswered.iter().map(|slice| slice.histogram.n).sum()
+    }
+
+    /// Takes `n` triggers of which nothing is known but that they had no answer so far.
+    pub(super) fn take_unknown(&mut self, n: u64) {
+        if let Some(cycle) = self.end.checked_sub(self.first + 1).filter(|_| n > 0) {
+            let slice = self.stretch(cycle);
+            add_to(&mut self.unanswered, slice, 0, n);
+        }
+    }
+
+    /// The row of the second in which `cycle` is due.
+    fn second(&mut self, cycle: u64) -> Option<&mut Second> {
         let second = cycle * self.schedule.period.ns() / Span::SECOND.0;
         if self.seconds.last().is_none_or(|row| row.second != second) {
             self.seconds.push(Second { second, ..Second::default() });
         }
-        let Some(row) = self.seconds.last_mut() else { return };
+        self.seconds.last_mut()
+    }
+
+    /// The slice in which `cycle` lies: its first cycle and its length.
+    fn stretch(&self, cycle: u64) -> (u64, u64) {
+        let first_cycle = cycle / self.slice_cycles * self.slice_cycles;
+        (first_cycle, self.slice_cycles.min(self.end - self.first - first_cycle))
+    }
+
+    fn take_second(&mut self, cycle: u64, latency_ns: i64, missed: u64, is_late: bool) {
+        let Some(row) = self.second(cycle) else { return };
         row.n += 1;
         row.sum_ns = row.sum_ns.saturating_add(latency_ns);
         row.over_deadline += u64::from(is_late);
@@ -117,14 +164,8 @@ impl Collector {
     }
 
     fn take_slice(&mut self, cycle: u64, latency_ns: i64) {
-        let first_cycle = cycle / self.slice_cycles * self.slice_cycles;
-        if self.slices.last().is_none_or(|slice| slice.first_cycle != first_cycle) {
-            let cycles = self.slice_cycles.min(self.end - self.first - first_cycle);
-            self.slices.push(Slice { first_cycle, cycles, histogram: Histogram::default() });
-        }
-        if let Some(slice) = self.slices.last_mut() {
-            slice.histogram.record(latency_ns);
-        }
+        let slice = self.stretch(cycle);
+        add_to(&mut self.slices, slice, latency_ns, 1);
     }
 
     fn take_worst(&mut self, worst: Worst) {
@@ -231,6 +272,16 @@ impl Collector {
     }
 }
 
+/// Adds a latency, `n` times, to the slice of `cycles` from `first_cycle` on, which is the last or comes after it.
+fn add_to(slices: &mut Vec<Slice>, (first_cycle, cycles): (u64, u64), latency_ns: i64, n: u64) {
+    if slices.last().is_none_or(|slice| slice.first_cycle != first_cycle) {
+        slices.push(Slice { first_cycle, cycles, histogram: Histogram::default() });
+    }
+    if let Some(slice) = slices.last_mut() {
+        slice.histogram.record_n(latency_ns, n);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,7 +289,7 @@ mod tests {
 
     fn collect(end: u64, deadline: u64, samples: &[(u64, i64)]) -> Collector {
         let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
-        let mut collector = Collector::new(schedule, false, 10..end, Span(deadline));
+        let mut collector = Collector::new(schedule, Task::CLOCK_NANOSLEEP, 10..end, Span(deadline));
         for &(cycle, latency_ns) in samples {
             collector.take(Sample { cycle, latency: Nanos(latency_ns) });
         }
@@ -309,6 +360,33 @@ mod tests {
         other.take(Sample { cycle: 1010, latency: Nanos(10) });
         other.take(Sample { cycle: 1011, latency: Nanos(11) });
         assert_eq!(other.spikes.iter().map(|spike| spike.latency_ns).collect::<Vec<_>>(), [11], "equal is none");
+    }
+
+    #[test]
+    fn a_trigger_without_an_answer_is_a_miss_and_late_answers_miss_nothing() {
+        let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
+        let method: Task = "response:udp:x:1".parse().unwrap();
+        let mut collector = Collector::new(schedule, method, 10..5010, Span(1_000_000));
+        let sample = |cycle, latency_ns| Sample { cycle, latency: Nanos(latency_ns) };
+        collector.take(sample(10, 50_000_000));
+        collector.take_unanswered(sample(9, 3_000_000_000));
+        collector.take_unanswered(sample(11, 3_000_000_000));
+        collector.take(sample(12, 5));
+        collector.take_unanswered(sample(4510, 400_000));
+        collector.take_unanswered(sample(5010, 400_000));
+        collector.take_unknown(2);
+        collector.finish(None);
+        assert_eq!((collector.histogram.n, collector.missed, collector.episodes.count), (2, 2, 1));
+        let rows: Vec<_> = collector.seconds.iter().map(|row| (row.second, row.n, row.missed, row.max_ns)).collect();
+        assert_eq!(rows, [(0, 2, 1, Some(50_000_000)), (4, 0, 1, None)]);
+        let slices = collector.unanswered.iter();
+        let slices: Vec<_> =
+            slices.map(|slice| (slice.first_cycle, slice.histogram.n, slice.histogram.min_ns)).collect();
+        assert_eq!(slices, [(0, 1, Some(3_000_000_000)), (4424, 1, Some(400_000)), (4977, 2, Some(0))]);
+        let wired: Task = "response:gpio:gpiochip0/1,2".parse().unwrap();
+        let mut collector = Collector::new(schedule, wired, 10..5010, Span(1_000_000));
+        collector.take(sample(10, 50_000_000));
+        assert_eq!(collector.missed, 49, "no trigger could be sent meanwhile");
     }
 
     #[test]

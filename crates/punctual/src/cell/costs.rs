@@ -2,10 +2,9 @@
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
-use crate::cost::{Asked, CostError, Heard, Suite};
+use crate::cost::{CostError, Suite, SuiteEvent, SuiteRequest};
 use crate::store::SampleWriter;
 use model::{Cell, CostRecord, CostScope, Ended, MonoTime, Span, ThreadProgress};
-use rt::sys;
 use std::time::{Duration, Instant};
 
 /// The suite of one cell.
@@ -33,9 +32,9 @@ impl Costs {
     /// When an operation cannot be carried out here.
     pub(super) fn arm(prepared: &Prepared, scope: CostScope) -> Result<Costs, CellError> {
         let cell = prepared.cell.clone();
-        let asked = Asked { scope, cpus: cell.cpus.clone(), policy: cell.policy, duration: cell.duration };
+        let request = SuiteRequest { scope, cpus: cell.cpus.clone(), policy: cell.policy, duration: cell.duration };
         Ok(Costs {
-            suite: Suite::start(&asked)?,
+            suite: Suite::start(&request)?,
             cell,
             scope,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
@@ -59,10 +58,10 @@ impl Measurers for Costs {
         while !self.has_stopped {
             let left = until.saturating_duration_since(Instant::now());
             match self.suite.listen(left) {
-                Ok(Heard::Everything) => return true,
-                Ok(Heard::Something) => {}
+                Ok(SuiteEvent::Everything) => return true,
+                Ok(SuiteEvent::Something) => {}
                 // A signal may ask to stop: whoever waits looks then.
-                Ok(Heard::Nothing | Heard::Signal) => return false,
+                Ok(SuiteEvent::Nothing | SuiteEvent::Signal) => return false,
                 Err(err) => {
                     self.failed = Some(err);
                     return false;

@@ -1,24 +1,31 @@
 //! Explaining late wake-ups while a cell runs.
 //!
-//! A thread off the measured CPUs takes the frozen trace, lets it go on, and says what made them late.
+//! A thread off the measured CPUs takes the frozen trace and lets it go on; another one says what made them late.
 
+mod backlog;
 mod explaining;
 mod kept;
+mod taking;
 
 use super::on_spike::OnSpike;
 use crate::host;
 use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
+use backlog::Backlog;
 use explaining::Explaining;
 use kept::Kept;
-use model::{Cell, Explain, ExplainRecord, Host, Kernel, Link, MonoTime, OnSpikeRecord, Policy, Schedule, Span};
-use rt::{LateReader, SpikeWatch, sys};
+use model::{
+    AnswerStages, Cell, Explain, ExplainRecord, Host, IrqLatency, Kernel, Link, MonoTime, OnSpikeRecord, Policy,
+    Schedule, Span,
+};
+use rt::{LateReader, SpikeWatch};
 use std::cell::OnceCell;
 use std::io::PipeReader;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
+use taking::{Seen, Taking};
 
 /// How long after the trace goes on a wake-up may be due to be covered: its timer is started before that.
 const MARGIN: Span = Span(100_000);
@@ -32,11 +39,13 @@ pub(super) struct Measured {
     pub(super) slack: Span,
     /// Its due times.
     pub(super) schedule: Schedule,
-    pub(super) late: LateReader,
 }
 
 /// What was explained, and how the command fared that runs at spikes.
 type Found = (ExplainRecord, Option<OnSpikeRecord>);
+
+/// The threads at work: the one that takes traces, and the one that explains them.
+type Threads = (JoinHandle<(Seen, Stages, Answers, Instance)>, JoinHandle<(Explaining, Option<OnSpikeRecord>)>);
 
 /// The trace of a cell, before and while it is measured. Dropping it removes the trace.
 #[derive(Debug)]
@@ -54,7 +63,7 @@ pub(super) struct Explainer {
     /// Until it is started.
     ready: Option<(Instance, Option<Decoder>, PipeReader)>,
     /// From then on.
-    thread: Option<JoinHandle<(Found, Instance)>>,
+    threads: Option<Threads>,
     /// At the end. Last, because it cannot be removed while a file of it is open.
     instance: Option<Instance>,
 }
@@ -85,7 +94,7 @@ impl Explainer {
             witnesses: Vec::new(),
             on_spike: None,
             ready: Some((instance, None, bell)),
-            thread: None,
+            threads: None,
             instance: None,
         })
     }
@@ -123,7 +132,13 @@ impl Explainer {
     ///
     /// # Errors
     /// When the trace or the thread cannot be started.
-    pub(super) fn start(&mut self, cell: &Cell, started: MonoTime, measured: Vec<Measured>) -> Result<(), TraceError> {
+    pub(super) fn start(
+        &mut self,
+        cell: &Cell,
+        started: MonoTime,
+        measured: Vec<(Measured, LateReader)>,
+    ) -> Result<(), TraceError> {
+        let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
         let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(&cell.cpus).is_empty());
         let Some((mut instance, Some(decoder), bell)) = self.ready.take() else { return Ok(()) };
         if let Some(period) = self.asked.witness {
@@ -142,7 +157,7 @@ impl Explainer {
                 cycles: (first, end),
             })
         });
-        let waits_for = match cell.method.link() {
+        let waits_for = match cell.task.link() {
             None => WaitsFor::Timer,
             Some(Link::Uio) => WaitsFor::Device,
             Some(_) => WaitsFor::Answer,
@@ -152,21 +167,30 @@ impl Explainer {
             let pid = i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?;
             Some(Answered { pid, measured_ns: measured })
         });
-        let explaining = Explaining {
+        let backlog = Arc::new(Backlog::new(has_own_cpu));
+        let taking = Taking {
             stages: Stages::new(watched),
             answers: Answers::new(answered),
             is_cut: false,
-            kept: Kept::new(self.asked.keep, missing),
             pages: vec![Vec::new(); instance.n_cpus()],
-            later: (!has_own_cpu).then(Vec::new),
             instance,
-            decoder,
+            decoder: decoder.clone(),
             bell,
             watch: Arc::clone(&self.watch),
             is_over: Arc::clone(&self.is_over),
-            facts: Facts { armed_ns: sys::clock::monotonic().plus(MARGIN).0, ..self.facts },
-            stacks: self.asked.stacks,
-            clock: cell.method.clock(),
+            backlog: Arc::clone(&backlog),
+            has_own_cpu,
+            clock: cell.task.clock(),
+            waits_for,
+            late,
+            armed_ns: sys::clock::monotonic().plus(MARGIN).0,
+            seen: Seen::default(),
+        };
+        let explaining = Explaining {
+            decoder,
+            backlog,
+            watch: Arc::clone(&self.watch),
+            facts: self.facts,
             waits_for,
             first_cycle: cell.first_cycle(),
             started,
@@ -174,13 +198,16 @@ impl Explainer {
             symbols: OnceCell::new(),
             export,
             on_spike: self.on_spike.take(),
+            kept: Kept::new(self.asked.keep, missing),
         };
         if let Some(above) = self.asked.above {
             self.set_threshold(above);
         }
         self.watch.arm();
-        let thread = Builder::new().name("explainer".to_owned()).spawn(move || explaining.run());
-        self.thread = Some(thread.map_err(TraceError::Process)?);
+        let explaining = Builder::new().name("explainer".to_owned()).spawn(move || explaining.run());
+        let explaining = explaining.map_err(TraceError::Process)?;
+        let taking = Builder::new().name("trace-taker".to_owned()).spawn(move || taking.run());
+        self.threads = Some((taking.map_err(TraceError::Process)?, explaining));
         Ok(())
     }
 
@@ -198,10 +225,20 @@ impl Explainer {
     pub(super) fn finish(&mut self) -> Option<Found> {
         self.witnesses.clear();
         self.is_over.store(true, Relaxed);
-        self.watch.ring();
-        let (found, instance) = self.thread.take()?.join().ok()?;
+        self.watch.wake();
+        let (taking, explaining) = self.threads.take()?;
+        let (seen, stages, answers, instance) = taking.join().ok()?;
         self.instance = Some(instance);
-        Some(found)
+        let (mut explaining, ran) = explaining.join().ok()?;
+        explaining.not_covered(&seen.rest, seen.ahead_ns);
+        let cpus: Vec<u32> = explaining.measured.iter().map(|thread| thread.cpu).collect();
+        let irq = cpus.iter().zip(stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
+        explaining.kept.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu: *cpu, histogram }).collect();
+        let answers = cpus.iter().zip(answers.histograms()).filter(|(_, [handler, _])| handler.n > 0);
+        let answers = answers.map(|(cpu, [handler, queue])| AnswerStages { cpu: *cpu, handler, queue });
+        explaining.kept.answers = answers.collect();
+        explaining.kept.seen = seen;
+        Some((explaining.finish(), ran))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::CellError;
 use crate::host::{self, HostFs};
-use crate::link::{self, Watch};
+use crate::link::{self, LinkMonitor};
 use model::{Cell, Link};
 use rt::LinkEnd;
 
@@ -11,8 +11,8 @@ use rt::LinkEnd;
 ///
 /// # Errors
 /// When there is no such device, it may not be used, or nobody answers.
-pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<Watch>), CellError> {
-    match cell.method.link() {
+pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<LinkMonitor>), CellError> {
+    match cell.task.link() {
         None => Ok((None, None)),
         Some(Link::Uio) => Ok((Some(timers(cell).map_err(CellError::Impossible)?), None)),
         Some(link) => {

@@ -5,7 +5,6 @@ use super::armed::Armed;
 use super::measurers::Measurement;
 use crate::host::{self, HostFs};
 use model::{LoadRecord, MachineSecond, MonoTime, RECORD_FORMAT, Record};
-use rt::sys;
 use std::time::{Duration, SystemTime};
 
 /// All that was seen. The load still runs and the host is still held: they go when this does.
@@ -30,7 +29,7 @@ impl Measured {
         drop(running);
         let record = Record {
             format: RECORD_FORMAT,
-            tool: crate::TOOL.to_owned(),
+            tool: model::TOOL.to_owned(),
             cell_id: prepared.cell.id(),
             started_unix_ms: unix_ms_of(measurement.started),
             started: measurement.started,
@@ -38,6 +37,7 @@ impl Measured {
             ended: measurement.ended,
             threads: measurement.threads,
             clock_steps: measurement.clock_steps,
+            clock_reading: Some(sys::clock::reading(prepared.cell.task.clock())),
             runtime: measurement.runtime,
             response: measurement.response,
             loads,

@@ -20,6 +20,11 @@ pub(super) trait Measurers: Debug {
     /// Waits until all have ended, `timeout` at most; says whether they have.
     fn wait(&mut self, timeout: Duration) -> bool;
 
+    /// How long after the last due time they may wait for what is on its way still.
+    fn lingers(&self) -> Span {
+        Span(0)
+    }
+
     /// Has them end now: what was due so far is the measured window.
     fn stop(&mut self);
 

@@ -2,12 +2,12 @@
 
 use crate::runtime::{Launch, launch_command};
 use model::{CpuSet, Explanation, OnSpikeRecord, Policy, Span};
-use rt::sys::{process, storage};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use sys::{process, storage};
 
 /// How long a command may go on when the cell is over.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -122,7 +122,7 @@ fn first_line(said: &mut File) -> String {
     let _ = said.take(length).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
-    line.chars().filter(|c| !c.is_control()).take(REPEATED).collect()
+    line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect()
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use super::threads::Threads;
 use crate::host::{self, DmaLatency, HostFs, Preparation};
 use crate::load::{self, Place, Running};
 use crate::store::SampleWriter;
-use model::{Cell, CpuSet, Host, Method, Policy, Span};
-use rt::sys;
+use model::{Cell, CpuSet, Host, Policy, Span, Task};
 use std::path::Path;
 
 /// The machine is as the cell wants it; nothing runs yet.
@@ -51,8 +50,9 @@ impl Prepared {
             return Err(CellError::Impossible(reason));
         }
         let fs = HostFs::here();
-        let preparation = Preparation::make(&fs, &cell.prepare, &cell.cpus).map_err(CellError::Setting)?;
-        let dma_latency = cell.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
+        let preparation = Preparation::make(&fs, &cell.conditions.prepare, &cell.cpus).map_err(CellError::Setting)?;
+        let dma_latency =
+            cell.conditions.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
         let samples = samples.map(SampleWriter::create).transpose()?;
         Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
     }
@@ -69,19 +69,19 @@ impl Prepared {
         // Whoever started us may run nicely or in real time; the load shall not.
         sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
-        let sleepers = match cell.method {
-            Method::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
+        let sleepers = match cell.task {
+            Task::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
             _ => None,
         };
-        let loads = self.start_load(&[cell.warm_up, cell.duration])?;
+        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
         // Whoever measures comes into the group; the load stays outside.
-        if let Some(group) = &cell.prepare.cgroup {
+        if let Some(group) = &cell.conditions.prepare.cgroup {
             host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
         }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
-            None if let Method::Cost(scope) = cell.method => Box::new(Costs::arm(&self, scope)?),
-            None if cell.method.is_one_a_process() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
+            None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
+            None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
             None => Box::new(Threads::arm(&self)?),
         };
         // This thread empties the logs: away from the measured CPUs, if there are others.
@@ -97,7 +97,7 @@ impl Prepared {
         let sum = |sum: Span, span: &Span| Span(sum.ns().saturating_add(span.ns()));
         let place = Place {
             cpus: self.cell.load_cpus.as_ref().unwrap_or(&self.allowed),
-            policy: self.cell.load_policy.unwrap_or(Policy::OTHER),
+            policy: self.cell.conditions.load_policy.unwrap_or(Policy::OTHER),
             at_most: wanted.iter().fold(AFTER_THE_CELL, sum),
         };
         Ok(load::start(&self.cell.load, &place)?)

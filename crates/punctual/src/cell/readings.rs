@@ -1,9 +1,8 @@
 //! What is read once a second while measuring: the loads' work and the machine's activity.
 
 use crate::host::{ActivityLog, HostFs};
-use crate::load::{LoadError, Running, Watch};
+use crate::load::{LoadError, LoadMonitor, Running};
 use model::{Cell, LoadRecord, MachineSecond, MonoTime, Span};
-use rt::sys;
 
 /// The rows read so far, and what the next reading is compared with.
 #[derive(Debug)]
@@ -11,7 +10,7 @@ pub(super) struct Readings {
     started: MonoTime,
     time: MonoTime,
     activity: ActivityLog,
-    loads: Vec<Watch>,
+    loads: Vec<LoadMonitor>,
     machine: Vec<MachineSecond>,
 }
 
@@ -22,7 +21,7 @@ impl Readings {
             started,
             time: sys::clock::monotonic(),
             activity: ActivityLog::begin(HostFs::here(), &cell.cpus, threads),
-            loads: loads.iter().map(|load| Watch::begin(load, cell.load_must_hold)).collect(),
+            loads: loads.iter().map(|load| LoadMonitor::begin(load, cell.conditions.load_must_hold)).collect(),
             machine: Vec::new(),
         }
     }
@@ -41,7 +40,7 @@ impl Readings {
 
     /// All rows.
     pub(super) fn finish(self) -> (Vec<LoadRecord>, Vec<MachineSecond>) {
-        (self.loads.iter().map(Watch::record).collect(), self.machine)
+        (self.loads.iter().map(LoadMonitor::record).collect(), self.machine)
     }
 }
 

@@ -7,10 +7,10 @@ use crate::host;
 use crate::runtime::{self, Launch, RuntimeError, Sleep, Sleeper};
 use crate::store::SampleWriter;
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, MonoTime, Nanos, Runtime, RuntimeRecord, Schedule, Span,
+    Achieved, Cell, Censored, ClockTime, CpuSet, MonoTime, Nanos, Policy, Runtime, RuntimeRecord, Schedule, Span,
     ThreadProgress, ThreadRecord,
 };
-use rt::{Sample, Settings, sys};
+use rt::{Sample, Settings};
 use std::time::{Duration, Instant};
 
 /// The processes, and what was collected of each.
@@ -70,11 +70,17 @@ impl Sleepers {
         let installed = runtime::find(runtime)?;
         // The files go when all have read them.
         let made = runtime::make(&installed)?;
-        let settings =
-            |cpu| Launch { cpu, policy: cell.policy, timer_slack: cell.timer_slack.unwrap_or(Settings::KERNEL_SLACK) };
+        let settings = |cpu| Launch {
+            cpu,
+            policy: cell.policy,
+            timer_slack: cell.conditions.timer_slack.unwrap_or(Settings::KERNEL_SLACK),
+        };
+        // A process of this policy may get no CPU time at all where anything else runs: it is warm before.
+        let starts_as = if cell.policy == Policy::Idle { Policy::OTHER } else { cell.policy };
         let start = |cpu| -> Result<_, RuntimeError> {
             let settings = settings(cpu);
-            Ok((Sleeper::start(&made, &settings, cell.period.span())?, settings))
+            let started = Launch { policy: starts_as, ..settings.clone() };
+            Ok((Sleeper::start(&made, &started, cell.period.span())?, settings))
         };
         let started = cell.cpus.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
@@ -82,6 +88,9 @@ impl Sleepers {
         for (mut sleeper, settings) in started {
             let ready = sleeper.wait_until_ready()?;
             let (pid, memory_locked_bytes) = (ready.pid, host::memory_locked_bytes_of(ready.pid).unwrap_or(0));
+            if starts_as != cell.policy {
+                sleeper.set_policy(pid, cell.policy)?;
+            }
             sleeper.check_threads(pid, &settings)?;
             version = ready.version;
             let samples = Samples::new(schedule, &cell, MonoTime(0));
@@ -116,7 +125,7 @@ impl Samples {
     /// For a process that is let go at `released`.
     fn new(schedule: Schedule, cell: &Cell, released: MonoTime) -> Samples {
         let (first, end, asked) = (cell.first_cycle(), cell.end_cycle(), cell.period.span());
-        let collector = Collector::new(schedule, cell.method.is_relative(), first..end, cell.deadline());
+        let collector = Collector::new(schedule, cell.task, first..end, cell.deadline());
         Samples { schedule, asked, collector, next_cycle: 0, next_due: released.plus(asked), rows: Vec::new() }
     }
 
@@ -209,6 +218,7 @@ impl CpuSleeper {
             histogram: collector.histogram,
             seconds: collector.seconds,
             slices: collector.slices,
+            unanswered: None,
             worst,
             episodes: collector.episodes,
             // Start-up and warm-up are in what the kernel counts for a process.
@@ -291,35 +301,16 @@ impl Measurers for Sleepers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Kernel, Load, Method, Policy};
+    use model::Task;
 
     const MS: u64 = 1_000_000;
 
     fn cell() -> Cell {
         Cell {
-            kernel: Kernel::Running,
-            load: Load::NONE,
-            policy: Policy::OTHER,
-            period: "1ms".parse().unwrap(),
-            method: Method::Sleep(Runtime::C),
+            task: Task::Sleep(Runtime::C),
             cpus: CpuSet::from_iter([0]),
             duration: Span(10 * MS),
-            warm_up: Span(0),
-            deadline: None,
-            timer_slack: None,
-            align: None,
-            distance: None,
-            lock_memory: false,
-            cpu_dma_latency_us: None,
-            load_cpus: None,
-            load_policy: None,
-            load_must_hold: None,
-            prepare: model::Prepare::default(),
-            explain: None,
-            stop_above: None,
-            on_spike: None,
-            tracers: false,
-            roles: model::Roles::default(),
+            ..analysis::testing::cell("none", "other")
         }
     }
 

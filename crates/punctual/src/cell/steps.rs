@@ -2,7 +2,6 @@
 
 use crate::host::ahead_of_monotonic_ns;
 use model::{ClockId, ClockStep, MonoTime, Span};
-use rt::sys;
 
 /// Watches one clock against `CLOCK_MONOTONIC`. NTP slews both alike, so their distance changes by being set only.
 #[derive(Debug)]

@@ -7,14 +7,14 @@ use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use crate::host;
-use crate::link::Watch;
+use crate::link::{Fate, LinkMonitor};
 use crate::store::SampleWriter;
 use model::{
     Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Explanation, Link, Method, MonoTime, OnSpikeRecord, Schedule,
-    Span, ThreadProgress, ThreadRecord,
+    Span, Task, ThreadProgress, ThreadRecord,
 };
-use rt::{Limits, LinkEnd, Member, Settings, Task, Team, sys};
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use rt::{Limits, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The threads, and what was collected of each.
@@ -23,7 +23,7 @@ pub(super) struct Threads {
     cell: Cell,
     team: Team,
     /// The link, where answers are measured over one.
-    link: Option<Watch>,
+    link: Option<LinkMonitor>,
     /// What explains late wake-ups, if that is asked.
     explainer: Option<Explainer>,
     /// What runs when a late wake-up has ended it, where nothing is explained.
@@ -57,27 +57,33 @@ impl Threads {
             let advice = "lock memory (raise `ulimit -l`, or run as root)";
             sys::memory::lock_all().map_err(|err| CellError::setting(advice, err))?;
         }
-        let Cell { policy, timer_slack, method, period, .. } = cell;
-        let settings = Settings { policy, timer_slack, method, period };
+        // A thread that answers by a link has no due times of its own: the method is not used.
+        let method = cell.task.method().unwrap_or(Method::CLOCK_NANOSLEEP);
+        let Cell { policy, period, .. } = cell;
+        let settings = Settings { policy, timer_slack: cell.conditions.timer_slack, method, period };
         let limits = Limits {
             first_recorded: cell.first_cycle(),
             end: AtomicU64::new(cell.end_cycle()),
             stop_above_ns: AtomicI64::new(
-                cell.stop_above.and_then(|above| i64::try_from(above.ns()).ok()).unwrap_or(i64::MAX),
+                cell.conditions.stop_above.and_then(|above| i64::try_from(above.ns()).ok()).unwrap_or(i64::MAX),
             ),
         };
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
-        let mut explainer =
-            cell.explain.clone().map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host)).transpose()?;
+        let mut explainer = cell
+            .conditions
+            .explain
+            .clone()
+            .map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host))
+            .transpose()?;
         let others = prepared.allowed.minus(&cell.cpus);
-        let mut on_spike = cell.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
+        let mut on_spike = cell.conditions.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
         if let Some(explainer) = &mut explainer {
             explainer.tell(on_spike.take());
         }
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
-        let team = Team::muster(tasks(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
+        let team = Team::muster(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
@@ -96,7 +102,7 @@ impl Threads {
             collectors: Vec::new(),
             memory_locked_bytes,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
-            steps: Steps::watch(cell.method.clock()),
+            steps: Steps::watch(cell.task.clock()),
             schedule: Schedule { first_due: ClockTime(0), period: cell.period },
             window: Window { started: MonoTime(0), ends: MonoTime(0) },
             cell,
@@ -105,7 +111,7 @@ impl Threads {
 
     /// Whether a wake-up later than allowed has ended it.
     fn is_stopped(&self) -> bool {
-        self.cell.stop_above.is_some() && self.team.is_stopped()
+        self.cell.conditions.stop_above.is_some() && self.team.is_stopped()
     }
 
     /// Tells the wake-up that has ended it, if one has.
@@ -133,14 +139,15 @@ impl Threads {
         let Some(explainer) = &mut self.explainer else { return Ok(()) };
         let schedule = self.schedule;
         let measured = |member: &mut Member| {
-            Some(explainer::Measured {
-                cpu: member.task.cpu,
+            let late = member.late.take()?;
+            let measured = explainer::Measured {
+                cpu: member.spec.cpu,
                 tid: member.tid,
                 policy: member.policy,
                 slack: member.timer_slack,
-                schedule: Schedule { first_due: schedule.first_due.plus(member.task.phase), ..schedule },
-                late: member.late.take()?,
-            })
+                schedule: Schedule { first_due: schedule.first_due.plus(member.spec.phase), ..schedule },
+            };
+            Some((measured, late))
         };
         let measured = self.team.members.iter_mut().filter_map(measured).collect();
         Ok(explainer.start(&self.cell, self.window.started, measured)?)
@@ -157,12 +164,12 @@ impl Threads {
     }
 
     fn now(&self) -> ClockTime {
-        sys::clock::now(self.cell.method.clock())
+        sys::clock::now(self.cell.task.clock())
     }
 
     /// How many due times of `member` lie before `now`.
     fn cycles_before(&self, member: &Member, now: ClockTime) -> u64 {
-        self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.task.phase.ns())))
+        self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.spec.phase.ns())))
     }
 
     fn thread(
@@ -170,16 +177,17 @@ impl Threads {
         member: &mut Member,
         mut collector: Collector,
         cut: ClockTime,
+        link: &mut Option<LinkMonitor>,
         samples: &mut Option<SampleWriter>,
     ) -> Result<ThreadRecord, CellError> {
-        let failed = |errno| match &self.link {
+        let failed = |errno| match link {
             Some(link) if errno == libc::ETIMEDOUT => CellError::Silent(link.fell_silent(self.cell.period)),
-            _ => CellError::Wait { cpu: member.task.cpu, source: std::io::Error::from_raw_os_error(errno) },
+            _ => CellError::Wait { cpu: member.spec.cpu, source: std::io::Error::from_raw_os_error(errno) },
         };
         let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(failed)?;
         // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
         let waits_for = member.log.waits_for();
-        drain(member, &mut collector, samples);
+        drain(member, &mut collector, link, true, samples);
         // A clock that was set back leaves due times in the future: they are not of this window.
         let seen = collector.last_cycle.map_or(0, |last| last + 1);
         // Stopped, it is over with its last wake-up; what was due since then was not to be measured.
@@ -194,18 +202,24 @@ impl Threads {
         let cycles_due = collector.end().saturating_sub(first);
         let (recorded, lost) = (collector.histogram.n, member.log.lost());
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
-        // Every due time that left no sample, found no room for one, and is not the one still waited for.
-        let without = cycles_due.checked_sub(recorded + lost + open_cycles).ok_or(CellError::Unaccounted {
-            cpu: member.task.cpu,
+        if let Some(link) = link.as_ref().filter(|_| ended.is_none()) {
+            // Of those that are still on their way when the thread cannot be waited for, it has not said how long.
+            let sent = link.counts().triggers.load(Relaxed).min(cycles_due);
+            collector.take_unknown(sent.saturating_sub(recorded + lost + open_cycles + collector.never_answered()));
+        }
+        let accounted = recorded + lost + open_cycles + collector.never_answered();
+        // Every due time that left no sample, found no room for one, had no answer, and is not the one still waited for.
+        let without = cycles_due.checked_sub(accounted).ok_or(CellError::Unaccounted {
+            cpu: member.spec.cpu,
             cycles_due,
-            accounted: recorded + lost + open_cycles,
+            accounted,
         })?;
         let passed_over = ended.map_or(0, |ended| ended.passed_over).min(without);
         let missed = without - passed_over;
         let outcome = member.outcome.filter(|outcome| outcome.counts_overruns);
         Ok(ThreadRecord {
-            cpu: member.task.cpu,
-            offset: member.task.phase,
+            cpu: member.spec.cpu,
+            offset: member.spec.phase,
             origin_uncertainty: ended.map(|ended| ended.origin_uncertainty).filter(|span| *span > Span(0)),
             timer_overruns: outcome.and(ended).map(|ended| ended.overruns),
             achieved: Achieved {
@@ -225,6 +239,7 @@ impl Threads {
             histogram: collector.histogram,
             seconds: collector.seconds,
             slices: collector.slices,
+            unanswered: self.cell.task.link().map(|_| collector.unanswered),
             worst,
             episodes: collector.episodes,
             usage: member.outcome.and_then(|outcome| outcome.usage),
@@ -233,7 +248,7 @@ impl Threads {
 
     /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; and its cycle.
     fn open_wait(&self, member: &Member, due: Option<ClockTime>, cut: ClockTime, end: u64) -> Option<(u64, Censored)> {
-        let schedule = Schedule { first_due: self.schedule.first_due.plus(member.task.phase), ..self.schedule };
+        let schedule = Schedule { first_due: self.schedule.first_due.plus(member.spec.phase), ..self.schedule };
         // A thread that never passed the barrier waits for its first cycle.
         let cycle = schedule.containing(due.unwrap_or(schedule.first_due));
         let is_open = cycle.index < end && cycle.due < cut;
@@ -243,22 +258,37 @@ impl Threads {
 }
 
 /// One thread for each CPU of the cell; the first has the link.
-fn tasks(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<Task> {
-    let distance = cell.distance.unwrap_or_default().ns();
+fn threads(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<ThreadSpec> {
+    let distance = cell.conditions.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
-    let task = |(cpu, phase)| Task { cpu, cpus: cpus(cpu), settings, phase, link: link.take() };
-    cell.cpus.iter().zip(phases).map(task).collect()
+    let spec = |(cpu, phase)| ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, link: link.take() };
+    cell.cpus.iter().zip(phases).map(spec).collect()
 }
 
-/// Empties the log of `member` into its tables, and what counts into `samples`.
-fn drain(member: &mut Member, collector: &mut Collector, samples: &mut Option<SampleWriter>) {
-    let mut rows = samples.as_mut().map(|samples| samples.rows(member.task.cpu));
-    member.log.drain(|sample| {
-        if let (Some(cycle), Some(rows)) = (collector.take(sample), &mut rows) {
-            rows.push(cycle, sample.latency.0);
+/// Empties the log of `member` into its tables, and what counts into `samples`; of answers over a link those whose turn it is, or
+/// all when it `is_over`.
+fn drain(
+    member: &mut Member,
+    collector: &mut Collector,
+    link: &mut Option<LinkMonitor>,
+    is_over: bool,
+    samples: &mut Option<SampleWriter>,
+) {
+    let mut rows = samples.as_mut().map(|samples| samples.rows(member.spec.cpu));
+    let mut take = |fate| match fate {
+        Fate::Answered(sample) => {
+            if let (Some(cycle), Some(rows)) = (collector.take(sample), &mut rows) {
+                rows.push(cycle, sample.latency.0);
+            }
         }
-    });
+        Fate::Never(sample) => collector.take_unanswered(sample),
+    };
+    match link {
+        // A cell with a link has one thread.
+        Some(link) => link.fates(&mut member.log, is_over, take),
+        None => member.log.drain(|sample| take(Fate::Answered(sample))),
+    }
 }
 
 /// The first due time: at least `lead` after `now`, and as the cell is aligned.
@@ -272,23 +302,23 @@ fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
 impl Measurers for Threads {
     fn release(&mut self) -> Result<Window, CellError> {
         let cell = &self.cell;
-        let ready = match cell.method {
+        let ready = match cell.task {
             // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
-            Method::Deadline => Span(2 * cell.period.ns()),
+            Task::Cyclic(Method::Deadline) => Span(2 * cell.period.ns()),
             // The first device is due so long after it was started.
-            Method::Response(Link::Uio) => Link::DEVICE_DELAY,
+            Task::Response(Link::Uio) => Link::DEVICE_DELAY,
             // The logger measures itself first.
-            Method::Response(_) => OWN,
+            Task::Response(_) => OWN,
             _ => Span(0),
         };
         let lead = Span(LEAD.ns() + ready.ns());
         let (mono, now) = (sys::clock::monotonic(), self.now());
-        self.schedule.first_due = first_due(now, lead, cell.align);
+        self.schedule.first_due = first_due(now, lead, cell.conditions.align);
         let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
         let (first, end) = (cell.first_cycle(), cell.end_cycle());
-        let last_phase = self.team.members.iter().map(|member| member.task.phase).max().unwrap_or_default();
+        let last_phase = self.team.members.iter().map(|member| member.spec.phase).max().unwrap_or_default();
         self.window = Window { started: due(first), ends: due(end).plus(last_phase) };
-        let collector = |_| Collector::new(self.schedule, cell.method.is_relative(), first..end, cell.deadline());
+        let collector = |_| Collector::new(self.schedule, cell.task, first..end, cell.deadline());
         self.collectors = self.team.members.iter().map(collector).collect();
         self.start_explaining()?;
         self.team.release(self.schedule.first_due);
@@ -297,6 +327,11 @@ impl Measurers for Threads {
 
     fn wait(&mut self, timeout: Duration) -> bool {
         self.team.wait(timeout)
+    }
+
+    fn lingers(&self) -> Span {
+        // Twice: it may be waiting for an answer that could not be told from the next one when the last cycle is due.
+        self.link.as_ref().map_or(Span(0), |_| Span(2 * Logger::LATE_ANSWER_TIMEOUT.ns()))
     }
 
     fn stop(&mut self) {
@@ -312,9 +347,9 @@ impl Measurers for Threads {
     fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError> {
         for (member, collector) in self.team.members.iter_mut().zip(&mut self.collectors) {
             collector.watch_for_spikes();
-            drain(member, collector, samples);
+            drain(member, collector, &mut self.link, false, samples);
         }
-        self.link.iter_mut().for_each(Watch::collect);
+        self.link.iter_mut().for_each(LinkMonitor::collect);
         self.steps.look(self.window.started);
         self.find_threshold();
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
@@ -325,7 +360,7 @@ impl Measurers for Threads {
     }
 
     fn progress(&self) -> Vec<ThreadProgress> {
-        let progress = |(member, collector): (&Member, &Collector)| collector.progress(member.task.cpu);
+        let progress = |(member, collector): (&Member, &Collector)| collector.progress(member.spec.cpu);
         self.team.members.iter().zip(&self.collectors).map(progress).collect()
     }
 
@@ -334,14 +369,16 @@ impl Measurers for Threads {
         self.steps.look(self.window.started);
         let collectors = std::mem::take(&mut self.collectors);
         let mut members = std::mem::take(&mut self.team.members);
-        let thread = |(member, collector)| self.thread(member, collector, cut, samples);
+        let mut link = self.link.take();
+        let thread = |(member, collector)| self.thread(member, collector, cut, &mut link, samples);
         let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
+        self.link = link;
         let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
-        self.link.iter_mut().for_each(Watch::collect);
-        let response = self.link.as_ref().map(Watch::record);
+        self.link.iter_mut().for_each(LinkMonitor::collect);
+        let response = self.link.as_ref().map(LinkMonitor::record);
         Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, on_spike, ended, ..measurement })
     }
 }

@@ -2,10 +2,10 @@
 
 use super::prepared::Prepared;
 use super::{CellError, trace_lines};
-use crate::host::{AskedTracer, NoTracer, Tracer};
+use crate::host::{NoTracer, Tracer, TracerRequest};
 use model::{Cell, CpuSet, Histogram, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord};
-use rt::sys::sched;
 use std::time::{Duration, Instant};
+use sys::sched;
 
 const TIMERLAT: &str = "timerlat";
 const OSNOISE: &str = "osnoise";
@@ -23,14 +23,14 @@ impl Prepared {
     /// When the load or a tracer does not do what is asked.
     pub(crate) fn trace(self) -> Result<TracersRecord, CellError> {
         let cell = &self.cell;
-        if !cell.tracers {
+        if !cell.conditions.tracers {
             return Err(CellError::Impossible("this cell asks for no tracers".to_owned()));
         }
         if !Tracer::exists(TIMERLAT) && !Tracer::exists(OSNOISE) {
             return Ok(TracersRecord { timerlat: None, osnoise: None });
         }
         sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
-        let loads = self.start_load(&[cell.warm_up, cell.duration, cell.duration, cell.duration])?;
+        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration])?;
         // The load keeps nobody from ending a tracer in time; this thread sleeps meanwhile.
         if let Some(highest) = RtPriority::new(99) {
             sched::set_policy(0, Policy::Fifo(highest)).map_err(|err| CellError::setting("run in real time", err))?;
@@ -58,7 +58,7 @@ fn failed(err: NoTracer) -> CellError {
 
 fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
     let cycles = cell.period.cycles_in(cell.duration);
-    let asked = AskedTracer {
+    let asked = TracerRequest {
         name: TIMERLAT,
         cpus: &cell.cpus,
         options: &[("timerlat_period_us", cell.period.ns() / 1000)],
@@ -67,7 +67,7 @@ fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
     };
     let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
     tracer.set_policy(&cell.cpus, cell.policy).map_err(failed)?;
-    std::thread::sleep(Duration::from_nanos(cell.warm_up.ns()));
+    std::thread::sleep(Duration::from_nanos(cell.conditions.warm_up.ns()));
     tracer.forget().map_err(failed)?;
     std::thread::sleep(Duration::from_nanos(cell.duration.ns()));
     let record = |cpu: u32| {
@@ -83,7 +83,7 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     let sample = Span(cell.duration.min(LONGEST_SAMPLE).ns() / 1000 * 1000);
     let samples = (cell.duration.ns() / sample.ns().max(1)).max(1);
     let sample_us = sample.ns() / 1000;
-    let asked = AskedTracer {
+    let asked = TracerRequest {
         name: OSNOISE,
         cpus: &cell.cpus,
         // The runtime is never longer than the period.

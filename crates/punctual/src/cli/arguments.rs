@@ -24,7 +24,8 @@ pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::{
-    Axes, CpuSet, Kernel, Load, LoadCpus, Method, Percent, Period, Plan, Policy, Prepare, Requirement, Span, Until,
+    Axes, Conditions, CpuSet, Kernel, Load, LoadCpus, Percent, Period, Plan, Policy, Prepare, Requirement, Span, Task,
+    Until,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -149,11 +150,11 @@ pub(super) struct MeasureArguments {
 pub(super) struct HowToWait {
     /// How the thread waits: clock_nanosleep, clock_nanosleep:relative, nanosleep, timerfd, itimer, posix_timer, futex, poll,
     /// deadline, sleep:RUNTIME, response:LINK, cost; most take a clock, like timerfd:realtime (monotonic, realtime, boottime, tai)
-    #[arg(default_value = "clock_nanosleep")]
-    pub(super) method: Method,
+    #[arg(value_name = "METHOD", default_value = "clock_nanosleep")]
+    pub(super) task: Task,
 }
 
-/// One cell without its method.
+/// One cell without its task.
 #[derive(Debug, Args)]
 pub(super) struct OneCell {
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
@@ -192,34 +193,35 @@ pub(super) struct OneCell {
 }
 
 impl OneCell {
-    /// The plan of this one cell by `method`, whose title begins with `verb`; and what is not of the plan.
-    pub(super) fn ask(self, verb: &str, method: Method) -> (Common, Plan) {
+    /// The plan of this one cell of `task`, whose title begins with `verb`; and what is not of the plan.
+    pub(super) fn ask(self, verb: &str, task: Task) -> (Common, Plan) {
         let common = self.common;
         let plan = self.load.ask(Plan {
-            title: format!("{verb} {method}"),
+            title: format!("{verb} {task}"),
             repetitions: 1,
             duration: self.duration,
             cycles: None,
             min_cycles: None,
-            warm_up: self.warm_up,
             seed: None,
             cpus: common.cpus.clone(),
-            timer_slack: self.timer_slack,
-            align: self.align,
-            stop_above: self.stop_above,
-            on_spike: self.on_spike,
-            distance: self.distance,
-            cpu_dma_latency_us: common.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
             axes: Axes {
                 kernel: vec![Kernel::Running],
                 load: Vec::new(),
                 policy: vec![self.policy],
                 period: vec![self.period],
-                method: vec![method],
+                task: vec![task],
                 runtime: Vec::new(),
             },
-            prepare: common.prepare.clone().unwrap_or_default(),
             require: common.require.unwrap_or_default(),
+            conditions: Conditions {
+                warm_up: self.warm_up,
+                timer_slack: self.timer_slack,
+                align: self.align,
+                stop_above: self.stop_above,
+                on_spike: self.on_spike,
+                distance: self.distance,
+                ..common.conditions()
+            },
             ..Plan::default()
         });
         (common, plan)
@@ -249,7 +251,7 @@ impl LoadArguments {
     pub(super) fn ask(self, plan: Plan) -> Plan {
         let LoadArguments { load, load_cpus, load_policy, load_must_hold } = self;
         let axes = Axes { load: vec![load], ..plan.axes };
-        Plan { axes, load_cpus, load_policy, load_must_hold, ..plan }
+        Plan { axes, load_cpus, conditions: Conditions { load_policy, load_must_hold, ..plan.conditions }, ..plan }
     }
 }
 
@@ -278,6 +280,18 @@ pub(super) struct Common {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: RunFormat,
+}
+
+impl Common {
+    /// The conditions that they ask for.
+    pub(super) fn conditions(&self) -> Conditions {
+        let default = Plan::default().conditions;
+        Conditions {
+            cpu_dma_latency_us: self.cpu_dma_latency.map_or(default.cpu_dma_latency_us, |asked| asked.0),
+            prepare: self.prepare.clone().unwrap_or_default(),
+            ..default
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -335,6 +349,9 @@ pub(super) struct CyclictestArguments {
     /// Options of cyclictest; see `punctual cyclictest --help`
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(super) words: Vec<OsString>,
+    /// Called by the name of cyclictest, not as a command.
+    #[arg(skip)]
+    pub(super) is_drop_in: bool,
 }
 
 #[derive(Debug, Args)]
@@ -345,6 +362,9 @@ pub(super) struct CellArguments {
     /// Process that the cell ends with [default: whoever started it]
     #[arg(long, value_name = "PID")]
     pub(super) parent: Option<u32>,
+    /// Open descriptor of the machine's lock, to be held until the cell has ended
+    #[arg(long, value_name = "FD")]
+    pub(super) lock: Option<i32>,
     /// Keep the raw samples in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(super) samples: Option<PathBuf>,

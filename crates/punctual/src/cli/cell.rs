@@ -1,17 +1,19 @@
 //! `punctual cell`: one Cell as JSON in, one Record as JSON out. The one way that a cell is carried out anywhere.
 
-use super::{Outcome, arguments::CellArguments};
-use crate::campaign::Stop;
+use super::{Outcome, arguments::CellArguments, note, one_line};
+use crate::campaign::{CELL_FAILED, Stop};
 use crate::cell::Prepared;
+use crate::host;
 use model::{Cell, Progress};
-use rt::sys::process;
 use serde::Serialize;
 use std::io::{self, Read, Write};
+use sys::process;
 
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // Once whoever asked for the cell is gone, nobody is left to read the record, and nothing may run on. The campaign
     // names itself: it may have gone before this line.
     process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
+    arguments.lock.map_or(Ok(()), host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
     let stop = Stop::on_signals()?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
@@ -28,8 +30,18 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     if arguments.tracers {
         return write(&Prepared::new(cell, None)?.trace()?);
     }
-    let record = Prepared::new(cell, arguments.samples.as_deref())?.arm()?.measure(stop.flag(), observe)?.record()?;
-    write(&record)
+    let prepared = Prepared::new(cell, arguments.samples.as_deref());
+    let armed = prepared.and_then(Prepared::arm);
+    let record = armed.and_then(|armed| armed.measure(stop.flag(), observe)?.record());
+    match record {
+        Ok(record) => write(&record),
+        // A campaign, which asks for progress, goes on after a failure that is none of its plan's.
+        Err(err) if arguments.progress && err.is_of_this_time() => {
+            note(format_args!("punctual: {}", one_line(&err)));
+            Ok(CELL_FAILED)
+        }
+        Err(err) => Err(err.into()),
+    }
 }
 
 fn write(what: &impl Serialize) -> Outcome {

@@ -3,11 +3,11 @@
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, Shown};
 use super::{ERROR, Outcome, import, note};
-use crate::report::{self, Page};
 use crate::store::{self, ImportedRun};
 use analysis::RunSummary;
 use analysis::comparison::Question;
 use model::{Header, ImportHeader, Requirement};
+use report::Page;
 use std::error::Error;
 
 const NO_DISTRIBUTION: &str = "a verdict is no distribution; ask for another --format";

@@ -4,7 +4,6 @@ mod imported;
 
 use super::arguments::{CompareArguments, Format};
 use super::{Outcome, note, output};
-use crate::report;
 use crate::store::{self, Run};
 use analysis::comparison::{self, Arm, Comparison, Question};
 use analysis::cost::{CostComparison, compare_costs};
@@ -28,7 +27,7 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     let mut text = Vec::new();
     match arguments.format {
         Format::Text => report::comparison::text(&mut text, &comparison, output::style(false))?,
-        Format::Json => output::json(&mut text, &report::comparison::json(&comparison))?,
+        Format::Json => output::json(&mut text, &report::json::of_comparison(&comparison))?,
     }
     output::write(&text)?;
     Ok(comparison.answer.exit_status())
@@ -58,7 +57,7 @@ fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
     let mut text = Vec::new();
     match arguments.format {
         Format::Text => report::cost::compared(&mut text, comparison, output::style(false))?,
-        Format::Json => output::json(&mut text, &comparison.document())?,
+        Format::Json => output::json(&mut text, &report::json::of_costs(comparison))?,
     }
     output::write(&text)?;
     Ok(comparison.exit_status())

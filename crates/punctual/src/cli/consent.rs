@@ -3,13 +3,13 @@
 //! Programs and settings of a file from elsewhere, floods of other machines.
 
 use super::note;
-use model::{Header, Load, LoadPart, Program, Site, Tool};
-use rt::sys::process;
+use model::{Cell, Header, Kernel, KernelSource, Link, Load, LoadPart, Program, Site, Tool};
 use std::fs::{File, Metadata};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use sys::process;
 
 /// A plan, or a run, as a source of programs to run and settings to make.
 #[derive(Debug)]
@@ -27,7 +27,10 @@ impl Origin {
         let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
         let file = opened.metadata()?;
         let found = Found { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
-        Ok(Origin { path: path.to_owned(), foreign: found.why_foreign(&users()), settings_are_typed: false })
+        let users = users();
+        let foreign =
+            found.why_foreign(&users).or_else(|| why_place_is_foreign(path, &users).filter(|_| file.is_file()));
+        Ok(Origin { path: path.to_owned(), foreign, settings_are_typed: false })
     }
 
     /// The same, when the settings to make are not its own but `typed`.
@@ -52,7 +55,8 @@ impl Origin {
             .filter(|_| !self.settings_are_typed)
             .map(|settings| format!("set {settings} on this machine"));
         let would_reach = sites(header).map(|(role, site)| format!("reach its {role} by `{site}` as {}", user()));
-        let would: Vec<_> = would_run.into_iter().chain(would_reach).chain(at_spikes).chain(would_set).collect();
+        let would = would_run.into_iter().chain(would_reach).chain(at_spikes).chain(would_set);
+        let would: Vec<_> = would.chain(effects(header)).collect();
         if would.is_empty() {
             return Ok(());
         }
@@ -82,18 +86,53 @@ pub(super) fn announce_settings(from: &Path, header: &Header) {
 
 /// The settings of the machine that the cells change, as they are typed.
 fn settings(header: &Header) -> Option<String> {
-    let prepare = header.cells.iter().map(|cell| &cell.prepare).find(|prepare| !prepare.is_empty());
+    let prepare = header.cells.iter().map(|cell| &cell.conditions.prepare).find(|prepare| !prepare.is_empty());
     prepare.map(ToString::to_string)
 }
 
 /// The command that the cells run at spikes: that of the plan.
 fn on_spike(header: &Header) -> Option<&str> {
-    header.cells.iter().find_map(|cell| cell.on_spike.as_deref())
+    header.cells.iter().find_map(|cell| cell.conditions.on_spike.as_deref())
 }
 
 /// The machines that the cells are carried out on beside this one: those of the plan.
 fn sites(header: &Header) -> impl Iterator<Item = (&'static str, &Site)> {
-    header.cells.first().into_iter().flat_map(|cell| cell.roles.elsewhere())
+    header.cells.first().into_iter().flat_map(|cell| cell.conditions.roles.elsewhere())
+}
+
+/// What else the cells do beyond this program's own files and threads, in words, each once: files in directories of the
+/// plan's choice, bytes to devices and other machines, real-time loads, kernels from files.
+fn effects(header: &Header) -> Vec<String> {
+    let mut all: Vec<String> = header.cells.iter().flat_map(effects_of).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn effects_of(cell: &Cell) -> Vec<String> {
+    if let Kernel::Lab(kernel) = &cell.kernel {
+        // The rest stays in its guest.
+        return match &kernel.source {
+            KernelSource::File(path) => vec![format!("boot {path}")],
+            KernelSource::Debian { .. } => Vec::new(),
+        };
+    }
+    let files = cell.load.parts().iter().filter_map(|part| match part {
+        LoadPart::Files { directory: Some(directory), .. } => Some(format!("write files in {directory}")),
+        _ => None,
+    });
+    let links = cell.task.link().into_iter().chain(cell.conditions.roles.target_link).filter(|link| !stays_here(*link));
+    let policy = cell.conditions.load_policy.filter(|policy| policy.is_realtime() && !cell.load.parts().is_empty());
+    let load = policy.map(|policy| format!("run its load as {policy}"));
+    files.chain(links.map(|link| format!("send to {link}"))).chain(load).collect()
+}
+
+/// Whether what is sent by `link` reaches nothing but programs of this machine.
+fn stays_here(link: Link) -> bool {
+    let Link::Udp(place) = link else { return link == Link::Uio };
+    let host = place.as_str().rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
 }
 
 /// As whom programs run.
@@ -132,6 +171,44 @@ impl Found {
             _ => None,
         }
     }
+}
+
+/// Why another user may have put the file at `path` there, though it belongs to one of `users`: a link on the way to it, or the
+/// directory that it lies in. Root may put files anywhere.
+fn why_place_is_foreign(path: &Path, users: &[u32]) -> Option<String> {
+    let is_foreign = |owner: &u32| *owner != 0 && !users.contains(owner);
+    if let Some(owner) = owners_of_links(path).into_iter().find(is_foreign) {
+        return Some(format!("is reached by a link of user {owner}"));
+    }
+    let directory = path.canonicalize().ok()?.parent()?.metadata().ok()?;
+    let (owner, mode) = (directory.uid(), directory.mode());
+    if is_foreign(&owner) {
+        return Some(format!("lies in a directory of user {owner}"));
+    }
+    // In a directory with the sticky bit, files of others cannot be exchanged (inode(7)).
+    (mode & 0o022 != 0 && mode & 0o1000 == 0)
+        .then(|| "lies in a directory that others may write (chmod go-w)".to_owned())
+}
+
+/// The owners of all symbolic links that are followed from the root to `path` (path_resolution(7)).
+fn owners_of_links(path: &Path) -> Vec<u32> {
+    /// As many as the kernel follows.
+    const MOST: usize = 40;
+    let Ok(absolute) = std::path::absolute(path) else { return Vec::new() };
+    let components = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (mut left, mut at, mut owners) = (components(&absolute), PathBuf::new(), Vec::new());
+    while let Some(part) = left.pop() {
+        match Path::new(&part).components().next() {
+            Some(Component::ParentDir) => drop(at.pop()),
+            _ => at.push(part),
+        }
+        let Some(link) = at.symlink_metadata().ok().filter(Metadata::is_symlink) else { continue };
+        owners.push(link.uid());
+        let Some(target) = std::fs::read_link(&at).ok().filter(|_| owners.len() < MOST) else { break };
+        at.pop();
+        left.extend(components(&target));
+    }
+    owners
 }
 
 /// Who the user is: whose rights this process has, and under sudo who called it.
@@ -218,6 +295,42 @@ mod tests {
         ] {
             let found = Found { is_file, owner, mode, link };
             assert_eq!(found.why_foreign(users).as_deref(), why, "{found:?} of {users:?}");
+        }
+    }
+
+    #[test]
+    fn links_are_followed_one_by_one() {
+        let root = std::env::temp_dir().canonicalize().unwrap().join(format!("punctual-links-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::write(root.join("a/b/plan"), "").unwrap();
+        let link = |name: &str, target: &str| std::os::unix::fs::symlink(target, root.join(name)).unwrap();
+        link("to-b", "a/b");
+        link("to-plan", "to-b/../b/plan");
+        link("absolute", &root.join("to-plan").display().to_string());
+        link("loop", "loop");
+        let user = process::effective_user_id();
+        for (path, links) in
+            [("a/b/plan", 0), ("to-b/plan", 1), ("to-plan", 2), ("absolute", 3), ("a/../to-b/./plan", 1), ("loop", 40)]
+        {
+            assert_eq!(owners_of_links(&root.join(path)), vec![user; links], "{path}");
+        }
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn only_udp_to_this_machine_stays_here() {
+        for (link, stays) in [
+            ("uio", true),
+            ("udp:127.0.0.1:4001", true),
+            ("udp:localhost:4001", true),
+            ("udp:[::1]:4001", true),
+            ("udp:192.0.2.1:4001", false),
+            ("udp:localhost.example:4001", false),
+            ("serial:/dev/ttyS0", false),
+            ("serial-loop:/dev/ttyS0", false),
+        ] {
+            assert_eq!(stays_here(link.parse().unwrap()), stays, "{link}");
         }
     }
 

@@ -2,11 +2,10 @@
 
 use super::arguments::{DoctorArguments, Format};
 use super::{Outcome, output};
-use crate::TOOL;
 use crate::host::{self, HostFs};
-use crate::report::Examination;
 use analysis::doctor;
-use model::UnknownWord;
+use model::{TOOL, UnknownWord};
+use report::Examination;
 use std::sync::LazyLock;
 
 /// The exit status when something will make it late: a verdict's "violated".
@@ -37,9 +36,9 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Outcome {
 mod tests {
     use super::*;
     use crate::host::recorded::{self, MACHINES};
-    use crate::report::Style;
     use doctor::{Examined, Severity};
     use expect_test::{expect, expect_file};
+    use report::Style;
     use std::collections::BTreeMap;
     use std::path::Path;
 

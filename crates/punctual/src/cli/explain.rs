@@ -1,23 +1,23 @@
 //! `punctual explain`: one cell, measured while the kernel is traced; each late wake-up is explained.
 
 use super::arguments::ExplainArguments;
-use super::measure::measured;
+use super::one_cell::measured;
 use super::output::Shown;
 use super::{Outcome, output};
-use model::{Explain, Plan};
+use model::{Conditions, Explain, Plan};
 use std::error::Error;
 use std::path::PathBuf;
 
 pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
-    let ExplainArguments { above, keep, stacks, witness, export, waiting, cell } = arguments;
+    let ExplainArguments { above, keep, stacks, witness, export, waiting, cell: one_cell } = arguments;
     let export = export.map(directory).transpose()?;
     let asked = Explain { above: above.0, keep, stacks, witness, export };
     asked.check()?;
-    let (common, plan) = cell.ask("explain", waiting.method);
-    let plan = Plan { explain: Some(asked), ..plan };
-    let (header, entry) = measured(plan, &common, None)?;
+    let (common, plan) = one_cell.ask("explain", waiting.task);
+    let plan = Plan { conditions: Conditions { explain: Some(asked), ..plan.conditions }, ..plan };
+    let (header, entries) = measured(plan, &common, None)?;
     let shown = Shown { each_spike: true, ..common.format.into() };
-    output::show(&header, &[entry], shown)
+    output::show(&header, &entries, shown)
 }
 
 /// The directory to write to, made if it is not there, as a path that another process can use.

@@ -1,51 +1,73 @@
 //! `punctual frontier`: the smallest period that this machine keeps without a missed cycle, searched for and confirmed.
 
 use super::arguments::{Format, FrontierArguments};
-use super::recover::take_machine;
-use super::start::{header, holder};
 use super::{Outcome, consent, note, output};
-use crate::campaign::{Child, Executor, Stop};
-use crate::report::Searched;
-use analysis::frontier::{self, Asked, Frontier, Search, Step};
+use crate::campaign::{Child, Executor, Request, Session, Stop};
+use analysis::frontier::{self, Frontier, Search, SearchParameters, Step};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Axes, Cell, Ended, Kernel, Method, Period, Plan, Record, Span};
+use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span, Task};
+use report::SearchReport;
 use std::error::Error;
-use std::time::SystemTime;
 
 /// The exit status of a search that found nothing, or was broken off: a verdict's "inconclusive".
 const NOT_FOUND: u8 = 3;
 
 pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
-    let stop = Stop::on_signals()?;
-    let FrontierArguments { method, from, to, confirm, resolution, wait, yes, format, .. } = arguments;
+    let FrontierArguments { task, from, wait, yes, format, .. } = arguments;
+    let asked = asked(&arguments)?;
+    let permit = |header: &Header| {
+        consent::permit_floods(header, yes)?;
+        let cell = header.cells.first().ok_or("nothing to measure")?;
+        Ok(Cell { period: from, ..cell.clone() }.check()?)
+    };
+    let plan = plan(arguments);
+    let request = Request { plan, samples: false, at_most: None, wait, permit: &permit, note: &|line| note(line) };
+    let session = Session::begin(request)?;
+    let trials = asked.usual_trials();
+    session.announce(usize::try_from(trials)?);
+    let cell = session.cell();
+    let (label, Cell { cpus, duration, .. }) = (cell.label(), cell);
+    note(format_args!(
+        "{label}, {task}, on CPU {cpus}: about {trials} trials of {duration}, more when stalls come by chance"
+    ));
+    let mut search = Search::new(asked);
+    let frontier = carry_out(&mut search, &session)?;
+    let searched = SearchReport { header: &session.header, cell, asked: &asked, search: &search };
+    let mut text = Vec::new();
+    match format {
+        Format::Text => searched.text(&mut text, output::style(false))?,
+        Format::Json => output::json(&mut text, &searched.json())?,
+    }
+    output::write(&text)?;
+    Ok(if matches!(frontier, Some(Frontier::Confirmed(_))) { 0 } else { NOT_FOUND })
+}
+
+/// What is searched for.
+///
+/// # Errors
+/// When the range is empty, or the method has no due times whose period could be searched.
+fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Error>> {
+    let FrontierArguments { task, from, to, confirm, resolution, .. } = *arguments;
     // setitimer(2) takes microseconds.
-    let unit = Span(if method == Method::Itimer { 1_000 } else { 1 });
-    let asked = Asked { from, to, unit, confirm, resolution };
+    let unit = Span(if task == Task::Cyclic(Method::Itimer) { 1_000 } else { 1 });
+    let asked = SearchParameters { from, to, unit, confirm, resolution };
     asked.check()?;
-    if method.is_relative() {
+    if task.is_relative() || !task.has_latencies() {
         return Err(format!(
-            "{method} has no due times that could be missed; ask for one that waits until an instant, like timerfd"
+            "{task} has no due times that could be missed; ask for one that waits until an instant, like timerfd"
         )
         .into());
     }
-    if method == Method::Deadline {
+    if task == Task::Cyclic(Method::Deadline) {
         return Err(
             "method deadline has the period of its policy, which cannot be searched; ask for another method".into()
         );
     }
-    let header = header(plan(arguments), false, SystemTime::now())?;
-    consent::permit_floods(&header, yes)?;
-    let cell = header.cells.first().ok_or("nothing to measure")?;
-    Cell { period: from, ..cell.clone() }.check()?;
-    let trials = asked.usual_trials();
-    let lock = take_machine(wait)?;
-    lock.say(&holder(&header, usize::try_from(trials)?));
-    let (label, Cell { method, cpus, duration, .. }) = (cell.label(), cell);
-    note(format_args!(
-        "{label}, {method}, on CPU {cpus}: about {trials} trials of {duration}, more when stalls come by chance"
-    ));
+    Ok(asked)
+}
 
-    let mut search = Search::new(asked);
+/// Makes the trials of `search`, with a line about each; `None` when it was interrupted.
+fn carry_out(search: &mut Search, session: &Session) -> Result<Option<Frontier>, Box<dyn Error>> {
     let line = ProgressBar::no_length();
     line.set_style(ProgressStyle::with_template("{msg}")?);
     let frontier = loop {
@@ -54,7 +76,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
             Step::Measure(period, purpose) => {
                 let n = search.trials().len() + 1;
                 line.set_message(format!("trial {n}: {} ({purpose})", in_words(period)));
-                let Some(outcome) = trial(cell, period, &stop)? else { break None };
+                let Some(outcome) = trial(session.cell(), period, session.stop())? else { break None };
                 search.take(outcome);
                 if line.is_hidden() {
                     note(format_args!("{n:>5}  {:>8}  {purpose:<7}  {outcome}", in_words(period)));
@@ -63,14 +85,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
         }
     };
     line.finish_and_clear();
-    let searched = Searched { header: &header, cell, asked: &asked, search: &search };
-    let mut text = Vec::new();
-    match format {
-        Format::Text => searched.text(&mut text, output::style(false))?,
-        Format::Json => output::json(&mut text, &searched.json())?,
-    }
-    output::write(&text)?;
-    Ok(if matches!(frontier, Some(Frontier::Confirmed(_))) { 0 } else { NOT_FOUND })
+    Ok(frontier)
 }
 
 /// One measurement of one period; `None` when it was broken off, since what it would have missed is not known.
@@ -94,23 +109,28 @@ fn in_words(period: Period) -> String {
 /// The plan of every trial, with the longest period.
 fn plan(arguments: FrontierArguments) -> Plan {
     arguments.load.ask(Plan {
-        title: format!("frontier {}", arguments.method),
+        title: format!("frontier {}", arguments.task),
         repetitions: 1,
         duration: arguments.duration,
-        warm_up: arguments.warm_up,
         seed: None,
         cpus: arguments.cpus,
-        timer_slack: arguments.timer_slack,
-        cpu_dma_latency_us: arguments.cpu_dma_latency.map_or(Plan::default().cpu_dma_latency_us, |asked| asked.0),
         axes: Axes {
             kernel: vec![Kernel::Running],
             load: Vec::new(),
             policy: vec![arguments.policy],
             period: vec![arguments.to],
-            method: vec![arguments.method],
+            task: vec![arguments.task],
             runtime: Vec::new(),
         },
-        prepare: arguments.prepare.unwrap_or_default(),
+        conditions: Conditions {
+            warm_up: arguments.warm_up,
+            timer_slack: arguments.timer_slack,
+            cpu_dma_latency_us: arguments
+                .cpu_dma_latency
+                .map_or(Plan::default().conditions.cpu_dma_latency_us, |asked| asked.0),
+            prepare: arguments.prepare.unwrap_or_default(),
+            ..Plan::default().conditions
+        },
         ..Plan::default()
     })
 }

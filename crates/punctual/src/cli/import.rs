@@ -2,18 +2,17 @@
 
 use super::arguments::{ImportArguments, ImportUnit, RunFormat};
 use super::output::{self, Shown};
-use super::start::stamp;
 use super::{ERROR, Outcome, note};
-use crate::TOOL;
-use crate::import::{Stated, Unit, import as read};
+use crate::campaign::stamp;
+use crate::import::{ImportOptions, Unit, import as read};
 use crate::store::{self, ImportedRun};
-use model::{ImportHeader, RUN_FORMAT, Requirement};
+use model::{ImportHeader, RUN_FORMAT, Requirement, TOOL};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub(super) fn import(arguments: &ImportArguments) -> Outcome {
-    let stated = Stated {
+    let stated = ImportOptions {
         unit: arguments.unit.map(|unit| match unit {
             ImportUnit::Ns => Unit::Ns,
             ImportUnit::Us => Unit::Us,

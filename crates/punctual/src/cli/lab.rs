@@ -6,11 +6,11 @@ mod fetch;
 mod list;
 
 use super::arguments::LabCommand;
-use super::{ERROR, Outcome, start};
-use model::{Axes, Header, Kernel, Load, Method, Period, Plan, Policy, Span};
+use super::{ERROR, Outcome, note};
+use crate::campaign::{Request, Session};
+use model::{Axes, Conditions, Kernel, Load, Period, Plan, Policy, Span, Task};
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::time::SystemTime;
 
 pub(super) fn lab(command: LabCommand) -> Outcome {
     match command {
@@ -34,7 +34,7 @@ struct Asked {
     load: Load,
     policy: Policy,
     period: Period,
-    method: Method,
+    task: Task,
     duration: Span,
     /// How many times it is measured.
     blocks: u32,
@@ -44,11 +44,11 @@ struct Asked {
 const WARM_UP: Span = Span(50_000_000);
 
 impl Asked {
-    /// The run with that cell.
+    /// Takes the machine for a run with that cell.
     ///
     /// # Errors
-    /// When the kernel is none of the lab, or the lab cannot carry it out here.
-    fn header(self, title: &str) -> Result<Header, Box<dyn Error>> {
+    /// When the kernel is none of the lab, the lab cannot carry it out here, or the machine cannot be had.
+    fn begin(self, title: &str, wait: bool) -> Result<Session, Box<dyn Error>> {
         if self.kernel == Kernel::Running {
             return Err("`running` is this machine's own kernel, which no guest boots; name one like debian:6.1".into());
         }
@@ -56,18 +56,19 @@ impl Asked {
             title: title.to_owned(),
             repetitions: self.blocks,
             duration: self.duration,
-            warm_up: WARM_UP,
             seed: Some(0),
             axes: Axes {
                 kernel: vec![self.kernel],
                 load: vec![self.load],
                 policy: vec![self.policy],
                 period: vec![self.period],
-                method: vec![self.method],
+                task: vec![self.task],
                 runtime: Vec::new(),
             },
+            conditions: Conditions { warm_up: WARM_UP, ..Plan::default().conditions },
             ..Plan::default()
         };
-        start::header(plan, false, SystemTime::now())
+        let note = |line: &str| note(line);
+        Session::begin(Request { plan, samples: false, at_most: None, wait, permit: &|_| Ok(()), note: &note })
     }
 }

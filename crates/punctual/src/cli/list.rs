@@ -2,8 +2,8 @@
 
 use super::arguments::{Format, ListArguments};
 use super::{Outcome, note, output};
-use crate::{report, store};
-use analysis::{List, Unreadable};
+use crate::store;
+use report::json::{List, Unreadable};
 
 pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let mut list = List::default();

@@ -6,13 +6,12 @@ use super::arguments::{Format, LoadCommandArguments};
 use super::{Outcome, consent, note, output};
 use crate::campaign::Stop;
 use crate::host::{self, ActivityLog, HostFs};
-use crate::load::{self, CATALOGUE, LoadError, Place, Running, Watch};
-use crate::report;
-use analysis::{LoadDocument, LoadRate};
+use crate::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
+use analysis::LoadRate;
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
-use rt::sys::{clock, process, sched};
 use shown::Shown;
 use std::time::{Duration, Instant};
+use sys::{clock, process, sched};
 
 /// Between two readings.
 const TICK: Duration = Duration::from_secs(1);
@@ -64,7 +63,7 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         return Ok(0);
     }
     let summary: Vec<LoadRate> = work.records().iter().map(rate).collect();
-    let document = LoadDocument {
+    let document = report::json::LoadDocument {
         cpus: place.cpus,
         policy: place.policy,
         summary,
@@ -113,7 +112,7 @@ fn cpus(arguments: &LoadCommandArguments) -> Result<CpuSet, String> {
 struct Work {
     began: u64,
     last: u64,
-    watches: Vec<Watch>,
+    watches: Vec<LoadMonitor>,
     activity: ActivityLog,
     machine: Vec<MachineSecond>,
     /// Whether every second of the machine is wanted, and not only the last: a load may run for weeks.
@@ -126,7 +125,7 @@ impl Work {
         Work {
             began: now,
             last: now,
-            watches: running.iter().map(|part| Watch::begin(part, None)).collect(),
+            watches: running.iter().map(|part| LoadMonitor::begin(part, None)).collect(),
             activity: ActivityLog::begin(HostFs::here(), &CpuSet::default(), Vec::new()),
             machine: Vec::new(),
             keeps_machine,
@@ -163,7 +162,7 @@ impl Work {
 
     /// What was read of each part.
     fn records(&self) -> Vec<LoadRecord> {
-        self.watches.iter().map(Watch::record).collect()
+        self.watches.iter().map(LoadMonitor::record).collect()
     }
 }
 

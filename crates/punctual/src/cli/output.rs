@@ -2,10 +2,12 @@
 
 use super::arguments::RunFormat;
 use super::note;
-use crate::report::{self, Named, Page, Style};
 use crate::store;
+use analysis::wording::things;
 use analysis::{ImportedSummary, RunSummary};
-use model::{Entry, Header, Histogram, ImportHeader};
+use model::{Entry, Header, Histogram, ImportHeader, is_plain, plain};
+use report::{COLORS, HgrmCell, Page, Style};
+use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -54,10 +56,43 @@ pub(super) fn write(text: &[u8]) -> Result<(), Box<dyn Error>> {
 
 /// Writes a part of a result to stdout. Whether anybody reads it: not after `punctual load cpu | head`.
 pub(super) fn write_while_read(text: &[u8]) -> Result<bool, Box<dyn Error>> {
-    match io::stdout().write_all(text) {
+    match io::stdout().write_all(harmless(text).as_bytes()) {
         Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         written => Ok(written.map(|()| true).map_err(|err| format!("cannot write to stdout: {err}"))?),
     }
+}
+
+/// The text without what a terminal would act upon, our own colors excepted: names in it may come from another user.
+fn harmless(text: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(text);
+    let is_ours = |c: char| matches!(c, '\n' | '\t') || is_plain(c);
+    if text.chars().all(is_ours) {
+        return text;
+    }
+    let mut harmless = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some(c) = rest.chars().next() {
+        let color = COLORS.into_iter().find(|color| rest.starts_with(color));
+        let (shown, length) = match color {
+            Some(color) => (Cow::Borrowed(color), color.len()),
+            None if is_ours(c) => (Cow::Borrowed(&rest[..c.len_utf8()]), c.len_utf8()),
+            None => (plain(&rest[..c.len_utf8()]), c.len_utf8()),
+        };
+        harmless.push_str(&shown);
+        rest = &rest[length..];
+    }
+    Cow::Owned(harmless)
+}
+
+/// How many measurements of a run failed.
+pub(super) fn failures(header: &Header) -> String {
+    things(u64::try_from(header.failed.len()).unwrap_or(u64::MAX), "measurement")
+}
+
+/// The exit status of a run: what is missing may be what matters, so that nothing is passed without it.
+pub(super) fn status_with_failures(status: u8, header: &Header) -> u8 {
+    const INCONCLUSIVE: u8 = 3;
+    if status == 0 && !header.failed.is_empty() { INCONCLUSIVE } else { status }
 }
 
 /// Says where the samples of a run are, if it keeps them; `named` is its directory or its file.
@@ -65,6 +100,12 @@ pub(super) fn name_samples(header: &Header, named: &Path) {
     if header.samples {
         note(format_args!("samples: {}", store::samples_dir(named).display()));
     }
+}
+
+/// Names the file of a run that was kept in `dir`, and its samples.
+pub(super) fn name_run(header: &Header, dir: &Path) {
+    note(dir.join("run.jsonl").display());
+    name_samples(header, dir);
 }
 
 /// The run in its form.
@@ -82,10 +123,10 @@ fn document(
             report::text(&mut text, header, summary, Style { each_spike, ..style(all_findings) })?;
             Ok(text)
         }
-        RunFormat::Json => as_json(&report::json(header, summary)),
+        RunFormat::Json => as_json(&report::json::of_run(header, summary)),
         RunFormat::Hgrm => {
             let histograms = || analysis::histograms(header, entries).into_iter().map(Some).collect();
-            let cells = summary.cells.iter().map(|cell| Named {
+            let cells = summary.cells.iter().map(|cell| HgrmCell {
                 name: &cell.name,
                 is_virtual: cell.cell.kernel.is_virtual(),
                 mean_ns: cell.mean_ns,
@@ -116,10 +157,10 @@ pub(super) fn imported(
             report::imported_text(&mut text, header, summary, style(all_findings))?;
             Ok(text)
         }
-        RunFormat::Json => as_json(&report::imported_json(header, summary)),
+        RunFormat::Json => as_json(&report::json::of_imported(header, summary)),
         RunFormat::Hgrm => {
             let histograms = || summary.cells.iter().map(|cell| analysis::imported_histogram(&cell.imported)).collect();
-            let cells = summary.cells.iter().map(|cell| Named {
+            let cells = summary.cells.iter().map(|cell| HgrmCell {
                 name: &cell.name,
                 is_virtual: false,
                 mean_ns: cell.mean_ns,
@@ -160,7 +201,7 @@ fn as_json(document: &serde_json::Value) -> Result<Vec<u8>, Box<dyn Error>> {
 
 /// The distribution of the cell with this name; it need not be named where there is only one.
 fn hgrm(
-    cells: &[Named<'_>],
+    cells: &[HgrmCell<'_>],
     histograms: impl Fn() -> Vec<Option<Histogram>>,
     name: Option<&str>,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
@@ -178,8 +219,19 @@ fn hgrm(
 }
 
 /// Writes a document, with a line feed at its end.
+///
+/// Characters that a terminal would act upon are escaped: serde does so for those of ASCII. They stand in strings only.
 pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde_json::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
+    let text = serde_json::to_string_pretty(document)?;
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(|c| c != '\n' && !is_plain(c)) {
+        let (before, after) = rest.split_at(at);
+        out.extend_from_slice(before.as_bytes());
+        let c = after.chars().next().unwrap_or_default();
+        out.extend(c.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| format!("\\u{unit:04x}").into_bytes()));
+        rest = &after[c.len_utf8()..];
+    }
+    out.extend_from_slice(rest.as_bytes());
     out.push(b'\n');
     Ok(())
 }
@@ -188,7 +240,7 @@ pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde
 pub(super) fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let width = rt::sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
+    let width = sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
     let unicode = shows_unicode();
     Style { width, colour, unicode, all_findings, each_spike: false }
 }
@@ -198,4 +250,37 @@ pub(super) fn shows_unicode() -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
+}
+
+#[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_escapes_reach_a_terminal() {
+        for (text, shown) in [
+            ("", ""),
+            ("a\tb\n80 \u{b5}s\n", "a\tb\n80 \u{b5}s\n"),
+            ("\x1b[1mhead\x1b[0m\n", "\x1b[1mhead\x1b[0m\n"),
+            ("x\x1b[1;31mFAIL\x1b[0m \x1b[2J\x1b]0;t\x07", "x\x1b[1;31mFAIL\x1b[0m \u{fffd}[2J\u{fffd}]0;t\u{fffd}"),
+            ("\u{9b}2J\r\u{202e}", "\u{fffd}2J \u{fffd}"),
+        ] {
+            assert_eq!(harmless(text.as_bytes()), shown, "{text:?}");
+        }
+        assert_eq!(harmless(b"a\xff"), "a\u{fffd}");
+    }
+
+    #[test]
+    fn json_escapes_what_a_terminal_acts_upon_and_means_the_same() {
+        let document = serde_json::json!({"a": "\u{9b}\u{202e}\x1b\x7f\"\\ \u{b5}", "\u{2028}": 1});
+        let mut text = Vec::new();
+        json(&mut text, &document).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.chars().all(|c| c == '\n' || is_plain(c)), "{text:?}");
+        assert!(text.contains(r#""\u009b\u202e\u001b\u007f\"\\ "#), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), document);
+    }
 }

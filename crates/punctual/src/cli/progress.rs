@@ -1,13 +1,13 @@
 //! What is seen of a campaign: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
 
 use super::note;
-use super::start::expected;
-use crate::campaign::Observer;
+use crate::campaign::{Observer, expected};
 use analysis::enough::Outlook;
 use analysis::wording::duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{Entry, Header, Method, Planned, Progress};
+use model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The progress of a campaign: one line, with the worst so far of each cell that has been measured.
@@ -56,6 +56,12 @@ impl Lines {
         Lines { header: header.clone(), names, bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
     }
 
+    /// Takes lines of other threads: above the line that is redrawn, if there is one.
+    pub(super) fn say_above(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
+        let bar = self.bar.clone();
+        Arc::new(move |line| bar.suspend(|| note(line)))
+    }
+
     /// Leaves the terminal as it was.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
@@ -78,11 +84,24 @@ impl Lines {
 impl Observer for Lines {
     fn starts(&mut self, planned: &Planned, done: usize) {
         (self.now, self.done) = (Some(*planned), done);
+        let is_guest = self.header.cells.get(planned.cell_index).is_some_and(|cell| cell.kernel != Kernel::Running);
+        if is_guest && self.bar.is_hidden() {
+            // Long without a word where this machine is busy.
+            let name = self.names.get(planned.cell_index).map_or("", String::as_str);
+            note(format_args!("guest {} of {}: block {}  {name}", done + 1, self.all, planned.block + 1));
+        }
         self.say(None);
     }
 
     fn progress(&mut self, progress: &Progress) {
         self.say(progress.threads.iter().filter_map(|thread| thread.max_ns).max());
+    }
+
+    fn failed(&mut self, failed: &Failed, is_last: bool) {
+        let name = self.names.get(failed.planned.cell_index).map_or("", String::as_str);
+        let block = failed.planned.block + 1;
+        let then = if is_last { "it is left out" } else { "it is tried again at the end" };
+        self.bar.suspend(|| note(format_args!("punctual: {name}, block {block}: {}; {then}", failed.reason)));
     }
 
     fn recorded(&mut self, entry: &Entry) {
@@ -108,7 +127,7 @@ impl Observer for Lines {
 
 /// What the cell that is measured least can show. Of sleeps there are neither due times nor misses.
 fn outlook(header: &Header) {
-    let periodic = header.cells.iter().filter(|cell| !matches!(cell.method, Method::Sleep(_)));
+    let periodic = header.cells.iter().filter(|cell| !matches!(cell.task, Task::Sleep(_)));
     let least = periodic.min_by_key(|cell| (cell.period.cycles_in(cell.duration), cell.duration));
     if let Some(cell) = least {
         note(format_args!("each cell: {}", Outlook::of(cell, header.plan.repetitions)));

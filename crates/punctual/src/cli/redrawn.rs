@@ -1,8 +1,9 @@
 //! Lines on stderr that are drawn again in the place of those before.
 
-use rt::sys::terminal::{self, Size};
+use model::plain;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
+use sys::terminal::{self, Size};
 
 /// Where the terminal does not say how large it is.
 const USUAL: Size = Size { columns: 80, rows: 24 };
@@ -53,7 +54,7 @@ fn frame(drawn: &[usize], lines: &[String], columns: usize) -> String {
     }
     text.push_str("\r\x1b[J");
     for line in lines {
-        text.push_str(line);
+        text.push_str(&plain(line));
         text.push('\n');
     }
     text

@@ -2,15 +2,15 @@
 
 use super::arguments::ReportArguments;
 use super::{Outcome, note, output};
-use crate::report::{Imports, Ours, Shown, html};
 use crate::store::{self, ImportedRun, Run};
 use analysis::{ImportedSummary, RunSummary};
 use model::{Entry, Header};
+use report::{ImportedSet, OwnRun, PageRun, html};
 use std::path::{Path, PathBuf};
 
 /// What a page is made of, while it is.
 enum Read {
-    Ours(Box<Run>, RunSummary),
+    Own(Box<Run>, RunSummary),
     Imported(ImportedRun, ImportedSummary),
 }
 
@@ -22,8 +22,8 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
     let shown: Vec<_> = runs
         .iter()
         .map(|(name, run)| match run {
-            Read::Ours(run, summary) => ours(name, &run.header, &run.entries, summary),
-            Read::Imported(run, summary) => Shown::Imported(Imports { name, header: &run.header, summary }),
+            Read::Own(run, summary) => ours(name, &run.header, &run.entries, summary),
+            Read::Imported(run, summary) => PageRun::Imported(ImportedSet { name, header: &run.header, summary }),
         })
         .collect();
     let path = match (&arguments.output, &arguments.runs[..]) {
@@ -31,7 +31,7 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
         (None, [run]) => store::report_path(run),
         (None, _) => PathBuf::from("report.html"),
     };
-    store::write_page(&path, &html(&shown))?;
+    store::write_page(&path, arguments.output.is_some(), &html(&shown))?;
     output::write(format!("{}\n", path.display()).as_bytes())?;
     Ok(0)
 }
@@ -45,7 +45,7 @@ fn read(path: &Path) -> Result<Read, store::StoreError> {
     let run = store::read(path)?;
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     let summary = analysis::summarise(&run.header, &run.entries);
-    Ok(Read::Ours(Box::new(run), summary))
+    Ok(Read::Own(Box::new(run), summary))
 }
 
 /// Writes the page of a run into its directory and says where. A page that cannot be written costs no measurement, so it is
@@ -53,12 +53,12 @@ fn read(path: &Path) -> Result<Read, store::StoreError> {
 pub(super) fn beside_run(dir: &Path, header: &Header, entries: &[Entry]) {
     let summary = analysis::summarise(header, entries);
     let path = store::report_path(dir);
-    match store::write_page(&path, &html(&[ours(&dir.display().to_string(), header, entries, &summary)])) {
+    match store::write_page(&path, false, &html(&[ours(&dir.display().to_string(), header, entries, &summary)])) {
         Ok(()) => note(format_args!("report: {}", path.display())),
         Err(err) => note(format_args!("punctual: {err}")),
     }
 }
 
-fn ours<'a>(name: &'a str, header: &'a Header, entries: &'a [Entry], summary: &'a RunSummary) -> Shown<'a> {
-    Shown::Ours(Ours { name, header, entries, summary })
+fn ours<'a>(name: &'a str, header: &'a Header, entries: &'a [Entry], summary: &'a RunSummary) -> PageRun<'a> {
+    PageRun::Own(OwnRun { name, header, entries, summary })
 }

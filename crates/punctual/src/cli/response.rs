@@ -2,11 +2,11 @@
 
 use super::Outcome;
 use super::arguments::ResponseArguments;
-use super::measure::one;
-use model::Method;
+use super::one_cell::one;
+use model::Task;
 
 /// One cell, measured on one CPU.
 pub(super) fn response(arguments: ResponseArguments) -> Outcome {
-    let (common, plan) = arguments.cell.ask("measure", Method::Response(arguments.to));
+    let (common, plan) = arguments.cell.ask("measure", Task::Response(arguments.to));
     one(plan, &common, None)
 }

@@ -2,133 +2,101 @@
 
 use super::arguments::{RunArguments, RunFormat};
 use super::consent::{self, Origin};
+use super::plan::plan;
 use super::progress::Lines;
-use super::recover::take_machine;
-use super::start::{header, holder, plan, stamp};
-use super::until::{End, bounded};
 use super::{Outcome, note, output, report};
-use crate::campaign::{self, CampaignError, HereOrLab, Stop};
-use crate::host::{self, HostFs, MachineLock};
-use crate::store::{self, Writer};
-use analysis::{comparability, doctor};
-use model::{Entry, Header};
+use crate::campaign::{CampaignError, HereOrLab, Limits, Request, Session, decision, stamp};
+use crate::store;
+use analysis::doctor;
+use model::Header;
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 pub(super) fn run(arguments: RunArguments) -> Outcome {
-    let stop = Stop::on_signals()?;
-    let (format, wait) = (arguments.common.format, arguments.common.wait);
-    if !arguments.resume {
-        // A mistake in the plan is said at once, not when the machine is free; what the machine is like is looked at then.
-        output::check(&decided(&arguments, SystemTime::now())?, format)?;
-    }
-    let (at_most, blocks) = (arguments.at_most, arguments.blocks);
-    let lock = take_machine(wait)?;
-    let campaign = if arguments.resume { resume(arguments, &lock)? } else { fresh(arguments, &lock)? };
-    let Campaign { dir, header, done, mut writer } = campaign;
-
-    let mut lines = Lines::new(&header, done.len());
-    let end = End::new(&header, &done, at_most, blocks);
-    let is_over = |entries: &[Entry]| end.is_reached(entries);
-    let mut executor = HereOrLab::default();
-    let result = campaign::carry_out(&header, done, Some(&mut writer), &mut executor, &mut lines, &stop, &is_over);
+    let format = arguments.common.format;
+    let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
+    let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };
+    let mut lines = Lines::new(&session.header, session.entries.len());
+    let mut executor = HereOrLab::new(lines.say_above());
+    let result = session.carry_out(&mut executor, &mut lines, limits);
     lines.finish();
-    let entries = result.map_err(|err| match err {
-        CampaignError::Interrupted { .. } => {
-            format!("{err}; go on with: punctual run --resume --out {}", dir.display()).into()
-        }
-        CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {})", dir.display()).into(),
-        CampaignError::Store(_) => Box::<dyn Error>::from(err),
-    })?;
-    if blocks.is_some() && header.plan.until.is_none() && entries.len() < header.n_measurements() {
+    result.map_err(|err| with_next_step(err, &dir))?;
+    let Session { header, entries, .. } = &session;
+    if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
         let dir = dir.display();
         note(format_args!("{done} of {all} measurements made; go on with: punctual run --resume --out {dir}"));
         return Ok(0);
     }
-    let status = output::show(&header, &entries, format.into())?;
-    end.said(&entries).iter().for_each(note);
+    let status = output::show(header, entries, format.into())?;
+    decision(header, entries).iter().for_each(note);
     if format == RunFormat::Text {
-        note(dir.join("run.jsonl").display());
-        output::name_samples(&header, &dir);
+        output::name_run(header, &dir);
     }
-    report::beside_run(&dir, &header, &entries);
-    Ok(status)
+    report::beside_run(&dir, header, entries);
+    if !header.failed.is_empty() {
+        let dir = dir.display();
+        note(format_args!("{} failed; try again with: punctual run --resume --out {dir}", output::failures(header)));
+    }
+    Ok(output::status_with_failures(status, header))
 }
 
-/// A run that goes on from here.
-struct Campaign {
-    dir: PathBuf,
-    header: Header,
-    /// Measurements that are there already.
-    done: Vec<Entry>,
-    writer: Writer,
-}
-
-/// What is to be measured, if the user agrees to all that it runs.
-fn decided(arguments: &RunArguments, now: SystemTime) -> Result<Header, Box<dyn Error>> {
-    let (plan, origin) = plan(arguments)?;
-    let header = header(plan, arguments.samples, now)?;
-    let yes = arguments.common.yes;
-    origin.iter().try_for_each(|origin| origin.permit(&header, yes))?;
-    consent::permit_floods(&header, yes)?;
-    Ok(match arguments.at_most {
-        Some(at_most) => bounded(header, at_most)?,
-        None => header,
-    })
-}
-
-fn fresh(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
-    let now = SystemTime::now();
-    let header = decided(&arguments, now)?;
+/// A new run, and its directory.
+fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
+    let (plan, origin) = plan(&arguments)?;
+    let common = &arguments.common;
+    let permit = |header: &Header| {
+        origin.iter().try_for_each(|origin| origin.permit(header, common.yes))?;
+        consent::permit_floods(header, common.yes)?;
+        output::check(header, common.format)
+    };
+    let (samples, at_most, wait) = (arguments.samples, arguments.at_most, common.wait);
+    let request = Request { plan, samples, at_most, wait, permit: &permit, note: &|line| note(line) };
+    let mut session = Session::begin(request)?;
+    let header = &session.header;
     let from = arguments.plan.as_deref().unwrap_or(Path::new("the plan"));
-    consent::announce(from, &header);
-    if arguments.common.prepare.is_none() {
-        consent::announce_settings(from, &header);
+    consent::announce(from, header);
+    if common.prepare.is_none() {
+        consent::announce_settings(from, header);
     }
-    let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(now)));
-    let writer = store::create(&dir, &header)?;
-    if header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
-        doctor::in_brief(&header.host).into_iter().for_each(note);
+    let started = SystemTime::UNIX_EPOCH + Duration::from_millis(header.started_unix_ms);
+    let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(started)));
+    session.keep_in(&dir)?;
+    if session.header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
+        doctor::in_brief(&session.header.host).into_iter().for_each(note);
     }
-    lock.say(&holder(&header, header.n_measurements()));
-    Ok(Campaign { dir, header, done: Vec::new(), writer })
+    Ok((dir, session))
 }
 
-fn resume(arguments: RunArguments, lock: &MachineLock) -> Result<Campaign, Box<dyn Error>> {
+/// The run in `--out`, and its directory.
+fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let dir = arguments.out.unwrap_or_default();
-    let run = store::read(&dir)?;
-    let file = store::file_of(&dir);
-    // Whoever may write the directory can put another file in its place.
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for path in [parent, &file] {
-        let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));
-        origin.map_err(|err| format!("{}: {err}", path.display()))?.permit(&run.header, arguments.common.yes)?;
-    }
-    consent::permit_floods(&run.header, arguments.common.yes)?;
-    consent::announce(&dir, &run.header);
-    consent::announce_settings(&dir, &run.header);
-    same_machine(&run.header, arguments.force)?;
-    run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
-    let writer = store::append(&dir, run.entries.len())?;
-    lock.say(&holder(&run.header, run.header.n_measurements().saturating_sub(run.entries.len())));
-    Ok(Campaign { dir, header: run.header, done: run.entries, writer })
+    let (yes, wait) = (arguments.common.yes, arguments.common.wait);
+    let permit = |header: &Header| {
+        let file = store::file_of(&dir);
+        // Another user who may write the directory can replace the file.
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        for path in [parent, &file] {
+            let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));
+            origin.map_err(|err| format!("{}: {err}", path.display()))?.permit(header, yes)?;
+        }
+        consent::permit_floods(header, yes)?;
+        consent::announce(&dir, header);
+        consent::announce_settings(&dir, header);
+        Ok(())
+    };
+    let session = Session::resume(&dir, wait, arguments.force, &permit, &|line| note(line))?;
+    Ok((dir, session))
 }
 
-/// Refuses to go on with a run on a machine that is not what it was when the run began, unless it is forced: then each
-/// difference is said here, and is a finding of the run. What the plan itself sets is no difference.
-fn same_machine(header: &Header, force: bool) -> Result<(), String> {
-    let now = host::snapshot(&HostFs::here());
-    let differences = comparability::since(header, &now);
-    if !force && !differences.is_empty() {
-        let named = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return Err(format!(
-            "this machine is not what it was when the run began: {named}; put that back and resume, or begin another run; \
-             --force goes on all the same"
-        ));
+/// An error with the command that goes on from there.
+fn with_next_step(err: CampaignError, dir: &Path) -> Box<dyn Error> {
+    let dir = dir.display();
+    match err {
+        CampaignError::Interrupted { .. } => format!("{err}; go on with: punctual run --resume --out {dir}").into(),
+        CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {dir})").into(),
+        CampaignError::Store(_) => err.into(),
     }
-    differences.iter().for_each(|one| note(format_args!("not as when the run began: {one}")));
-    Ok(())
 }

@@ -1,46 +1,48 @@
 //! Groups `syscall` and `signal`: what one process does by itself.
 
-use super::{Batch, Directory, NotReady, Operation, Ready, file, unknown};
-use rt::sys::calls::{self, Watched};
-use rt::sys::handled::{Faults, Handler, OneSelf};
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, unknown};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
+use sys::calls::{self, Watched};
+use sys::handled::{Faults, Handler, OneSelf};
 
-pub(super) fn make(name: &str, directory: &Directory) -> Result<Ready, NotReady> {
+pub(super) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, NotReady> {
     let data = directory.name(file::DATA)?;
     Ok(match name {
-        "syscall/null" => Ready::each(|| {
+        "syscall/null" => ReadyOperation::each(|| {
             calls::null();
             Ok(())
         }),
         "syscall/read" => {
             let (mut zero, mut byte) = (File::open("/dev/zero")?, [0]);
-            Ready::each(move || zero.read_exact(&mut byte))
+            ReadyOperation::each(move || zero.read_exact(&mut byte))
         }
         "syscall/write" => {
             let mut null = File::options().write(true).open("/dev/null")?;
-            Ready::each(move || null.write_all(&[1]))
+            ReadyOperation::each(move || null.write_all(&[1]))
         }
-        "syscall/stat" => Ready::each(move || calls::stat(&data)),
+        "syscall/stat" => ReadyOperation::each(move || calls::stat(&data)),
         "syscall/fstat" => {
             let file = directory.open()?;
-            Ready::each(move || calls::fstat(file.as_fd()))
+            ReadyOperation::each(move || calls::fstat(file.as_fd()))
         }
-        "syscall/open_close" => Ready::each(move || calls::open_and_close(&data)),
+        "syscall/open_close" => ReadyOperation::each(move || calls::open_and_close(&data)),
         "syscall/select_10" => select(10)?,
         "syscall/select_100" => select(100)?,
         "syscall/poll_10" => poll(10)?,
         "syscall/poll_100" => poll(100)?,
         "signal/install" => {
             let handler = Handler::counting()?;
-            Ready::each(move || handler.install())
+            ReadyOperation::each(move || handler.install())
         }
         "signal/deliver" => {
             let (handler, me) = (Handler::counting()?, OneSelf::now());
-            Ready::each(move || handler.send(&me))
+            ReadyOperation::each(move || handler.send(&me))
         }
-        "signal/fault" => Ready { operation: Box::new(WrongWrites(Faults::new()?)), batch: Batch::Exactly(FAULTS) },
+        "signal/fault" => {
+            ReadyOperation { operation: Box::new(WrongWrites(Faults::new()?)), batch: Batch::Exactly(FAULTS) }
+        }
         other => return Err(unknown(other)),
     })
 }
@@ -63,14 +65,14 @@ fn pipes(n: usize) -> io::Result<(Vec<(PipeReader, PipeWriter)>, Watched)> {
     Ok((pipes, watched))
 }
 
-fn select(n: usize) -> io::Result<Ready> {
+fn select(n: usize) -> io::Result<ReadyOperation> {
     let (pipes, watched) = pipes(n)?;
-    Ok(Ready::each(move || none_of(&pipes, watched.select()?)))
+    Ok(ReadyOperation::each(move || none_of(&pipes, watched.select()?)))
 }
 
-fn poll(n: usize) -> io::Result<Ready> {
+fn poll(n: usize) -> io::Result<ReadyOperation> {
     let (pipes, mut watched) = pipes(n)?;
-    Ok(Ready::each(move || none_of(&pipes, watched.poll()?)))
+    Ok(ReadyOperation::each(move || none_of(&pipes, watched.poll()?)))
 }
 
 /// Nothing can be read from an empty pipe.

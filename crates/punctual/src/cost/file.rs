@@ -1,13 +1,13 @@
 //! Group `file`: making and removing files, and reading one that is in memory.
 
-use super::{Batch, Directory, NotReady, Operation, Ready, unknown};
-use rt::sys::calls;
-use rt::sys::mapping::Mapping;
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, unknown};
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
 use std::os::unix::fs::FileExt;
+use sys::calls;
+use sys::mapping::Mapping;
 
 /// The file that is read, and its length.
 pub(super) const DATA: &str = "data";
@@ -27,17 +27,17 @@ impl Directory {
     }
 }
 
-pub(super) fn make(name: &str, directory: &Directory) -> Result<Ready, NotReady> {
-    let many = |are_made| -> Result<Ready, NotReady> {
+pub(super) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, NotReady> {
+    let many = |are_made| -> Result<ReadyOperation, NotReady> {
         let names = (0..FILES).map(|n| directory.name(&format!("file{n}"))).collect::<Result<_, _>>()?;
-        Ok(Ready { operation: Box::new(Files { names, are_made }), batch: Batch::Exactly(FILES) })
+        Ok(ReadyOperation { operation: Box::new(Files { names, are_made }), batch: Batch::Exactly(FILES) })
     };
     Ok(match name {
         "create" => many(true)?,
         "delete" => many(false)?,
         "reread" => {
             let (file, mut block) = (directory.open()?, vec![0; DATA_BYTES]);
-            Ready::each(move || {
+            ReadyOperation::each(move || {
                 file.read_exact_at(&mut block, 0)?;
                 black_box(&block);
                 Ok(())
@@ -45,7 +45,7 @@ pub(super) fn make(name: &str, directory: &Directory) -> Result<Ready, NotReady>
         }
         "mmap_reread" => {
             let file = directory.open()?;
-            Ready::each(move || {
+            ReadyOperation::each(move || {
                 black_box(Mapping::of_file(&file, DATA_BYTES)?.sum());
                 Ok(())
             })

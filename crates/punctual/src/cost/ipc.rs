@@ -1,14 +1,14 @@
 //! Group `ipc`: two processes that let each other go on, or move blocks.
 
-use super::partner::Partner;
-use super::{NotReady, Operation, Ready, unknown};
-use rt::sys::ipc::{MessageQueue, Semaphores, SharedWords, event_file};
+use super::process::Partner;
+use super::{NotReady, Operation, ReadyOperation, unknown};
 use std::ffi::CString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use sys::ipc::{MessageQueue, Semaphores, SharedWords, event_file};
 
-pub(super) fn make(name: &str) -> Result<Ready, NotReady> {
+pub(super) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     Ok(match name {
         "pipe" => {
             let ((there, to), (from, back)) = (io::pipe()?, io::pipe()?);
@@ -61,7 +61,7 @@ pub(super) fn round_trips<R: Read + 'static, W: Write + 'static>(
     (mut from, mut to): (R, W),
     (mut their_from, mut their_to): (impl Read, impl Write),
     message: &[u8],
-) -> io::Result<Ready> {
+) -> io::Result<ReadyOperation> {
     let (message, mut received) = (message.to_owned(), vec![0; message.len()]);
     let mut their_message = message.clone();
     let partner = Partner::start(move || {
@@ -70,7 +70,7 @@ pub(super) fn round_trips<R: Read + 'static, W: Write + 'static>(
             their_to.write_all(&their_message)?;
         }
     })?;
-    Ok(Ready::each(move || {
+    Ok(ReadyOperation::each(move || {
         let _ = &partner;
         to.write_all(&message)?;
         from.read_exact(&mut received)
@@ -82,7 +82,7 @@ fn turns<T: 'static>(
     shared: T,
     post: impl Fn(&T, usize) -> io::Result<()> + Clone + 'static,
     take: impl Fn(&T, usize) -> io::Result<()> + Clone + 'static,
-) -> io::Result<Ready> {
+) -> io::Result<ReadyOperation> {
     let shared = Rc::new(shared);
     let (theirs, their_post, their_take) = (Rc::clone(&shared), post.clone(), take.clone());
     let partner = Partner::start(move || {
@@ -91,7 +91,7 @@ fn turns<T: 'static>(
             their_post(&theirs, 0)?;
         }
     })?;
-    Ok(Ready::each(move || {
+    Ok(ReadyOperation::each(move || {
         let _ = &partner;
         post(&shared, 1)?;
         take(&shared, 0)
@@ -103,7 +103,7 @@ const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Blocks to another process. It is told how many are to come and answers when it has them all, so that all of them have
 /// been moved when a batch is over.
-pub(super) fn blocks(to: impl Write + 'static, mut from: impl Read) -> io::Result<Ready> {
+pub(super) fn blocks(to: impl Write + 'static, mut from: impl Read) -> io::Result<ReadyOperation> {
     let (mut told, teller) = io::pipe()?;
     let (answer, mut answers) = io::pipe()?;
     let partner = Partner::start(move || {
@@ -121,7 +121,7 @@ pub(super) fn blocks(to: impl Write + 'static, mut from: impl Read) -> io::Resul
         }
     })?;
     let operation = Blocks { _partner: partner, to, teller, answer, block: vec![1; BLOCK_BYTES] };
-    Ok(Ready { operation: Box::new(operation), batch: super::Batch::Of(1) })
+    Ok(ReadyOperation { operation: Box::new(operation), batch: super::Batch::Of(1) })
 }
 
 struct Blocks<W> {

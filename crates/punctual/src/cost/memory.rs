@@ -1,9 +1,9 @@
 //! Group `memory`: mapping it, and moving what is in it.
 
-use super::{Batch, NotReady, Operation, Ready, unknown};
-use rt::sys::mapping::{Mapping, PAGE_BYTES};
+use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
 use std::hint::black_box;
 use std::io;
+use sys::mapping::{Mapping, PAGE_BYTES};
 
 /// Bytes of a mapping.
 const MAPPING_BYTES: usize = 64 * 1024;
@@ -13,21 +13,21 @@ const PAGES: u64 = 64;
 const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 16;
 
-pub(super) fn make(name: &str) -> Result<Ready, NotReady> {
+pub(super) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     Ok(match name {
-        "mmap" => Ready::each(|| {
+        "mmap" => ReadyOperation::each(|| {
             black_box(Mapping::anonymous(MAPPING_BYTES)?);
             Ok(())
         }),
-        "map_touch" => Ready::each(|| {
+        "map_touch" => ReadyOperation::each(|| {
             let mut mapping = Mapping::anonymous(MAPPING_BYTES)?;
             mapping.touch();
             Ok(())
         }),
-        "fault" => Ready { operation: Box::new(FirstWrites(None)), batch: Batch::Exactly(PAGES) },
+        "fault" => ReadyOperation { operation: Box::new(FirstWrites(None)), batch: Batch::Exactly(PAGES) },
         "copy" => {
             let (from, mut to, mut turn) = (blocks(), blocks(), 0);
-            Ready::each(move || {
+            ReadyOperation::each(move || {
                 let (from, to) = block(&from, &mut to, &mut turn)?;
                 to.copy_from_slice(black_box(from));
                 black_box(to);
@@ -36,7 +36,7 @@ pub(super) fn make(name: &str) -> Result<Ready, NotReady> {
         }
         "read" => {
             let (from, mut to, mut turn) = (blocks(), vec![0; BLOCK_BYTES / 8 * BLOCKS], 0);
-            Ready::each(move || {
+            ReadyOperation::each(move || {
                 let (from, _) = block(&from, &mut to, &mut turn)?;
                 black_box(black_box(from).iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
                 Ok(())
@@ -44,7 +44,7 @@ pub(super) fn make(name: &str) -> Result<Ready, NotReady> {
         }
         "write" => {
             let (from, mut to, mut turn) = (vec![0; BLOCK_BYTES / 8 * BLOCKS], blocks(), 0);
-            Ready::each(move || {
+            ReadyOperation::each(move || {
                 let value = turn as u64;
                 let (_, to) = block(&from, &mut to, &mut turn)?;
                 to.fill(black_box(value));

@@ -1,17 +1,17 @@
 //! Group `net`: two processes that talk through the loopback device.
 
 use super::ipc::{blocks, round_trips};
-use super::partner::Partner;
-use super::{NotReady, Ready, unknown};
-use rt::sys::socket;
+use super::process::Partner;
+use super::{NotReady, ReadyOperation, unknown};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use sys::socket;
 
 /// Any free port of this machine.
 const ANY: &str = "127.0.0.1:0";
 
-pub(super) fn make(name: &str) -> Result<Ready, NotReady> {
+pub(super) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     Ok(match name {
         "tcp" => {
             let (ours, theirs) = streams()?;
@@ -43,7 +43,7 @@ fn streams() -> io::Result<(TcpStream, TcpStream)> {
     Ok((ours, theirs))
 }
 
-fn connections() -> io::Result<Ready> {
+fn connections() -> io::Result<ReadyOperation> {
     let listener = TcpListener::bind(ANY)?;
     let address = listener.local_addr()?;
     let partner = Partner::start(move || {
@@ -51,7 +51,7 @@ fn connections() -> io::Result<Ready> {
             drop(listener.accept()?);
         }
     })?;
-    Ok(Ready::each(move || {
+    Ok(ReadyOperation::each(move || {
         let _ = &partner;
         let mut stream = TcpStream::connect(address)?;
         // Ends when the other has accepted and closed.

@@ -1,10 +1,11 @@
-//! Group `process`: making processes, and having them become another program.
+//! Processes: the operations of group `process`, and the partner on the same CPU that other operations need.
 
-use super::{NotReady, Ready, unknown};
+use super::{NotReady, ReadyOperation, unknown};
 use crate::host;
-use rt::sys::spawn::Program;
-use rt::sys::work;
+use std::io;
 use std::path::Path;
+use sys::spawn::Program;
+use sys::{process, spawn, work};
 
 /// What this program is called when all it has to do is to end.
 const NOTHING: &str = "punctual-nothing";
@@ -16,18 +17,39 @@ pub(crate) fn is_nothing() -> bool {
 
 const SHELL: &str = "/bin/sh";
 
-pub(super) fn make(name: &str) -> Result<Ready, NotReady> {
+pub(super) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     match name {
-        "fork" => Ok(Ready::each(work::fork_and_wait)),
+        "fork" => Ok(ReadyOperation::each(work::fork_and_wait)),
         "exec" => {
             let program = Program::new(host::THIS_PROGRAM, &[NOTHING])?;
-            Ok(Ready::each(move || program.run()))
+            Ok(ReadyOperation::each(move || program.run()))
         }
         "shell" if !Path::new(SHELL).exists() => Err(NotReady::Missing(format!("no {SHELL}"))),
         "shell" => {
             let program = Program::new(SHELL, &["sh", "-c", ":"])?;
-            Ok(Ready::each(move || program.run()))
+            Ok(ReadyOperation::each(move || program.run()))
         }
         other => Err(unknown(other)),
+    }
+}
+
+/// Works until it is dropped, or until the process that made it ends.
+#[derive(Debug)]
+pub(super) struct Partner(u32);
+
+impl Partner {
+    /// Has a new process do `work`, which goes on for ever unless something fails.
+    ///
+    /// # Errors
+    /// When there can be no process.
+    pub(super) fn start(work: impl FnOnce() -> io::Result<()>) -> io::Result<Partner> {
+        process::fork_tied(None, libc::SIGKILL, || i32::from(work().is_err())).map(Partner)
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        let _ = process::signal(self.0, libc::SIGKILL);
+        let _ = spawn::wait_for(self.0);
     }
 }

@@ -1,17 +1,17 @@
 //! Groups `switch` and `sched`: processes that go on one after the other.
 
-use super::partner::Partner;
-use super::{Batch, NotReady, Operation, Ready, unknown};
-use rt::sys::ipc::SharedWords;
-use rt::sys::sched;
+use super::process::Partner;
+use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
 use std::hint::black_box;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::rc::Rc;
+use sys::ipc::SharedWords;
+use sys::sched;
 
 const KIB: usize = 1024;
 
 /// `8p_16k`: 8 processes, 16 KiB each.
-pub(super) fn switches(name: &str) -> Result<Ready, NotReady> {
+pub(super) fn switches(name: &str) -> Result<ReadyOperation, NotReady> {
     let parts = name.split_once("p_").and_then(|(processes, size)| {
         Some((processes.parse::<usize>().ok()?, size.strip_suffix('k')?.parse::<usize>().ok()?))
     });
@@ -29,7 +29,7 @@ pub(super) fn switches(name: &str) -> Result<Ready, NotReady> {
         reader = next_reader;
     }
     let ring = Ring { partners, reader, writer, work: Work::new(kib * KIB), trip: processes as u64 };
-    Ok(Ready { batch: Batch::Of(ring.trip), operation: Box::new(ring) })
+    Ok(ReadyOperation { batch: Batch::Of(ring.trip), operation: Box::new(ring) })
 }
 
 /// Memory that a process of a ring adds up whenever it is its turn.
@@ -91,12 +91,12 @@ impl Operation for Ring {
 /// Processes of the chain of wake-ups.
 const CHAIN: usize = 8;
 
-pub(super) fn scheduler(name: &str) -> Result<Ready, NotReady> {
+pub(super) fn scheduler(name: &str) -> Result<ReadyOperation, NotReady> {
     match name {
-        "yield" => Ok(Ready::each(|| sched::yield_now().map_err(io::Error::from_raw_os_error))),
+        "yield" => Ok(ReadyOperation::each(|| sched::yield_now().map_err(io::Error::from_raw_os_error))),
         "wake_chain" => {
             let chain = Chain::new()?;
-            Ok(Ready { operation: Box::new(chain), batch: Batch::Of(CHAIN as u64) })
+            Ok(ReadyOperation { operation: Box::new(chain), batch: Batch::Of(CHAIN as u64) })
         }
         other => Err(unknown(other)),
     }

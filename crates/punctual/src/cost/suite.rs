@@ -1,55 +1,29 @@
 //! The suite's process, seen from the cell: started, let go, listened to, ended.
 
 use super::Directory;
-use super::worker::{self, Ends};
-use model::{COST_OPERATIONS, CostScope, CpuSet, OperationRecord, Policy, SkippedOperation, Span};
-use rt::sys::memory::SharedCounters;
-use rt::sys::{pipe, process, spawn};
-use serde::{Deserialize, Serialize};
+use super::worker::{self, Ends, SuiteMessage, SuiteRequest};
+use model::{COST_OPERATIONS, CostScope, OperationRecord, SkippedOperation};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::{pipe, process, spawn};
 
 /// Why operations were not measured.
 #[derive(Debug, thiserror::Error)]
 #[error("cost: {0}")]
 pub(crate) struct CostError(String);
 
-/// What is to be measured, and where.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    /// Which operations.
-    pub(crate) scope: CostScope,
-    /// The CPU that its processes share.
-    pub(crate) cpus: CpuSet,
-    /// How they are scheduled.
-    pub(crate) policy: Policy,
-    /// How long the batches of all operations may take together.
-    pub(crate) duration: Span,
-}
-
-/// What the process says, a line each. An operation is its place in the table.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Word {
-    /// This one cannot be measured here.
-    Skipped { place: u8, reason: String },
-    /// All others can.
-    Ready { clock_ns: u64 },
-    /// One turn of an operation.
-    Batches { place: u8, per_batch: u64, batches_ns: Vec<u64> },
-    /// It ends, and this is why.
-    Failed { reason: String },
-}
-
-/// How long the process may take to make everything ready, and to end when told to.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
+/// Timeout until the process has prepared everything.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout until it has ended after a stop request.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What listening to the process has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum SuiteEvent {
     /// It has said something.
     Something,
     /// It has said everything.
@@ -83,14 +57,15 @@ impl Suite {
     ///
     /// # Errors
     /// When an operation fails for another reason than that this kernel has none.
-    pub(crate) fn start(asked: &Asked) -> Result<Suite, CostError> {
+    pub(crate) fn start(request: &SuiteRequest) -> Result<Suite, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot start its process: {err}"));
         let directory = Directory::new().map_err(CostError)?;
         let stop = SharedCounters::new(1).map_err(failed)?;
-        let (words, mouth) = io::pipe().map_err(failed)?;
+        let (words, words_tx) = io::pipe().map_err(failed)?;
         let (gate_end, gate) = io::pipe().map_err(failed)?;
-        let ends = Ends { words: mouth, gate: gate_end, stop: &stop };
-        let pid = process::fork_tied(None, libc::SIGKILL, || worker::work(asked, &directory, ends)).map_err(failed)?;
+        let ends = Ends { words: words_tx, gate: gate_end, stop: &stop };
+        let pid =
+            process::fork_tied(None, libc::SIGKILL, || worker::work(request, &directory, ends)).map_err(failed)?;
         let mut suite = Suite {
             pid,
             words,
@@ -103,13 +78,13 @@ impl Suite {
             skipped: BTreeMap::new(),
             _directory: directory,
         };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + READY_TIMEOUT;
         while suite.clock_ns.is_none() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(CostError(format!("its process was not ready after {} s", PATIENCE.as_secs())));
+                return Err(CostError(format!("its process was not ready after {} s", READY_TIMEOUT.as_secs())));
             }
-            if suite.listen(left)? == Heard::Everything && suite.clock_ns.is_none() {
+            if suite.listen(left)? == SuiteEvent::Everything && suite.clock_ns.is_none() {
                 return Err(CostError("its process ended early".to_owned()));
             }
         }
@@ -133,15 +108,15 @@ impl Suite {
     ///
     /// # Errors
     /// What made the process fail.
-    pub(crate) fn listen(&mut self, timeout: Duration) -> Result<Heard, CostError> {
+    pub(crate) fn listen(&mut self, timeout: Duration) -> Result<SuiteEvent, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot listen to its process: {err}"));
         if self.has_ended {
-            return Ok(Heard::Everything);
+            return Ok(SuiteEvent::Everything);
         }
         match pipe::wait_readable(self.words.as_fd(), timeout) {
             Ok(true) => {}
-            Ok(false) => return Ok(Heard::Nothing),
-            Err(err) if err.kind() == io::ErrorKind::Interrupted => return Ok(Heard::Signal),
+            Ok(false) => return Ok(SuiteEvent::Nothing),
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => return Ok(SuiteEvent::Signal),
             Err(err) => return Err(failed(err)),
         }
         let mut bytes = [0; 64 * 1024];
@@ -153,18 +128,18 @@ impl Suite {
             let word = serde_json::from_slice(&line).map_err(|err| CostError(format!("its process said: {err}")))?;
             self.take(word)?;
         }
-        Ok(if self.has_ended { Heard::Everything } else { Heard::Something })
+        Ok(if self.has_ended { SuiteEvent::Everything } else { SuiteEvent::Something })
     }
 
-    fn take(&mut self, word: Word) -> Result<(), CostError> {
+    fn take(&mut self, word: SuiteMessage) -> Result<(), CostError> {
         match word {
-            Word::Ready { clock_ns } => self.clock_ns = Some(clock_ns),
-            Word::Skipped { place, reason } => drop(self.skipped.insert(place, reason)),
-            Word::Batches { place, per_batch, batches_ns } => {
+            SuiteMessage::Ready { clock_ns } => self.clock_ns = Some(clock_ns),
+            SuiteMessage::Skipped { place, reason } => drop(self.skipped.insert(place, reason)),
+            SuiteMessage::Batches { place, per_batch, batches_ns } => {
                 let known = self.measured.entry(place).or_insert_with(|| (per_batch, Vec::new()));
                 known.1.extend(batches_ns);
             }
-            Word::Failed { reason } => return Err(CostError(reason)),
+            SuiteMessage::Failed { reason } => return Err(CostError(reason)),
         }
         Ok(())
     }
@@ -174,8 +149,11 @@ impl Suite {
         if let Some(stop) = self.stop.get(0) {
             stop.store(1, Relaxed);
         }
-        let until = Instant::now() + PATIENCE_AT_THE_END;
-        while !matches!(self.listen(until.saturating_duration_since(Instant::now())), Ok(Heard::Everything) | Err(_)) {
+        let until = Instant::now() + STOP_TIMEOUT;
+        while !matches!(
+            self.listen(until.saturating_duration_since(Instant::now())),
+            Ok(SuiteEvent::Everything) | Err(_)
+        ) {
             if Instant::now() >= until {
                 return;
             }

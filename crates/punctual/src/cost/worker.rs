@@ -1,12 +1,12 @@
 //! What the suite's process does: make each operation ready, and time batch after batch of it.
 
-use super::suite::{Asked, Word};
-use super::{Batch, Directory, NotReady, Operation, Ready, make};
-use model::{COST_OPERATIONS, CostOperation, CostScope, MonoTime, Span};
-use rt::sys::memory::SharedCounters;
-use rt::sys::{clock, namespace, sched};
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, make};
+use model::{COST_OPERATIONS, ClockId, CostOperation, CostScope, CpuSet, MonoTime, Policy, Span};
+use serde::{Deserialize, Serialize};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
+use sys::memory::SharedCounters;
+use sys::{clock, mount, sched};
 
 /// How often the suite goes through all operations: what disturbs for a while disturbs all of them alike.
 const ROUNDS: u32 = 10;
@@ -20,8 +20,32 @@ const SHORTEST: Span = Span(50_000);
 const TRIES: u32 = 3;
 /// The largest batch, 2 to this power: of an operation that cannot be that cheap.
 const MOST_DOUBLINGS: u32 = 24;
-/// Pairs of readings by which the clock's own time is known.
-const READINGS: usize = 1_001;
+
+/// What is to be measured, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct SuiteRequest {
+    /// Which operations.
+    pub(crate) scope: CostScope,
+    /// The CPU that its processes share.
+    pub(crate) cpus: CpuSet,
+    /// How they are scheduled.
+    pub(crate) policy: Policy,
+    /// How long the batches of all operations may take together.
+    pub(crate) duration: Span,
+}
+
+/// What the process says, a line each. An operation is its place in the table.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum SuiteMessage {
+    /// This one cannot be measured here.
+    Skipped { place: u8, reason: String },
+    /// All others can.
+    Ready { clock_ns: u64 },
+    /// One turn of an operation.
+    Batches { place: u8, per_batch: u64, batches_ns: Vec<u64> },
+    /// It ends, and this is why.
+    Failed { reason: String },
+}
 
 /// The ends of what joins this process with whoever started it.
 pub(super) struct Ends<'a> {
@@ -31,45 +55,47 @@ pub(super) struct Ends<'a> {
 }
 
 /// Settles, says so, waits for the gate, carries out what is asked; the exit status.
-pub(super) fn work(asked: &Asked, directory: &Directory, mut ends: Ends<'_>) -> i32 {
-    match carry_out(asked, directory, &mut ends) {
+pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: Ends<'_>) -> i32 {
+    match carry_out(request, directory, &mut ends) {
         Ok(()) => 0,
         Err(reason) => {
             // Nobody listening any more is why it failed.
-            let _ = say(&mut ends.words, &Word::Failed { reason });
+            let _ = say(&mut ends.words, &SuiteMessage::Failed { reason });
             1
         }
     }
 }
 
-fn carry_out(asked: &Asked, directory: &Directory, ends: &mut Ends<'_>) -> Result<(), String> {
+fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>) -> Result<(), String> {
     let broken = |err: io::Error| format!("the pipe to the cell broke: {err}");
     // Semaphores and queues then go with this process, whatever ends it. Without the right to, they are removed one by one.
-    let _ = namespace::have_ipc_of_ones_own();
-    sched::set_affinity(0, &asked.cpus).map_err(|err| format!("cannot run on CPU {}: {err}", asked.cpus))?;
-    sched::set_inherited_policy(0, asked.policy).map_err(|err| format!("cannot run as {}: {err}", asked.policy))?;
+    let _ = mount::unshare_ipc();
+    sched::set_affinity(0, &request.cpus).map_err(|err| format!("cannot run on CPU {}: {err}", request.cpus))?;
+    sched::set_inherited_policy(0, request.policy).map_err(|err| format!("cannot run as {}: {err}", request.policy))?;
     let found = sched::policy(0).map_err(|err| format!("cannot read its policy: {err}"))?.to_string();
-    if found != asked.policy.to_string() {
-        return Err(format!("asked to run as {}, and runs as {found}", asked.policy));
+    if found != request.policy.to_string() {
+        return Err(format!("asked to run as {}, and runs as {found}", request.policy));
     }
     // All of them once, so that what is wrong is said before anything is measured.
     let mut able: Vec<(u8, &CostOperation)> = Vec::new();
     for (place, operation) in (0..).zip(COST_OPERATIONS) {
-        if !asked.scope.operations().any(|meant| meant == operation) {
+        if !request.scope.operations().any(|meant| meant == operation) {
             continue;
         }
         match make(operation, directory) {
             Ok(_) => able.push((place, operation)),
-            Err(NotReady::Missing(reason)) => say(&mut ends.words, &Word::Skipped { place, reason }).map_err(broken)?,
+            Err(NotReady::Missing(reason)) => {
+                say(&mut ends.words, &SuiteMessage::Skipped { place, reason }).map_err(broken)?
+            }
             Err(NotReady::Failed(err)) => return Err(format!("{}: {err}", operation.name)),
         }
     }
-    let clock_ns = time_of_clock();
-    say(&mut ends.words, &Word::Ready { clock_ns }).map_err(broken)?;
+    let clock_ns = clock::reading(ClockId::Monotonic).ns();
+    say(&mut ends.words, &SuiteMessage::Ready { clock_ns }).map_err(broken)?;
     ends.gate.read_exact(&mut [0]).map_err(broken)?;
-    let slice = Span(asked.duration.ns() / u64::from(ROUNDS) / (able.len() as u64).max(1));
+    let slice = Span(request.duration.ns() / u64::from(ROUNDS) / (able.len() as u64).max(1));
     let mut sizes: Vec<Option<u64>> = vec![None; able.len()];
-    let rounds = if asked.scope == CostScope::Total { 1 } else { ROUNDS };
+    let rounds = if request.scope == CostScope::Total { 1 } else { ROUNDS };
     for _ in 0..rounds {
         for ((place, operation), size) in able.iter().zip(&mut sizes) {
             if is_stopped(ends) {
@@ -77,12 +103,12 @@ fn carry_out(asked: &Asked, directory: &Directory, ends: &mut Ends<'_>) -> Resul
             }
             let ready = make(operation, directory).map_err(|err| format!("{}: {err}", operation.name))?;
             let failed = |err: io::Error| format!("{}: {err}", operation.name);
-            let (per_batch, batches_ns) = if asked.scope == CostScope::Total {
+            let (per_batch, batches_ns) = if request.scope == CostScope::Total {
                 (operation.fixed, vec![fixed_work(ready, operation.fixed).map_err(failed)?.ns()])
             } else {
                 turn(ready, size, clock_ns, slice, ends).map_err(failed)?
             };
-            say(&mut ends.words, &Word::Batches { place: *place, per_batch, batches_ns }).map_err(broken)?;
+            say(&mut ends.words, &SuiteMessage::Batches { place: *place, per_batch, batches_ns }).map_err(broken)?;
         }
     }
     Ok(())
@@ -93,7 +119,7 @@ fn is_stopped(ends: &Ends<'_>) -> bool {
 }
 
 /// Writes one line.
-fn say(words: &mut PipeWriter, word: &Word) -> io::Result<()> {
+fn say(words: &mut PipeWriter, word: &SuiteMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(word)?;
     line.push(b'\n');
     words.write_all(&line)
@@ -101,7 +127,7 @@ fn say(words: &mut PipeWriter, word: &Word) -> io::Result<()> {
 
 /// The batches of one turn: as many as there is time for, one at least. The size of a batch is found in the first.
 fn turn(
-    mut ready: Ready,
+    mut ready: ReadyOperation,
     size: &mut Option<u64>,
     clock_ns: u64,
     slice: Span,
@@ -155,20 +181,13 @@ fn since(began: MonoTime) -> Span {
 }
 
 /// The time that this many operations take, without what is made ready in between.
-fn fixed_work(mut ready: Ready, n: u64) -> io::Result<Span> {
+fn fixed_work(mut ready: ReadyOperation, n: u64) -> io::Result<Span> {
     let at_a_time = if let Batch::Exactly(batch) = ready.batch { batch } else { n };
     let mut all = Span(0);
     for _ in 0..n / at_a_time {
         all = Span(all.ns() + timed(&mut *ready.operation, at_a_time)?.ns());
     }
     Ok(all)
-}
-
-/// The median time between two readings of the clock with nothing in between, ns.
-fn time_of_clock() -> u64 {
-    let mut readings: Vec<u64> = (0..READINGS).map(|_| since(clock::monotonic()).ns()).collect();
-    readings.sort_unstable();
-    readings.get(READINGS / 2).copied().unwrap_or(0)
 }
 
 /// Operations of a turn when the suite is a load.

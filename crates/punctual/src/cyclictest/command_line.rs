@@ -1,6 +1,6 @@
 //! What a command line of the original had asked for, for its results that are imported.
 
-use super::options::{self, Asked, Options};
+use super::options::{self, Invocation, Options};
 use model::{CpuSet, Period, Policy, Span};
 
 /// What is known from a command line alone.
@@ -29,7 +29,7 @@ pub(crate) fn asked_there(command_line: &str, threads: u32) -> Option<AskedThere
     // CPUs of that machine are not known; as many as threads will do for what is asked here, unless it names another (-a7).
     let words: Vec<_> = words.collect();
     let read = |cpus: u32| match options::read(&words, &(0..cpus).collect::<CpuSet>(), None) {
-        Ok(Asked::Measure(options)) => Some(options),
+        Ok(Invocation::Measure(options)) => Some(options),
         _ => None,
     };
     let options = read(threads.max(1)).or_else(|| read(MOST_CPUS))?;

@@ -1,13 +1,13 @@
 //! One run: the threads measure; this thread empties their logs, prints, and decides when it is over.
 
-use super::follow::Follow;
 use super::options::Options;
-use super::signals::{Asked, Requests};
-use super::text::{self, Shown};
+use super::signals::{PendingRequests, Requests};
+use super::text::{self, ThreadReport};
+use super::thread_progress::ThreadProgress;
 use super::{Console, machine};
 use crate::host::{self, HostFs, SmiCounter, TraceMark};
 use model::{ClockTime, CpuSet, MonoTime, Nanos, Schedule, Span};
-use rt::{Team, sys};
+use rt::Team;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
@@ -23,9 +23,9 @@ const GRACE: Span = Span(50_000_000);
 pub(super) struct Engine<'a> {
     options: &'a Options,
     team: Team,
-    follows: Vec<Follow>,
-    shown: Vec<Shown>,
-    asked: Asked,
+    follows: Vec<ThreadProgress>,
+    shown: Vec<ThreadReport>,
+    asked: PendingRequests,
     trace: Option<TraceMark>,
     /// One for each thread, with its count at the start; empty when none is asked for.
     smis: Vec<(SmiCounter, u64)>,
@@ -41,7 +41,7 @@ pub(super) struct Engine<'a> {
 /// What a run comes to.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) shown: Vec<Shown>,
+    pub(super) shown: Vec<ThreadReport>,
     /// Thread id and value that ended it.
     pub(super) broke: Option<(u32, i64)>,
     /// How far the clock was set while it ran; `None` if it was not.
@@ -77,9 +77,12 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
         .then(|| TraceMark::open(&HostFs::here()))
         .transpose()
         .map_err(|err| format!("--tracemark: {err}"))?;
+    if let Some(trace) = &trace {
+        console.say(&format!("INFO: debugfs mountpoint: {}/\n", trace.dir.display()));
+    }
     let requests = Requests::accept()?;
     let team = machine::muster(options, usable)?;
-    let asked = requests.ring(team.bell())?;
+    let asked = requests.forward(team.waker())?;
     machine::place_main(options, usable)?;
 
     let start = machine::start_time(options);
@@ -92,10 +95,10 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
         // A clock that is set moves due times: then only the end of the run cuts.
         let end = options.duration.filter(|_| !options.method.clock().can_be_set());
         let end = end.map(|duration| (duration.ns() / period.ns()).max(1));
-        follows.push(Follow::new(Schedule { first_due, period }, end, options.loops));
+        follows.push(ThreadProgress::new(Schedule { first_due, period }, end, options.loops));
         longest = longest.max(phase);
         let rows = options.histogram.as_ref().map_or(0, |histogram| histogram.rows);
-        shown.push(Shown {
+        shown.push(ThreadReport {
             tid: member.tid,
             priority: thread.priority,
             interval_us: thread.interval_us,

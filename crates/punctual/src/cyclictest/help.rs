@@ -8,7 +8,7 @@ Usage: punctual cyclictest [OPTIONS], or `cyclictest [OPTIONS]` through a link o
 
   -a, --affinity [CPUS]     pin thread N to CPU N of CPUS, in turn; like 0-3,5 or !1 or all
   -A, --aligned [US]        start together, thread N later by N times US
-  -b, --breaktrace US       end when a latency is above US; exit status 2
+  -b, --breaktrace US       end when a latency is above US
   -c, --clock CLOCK         0 monotonic (default), 1 realtime
   -d, --distance US         each thread's interval is longer than the last's by US [500; 0 with a histogram]
   -D, --duration TIME       end after TIME: seconds, or with s, m, h, d
@@ -20,7 +20,7 @@ Usage: punctual cyclictest [OPTIONS], or `cyclictest [OPTIONS]` through a link o
   -M, --refresh_on_max      redraw only when there is a new maximum
   -N, --nsecs               values in ns; -b and -h are in ns then
   -o, --oscope N            with -v: of N values print the largest
-  -p, --priority PRIO       priority, 1 to 99; makes the threads SCHED_FIFO
+  -p, --priority PRIO       priority, 1 to 99; makes the threads SCHED_FIFO; 0: one more than threads
   -q, --quiet               print only the result
   -r, --relative            sleep for the interval instead of until an instant
   -R, --resolution          print the resolution of the clock
@@ -41,9 +41,10 @@ Usage: punctual cyclictest [OPTIONS], or `cyclictest [OPTIONS]` through a link o
       --smi                 count system management interrupts (Intel; needs the module msr)
       --tracemark           with -b: write a trace mark and stop tracing
       --compat 2.4|2.7      layout of which version [2.4]; also PUNCTUAL_CYCLICTEST_COMPAT
-  -n, -u                    accepted, nothing to do
+  -n, -u, --notrace         accepted, nothing to do; -U, --numa: as -S
 
 Signals: SIGUSR1 prints the status on stderr; SIGINT and SIGTERM end the run with its result.
-Exit status: 0 measured, 1 error, 2 a latency was above -b.
+Exit status: 0 measured, 1 error, 2 a latency was above -b (0 under the name cyclictest;
+PUNCTUAL_CYCLICTEST_BREAK_STATUS=0 or 2 chooses).
 What differs from cyclictest, and why: docs/cyclictest.md.
 ";

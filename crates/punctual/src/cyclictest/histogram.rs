@@ -1,12 +1,12 @@
 //! The histogram with its footer, in both layouts.
 
-use super::layout::Layout;
-use super::text::{Shown, footer, row, smi_row, truth};
+use super::option_values::Layout;
+use super::text::{ThreadReport, footer, row, smi_row, truth};
 use std::fmt::Write;
 
 /// The histogram of `threads` with `rows` rows; with a column for all threads together if there are several and it is asked
 /// for. One blank after the row number, then TABs: the published recipes cut at these.
-pub(super) fn histogram(threads: &[Shown], rows: u64, of_all: bool, layout: Layout) -> String {
+pub(super) fn histogram(threads: &[ThreadReport], rows: u64, of_all: bool, layout: Layout) -> String {
     let of_all = of_all && threads.len() > 1;
     let mut text = "# Histogram\n".to_owned();
     let mut totals = vec![0_u64; threads.len() + usize::from(of_all)];
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
     use expect_test::expect;
 
-    fn threads() -> [Shown; 2] {
+    fn threads() -> [ThreadReport; 2] {
         [shown(0, &[1, 1, 3, 9, 5, 6, 7], 4), shown(1, &[1, 4], 4)]
     }
 
-    fn visible(threads: &[Shown], rows: u64, of_all: bool, layout: Layout) -> String {
+    fn visible(threads: &[ThreadReport], rows: u64, of_all: bool, layout: Layout) -> String {
         histogram(threads, rows, of_all, layout).replace('\t', "<TAB>")
     }
 

@@ -1,10 +1,9 @@
 //! The result as JSON, version 1 of the format of rt-tests: its keys, those that end in a colon too, and ours.
 
-use super::layout::Layout;
+use super::option_values::Layout;
 use super::tally::Tally;
-use super::text::Shown;
-use crate::TOOL;
-use model::{Host, Preemption};
+use super::text::ThreadReport;
+use model::{Host, Preemption, TOOL};
 use serde::{Serialize, Serializer};
 use std::time::{Duration, SystemTime};
 
@@ -45,7 +44,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     break_value: Option<i64>,
     #[serde(serialize_with = "by_index")]
-    thread: &'a [Shown],
+    thread: &'a [ThreadReport],
 }
 
 #[derive(Debug, Serialize)]
@@ -82,7 +81,7 @@ struct Thread<'a> {
     still_waiting: Option<i64>,
 }
 
-fn by_index<S: Serializer>(threads: &[Shown], serializer: S) -> Result<S::Ok, S::Error> {
+fn by_index<S: Serializer>(threads: &[ThreadReport], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(threads.iter().enumerate().map(|(index, thread)| (index.to_string(), of_thread(thread))))
 }
 
@@ -92,8 +91,8 @@ fn rows<S: Serializer>(tally: &Tally, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.collect_map(rows.map(|(row, count)| (row.to_string(), count)))
 }
 
-fn of_thread(thread: &Shown) -> Thread<'_> {
-    let Shown { policy, cpu, node, tally, interval_us, missed, lost, smis, overdue, .. } = thread;
+fn of_thread(thread: &ThreadReport) -> Thread<'_> {
+    let ThreadReport { policy, cpu, node, tally, interval_us, missed, lost, smis, overdue, .. } = thread;
     Thread {
         histogram: tally,
         cycles: tally.cycles,
@@ -119,7 +118,7 @@ fn of_thread(thread: &Shown) -> Thread<'_> {
 ///
 /// # Errors
 /// None that can be provoked: all keys are text.
-pub(super) fn json(run: &Run<'_>, threads: &[Shown]) -> serde_json::Result<String> {
+pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Result<String> {
     let host = run.host;
     let version = run.layout.version();
     let document = Document {
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
     use expect_test::expect;
 
-    fn document(command_line: &str, threads: &[Shown]) -> String {
+    fn document(command_line: &str, threads: &[ThreadReport]) -> String {
         let host = Host {
             hostname: Some("board7".to_owned()),
             kernel_release: Some("6.1.0".to_owned()),

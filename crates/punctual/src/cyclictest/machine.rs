@@ -4,7 +4,7 @@ use super::options::{Options, Start, ThreadOptions};
 use super::text;
 use crate::host::{self, DmaLatency, HostFs, SmiCounter};
 use model::{ClockTime, CpuSet, Method, Period, Span};
-use rt::{Limits, Settings, Task, Team, sys};
+use rt::{Limits, Settings, Team, ThreadSpec};
 use std::error::Error;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -138,7 +138,7 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
         let period = period(thread)?;
         let cpus = thread.cpu.map_or_else(|| usable.clone(), |cpu| [cpu].into_iter().collect());
         let settings = Settings { policy: thread.policy, timer_slack: None, method: options.method, period };
-        tasks.push(Task {
+        tasks.push(ThreadSpec {
             cpu: thread.cpu.unwrap_or(0),
             cpus,
             settings,

@@ -1,14 +1,14 @@
 //! What a command line asks for, on this machine.
 
-use super::known::{Id, OPTIONS};
-use super::layout::Layout;
-use super::typed::Typed;
-use super::words;
+use super::getopt;
+use super::option_table::{Id, OPTIONS};
+use super::option_values::{Layout, PolicyName};
+use super::parsed::ParsedOptions;
 use model::{ClockId, CpuSet, Method, Policy, RtPriority, Span};
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Invocation {
     Help,
     Version,
     Measure(Box<Options>),
@@ -90,27 +90,27 @@ pub(super) enum Start {
 ///
 /// # Errors
 /// One line: what is wrong, and what to write instead.
-pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> Result<Asked, String> {
+pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> Result<Invocation, String> {
     if let Some(word) = words.iter().find(|word| word.starts_with("-smp")) {
         return Err(format!(
             "`{word}` would mean -s (nanosleep), -m and -p; for one thread on each CPU write --smp or -S, like -S -m -p80"
         ));
     }
-    let given = words::options(OPTIONS, words)?;
+    let given = getopt::options(OPTIONS, words)?;
     for option in &given {
         match option.id {
-            Id::Help => return Ok(Asked::Help),
-            Id::Version => return Ok(Asked::Version),
+            Id::Help => return Ok(Invocation::Help),
+            Id::Version => return Ok(Invocation::Version),
             Id::Refused(instead) => return Err(format!("{} is not carried out; {instead}", option.typed)),
             _ => {}
         }
     }
-    let typed = Typed::of(&given, usable, layout)?;
-    decide(typed, usable).map(|options| Asked::Measure(Box::new(options)))
+    let typed = ParsedOptions::of(&given, usable, layout)?;
+    decide(typed, usable).map(|options| Invocation::Measure(Box::new(options)))
 }
 
 /// What follows from the options together.
-fn decide(typed: Typed, usable: &CpuSet) -> Result<Options, String> {
+fn decide(typed: ParsedOptions, usable: &CpuSet) -> Result<Options, String> {
     let mut notes = typed.notes;
     let (mut affinity, mut asked_threads) = (typed.affinity, typed.threads);
     if typed.smp {
@@ -208,28 +208,18 @@ fn start(aligned: Option<Span>, sec_aligned: Option<Span>) -> Result<Start, Stri
     }
 }
 
-/// A policy as `--policy` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
-    Other,
-    Batch,
-    Idle,
-    Fifo,
-    RoundRobin,
-}
-
 /// The policy and the printed priority of each thread.
 fn policies(
-    named: Option<Named>,
+    named: Option<PolicyName>,
     priority: Option<u64>,
     spread: bool,
     n_threads: usize,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(Policy, u32)>, String> {
     let normal = match named {
-        Some(Named::Other) => Some(("other", Policy::OTHER)),
-        Some(Named::Batch) => Some(("batch", Policy::Batch)),
-        Some(Named::Idle) => Some(("idle", Policy::Idle)),
+        Some(PolicyName::Other) => Some(("other", Policy::OTHER)),
+        Some(PolicyName::Batch) => Some(("batch", Policy::Batch)),
+        Some(PolicyName::Idle) => Some(("idle", Policy::Idle)),
         None if priority.is_none() && !spread => Some(("other", Policy::OTHER)),
         _ => None,
     };
@@ -242,12 +232,11 @@ fn policies(
         return Ok(vec![(policy, 0); n_threads]);
     }
     let first = match priority {
-        Some(0) => return Err("-p: a priority is 1 to 99; leave it out for a normal thread".to_owned()),
-        Some(priority) => priority,
-        None => {
+        Some(priority @ 1..) => priority,
+        Some(0) | None => {
             let default = n_threads as u64 + 1;
             notes.push(format!("defaulting realtime priority to {default}"));
-            if named.is_none() {
+            if named.is_none() && priority.is_none() {
                 notes.push("policy and priority don't match: setting policy to SCHED_FIFO".to_owned());
             }
             default
@@ -260,7 +249,7 @@ fn policies(
             format!("-p: {n_threads} threads from priority {first} do not all lie between 1 and 99; give another -p")
         })?;
         let policy =
-            if named == Some(Named::RoundRobin) { Policy::RoundRobin(priority) } else { Policy::Fifo(priority) };
+            if named == Some(PolicyName::RoundRobin) { Policy::RoundRobin(priority) } else { Policy::Fifo(priority) };
         Ok((policy, priority.get()))
     };
     (0..n_threads).map(of_thread).collect()

@@ -1,6 +1,6 @@
 //! Signals: asked to stop, asked for the status.
 
-use rt::Bell;
+use rt::Waker;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -35,13 +35,13 @@ impl Requests {
         Ok(Requests { signals, flags })
     }
 
-    /// Rings at each signal.
+    /// Wakes the thread behind `waker` at each signal.
     ///
     /// # Errors
     /// When no thread can be made.
-    pub(super) fn ring(self, bell: Bell) -> io::Result<Asked> {
+    pub(super) fn forward(self, waker: Waker) -> io::Result<PendingRequests> {
         let Requests { mut signals, flags } = self;
-        let asked = Asked(Arc::clone(&flags));
+        let asked = PendingRequests(Arc::clone(&flags));
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 match signal {
@@ -49,7 +49,7 @@ impl Requests {
                     SIGUSR2 => flags.shared_memory.store(true, Relaxed),
                     _ => flags.stop.store(true, Relaxed),
                 }
-                bell.ring();
+                waker.wake();
             }
         })?;
         Ok(asked)
@@ -58,9 +58,9 @@ impl Requests {
 
 /// What was asked since.
 #[derive(Debug)]
-pub(super) struct Asked(Arc<Flags>);
+pub(super) struct PendingRequests(Arc<Flags>);
 
-impl Asked {
+impl PendingRequests {
     /// SIGINT or SIGTERM.
     pub(super) fn to_stop(&self) -> bool {
         self.0.stop.load(Relaxed)

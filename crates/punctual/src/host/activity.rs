@@ -1,14 +1,12 @@
 //! What the machine does, read once a second.
 
-mod interrupts;
+mod counters;
 mod sensors;
-mod stat;
 
 use super::HostFs;
+use counters::{Stat, interrupts_of_cpus};
 use model::{CpuSet, MachineSecond, Span};
-use rt::sys;
 use sensors::Sensors;
-use stat::Stat;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -90,8 +88,8 @@ impl ActivityLog {
         let of_vm = |name: &str| value_of(&vmstat, name);
         Counters {
             stat: Stat::parse(&fs.text("proc/stat").unwrap_or_default()),
-            interrupts: interrupts::of_cpus(&fs.text("proc/interrupts").unwrap_or_default(), &self.measured),
-            soft_interrupts: interrupts::of_cpus(&fs.text("proc/softirqs").unwrap_or_default(), &self.measured),
+            interrupts: interrupts_of_cpus(&fs.text("proc/interrupts").unwrap_or_default(), &self.measured),
+            soft_interrupts: interrupts_of_cpus(&fs.text("proc/softirqs").unwrap_or_default(), &self.measured),
             faults: of_vm("pgfault"),
             major_faults: of_vm("pgmajfault"),
             migrations: self
@@ -156,8 +154,8 @@ mod tests {
 
     #[test]
     fn this_machine_says_most_of_it() {
-        let own = rt::sys::sched::affinity(0).unwrap();
-        let mut log = ActivityLog::begin(HostFs::here(), &own, vec![rt::sys::thread::id()]);
+        let own = sys::sched::affinity(0).unwrap();
+        let mut log = ActivityLog::begin(HostFs::here(), &own, vec![sys::thread::id()]);
         let row = log.read(Span(1), Span(2));
         assert!(row.idle_ms.is_some() && row.faults.is_some() && row.reading_us.is_some(), "{row:?}");
     }

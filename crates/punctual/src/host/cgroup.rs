@@ -101,12 +101,12 @@ pub(super) fn our_group(fs: &HostFs) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn our_group_is_found_below_its_mount() {
-        let root = std::env::temp_dir().join(format!("punctual-cgroup-{}", std::process::id()));
-        let fs = HostFs { root: root.clone() };
-        std::fs::create_dir_all(root.join("proc/self")).unwrap();
+        let scratch = Scratch::new();
+        let fs = scratch.machine();
         for (group, mount, found) in [
             ("0::/", "35 25 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw", Some("sys/fs/cgroup")),
             (
@@ -119,28 +119,24 @@ mod tests {
             ("1:cpu:/", "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 c rw", None),
             ("0::/", "nonsense", None),
         ] {
-            std::fs::write(root.join("proc/self/cgroup"), group).unwrap();
-            std::fs::write(root.join("proc/self/mountinfo"), mount).unwrap();
-            assert_eq!(our_group(&fs), found.map(|path| root.join(path)), "{group} {mount}");
+            scratch.file("proc/self/cgroup", group);
+            scratch.file("proc/self/mountinfo", mount);
+            assert_eq!(our_group(&fs), found.map(|path| scratch.path(path)), "{group} {mount}");
         }
-        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn a_group_with_a_share_of_its_own_is_not_made() {
-        let root = std::env::temp_dir().join(format!("punctual-cgroup-share-{}", std::process::id()));
-        let fs = HostFs { root: root.clone() };
-        std::fs::create_dir_all(root.join("proc/self")).unwrap();
-        std::fs::create_dir_all(root.join("sys/fs/cgroup")).unwrap();
-        std::fs::write(root.join("proc/self/cgroup"), "0::/").unwrap();
-        std::fs::write(root.join("proc/self/mountinfo"), "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 c rw").unwrap();
+        let scratch = Scratch::new();
+        let fs = scratch.machine();
+        scratch.file("proc/self/cgroup", "0::/");
+        scratch.file("proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 c rw");
         for (controllers, is_made) in [("cpuset cpu io\n", false), ("cpuset io\n", true), ("\n", true)] {
-            std::fs::write(root.join("sys/fs/cgroup/cgroup.subtree_control"), controllers).unwrap();
+            scratch.file("sys/fs/cgroup/cgroup.subtree_control", controllers);
             let group = Cgroup::make(&fs, "load");
             assert_eq!(group.is_some(), is_made, "{controllers:?}");
             // Its files are ordinary ones here, which the kernel would take away itself.
-            let _ = std::fs::remove_dir_all(root.join("sys/fs/cgroup/load"));
+            let _ = std::fs::remove_dir_all(scratch.path("sys/fs/cgroup/load"));
         }
-        std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -68,6 +68,7 @@ fn first_address(resource: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn the_first_memory_is_where_resource_says() {
@@ -80,11 +81,10 @@ mod tests {
 
     #[test]
     fn a_machine_without_driver_or_devices_says_which() {
-        let root = std::env::temp_dir().join(format!("punctual-timers-{}", std::process::id()));
-        let fs = HostFs { root: root.clone() };
+        let scratch = Scratch::new();
+        let fs = scratch.machine();
         assert!(dma_timers(&fs, 1).unwrap_err().contains("no uio_pci_generic"));
-        fs::create_dir_all(root.join(DRIVER)).unwrap();
+        std::fs::create_dir_all(scratch.path(DRIVER)).unwrap();
         assert!(dma_timers(&fs, 2).unwrap_err().ends_with("2 devices are needed, and this machine has 0"));
-        fs::remove_dir_all(root).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! What the drivers of parallel ports and of UIO devices say of them.
+//! Parallel ports, serial ports and UIO devices, as their drivers show them in files.
 
 use super::HostFs;
 use std::path::Path;
@@ -33,23 +33,32 @@ fn name_of(device: &Path) -> Option<String> {
     device.file_name()?.to_str().map(str::to_owned)
 }
 
+/// Has the chip of the serial port `device` interrupt for each byte, where its driver allows to choose: it otherwise waits
+/// for several (`rx_trig_bytes`, Documentation/ABI/testing/sysfs-tty).
+pub(crate) fn hand_on_each_byte(fs: &HostFs, device: &Path) {
+    if let Some(name) = device.file_name().and_then(|name| name.to_str()) {
+        let file = fs.root.join("sys/class/tty").join(name).join("rx_trig_bytes");
+        // Most drivers have no such file.
+        let _ = std::fs::write(file, "1");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::testing::Scratch;
 
     #[test]
     fn a_driver_tells_of_its_port_and_silence_is_not_no() {
-        let root = std::env::temp_dir().join(format!("punctual-ports-{}", std::process::id()));
-        let fs = HostFs { root: root.clone() };
-        let ports = root.join("proc/sys/dev/parport");
-        fs::create_dir_all(ports.join("parport0/devices/lp")).unwrap();
-        fs::write(ports.join("parport0/devices/active"), "none\n").unwrap();
-        fs::write(ports.join("parport0/irq"), "-1\n").unwrap();
-        fs::create_dir_all(ports.join("parport1/devices")).unwrap();
-        fs::write(ports.join("parport1/irq"), "7\n").unwrap();
-        fs::create_dir_all(root.join("sys/class/uio/uio0")).unwrap();
-        fs::write(root.join("sys/class/uio/uio0/name"), "ticks\n").unwrap();
+        let scratch = Scratch::new();
+        let fs = scratch.machine();
+        for directory in ["parport0/devices/lp", "parport1/devices"] {
+            std::fs::create_dir_all(scratch.path("proc/sys/dev/parport").join(directory)).unwrap();
+        }
+        scratch.file("proc/sys/dev/parport/parport0/devices/active", "none\n");
+        scratch.file("proc/sys/dev/parport/parport0/irq", "-1\n");
+        scratch.file("proc/sys/dev/parport/parport1/irq", "7\n");
+        scratch.file("sys/class/uio/uio0/name", "ticks\n");
         let port = |name| parallel_port(&fs, Path::new(name));
         let none = ParallelPort { has_interrupt: Some(false), users: vec!["lp".to_owned()] };
         assert_eq!(port("/dev/parport0"), none);
@@ -57,6 +66,5 @@ mod tests {
         assert_eq!(port("/dev/parport2"), ParallelPort { has_interrupt: None, users: Vec::new() });
         let names = ["/dev/uio0", "/dev/uio1", "/"].map(|name| uio_name(&fs, Path::new(name)));
         assert_eq!(names, [Some("ticks".to_owned()), None, None]);
-        fs::remove_dir_all(root).unwrap();
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use recover::recover;
 use super::HostFs;
 use change::{Change, Undone};
 use journal::Journal;
-use model::{CpuSet, Prepare, PreparedSetting};
+use model::{CpuSet, Prepare, PreparedSetting, plain};
 use std::io::{self, Write};
 
 /// The machine as a cell wants it. Dropping it puts back what was changed.
@@ -22,6 +22,8 @@ pub(crate) struct Preparation {
     fs: HostFs,
     /// In the order in which they were made.
     changes: Vec<Change>,
+    /// Number of interrupts that the kernel does not let move.
+    kept: usize,
     journal: Option<Journal>,
 }
 
@@ -31,7 +33,7 @@ impl Preparation {
     /// # Errors
     /// One line: which setting, which value, why not. Nothing is left changed then.
     pub(crate) fn make(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Preparation, String> {
-        let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), journal: None };
+        let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), kept: 0, journal: None };
         let planned = plan::changes(fs, prepare, measured)?;
         if planned.is_empty() {
             return Ok(preparation);
@@ -43,6 +45,7 @@ impl Preparation {
             let change = preparation.changes.last().ok_or("no change")?;
             if !change.make(fs)? {
                 preparation.changes.pop();
+                preparation.kept += 1;
             }
         }
         if plan::leaves_its_group(prepare) {
@@ -51,9 +54,13 @@ impl Preparation {
         Ok(preparation)
     }
 
-    /// What was changed, and what has become of it.
+    /// What was changed, and what has become of it; and how many interrupts could not be moved.
     pub(crate) fn settings(&self) -> Vec<PreparedSetting> {
-        self.changes.iter().map(|change| change.setting(&self.fs)).collect()
+        let kept = (self.kept > 0).then(|| {
+            let (what, kept) = ("interrupts that the kernel keeps where they are".to_owned(), self.kept.to_string());
+            PreparedSetting { what, before: kept.clone(), during: kept.clone(), at_end: Some(kept) }
+        });
+        self.changes.iter().map(|change| change.setting(&self.fs)).chain(kept).collect()
     }
 }
 
@@ -64,7 +71,7 @@ impl Drop for Preparation {
             let undone = change.undo(&self.fs);
             all_back &= undone.is_ok();
             if let Err(reason) | Ok(Undone::LeftAlone(reason)) = undone {
-                let _ = writeln!(io::stderr(), "punctual: {reason}");
+                let _ = writeln!(io::stderr(), "punctual: {}", plain(&reason));
             }
         }
         // What could not be put back stays in the journal, for another attempt.

@@ -2,7 +2,8 @@
 
 use super::{DmaLatency, HostFs};
 use model::Policy;
-use rt::sys;
+use std::io;
+use std::thread::Builder;
 
 /// What the campaign has to know before it decides which cells it can measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,29 @@ pub(crate) fn how_to_allow(policy: Policy) -> String {
         return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
     }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
-    format!("{policy} needs CAP_SYS_NICE; run as root, or once, as root: setcap cap_sys_nice,cap_ipc_lock+ep {program}")
+    // chgrp takes the capabilities of a file away, so it comes first (chown(2)).
+    format!(
+        "{policy} needs CAP_SYS_NICE; run as root, or once, as root: chgrp rt {program}; chmod 750 {program}; setcap \
+         cap_sys_nice,cap_ipc_lock+ep {program} (every member of group rt may then occupy CPUs at real-time priority; \
+         undo: setcap -r {program})"
+    )
+}
+
+/// Gives up rights that came with the file of this program: setcap(8) gives them to what this program does itself, and
+/// whatever else it starts would have them on behalf of every user that may start it. Rights of the user's own, like
+/// `RLIMIT_RTPRIO`, stay.
+pub(crate) fn drop_rights_of_file() -> io::Result<()> {
+    if sys::process::has_rights_of_its_file() { sys::process::drop_capabilities() } else { Ok(()) }
+}
+
+/// What to do where the kernel refuses a policy after [`drop_rights_of_file`]: empty where that changes nothing.
+pub(crate) fn how_to_allow_others(err: &io::Error) -> &'static str {
+    match err.raw_os_error() {
+        Some(libc::EPERM) if sys::process::has_rights_of_its_file() => {
+            "; the right that setcap gave this program is for measured threads only: run as root"
+        }
+        _ => "",
+    }
 }
 
 /// `CAP_IPC_LOCK`, capabilities(7).
@@ -47,11 +70,11 @@ impl Privileges {
 
     /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
     /// control groups and containers all have a say. A policy that the kernel refuses for another reason is not a matter of
-    /// rights: measuring it says why.
+    /// rights, nor is a limit on threads: measuring it says why.
     pub(crate) fn may_have(policy: Policy) -> bool {
         let attempt = move || sys::sched::set_policy(sys::thread::id(), policy);
-        let result = std::thread::spawn(attempt).join();
-        result.is_ok_and(|set| set.map_or_else(|err| err.raw_os_error() != Some(libc::EPERM), |()| true))
+        let Ok(thread) = Builder::new().spawn(attempt) else { return true };
+        thread.join().is_ok_and(|set| set.map_or_else(|err| err.raw_os_error() != Some(libc::EPERM), |()| true))
     }
 }
 

@@ -1,22 +1,20 @@
 //! Reading the facts of a machine.
 
 mod cgroup;
-mod clocks;
 mod config;
-mod interrupts;
 mod kernel;
-mod memory;
 mod platform;
 mod power;
+pub(super) mod preemption;
 mod processors;
 mod read;
 mod scheduling;
 mod tasks;
 
-pub(super) use config::Config;
+use config::Config;
 
-use super::{HostFs, preemption};
-use model::Host;
+use super::HostFs;
+use model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};
 use read::field;
 use std::collections::BTreeSet;
 
@@ -32,12 +30,12 @@ pub(crate) fn snapshot(fs: &HostFs) -> Host {
     let online = cpus_online.clone().unwrap_or_default();
     let config = Config::read(fs, kernel_release.as_deref());
     Host {
-        hostname: fs.text("proc/sys/kernel/hostname"),
+        hostname: fs.text("proc/sys/kernel/hostname").map(|name| model::plain(&name).into_owned()),
         cpu_model: cpu_model(fs, &cpuinfo),
         cpus_online,
         cpus_allowed: field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()),
         cpus_isolated: fs.cpu_list("sys/devices/system/cpu/isolated"),
-        memory_bytes: memory::bytes(&meminfo, "MemTotal"),
+        memory_bytes: bytes(&meminfo, "MemTotal"),
         architecture: fs.text("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned())),
         preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
         kernel: kernel::read(fs, config.as_ref(), command_line.as_deref()),
@@ -52,12 +50,12 @@ pub(crate) fn snapshot(fs: &HostFs) -> Host {
         rt_period_us: fs.number("proc/sys/kernel/sched_rt_period_us"),
         boot_id: fs.text("proc/sys/kernel/random/boot_id"),
         processors: processors::read(fs, &cpuinfo, &online),
-        clocks: clocks::read(fs, &cpuinfo, &online),
+        clocks: clocks(fs, &cpuinfo, &online),
         power: power::read(fs, &online),
         scheduling: scheduling::read(fs, &status),
         tasks: tasks::read(fs),
-        interrupts: interrupts::read(fs),
-        memory: memory::read(fs, &meminfo),
+        interrupts: interrupts(fs),
+        memory: memory(fs, &meminfo),
         platform: platform::read(fs, &online),
     }
 }
@@ -103,6 +101,58 @@ fn governors(fs: &HostFs) -> Vec<String> {
     let policies = std::fs::read_dir(fs.root.join("sys/devices/system/cpu/cpufreq")).into_iter().flatten().flatten();
     let governor = |dir: std::fs::DirEntry| fs.text(dir.path().join("scaling_governor"));
     policies.filter_map(governor).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn memory(fs: &HostFs, meminfo: &str) -> Memory {
+    Memory {
+        huge_pages: fs.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
+        swap_bytes: bytes(meminfo, "SwapTotal"),
+        // 2 unmerges what was merged and stops.
+        ksm: fs.number::<u32>("sys/kernel/mm/ksm/run").map(|run| run == 1),
+        compaction_proactiveness: fs.number("proc/sys/vm/compaction_proactiveness"),
+        compacts_locked_pages: fs.switch("proc/sys/vm/compact_unevictable_allowed"),
+        stat_interval_s: fs.number("proc/sys/vm/stat_interval"),
+    }
+}
+
+/// A size of `/proc/meminfo`, which is in KiB.
+fn bytes(meminfo: &str, name: &str) -> Option<u64> {
+    field(meminfo, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
+    let available = fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
+    // The names of clockevents count CPUs.
+    let device = |cpu| fs.text(format!("sys/devices/system/clockevents/clockevent{cpu}/current_device"));
+    let devices = online.iter().filter_map(|cpu| Some((CpuSet::from_iter([cpu]), device(cpu)?)));
+    Clocks {
+        available: available.split_whitespace().map(str::to_owned).collect(),
+        tsc_is_invariant: tsc_is_invariant(cpuinfo),
+        timer_devices: OnCpus::gather(devices),
+    }
+}
+
+/// By the flags of the first CPU: one rate in all frequencies and in all idle states.
+fn tsc_is_invariant(cpuinfo: &str) -> Option<bool> {
+    let flags: Vec<&str> = field(cpuinfo, "flags")?.split(' ').collect();
+    flags.contains(&"tsc").then(|| flags.contains(&"constant_tsc") && flags.contains(&"nonstop_tsc"))
+}
+
+fn interrupts(fs: &HostFs) -> Interrupts {
+    let mut groups: Vec<(CpuSet, Option<CpuSet>, Vec<u32>)> = Vec::new();
+    for irq in fs.numbered("proc/irq", "") {
+        let Some(cpus) = fs.cpu_list(&format!("proc/irq/{irq}/smp_affinity_list")) else { continue };
+        // One without a handler has no effective affinity.
+        let effective = fs.cpu_list(&format!("proc/irq/{irq}/effective_affinity_list")).filter(|cpus| !cpus.is_empty());
+        match groups.iter_mut().find(|group| (&group.0, &group.1) == (&cpus, &effective)) {
+            Some((.., irqs)) => irqs.push(irq),
+            None => groups.push((cpus, effective, vec![irq])),
+        }
+    }
+    Interrupts {
+        default_cpus: fs.cpu_mask("proc/irq/default_smp_affinity"),
+        groups: groups.into_iter().map(|(cpus, effective, irqs)| IrqGroup::new(&irqs, cpus, effective)).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Small facts that cyclictest prints.
+//! The state of the machine at this moment: its load, free memory, CPUs, and how far its clocks are apart.
 
 use super::HostFs;
-use model::CpuSet;
+use model::{ClockId, CpuSet};
 
 /// `/proc/loadavg`, as it is: three averages, running and existing threads, the last pid (proc_loadavg(5)).
 pub(crate) fn load_average(fs: &HostFs) -> Option<String> {
@@ -29,6 +29,18 @@ pub(crate) fn memory_available_bytes() -> Option<u64> {
     let text = HostFs::here().text("proc/meminfo")?;
     let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?;
     kib.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// `clock - CLOCK_MONOTONIC`, ns: of a few readings the one that took least, so that a preemption between two of them is no
+/// step. NTP slews both alike, so it changes only when the clock is set.
+pub(crate) fn ahead_of_monotonic_ns(clock: ClockId) -> i64 {
+    let reading = |_| {
+        let before = sys::clock::monotonic();
+        let there = sys::clock::now(clock);
+        let took = sys::clock::monotonic().since(before).0;
+        (took, there.0.cast_signed().wrapping_sub(before.0.cast_signed()))
+    };
+    (0..5).map(reading).min_by_key(|(took, _)| *took).map_or(0, |(_, distance)| distance)
 }
 
 #[cfg(test)]

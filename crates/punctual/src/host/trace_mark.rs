@@ -1,32 +1,16 @@
 //! Marking a place in the kernel's trace, and stopping there.
 
 use super::HostFs;
-use rt::sys::boot;
+use super::mounts::TRACEFS_MOUNTS;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// The two places that tracefs is mounted at (Documentation/trace/ftrace.rst).
-pub(super) const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
-
-/// Where tracefs is mounted, with room for private instances; `None` when it is nowhere. Looking mounts it, where the
-/// kernel does so by itself (`debug/tracing`).
-pub(crate) fn tracing_dir() -> Option<PathBuf> {
-    let root = HostFs::running().root;
-    MOUNTS.iter().map(|mount| root.join(mount)).find(|dir| dir.join("instances").is_dir())
-}
-
-/// Mounts tracefs, in a system that we have made: one that others use keeps what it has.
-///
-/// # Errors
-/// When the kernel has none.
-pub(crate) fn mount_tracing() -> io::Result<()> {
-    boot::mount("tracefs", &format!("/{}", MOUNTS[0]))
-}
-
 /// The trace, open for writing. Stopping it is what was asked for, so nothing is put back.
 #[derive(Debug)]
 pub(crate) struct TraceMark {
+    /// Where tracefs is mounted.
+    pub(crate) dir: PathBuf,
     marker: File,
     tracing_on: File,
 }
@@ -43,9 +27,11 @@ impl TraceMark {
             };
             OpenOptions::new().write(true).open(&path).map_err(explain)
         };
-        let mounted = MOUNTS.iter().map(|mount| fs.root.join(mount)).find(|dir| dir.join("trace_marker").exists());
-        let dir = mounted.unwrap_or_else(|| fs.root.join(MOUNTS[0]));
-        Ok(TraceMark { marker: open(dir.join("trace_marker"))?, tracing_on: open(dir.join("tracing_on"))? })
+        let mounted =
+            TRACEFS_MOUNTS.iter().map(|mount| fs.root.join(mount)).find(|dir| dir.join("trace_marker").exists());
+        let dir = mounted.unwrap_or_else(|| fs.root.join(TRACEFS_MOUNTS[0]));
+        let (marker, tracing_on) = (open(dir.join("trace_marker"))?, open(dir.join("tracing_on"))?);
+        Ok(TraceMark { dir, marker, tracing_on })
     }
 
     /// Writes `text` into the trace, and stops tracing.
@@ -64,20 +50,16 @@ impl TraceMark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn both_mounts_are_tried_and_the_trace_is_marked_before_it_is_stopped() {
-        for mount in MOUNTS {
-            let root = std::env::temp_dir().join(format!("punctual-trace-{}", std::process::id()));
-            let dir = root.join(mount);
-            std::fs::create_dir_all(&dir).unwrap();
-            for name in ["trace_marker", "tracing_on"] {
-                std::fs::write(dir.join(name), "").unwrap();
-            }
-            TraceMark::open(&HostFs { root: root.clone() }).unwrap().stop("hit").unwrap();
-            let text = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
-            assert_eq!((text("trace_marker").as_str(), text("tracing_on").as_str()), ("hit", "0"));
-            std::fs::remove_dir_all(&root).unwrap();
+        for mount in TRACEFS_MOUNTS {
+            let scratch = Scratch::new();
+            let files = ["trace_marker", "tracing_on"].map(|name| scratch.file(&format!("{mount}/{name}"), ""));
+            TraceMark::open(&scratch.machine()).unwrap().stop("hit").unwrap();
+            let texts = files.map(|file| std::fs::read_to_string(file).unwrap());
+            assert_eq!(texts, ["hit", "0"]);
         }
         let message = TraceMark::open(&HostFs { root: "/nonexistent".into() }).unwrap_err();
         assert!(message.starts_with("cannot write to /nonexistent/sys/kernel/tracing/trace_marker: "), "{message}");

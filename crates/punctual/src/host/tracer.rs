@@ -5,18 +5,18 @@
 
 use super::HostFs;
 use model::{CpuSet, Policy};
-use rt::sys::{boot, sched};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use sys::{mount, sched};
 
 /// Where tracefs is mounted in a guest.
-const TRACING: &str = super::trace_mark::MOUNTS[0];
+const TRACING: &str = super::mounts::TRACEFS_MOUNTS[0];
 
-/// How long the tracer's threads have to set themselves up.
-const SET_UP: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(1);
+/// Timeout until the tracer's threads have set themselves up.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Why there is no tracer.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub(crate) enum NoTracer {
 
 /// What a tracer is started with.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct TracerRequest<'a> {
     /// Its name, which its threads begin with.
     pub(crate) name: &'static str,
     /// CPUs that it has a thread on.
@@ -74,7 +74,7 @@ impl Tracer {
         let dir = HostFs::running().root.join(TRACING);
         if !dir.join("available_tracers").exists() {
             // Fails for a kernel that traces nothing at all.
-            boot::mount("tracefs", dir.to_str()?).ok()?;
+            mount::file_system("tracefs", dir.to_str()?).ok()?;
         }
         let all = fs::read_to_string(dir.join("available_tracers")).ok()?;
         all.split_whitespace().any(|tracer| tracer == name).then_some(dir)
@@ -83,20 +83,20 @@ impl Tracer {
     /// Starts it.
     ///
     /// # Errors
-    /// When the kernel has none, or it does not take what is asked.
-    pub(crate) fn start(asked: &Asked<'_>) -> Result<Tracer, NoTracer> {
-        let dir = Tracer::dir(asked.name).ok_or(NoTracer::Lacking)?;
-        let tracer = Tracer { dir, name: asked.name };
-        let kib = (asked.lines.saturating_mul(LINE_BYTES) / 1024).clamp(LEAST_KIB, MOST_KIB);
+    /// When the kernel has none, or it does not take what is request.
+    pub(crate) fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
+        let dir = Tracer::dir(request.name).ok_or(NoTracer::Lacking)?;
+        let tracer = Tracer { dir, name: request.name };
+        let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(LEAST_KIB, MOST_KIB);
         tracer.write("tracing_on", "1")?;
         // The beginning is kept, so that what is lost is lost at the end, and counted.
         tracer.write("options/overwrite", "0")?;
         tracer.write("buffer_size_kb", &kib.to_string())?;
-        tracer.write("osnoise/cpus", &asked.cpus.to_string())?;
-        for (option, value) in asked.options {
+        tracer.write("osnoise/cpus", &request.cpus.to_string())?;
+        for (option, value) in request.options {
             tracer.write(&format!("osnoise/{option}"), &value.to_string())?;
         }
-        tracer.write("current_tracer", asked.name)?;
+        tracer.write("current_tracer", request.name)?;
         Ok(tracer)
     }
 
@@ -129,10 +129,10 @@ impl Tracer {
             {
                 return Ok(thread);
             }
-            if began.elapsed() > SET_UP {
-                return Err(io::Error::other(format!("{name} did not start within {} s", SET_UP.as_secs())));
+            if began.elapsed() > SETUP_TIMEOUT {
+                return Err(io::Error::other(format!("{name} did not start within {} s", SETUP_TIMEOUT.as_secs())));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

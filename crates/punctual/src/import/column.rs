@@ -1,7 +1,7 @@
 //! One column of a histogram while it is read.
 
 use super::Flaw;
-use super::words::ns;
+use super::fields::ns;
 use model::Histogram;
 use std::collections::BTreeMap;
 

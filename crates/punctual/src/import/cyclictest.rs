@@ -2,9 +2,10 @@
 
 use super::column::Column;
 use super::cyclictest_json::one_policy;
-use super::words::{ns, number, period_us};
-use super::{Flaw, Stated, Unit};
-use model::{Beyond, Conditions, Histogram, Host, Imported, ImportedThread, Policy, RtPriority, Slice, Source, Span};
+use super::fields::{ns, number, period_us};
+use super::{Flaw, ImportOptions, Unit, measurement, source};
+use crate::cyclictest::asked_there;
+use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Slice, Source, StatedConditions};
 use std::collections::BTreeMap;
 
 /// Stretches that values are divided into, as for our own records.
@@ -32,6 +33,8 @@ struct Parsed {
     /// `# Policies: fifo:80 fifo:80` of `punctual cyclictest`: what the kernel reported.
     reported: Option<Policy>,
     has_histogram: bool,
+    /// The command behind the prompt of a shell, where a console was copied.
+    command_line: Option<String>,
     remarks: Vec<String>,
 }
 
@@ -49,7 +52,7 @@ struct Status {
 }
 
 /// Reads a whole output.
-pub(super) fn read(text: &str, name: &str, stated: &Stated) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         parsed.line(&without_escapes(text), line)?;
@@ -71,6 +74,10 @@ fn without_escapes(text: &str) -> String {
 impl Parsed {
     fn line(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
         let whole = text.trim();
+        if let Some(command) = behind_prompt(whole) {
+            self.command_line = self.command_line.take().or_else(|| Some(command.to_owned())).filter(|c| !c.is_empty());
+            return Ok(());
+        }
         if let Some(rest) = whole.strip_prefix("T:") {
             let (thread, status) = status(rest, line)?;
             self.status.insert(thread, status);
@@ -151,7 +158,7 @@ impl Parsed {
     }
 
     /// The unit: as it was told, else as the width of the fields shows, else the tool's default.
-    fn unit(&mut self, stated: &Stated) -> Unit {
+    fn unit(&mut self, stated: &ImportOptions) -> Unit {
         let seen = self.status.values().find_map(|status| status.nanoseconds);
         let unit = stated.unit.or(seen.map(|nanoseconds| if nanoseconds { Unit::Ns } else { Unit::Us }));
         unit.unwrap_or_else(|| {
@@ -164,17 +171,10 @@ impl Parsed {
         })
     }
 
-    fn finish(mut self, name: &str, stated: &Stated) -> Result<Imported, Flaw> {
+    fn finish(mut self, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
         let unit = self.unit(stated);
         let threads = self.threads(unit)?;
-        let mut conditions = Conditions {
-            what: "wake-up".to_owned(),
-            policy: None,
-            priority: None,
-            period: None,
-            load: None,
-            stated: Vec::new(),
-        };
+        let mut conditions = StatedConditions::of("wake-up");
         let intervals: Vec<u64> = if self.intervals.is_empty() {
             self.status.values().map(|status| status.interval_us).collect()
         } else {
@@ -194,6 +194,10 @@ impl Parsed {
                 // Without a priority it is what the program began with, whatever word is printed.
                 _ => None,
             });
+        let program = self.command_line.as_deref().and_then(|line| Some(&line[line.find("cyclictest")?..]));
+        let asked = program.and_then(|line| asked_there(line, u32::try_from(threads.len()).ok()?));
+        conditions.policy = conditions.policy.or(asked.as_ref().and_then(|asked| asked.policy));
+        conditions.period = conditions.period.or(asked.as_ref().and_then(|asked| asked.period));
         if !self.feet.contains_key("missed") {
             self.remarks.push(
                 "cyclictest passes over due times that are past, and does not count them: a stall of many periods is \
@@ -202,16 +206,10 @@ impl Parsed {
             );
         }
         Ok(Imported {
-            format: model::RECORD_FORMAT,
-            tool: crate::TOOL.to_owned(),
-            source: Source { tool: "cyclictest".to_owned(), version: None, file: name.to_owned(), command_line: None },
             conditions,
-            started_unix_ms: None,
-            measured: None,
-            resolution: Span(unit.ns()),
-            host: Host::default(),
             threads,
             remarks: self.remarks,
+            ..measurement(Source { command_line: self.command_line, ..source("cyclictest", name) }, unit.ns())
         })
     }
 
@@ -282,21 +280,50 @@ impl Parsed {
             let histogram = columns.get(i).map_or(Ok(Histogram::default()), |column| column.histogram(unit.ns()))?;
             let overflows = foot("overflows", i).and_then(|n| u64::try_from(n).ok());
             let total = overflows.and_then(|overflows| histogram.n.checked_add(overflows));
-            thread.samples = thread.samples.or(total);
+            // The last status line of a run without -q is up to 10 ms older than the histogram and the lines below it.
+            if let Some((status, total)) = thread.samples.zip(total).filter(|(status, total)| status > total) {
+                return Err(Flaw::of_file(format!(
+                    "thread {number}: its T: line has {status} cycles, and its histogram {total}"
+                )));
+            }
+            thread.samples = total.or(thread.samples.map(|samples| samples.max(histogram.n)));
             thread.beyond = overflows.filter(|samples| *samples > 0).map(|samples| Beyond {
                 samples: Some(samples),
                 at_least_ns: i64::try_from(self.rows).ok().and_then(scaled).unwrap_or(0),
             });
             if total.is_none_or(|total| total > 0) {
-                thread.min_ns = thread.min_ns.or(foot("min", i).and_then(scaled));
-                thread.max_ns = thread.max_ns.or(foot("max", i).and_then(scaled));
-                thread.mean_ns = thread.mean_ns.or(foot("avg", i).and_then(scaled).map(|ns| ns as f64));
+                thread.min_ns = foot("min", i).and_then(scaled).or(thread.min_ns);
+                thread.max_ns = foot("max", i).and_then(scaled).or(thread.max_ns);
+                thread.mean_ns = foot("avg", i).and_then(scaled).map(|ns| ns as f64).or(thread.mean_ns);
             }
             thread.missed = foot("missed", i).and_then(|n| u64::try_from(n).ok());
             thread.histogram = Some(histogram);
         }
         Ok(())
     }
+}
+
+/// The command behind the prompt of a shell, `root@board:~# cyclictest -q`; empty for a prompt without a command, and `None`
+/// for any other line.
+fn behind_prompt(line: &str) -> Option<&str> {
+    // The terminal shows an interrupt before the next prompt.
+    let line = line.strip_prefix("^C").unwrap_or(line);
+    if line.is_empty() {
+        return Some("");
+    }
+    let (end, _) = line.match_indices(['$', '#', '%', '>']).find(|(at, _)| {
+        let rest = &line[at + 1..];
+        rest.is_empty() || rest.starts_with(' ')
+    })?;
+    let (prompt, command) = (&line[..end], line[end + 1..].trim());
+    let is_of_a_host = prompt.contains('@');
+    let starts_it = || {
+        let mut words = command.split_whitespace();
+        words.any(|word| word.rsplit('/').next() == Some("cyclictest"))
+    };
+    // `# ...` alone is a comment of the tool.
+    let is_prompt = if command.is_empty() { is_of_a_host } else { !line.starts_with('#') && starts_it() };
+    is_prompt.then_some(command)
 }
 
 /// Cycles between the first and the last that are not there.

@@ -1,10 +1,10 @@
 //! `--json` of cyclictest, and of `punctual cyclictest`, whose further keys are read, too.
 
-use super::Flaw;
 use super::column::Column;
-use super::words::ns;
+use super::fields::ns;
+use super::{Flaw, measurement, source};
 use crate::cyclictest::asked_there;
-use model::{Beyond, Conditions, Host, Imported, ImportedThread, Policy, Preemption, Source, Span};
+use model::{Beyond, Host, Imported, ImportedThread, Policy, Preemption, Source, Span, StatedConditions};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -82,28 +82,24 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     }
     let reported = one_policy(document.thread.values().map(|thread| thread.policy.as_deref()));
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source {
-            tool: "cyclictest".to_owned(),
-            version: document.original_version.or(document.version),
-            file: name.to_owned(),
-            command_line,
-        },
-        conditions: Conditions {
-            what: "wake-up".to_owned(),
+        conditions: StatedConditions {
             policy: reported.or(asked.as_ref().and_then(|asked| asked.policy)),
-            priority: None,
             period: asked.as_ref().and_then(|asked| asked.period),
-            load: None,
-            stated: Vec::new(),
+            ..StatedConditions::of("wake-up")
         },
         started_unix_ms: start.and_then(|start| start.checked_mul(1_000)),
-        measured: end.zip(start).and_then(|(end, start)| super::words::seconds_span(end.checked_sub(start)?)),
-        resolution: Span(unit_ns),
+        measured: end.zip(start).and_then(|(end, start)| super::fields::seconds_span(end.checked_sub(start)?)),
         host: document.sysinfo.unwrap_or_default().host(),
         threads,
         remarks,
+        ..measurement(
+            Source {
+                version: document.original_version.or(document.version),
+                command_line,
+                ..source("cyclictest", name)
+            },
+            unit_ns,
+        )
     })
 }
 
@@ -183,7 +179,7 @@ fn unix_s(text: &str) -> Option<u64> {
     let month = MONTHS.iter().position(|month| Some(*month) == words.clone().next())?;
     let month = i64::try_from(month).ok()? + 1;
     let year: i64 = words.nth(1)?.parse().ok().filter(|year| (1970..=9999).contains(year))?;
-    let clock = super::words::clock(words.next()?)?.ns() / Span::SECOND.ns();
+    let clock = super::fields::clock(words.next()?)?.ns() / Span::SECOND.ns();
     let zone = words.next()?;
     let (hours, minutes) = zone.get(1..)?.split_at_checked(2)?;
     let offset = hours.parse::<i64>().ok()?.checked_mul(3_600)? + minutes.parse::<i64>().ok()?.checked_mul(60)?;

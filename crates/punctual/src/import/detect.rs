@@ -17,8 +17,12 @@ pub(super) enum Kind {
     Rteval,
     /// Text of Xenomai's latency and of latmus.
     Xenomai,
+    /// `-g` of Xenomai's latency.
+    XenomaiPlot,
     /// `-g` of latmus.
     Latmus,
+    /// OSADL's JSON for exchange.
+    RtDataset,
     /// Latency classes and frequencies.
     Table,
 }
@@ -33,6 +37,9 @@ pub(super) fn is_raw(head: &[u8]) -> bool {
 pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
     let start = text.trim_start();
     if start.starts_with('{') {
+        if text.contains("\"RT Dataset\"") {
+            return Ok(Kind::RtDataset);
+        }
         // The keys of both tools; a document with neither is refused by whoever reads it first.
         let is_jitterdebugger = text.contains("\"cpu\":") && !text.contains("\"thread\"");
         return Ok(if is_jitterdebugger { Kind::Jitterdebugger } else { Kind::CyclictestJson });
@@ -48,6 +55,9 @@ pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
         }
         if starts(&["RTT|", "RTH|", "RTD|", "== Sampling period"]) {
             return Ok(Kind::Xenomai);
+        }
+        if starts(&["# ----lat min|"]) {
+            return Ok(Kind::XenomaiPlot);
         }
         if starts(&["# sampling period:", "# context:"]) {
             return Ok(Kind::Latmus);

@@ -25,7 +25,7 @@ impl Random {
 }
 
 /// Words that parsers stumble over.
-const WORDS: [&str; 20] = [
+const WORDS: [&str; 25] = [
     "18446744073709551615",
     "9223372036854775807",
     "-9223372036854775808",
@@ -45,8 +45,18 @@ const WORDS: [&str; 20] = [
     "over:",
     "Index",
     "\x1b[2A",
+    "<a b='",
+    "<!--",
+    "root@x:~# cyclictest -p80 -Up99 '' -h",
+    "0.5",
+    "# ----lat min|",
     "\u{fffd}",
 ];
+
+/// Bytes that a mutation repeats at most.
+const MOST_ADDED: usize = 1 << 17;
+/// Far more than the largest of these files takes to read, also on a busy machine.
+const MOST_TIME: Duration = Duration::from_secs(20);
 
 /// A file that is nearly one of `seeds`.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
@@ -54,7 +64,7 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     for _ in 0..=random.below(4) {
         let (from, to) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
         let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 200));
-        match random.below(7) {
+        match random.below(8) {
             0 => drop(bytes.drain(from..to)),
             1 => {
                 let word = WORDS[random.below(WORDS.len())].as_bytes().to_vec();
@@ -77,6 +87,12 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 drop(bytes.splice(at..at, copy));
             }
             5 => bytes.truncate(from),
+            // Many of a kind, which shows what costs more than its length.
+            6 => {
+                let copies = 1 + random.below(MOST_ADDED / (to - from + 1));
+                let repeated = bytes[from..to].repeat(copies);
+                drop(bytes.splice(from..to, repeated));
+            }
             _ => {
                 let other = &seeds[random.below(seeds.len())];
                 let cut = random.below(other.len() + 1);
@@ -102,8 +118,14 @@ fn fuzz(prefix: &str) {
     let (mut random, mut runs, mut accepted) = (Random(seed), 0_u64, 0_u64);
     while if seconds.is_some() { start.elapsed() < long } else { runs < 300 } {
         let bytes = mutated(&seeds, &mut random);
-        let stated = Stated { unit: [None, Some(Unit::Ns), Some(Unit::Us)][random.below(3)], ..Stated::default() };
-        let result = std::panic::catch_unwind(|| accepted_by(&bytes, &stated));
+        let stated =
+            ImportOptions { unit: [None, Some(Unit::Ns), Some(Unit::Us)][random.below(3)], ..ImportOptions::default() };
+        let began = Instant::now();
+        let result = std::panic::catch_unwind(|| {
+            let is_accepted = accepted_by(&bytes, &stated);
+            assert!(began.elapsed() < MOST_TIME, "{} bytes took {:?}", bytes.len(), began.elapsed());
+            is_accepted
+        });
         match result {
             Ok(is_accepted) => accepted += u64::from(is_accepted),
             Err(panic) => {
@@ -120,7 +142,7 @@ fn fuzz(prefix: &str) {
 }
 
 /// Whether it is read; what is read has to be sound.
-fn accepted_by(bytes: &[u8], stated: &Stated) -> bool {
+fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
     let read = if detect::is_raw(&bytes[..bytes.len().min(raw::RECORD)]) {
         raw::read(bytes, bytes.len() as u64, "x", stated).ok()
     } else {

@@ -1,10 +1,10 @@
 //! `results.json` of jitterdebugger, version 3.
 
-use super::Flaw;
 use super::column::Column;
 use super::cyclictest_json::{SystemInformation, column, no_json};
-use super::words::ns;
-use model::{Beyond, Conditions, Imported, ImportedThread, Source, Span};
+use super::fields::ns;
+use super::{Flaw, measurement, source};
+use model::{Beyond, Imported, ImportedThread};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -62,23 +62,11 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         return Err(Flaw::of_file("it has no thread"));
     }
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source { tool: "jitterdebugger".to_owned(), version: None, file: name.to_owned(), command_line: None },
-        conditions: conditions(),
-        started_unix_ms: None,
-        measured: None,
-        resolution: Span(unit_ns),
         host: sysinfo.host(),
         threads,
         remarks: vec![EVERY_DUE_TIME.to_owned(), NUMBERS.to_owned()],
+        ..measurement(source("jitterdebugger", name), unit_ns)
     })
-}
-
-/// Nothing is known of how it was called.
-pub(super) fn conditions() -> Conditions {
-    let what = "wake-up".to_owned();
-    Conditions { what, policy: None, priority: None, period: None, load: None, stated: Vec::new() }
 }
 
 fn one(key: &str, thread: &Thread, unit_ns: u64) -> Result<ImportedThread, Flaw> {

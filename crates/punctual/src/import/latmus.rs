@@ -1,9 +1,9 @@
 //! The histogram that `latmus -g` writes: `#` lines that describe the measurement, then rows.
 
-use super::Flaw;
 use super::column::Column;
-use super::words::{clock, number, period_us, us};
-use model::{Beyond, Conditions, Host, Imported, ImportedThread, Source, Span};
+use super::fields::{clock, number, period_us, us};
+use super::{Flaw, measurement, source};
+use model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
 
 /// Rows are whole microseconds.
 const UNIT_NS: u64 = 1_000;
@@ -52,25 +52,12 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         remarks.push(format!("it says {said} samples, and shows {known}"));
     }
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source {
-            tool: "latmus".to_owned(),
-            version: parsed.version,
-            file: name.to_owned(),
-            command_line: None,
-        },
-        conditions: Conditions {
-            what: parsed.what.unwrap_or_else(|| "wake-up".to_owned()),
-            policy: None,
+        conditions: StatedConditions {
             priority: parsed.priority,
             period: parsed.period_us.and_then(period_us),
-            load: None,
-            stated: Vec::new(),
+            ..StatedConditions::of(parsed.what.as_deref().unwrap_or("wake-up"))
         },
-        started_unix_ms: None,
         measured: parsed.measured,
-        resolution: Span(UNIT_NS),
         host: parsed.host,
         threads: vec![ImportedThread {
             cpu: parsed.cpu,
@@ -85,6 +72,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
             slices: Vec::new(),
         }],
         remarks,
+        ..measurement(Source { version: parsed.version, ..source("latmus", name) }, UNIT_NS)
     })
 }
 

@@ -4,9 +4,9 @@
 //! latency (`u64`), packed, in the byte order of the machine that wrote it; little endian is read. The unit of the latency
 //! is not in the file, but follows from it: woke - latency is a due time, and due times are whole periods apart.
 
-use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS, conditions};
-use super::{Stated, Unit};
-use model::{Histogram, Host, Imported, ImportedThread, Period, Slice, Source, Span};
+use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS};
+use super::{ImportOptions, Unit, measurement, source};
+use model::{Histogram, Imported, ImportedThread, Period, Slice, Span, StatedConditions};
 use std::io::{self, Read};
 
 /// Bytes of a record.
@@ -57,7 +57,12 @@ struct Counted {
 }
 
 /// Reads a file of `length` bytes.
-pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated) -> Result<Vec<Imported>, RawError> {
+pub(super) fn read(
+    mut file: impl Read,
+    length: u64,
+    name: &str,
+    stated: &ImportOptions,
+) -> Result<Vec<Imported>, RawError> {
     let flaw = |reason: String| RawError::Flaw(super::Flaw::of_file(reason));
     let per_slice = (length / RECORD as u64).div_ceil(SLICES).max(1);
     let mut threads: Vec<Counted> = Vec::new();
@@ -72,6 +77,9 @@ pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated
         for record in buffer[..whole].chunks_exact(RECORD) {
             let sample = sample(record).map_err(|reason| flaw(format!("record {}: {reason}", n + 1)))?;
             n += 1;
+            if record.iter().all(|byte| *byte == 0) {
+                return Err(flaw(only_zeros(n)));
+            }
             if let Some(unit) = unit {
                 count(&mut threads, sample, unit, n, per_slice).map_err(flaw)?;
                 continue;
@@ -108,6 +116,15 @@ pub(super) fn read(mut file: impl Read, length: u64, name: &str, stated: &Stated
     }
     let period = if begin.is_empty() { None } else { period_of(&begin, unit) };
     Ok(vec![imported(threads, (unit, period), name, remarks)])
+}
+
+/// What is wrong with a record of zeros, the `n`th: it would be a wake-up at the boot of the machine, with a latency of 0.
+fn only_zeros(n: u64) -> String {
+    let zeros = format!("record {n} is only zeros, which a power cut leaves of a file");
+    match n - 1 {
+        0 => format!("{zeros}; there is nothing to import"),
+        whole => format!("{zeros}; keep what is before it: truncate -s {} FILE", whole * RECORD as u64),
+    }
 }
 
 impl Counted {
@@ -248,15 +265,10 @@ fn imported(
         }
     };
     Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source { tool: "jitterdebugger".to_owned(), version: None, file: name.to_owned(), command_line: None },
-        conditions: model::Conditions { period, ..conditions() },
-        started_unix_ms: None,
+        conditions: StatedConditions { period, ..StatedConditions::of("wake-up") },
         measured: last.zip(first).map(|(last, first)| Span(last - first)).filter(|span| *span <= Span::MAX),
-        resolution: Span(unit.ns()),
-        host: Host::default(),
         threads: threads.into_iter().map(of_thread).collect(),
         remarks,
+        ..measurement(source("jitterdebugger", name), unit.ns())
     }
 }

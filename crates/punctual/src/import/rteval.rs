@@ -1,10 +1,10 @@
 //! `summary.xml` of rteval: the distribution of each core, as cyclictest or timerlat measured it for it.
 
-use super::Flaw;
 use super::column::Column;
-use super::words::{ns, option, period_us, seconds_span};
+use super::fields::{ns, option, period_us, seconds_span};
+use super::{Flaw, measurement, source};
 use crate::cyclictest::asked_there;
-use model::{Beyond, Conditions, Host, Imported, ImportedThread, Preemption, Source, Span};
+use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
 use roxmltree::{Document, Node};
 
 /// rteval's values are microseconds (`unit="us"`).
@@ -12,6 +12,7 @@ const UNIT_NS: u64 = 1_000;
 
 /// Reads a whole report: one measurement for each tool that rteval ran.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
+    super::xml::check_shape(text)?;
     let document = Document::parse(text).map_err(|err| {
         let line = usize::try_from(err.pos().row).unwrap_or(0);
         Flaw::at(line, format!("no XML: {}", err.to_string().split(" at ").next().unwrap_or_default()))
@@ -22,10 +23,21 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     }
     let named = |name: &'static str| root.descendants().filter(move |node| node.has_tag_name(name));
     let tools = named("cyclictest").chain(named("timerlat")).filter(|node| node.has_attribute("command_line"));
-    let all: Vec<_> = tools.map(|node| of_tool(node, root, name)).collect::<Result<_, _>>()?;
+    let report = Report { name, version: root.attribute("version"), host: host(root), measured: measured(root) };
+    let all: Vec<_> = tools.map(|node| of_tool(node, &report)).collect::<Result<_, _>>()?;
     if all.is_empty() { Err(Flaw::of_file("it holds no measurement of cyclictest or timerlat")) } else { Ok(all) }
 }
 
+/// What holds for all measurements of a report.
+#[derive(Debug)]
+struct Report<'a> {
+    name: &'a str,
+    version: Option<&'a str>,
+    host: Host,
+    measured: Option<Span>,
+}
+
+/// The line of an element, for an error: finding it reads the file from its start.
 fn line(node: Node<'_, '_>) -> usize {
     usize::try_from(node.document().text_pos_at(node.range().start).row).unwrap_or(0)
 }
@@ -34,7 +46,7 @@ fn text_of<'a>(root: Node<'a, '_>, name: &str) -> Option<&'a str> {
     root.descendants().find(|node| node.has_tag_name(name))?.text().map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn of_tool(node: Node<'_, '_>, root: Node<'_, '_>, name: &str) -> Result<Imported, Flaw> {
+fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
     let command_line = node.attribute("command_line").unwrap_or_default();
     let is_timerlat = node.has_tag_name("timerlat");
     let cores: Vec<_> = node.children().filter(|child| child.has_tag_name("core")).collect();
@@ -70,22 +82,8 @@ fn of_tool(node: Node<'_, '_>, root: Node<'_, '_>, name: &str) -> Result<Importe
         asked.as_ref().and_then(|asked| asked.period)
     };
     let (tool, what) = if is_timerlat { ("rtla timerlat", "irq, thread and user") } else { ("cyclictest", "wake-up") };
-    let info = root.descendants().find(|node| node.has_tag_name("run_info"));
-    let part = |name: &str| info?.attribute(name)?.parse::<u64>().ok();
-    let seconds = [("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1)]
-        .iter()
-        .try_fold(0_u64, |all, (name, factor)| all.checked_add(part(name)?.checked_mul(*factor)?));
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source {
-            tool: format!("{tool} (rteval)"),
-            version: root.attribute("version").map(str::to_owned),
-            file: name.to_owned(),
-            command_line: Some(command_line.to_owned()),
-        },
-        conditions: Conditions {
-            what: what.to_owned(),
+        conditions: StatedConditions {
             policy: asked.and_then(|asked| asked.policy),
             priority: priorities
                 .first()
@@ -93,17 +91,31 @@ fn of_tool(node: Node<'_, '_>, root: Node<'_, '_>, name: &str) -> Result<Importe
                 .flatten()
                 .filter(|first| priorities.iter().all(|p| *p == Some(*first))),
             period,
-            load: None,
-            stated: Vec::new(),
+            ..StatedConditions::of(what)
         },
         // `date` and `time` are local times of a zone that is not named.
-        started_unix_ms: None,
-        measured: seconds.and_then(seconds_span),
-        resolution: Span(UNIT_NS),
-        host: host(root),
+        measured: report.measured,
+        host: report.host.clone(),
         threads,
         remarks,
+        ..measurement(
+            Source {
+                version: report.version.map(str::to_owned),
+                command_line: Some(command_line.to_owned()),
+                ..source(&format!("{tool} (rteval)"), report.name)
+            },
+            UNIT_NS,
+        )
     })
+}
+
+fn measured(root: Node<'_, '_>) -> Option<Span> {
+    let info = root.descendants().find(|node| node.has_tag_name("run_info"))?;
+    let part = |name: &str| info.attribute(name)?.parse::<u64>().ok();
+    let seconds = [("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1)]
+        .iter()
+        .try_fold(0_u64, |all, (name, factor)| all.checked_add(part(name)?.checked_mul(*factor)?));
+    seconds.and_then(seconds_span)
 }
 
 fn host(root: Node<'_, '_>) -> Host {
@@ -120,21 +132,20 @@ fn host(root: Node<'_, '_>) -> Host {
 }
 
 fn of_core(core: Node<'_, '_>, entries: Option<i64>) -> Result<ImportedThread, Flaw> {
-    let at = line(core);
     let id = core.attribute("id").and_then(|id| id.parse().ok());
-    let cpu = id.ok_or_else(|| Flaw::at(at, "a <core> without the number of its CPU"))?;
+    let cpu = id.ok_or_else(|| Flaw::at(line(core), "a <core> without the number of its CPU"))?;
     let mut column = Column::default();
     for bucket in core.descendants().filter(|node| node.has_tag_name("bucket")) {
         let of = |name: &str| bucket.attribute(name).and_then(|value| value.parse::<u64>().ok());
         let numbers = of("index").zip(of("value"));
         let (value, n) = numbers.ok_or_else(|| Flaw::at(line(bucket), "a <bucket> without index and value"))?;
-        column.add(value, n, line(bucket))?;
+        column.add(value, n, 0).map_err(|flaw| Flaw::at(line(bucket), flaw.reason))?;
     }
     let statistic = |name: &str| text_of(core, name);
     let samples = statistic("samples").and_then(|text| text.parse::<u64>().ok()).filter(|n| *n >= column.n);
     let scaled = |name: &str| {
         let value = statistic(name).and_then(|text| text.parse::<i64>().ok());
-        value.map(|value| ns(value, UNIT_NS).map_err(|reason| Flaw::at(at, reason))).transpose()
+        value.map(|value| ns(value, UNIT_NS).map_err(|reason| Flaw::at(line(core), reason))).transpose()
     };
     let missing = samples.map(|samples| samples - column.n).filter(|n| *n > 0);
     let beyond = match (missing, entries) {

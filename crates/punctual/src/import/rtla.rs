@@ -2,10 +2,10 @@
 //!
 //! 6.1 leaves out the table of all CPUs, and says in one line that a threshold stopped it; later ones also say on which CPU.
 
-use super::Flaw;
 use super::column::Column;
-use super::words::{clock, ns, number, seconds_span};
-use model::{Beyond, Conditions, Host, Imported, ImportedThread, Source, Span};
+use super::fields::{clock, ns, number, seconds_span};
+use super::{Flaw, measurement, source};
+use model::{Beyond, Histogram, Imported, ImportedThread, Span, StatedConditions};
 use std::collections::BTreeMap;
 
 /// One column: a kind of latency on a CPU.
@@ -25,7 +25,7 @@ const FEET: [&str; 5] = ["over", "count", "min", "avg", "max"];
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     let mut tool = "";
     let (mut unit_ns, mut measured, mut series, mut remarks) = (None, None, Vec::<Series>::new(), Vec::new());
-    let (mut has_index, mut is_stopped) = (false, false);
+    let (mut has_index, mut is_stopped, mut is_whole) = (false, false, false);
     // One past the last row, also if it is all zeros.
     let mut end = 0;
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
@@ -54,6 +54,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
             has_index = true;
         } else if let Some(foot) = FEET.into_iter().find(|foot| first.strip_suffix(':') == Some(foot)) {
             feet(&mut series, foot, words, line)?;
+            is_whole |= foot == "max";
         } else if first == "ALL:" {
             // The same again, summed up.
             break;
@@ -65,6 +66,9 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
         // Everything else is what is said when a threshold stops it.
     }
     let unit_ns = unit_ns.ok_or_else(|| Flaw::of_file("no line `# Time unit is ...`; --no-header cannot be read"))?;
+    if series.is_empty() && has_index && is_whole && tool == "rtla osnoise" {
+        return Ok(vec![no_noise(unit_ns, measured, name)]);
+    }
     if series.is_empty() {
         return Err(Flaw::of_file("it has no column: nothing was measured, or the output was cut off"));
     }
@@ -78,6 +82,23 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
         }
     }
     kinds.iter().map(|kind| of_kind(kind, &series, (tool, name, (unit_ns, end), measured), &remarks)).collect()
+}
+
+/// A measurement in which no CPU had any noise above the tracer's threshold: rtla leaves out the columns of such CPUs.
+fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
+    Imported {
+        conditions: StatedConditions::of("noise"),
+        measured,
+        threads: vec![ImportedThread {
+            samples: Some(0),
+            histogram: Some(Histogram::default()),
+            ..ImportedThread::default()
+        }],
+        remarks: vec![
+            "no CPU had any noise above the tracer's threshold; which CPUs were watched is not in the file".to_owned(),
+        ],
+        ..measurement(source("rtla osnoise", name), unit_ns)
+    }
 }
 
 /// `IRQ-000`.
@@ -164,23 +185,11 @@ fn of_kind(
     let step = of_kind.iter().fold(0, |step, s| super::column::greatest_common_divisor(step, s.column.step()));
     let threads = of_kind.iter().map(|series| one(series, (unit_ns, end), &mut remarks)).collect::<Result<_, _>>()?;
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source { tool: tool.to_owned(), version: None, file: name.to_owned(), command_line: None },
-        conditions: Conditions {
-            what: what.to_owned(),
-            policy: None,
-            priority: None,
-            period: None,
-            load: None,
-            stated: Vec::new(),
-        },
-        started_unix_ms: None,
+        conditions: StatedConditions::of(what),
         measured,
-        resolution: Span(unit_ns.saturating_mul(step.max(1))),
-        host: Host::default(),
         threads,
         remarks,
+        ..measurement(source(tool, name), unit_ns.saturating_mul(step.max(1)))
     })
 }
 

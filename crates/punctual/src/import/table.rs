@@ -1,12 +1,12 @@
 //! Tables of latency classes and frequencies, as the OSADL QA farm publishes them: a latency, then a count for each CPU.
 
 use super::column::Column;
-use super::words::number;
-use super::{Flaw, Stated, Unit};
-use model::{Conditions, Host, Imported, ImportedThread, Source, Span};
+use super::fields::number;
+use super::{Flaw, ImportOptions, Unit, measurement, source};
+use model::{Imported, ImportedThread};
 
 /// Reads a whole table. Fields are apart by blanks, tabs, commas or semicolons; `#` begins a comment.
-pub(super) fn read(text: &str, name: &str, stated: &Stated) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
     let unit = stated.unit.unwrap_or(Unit::Us);
     let mut columns: Vec<Column> = Vec::new();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
@@ -52,23 +52,5 @@ pub(super) fn read(text: &str, name: &str, stated: &Stated) -> Result<Imported, 
             "the file does not say whether its values are us or ns: taken as us; if they are ns: --unit ns".to_owned(),
         );
     }
-    Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source { tool: "table".to_owned(), version: None, file: name.to_owned(), command_line: None },
-        conditions: Conditions {
-            what: "wake-up".to_owned(),
-            policy: None,
-            priority: None,
-            period: None,
-            load: None,
-            stated: Vec::new(),
-        },
-        started_unix_ms: None,
-        measured: None,
-        resolution: Span(unit.ns()),
-        host: Host::default(),
-        threads,
-        remarks,
-    })
+    Ok(Imported { threads, remarks, ..measurement(source("table", name), unit.ns()) })
 }

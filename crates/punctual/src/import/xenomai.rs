@@ -1,22 +1,28 @@
 //! Text of Xenomai's `latency` and of EVL's `latmus`: RTT, RTH, RTD and RTS lines, HSD rows of `-h`.
 
-use super::Flaw;
 use super::column::Column;
-use super::words::{clock, number, period_us, us};
-use model::{Beyond, Conditions, Host, Imported, ImportedThread, RtPriority, Source, Span};
+use super::fields::{clock, ns, number, period_us, us};
+use super::{Flaw, measurement, source};
+use model::{Beyond, Imported, ImportedThread, RtPriority, Span, StatedConditions};
 
 /// Rows of HSD are microseconds unless `-B` says otherwise, which the output does not.
 const UNIT_NS: u64 = 1_000;
 
 #[derive(Debug, Default)]
 struct Parsed {
-    what: Option<String>,
-    period_us: Option<u64>,
-    priority: Option<u32>,
+    title: Title,
     /// `RTS`, or the best and the worst of the last `RTD`.
     result: Option<Figures>,
     /// Samples of every single latency.
     column: Column,
+}
+
+/// What a title says: `00:00:01  (periodic user-mode task, 100 us period, priority 99)`.
+#[derive(Debug, Default)]
+pub(super) struct Title {
+    pub(super) what: Option<String>,
+    pub(super) period_us: Option<u64>,
+    pub(super) priority: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,29 +47,23 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     if mean_ns.is_none() {
         remarks.push("it was cut off before its line RTS: no mean".to_owned());
     }
-    let beyond = parsed.beyond(max_ns, &mut remarks);
+    let beyond = if parsed.column.n > 0 {
+        remarks.push(FOLDED.to_owned());
+        remarks.push("rows are taken as 1 us each, which they are unless -B was given".to_owned());
+        beyond(&mut parsed.column, UNIT_NS, max_ns, &mut remarks)?
+    } else {
+        None
+    };
     let histogram =
         if parsed.column.n > 0 || beyond.is_some() { Some(parsed.column.histogram(UNIT_NS)?) } else { None };
     let samples = histogram.as_ref().map(|h| h.n.saturating_add(beyond.and_then(|b| b.samples).unwrap_or(0)));
     if histogram.is_none() {
         remarks.push("no histogram (-h): no quantile is known".to_owned());
     }
+    let resolution_ns = if histogram.is_some() { UNIT_NS } else { 1 };
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: crate::TOOL.to_owned(),
-        source: Source { tool: "latency".to_owned(), version: None, file: name.to_owned(), command_line: None },
-        conditions: Conditions {
-            what: parsed.what.unwrap_or_else(|| "wake-up".to_owned()),
-            policy: None,
-            priority: parsed.priority,
-            period: parsed.period_us.and_then(period_us),
-            load: None,
-            stated: Vec::new(),
-        },
-        started_unix_ms: None,
+        conditions: parsed.title.conditions(),
         measured,
-        resolution: Span(if histogram.is_some() { UNIT_NS } else { 1 }),
-        host: Host::default(),
         threads: vec![ImportedThread {
             samples,
             histogram,
@@ -75,6 +75,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
             ..ImportedThread::default()
         }],
         remarks,
+        ..measurement(source("latency", name), resolution_ns)
     })
 }
 
@@ -82,7 +83,10 @@ impl Parsed {
     fn line(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
         let mut fields = text.split('|').map(str::trim);
         match fields.next().unwrap_or_default() {
-            "RTT" => self.title(fields.next_back().filter(|last| !last.is_empty()).or_else(|| text.split('|').nth(1))),
+            "RTT" => {
+                let last = fields.next_back().filter(|last| !last.is_empty());
+                self.title.take(last.or_else(|| text.split('|').nth(1)).unwrap_or_default());
+            }
             "RTD" => {
                 let fields: Vec<_> = fields.collect();
                 let [_, _, _, overruns, _, best, worst, ..] = fields[..] else {
@@ -115,19 +119,30 @@ impl Parsed {
             }
             _ => {
                 if let Some(period) = text.strip_prefix("== Sampling period:") {
-                    self.period_us = Some(number(period.trim().trim_end_matches(" us"), line, "period in us")?);
+                    self.title.period_us = Some(number(period.trim().trim_end_matches(" us"), line, "period in us")?);
                 }
                 if let Some(mode) = text.strip_prefix("== Test mode:") {
-                    self.what = Some(mode.trim().to_owned()).filter(|mode| !mode.is_empty());
+                    self.title.what = Some(mode.trim().to_owned()).filter(|mode| !mode.is_empty());
                 }
             }
         }
         Ok(())
     }
+}
 
-    /// `00:00:01  (periodic user-mode task, 100 us period, priority 99)`.
-    fn title(&mut self, text: Option<&str>) {
-        let inner = text.and_then(|text| text.split_once('(')).map(|(_, inner)| inner.trim_end_matches(')'));
+impl Title {
+    /// The conditions that it names.
+    pub(super) fn conditions(&self) -> StatedConditions {
+        StatedConditions {
+            priority: self.priority,
+            period: self.period_us.and_then(period_us),
+            ..StatedConditions::of(self.what.as_deref().unwrap_or("wake-up"))
+        }
+    }
+
+    /// Takes what stands between the parentheses.
+    pub(super) fn take(&mut self, text: &str) {
+        let inner = text.split_once('(').map(|(_, inner)| inner.trim_end_matches(')'));
         for part in inner.into_iter().flat_map(|inner| inner.split(',')).map(str::trim) {
             if let Some(period) = part.strip_suffix(" us period") {
                 self.period_us = period.parse().ok().or(self.period_us);
@@ -139,21 +154,26 @@ impl Parsed {
             }
         }
     }
+}
 
-    /// The last cell counts everything above it, too; negative latencies are folded to positive ones.
-    fn beyond(&mut self, max_ns: i64, remarks: &mut Vec<String>) -> Option<Beyond> {
-        if self.column.n == 0 {
-            return None;
-        }
-        remarks.push(
-            "negative latencies are counted as positive ones, and rows as 1 us each, unless -B was given".to_owned(),
-        );
-        let end_ns = self.column.end().saturating_mul(UNIT_NS);
-        if u64::try_from(max_ns).is_ok_and(|max| max < end_ns) {
-            return None;
-        }
-        let (value, n) = self.column.take_last()?;
-        remarks.push("the last row of the histogram holds everything above it".to_owned());
-        Some(Beyond { samples: Some(n), at_least_ns: i64::try_from(value.saturating_mul(UNIT_NS)).unwrap_or(0) })
+/// Remark of every histogram of Xenomai (`add_histogram`, testsuite/latency/latency.c).
+pub(super) const FOLDED: &str = "negative latencies are counted as positive ones";
+
+/// Takes the samples beyond the histogram out of its last row, which counts everything above it, too; `None` where the
+/// largest latency lies within the rows.
+pub(super) fn beyond(
+    column: &mut Column,
+    unit_ns: u64,
+    max_ns: i64,
+    remarks: &mut Vec<String>,
+) -> Result<Option<Beyond>, Flaw> {
+    let end_ns = column.end().saturating_mul(unit_ns);
+    if u64::try_from(max_ns).is_ok_and(|max| max < end_ns) {
+        return Ok(None);
     }
+    let Some((value, n)) = column.take_last() else { return Ok(None) };
+    remarks.push("the last row of the histogram holds everything above it".to_owned());
+    let at_least_ns = i64::try_from(value).map_err(|_| format!("{value} is no latency"));
+    let at_least_ns = at_least_ns.and_then(|value| ns(value, unit_ns)).map_err(Flaw::of_file)?;
+    Ok(Some(Beyond { samples: Some(n), at_least_ns }))
 }

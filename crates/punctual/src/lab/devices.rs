@@ -25,7 +25,7 @@ pub(super) const MODULES: [&str; 2] = ["uio.ko", "uio_pci_generic.ko"];
 impl Devices {
     /// What `cell` needs.
     pub(super) fn of(cell: &Cell) -> Devices {
-        match cell.method.link() {
+        match cell.task.link() {
             Some(Link::Uio) => Devices::Timers,
             Some(Link::SerialLoop(_)) => Devices::Serial,
             Some(Link::Serial { .. }) => Devices::Line,

@@ -145,6 +145,7 @@ fn has_pvh_entry(notes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn a_program_names_its_loader_and_its_libraries() {
@@ -156,16 +157,13 @@ mod tests {
 
     #[test]
     fn a_program_without_its_sections_still_runs() {
-        let dir = std::env::temp_dir().join(format!("punctual-stripped-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("true");
+        let scratch = Scratch::new();
         let whole = std::fs::read("/bin/true").unwrap();
         let cut = without_sections(whole.clone()).unwrap();
         assert!(cut.len() < whole.len());
-        std::fs::write(&path, cut).unwrap();
+        let path = scratch.file("true", cut);
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         assert!(std::process::Command::new(&path).status().unwrap().success());
-        std::fs::remove_dir_all(dir).unwrap();
         assert_eq!(without_sections(b"#!/bin/sh\n".to_vec()), None);
         assert_eq!(without_sections(b"\x7fELF\x02\x01".to_vec()), None, "cut off");
     }

@@ -4,37 +4,16 @@
 //! measurements. Every guest goes on from there: it learns what to measure, carries it out, says what comes of it, and ends
 //! QEMU.
 
-use super::job::{self, Job};
-use super::{modules, shipped};
+use super::protocol::{self, AT_REST, END, FAILED, Job, READY, RECORD, REFUSED, RESULT, SETTLE, TARGET, TRACERS};
+use super::{machine, modules, shipped};
 use crate::host;
-use rt::sys::boot;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-
-/// How the line with the record begins, that with what the kernel's tracers saw, and one that says why there is none.
-pub(super) const RECORD: &str = "record ";
-pub(super) const TRACERS: &str = "tracers ";
-pub(super) const FAILED: &str = "failed ";
-/// The line of a guest that answers triggers from now on, and how the line begins with what it did.
-pub(super) const READY: &str = "ready";
-pub(super) const TARGET: &str = "target ";
-
-/// For how long to leave the kernel alone: it does the last of its start in the background. Nothing happens meanwhile, so
-/// that it costs next to nothing in virtual time.
-pub(super) const SETTLE: Duration = Duration::from_secs(5);
+use sys::boot;
 
 /// How long QEMU has to come to rest itself: each millisecond here is about one of CPU time there, however busy it is.
 const BUSY: Duration = Duration::from_millis(50);
-
-/// The port at which QEMU is told that the guest is at rest; without effect where it is not to be saved.
-pub(super) const AT_REST: u16 = 0x505;
-/// The port at which QEMU is told to end (isa-debug-exit), with status 2 * the value + 1.
-pub(super) const END: u16 = 0x501;
-
-/// The port at which QEMU is told, byte by byte, what came of it (isa-debugcon). No driver stands in between: that of serial ports
-/// takes its interrupt for a broken one after some 100 000 bytes under PREEMPT_RT, and turns it off.
-pub(super) const RESULT: u16 = 0xe9;
 
 /// Whether this process was started by a kernel.
 pub(crate) fn is_first_process() -> bool {
@@ -44,14 +23,19 @@ pub(crate) fn is_first_process() -> bool {
 /// Is a guest. It comes back only where a machine cannot be restarted; the kernel then panics, which restarts it, too.
 pub(crate) fn run() -> ExitCode {
     let outcome = host::make_system().and_then(|()| {
+        let without_effect = host::without_effect(&machine::own_arguments());
+        if !without_effect.is_empty() {
+            return Ok(Err(without_effect.join("; ")));
+        }
         modules::load_all()?;
         std::thread::sleep(SETTLE);
         signal(AT_REST, 1)?;
         stay_busy();
-        job::given()
+        protocol::given_job().map(Ok)
     });
     match outcome {
-        Ok(job) => finish(&measured(&job)),
+        Ok(Ok(job)) => finish(&measured(&job)),
+        Ok(Err(reason)) => finish(&format!("{REFUSED}is not what is asked for: {reason}")),
         Err(err) => finish(&format!("{FAILED}{err}")),
     }
 }
@@ -74,17 +58,20 @@ fn stay_busy() {
 /// The line that a job ends with.
 fn measured(job: &Job) -> String {
     let limit = Duration::from_nanos(job.limit_ns);
-    std::thread::spawn(move || {
+    let limited = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(limit);
         finish(&format!("{FAILED}gave no record within {} s of its own time", limit.as_secs()))
     });
+    if let Err(err) = limited {
+        return format!("{FAILED}no thread: {err}");
+    }
     std::thread::sleep(Duration::from_nanos(job.wait_ns));
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
 }
 
 /// The record; the tracers have the guest for themselves, in a process of their own, when the cell is over.
 fn carry_out(job: &Job) -> io::Result<String> {
-    if job.cell.explain.is_some() {
+    if job.cell.conditions.explain.is_some() {
         host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
     }
     if job.is_target {
@@ -92,7 +79,7 @@ fn carry_out(job: &Job) -> io::Result<String> {
     }
     let record = cell(job, &[])?;
     Ok(match record {
-        Ok(record) if job.cell.tracers => match cell(job, &["--tracers"])? {
+        Ok(record) if job.cell.conditions.tracers => match cell(job, &["--tracers"])? {
             Ok(seen) => format!("{RECORD}{record}\n{TRACERS}{seen}"),
             Err(said) => format!("{FAILED}{said}"),
         },
@@ -103,7 +90,7 @@ fn carry_out(job: &Job) -> io::Result<String> {
 
 /// What `punctual respond` writes when nobody asks any more; says before when it is ready.
 fn target(job: &Job) -> io::Result<String> {
-    let link = job.cell.method.link().ok_or(io::ErrorKind::InvalidInput)?;
+    let link = job.cell.task.link().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(host::THIS_PROGRAM);
     let command = command.args(["respond", "--on", &link.to_string(), "--policy", &job.cell.policy.to_string()]);
     let command = command.args(["--load", &job.cell.load.to_string(), "--until-silent", "5s", "--format", "json"]);
@@ -161,8 +148,8 @@ fn signal(port: u16, value: u8) -> io::Result<()> {
 
 #[cfg(target_arch = "x86_64")]
 fn write(port: u16, bytes: &[u8]) -> io::Result<()> {
-    rt::sys::port::allow(port, 1)?;
-    bytes.iter().for_each(|byte| rt::sys::port::write_byte(port, *byte));
+    sys::port::allow(port, 1)?;
+    bytes.iter().for_each(|byte| sys::port::write_byte(port, *byte));
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! are, can be started as plain ELF instead (Documentation/arch/x86/boot.rst: `payload_offset`, `payload_length`).
 
 use super::{LabError, elf};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,6 +15,9 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
     (b"\x1f\x8b", "gzip", &["--decompress", "--stdout", "--quiet"]),
     (b"\x02\x21\x4c\x18", "lz4", &["-d", "-c", "-q"]),
 ];
+
+/// The most that is made of something compressed, bytes: what fits into the memory of a guest.
+const LARGEST: u64 = (super::memory::MIB as u64) << 20;
 
 /// The ELF kernel inside of `kernel`; itself if it is one. `None` where nothing here unpacks it, or where QEMU cannot start
 /// what is inside: it then starts the whole as it is.
@@ -92,12 +95,17 @@ pub(super) fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io:
     let mut command = Command::new(program);
     let command = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    let stdin = child.stdin.take();
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let output = std::thread::scope(|scope| {
-        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-        child.wait_with_output()
-    })?;
-    Ok(output.stdout)
+        std::thread::Builder::new().spawn_scoped(scope, move || stdin.map(|mut stdin| stdin.write_all(input)))?;
+        let mut output = Vec::new();
+        let read = stdout.map_or(Ok(0), |stdout| stdout.take(LARGEST + 1).read_to_end(&mut output));
+        read.map(|_| output)
+    });
+    // It ends by itself: its input has ended, or nothing takes its output any more.
+    child.wait()?;
+    let output = output?;
+    if output.len() as u64 > LARGEST { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(output) }
 }
 
 #[cfg(test)]

@@ -4,6 +4,11 @@
 //!
 //! The same files give the same bytes, because a guest in virtual time sees the difference.
 
+use super::{LabError, elf};
+use crate::host;
+use std::path::Path;
+use std::sync::OnceLock;
+
 /// An archive while it is built.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
@@ -73,6 +78,18 @@ impl Archive {
 /// The form has room for 32 bits; nothing here is as large.
 fn size(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// This program as a guest gets it, read once: only what is loaded, because every byte of it is copied by counted instructions.
+pub(super) fn stripped_program() -> Result<&'static [u8], LabError> {
+    static STRIPPED: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(stripped) = STRIPPED.get() {
+        return Ok(stripped);
+    }
+    let path = Path::new(host::THIS_PROGRAM);
+    let whole = std::fs::read(path).map_err(|err| LabError::file(path, err))?;
+    let stripped = elf::without_sections(whole).ok_or_else(|| LabError::file(path, "not a 64-bit ELF program"))?;
+    Ok(STRIPPED.get_or_init(|| stripped))
 }
 
 #[cfg(test)]

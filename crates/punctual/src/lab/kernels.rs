@@ -1,7 +1,6 @@
 //! Kernels as plans name them, made ready to be booted, and kept in a cache.
 
-use super::{LabError, fetch, hash, image, modules, packages};
-use crate::host;
+use super::{LabError, Monitor, directories, fetch, hash, image, modules, packages, regular_file};
 use fetch::Fetching;
 use model::{Flavour, KernelSource, LabKernel};
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone)]
-pub(crate) struct Ready {
+pub(crate) struct BootableKernel {
     /// What it is: the name of its package, or its file.
     pub(crate) name: String,
     /// What QEMU starts.
@@ -24,8 +23,13 @@ pub(crate) struct Ready {
 ///
 /// # Errors
 /// When there is none, or it cannot be fetched or unpacked.
-pub(crate) fn ready(source: &KernelSource) -> Result<Ready, LabError> {
-    ready_observed(source, &mut |_| ())
+pub(super) fn ready(source: &KernelSource, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
+    let mut is_said = false;
+    ready_observed(source, monitor, &mut |fetching| {
+        if !std::mem::replace(&mut is_said, true) {
+            (monitor.say)(&format!("fetching {}", fetching.package));
+        }
+    })
 }
 
 /// Why there is no kernel of `source` to be had here: the package manager knows none. Whether a file is one shows when it
@@ -41,30 +45,38 @@ fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
     static FOUND: Mutex<Option<Found>> = Mutex::new(None);
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = found.get_or_insert_default().entry((version.to_owned(), flavour));
-    entry.or_insert_with(|| packages::newest(version, flavour.suffix(), &names_in(&place()))).clone()
+    entry
+        .or_insert_with(|| {
+            packages::newest(version, flavour.suffix(), &directories::names_in(&directories::kernel_cache()))
+        })
+        .clone()
 }
 
 /// As [`ready`]; `observe` is told how far fetching it is, if it has to be fetched.
-pub(crate) fn ready_observed(source: &KernelSource, observe: &mut dyn FnMut(Fetching<'_>)) -> Result<Ready, LabError> {
-    static FOUND: Mutex<Option<HashMap<KernelSource, Ready>>> = Mutex::new(None);
+pub(crate) fn ready_observed(
+    source: &KernelSource,
+    monitor: Monitor<'_>,
+    observe: &mut dyn FnMut(Fetching<'_>),
+) -> Result<BootableKernel, LabError> {
+    static FOUND: Mutex<Option<HashMap<KernelSource, BootableKernel>>> = Mutex::new(None);
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let found = found.get_or_insert_default();
     if let Some(ready) = found.get(source) {
         return Ok(ready.clone());
     }
-    let cache = cache("kernels")?;
+    let cache = directories::cache("kernels")?;
     let (name, kernel) = match source {
         KernelSource::File(path) if path.ends_with(".deb") => {
-            (path.clone(), fetch::from_archive(Path::new(path), &cache)?)
+            (path.clone(), fetch::from_archive(Path::new(path), &cache, monitor)?)
         }
         KernelSource::File(path) => (path.clone(), PathBuf::from(path)),
         KernelSource::Debian { version, flavour } => {
             let package = newest(version, *flavour)?;
-            let kernel = fetch::from_package(&package, &cache, observe)?;
+            let kernel = fetch::from_package(&package, &cache, monitor, observe)?;
             (package, kernel)
         }
     };
-    let ready = unpacked(name, &kernel, &cache)?;
+    let ready = unpacked(name, &kernel, &cache, monitor)?;
     found.insert(source.clone(), ready.clone());
     Ok(ready)
 }
@@ -73,20 +85,25 @@ pub(crate) fn ready_observed(source: &KernelSource, observe: &mut dyn FnMut(Fetc
 ///
 /// # Errors
 /// When it has none of them and the plan gives its guests no modules either.
-pub(super) fn modules(kernel: &LabKernel, names: &[&str]) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+pub(super) fn modules(
+    kernel: &LabKernel,
+    names: &[&str],
+    monitor: Monitor<'_>,
+) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let found = match &kernel.source {
         KernelSource::File(path) if path.ends_with(".deb") => {
-            let (path, cache) = (Path::new(path), cache("kernels")?);
-            kept_modules(&fetch::dir_of_archive(path, &cache)?, names, || fetch::from_archive(path, &cache))?
+            let (path, cache) = (Path::new(path), directories::cache("kernels")?);
+            let fetch = || fetch::from_archive(path, &cache, monitor);
+            kept_modules(&fetch::dir_of_archive(path, &cache)?, names, monitor, fetch)?
         }
         KernelSource::File(path) => installed_modules(Path::new(path), names),
         KernelSource::Debian { version, flavour } => {
-            let (package, cache) = (newest(version, *flavour)?, cache("kernels")?);
-            let fetch = || fetch::from_package(&package, &cache, &mut |_| ());
-            kept_modules(&cache.join(&package), names, fetch)?
+            let (package, cache) = (newest(version, *flavour)?, directories::cache("kernels")?);
+            let fetch = || fetch::from_package(&package, &cache, monitor, &mut |_| ());
+            kept_modules(&cache.join(&package), names, monitor, fetch)?
         }
     };
     if found.len() < names.len() && kernel.modules.is_none() {
@@ -101,6 +118,7 @@ pub(super) fn modules(kernel: &LabKernel, names: &[&str]) -> Result<Vec<(String,
 fn kept_modules(
     dir: &Path,
     names: &[&str],
+    monitor: Monitor<'_>,
     fetch: impl Fn() -> Result<PathBuf, LabError>,
 ) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     // One at a time: another guest may want the same.
@@ -110,7 +128,10 @@ fn kept_modules(
         return Ok(modules);
     }
     if dir.exists() {
-        fetch::note(&format!("{} has no modules beside its kernel, or damaged ones; it is made again", dir.display()));
+        (monitor.say)(&format!(
+            "{} has no modules beside its kernel, or damaged ones; it is made again",
+            dir.display()
+        ));
         fs::remove_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
     }
     fetch()?;
@@ -125,69 +146,31 @@ fn installed_modules(kernel: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
     modules::named(&root.join("lib/modules").join(release), names)
 }
 
-/// Where what takes long to make is kept: `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or `/var/cache/punctual` for
-/// who has no home.
-fn caches() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("punctual")
-}
-
-/// Where kernels are kept.
-pub(super) fn place() -> PathBuf {
-    caches().join("kernels")
-}
-
-/// The directory for `kind`, made if it is not there, without what killed processes have left in it.
-pub(super) fn cache(kind: &str) -> Result<PathBuf, LabError> {
-    let cache = caches().join(kind);
-    let unusable = |err| {
-        LabError::file(
-            &cache,
-            format!("{kind} are kept here, and cannot be: {err}; set XDG_CACHE_HOME to a directory with room"),
-        )
-    };
-    fs::create_dir_all(&cache).map_err(unusable)?;
-    for name in names_in(&cache).iter().filter(|name| name.starts_with('.')) {
-        let owner = name.rsplit('.').next().and_then(|pid| pid.parse().ok());
-        if owner.is_some_and(host::is_gone) {
-            let path = cache.join(name);
-            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-        }
-    }
-    Ok(cache)
-}
-
-/// What stands in the cache.
-pub(super) fn names_in(cache: &Path) -> Vec<String> {
-    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
-}
+/// The largest file of a kernel that is read, bytes: a vmlinux with debug information has some hundred MiB.
+const LARGEST: u64 = 2 << 30;
 
 /// The kernel as QEMU starts it: unpacked where that is possible, and kept under a name that follows from its content.
-fn unpacked(name: String, kernel: &Path, cache: &Path) -> Result<Ready, LabError> {
-    let whole = fs::read(kernel).map_err(|err| LabError::file(kernel, err))?;
+fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
+    let whole = regular_file::read(kernel, LARGEST)?;
     let of_whole = hash(&whole);
     let begin = format!("vmlinux-{of_whole}-");
-    for old in names_in(cache) {
+    for old in directories::names_in(cache) {
         let Some(content) = old.strip_prefix(&begin) else { continue };
         let file = cache.join(&old);
         let is_intact = fs::read(&file).is_ok_and(|bytes| hash(&bytes) == content);
         if is_intact {
-            return Ok(Ready { name, file, hash: of_whole });
+            return Ok(BootableKernel { name, file, hash: of_whole });
         }
-        fetch::note(&format!("{} is damaged; it is made again", file.display()));
+        (monitor.say)(&format!("{} is damaged; it is made again", file.display()));
         fs::remove_file(&file).map_err(|err| LabError::file(&file, err))?;
     }
     let Some(elf) = image::uncompressed(kernel, &whole)? else {
-        return Ok(Ready { name, file: kernel.to_owned(), hash: of_whole });
+        return Ok(BootableKernel { name, file: kernel.to_owned(), hash: of_whole });
     };
     let kept = cache.join(format!("{begin}{}", hash(&elf)));
-    let new = cache.join(format!(".vmlinux-{of_whole}.{}", std::process::id()));
-    let written = fs::write(&new, elf).and_then(|()| fs::rename(&new, &kept));
-    written.map_err(|err| {
-        let _ = fs::remove_file(&new);
-        LabError::file(&kept, format!("{err}; set XDG_CACHE_HOME to a directory with room"))
-    })?;
-    Ok(Ready { name, file: kept, hash: of_whole })
+    let unfinished = directories::in_cache(cache, &format!("vmlinux-{of_whole}"))?;
+    let new = unfinished.path().join("vmlinux");
+    let written = directories::write_new(&new, &elf).and_then(|()| fs::rename(&new, &kept));
+    written.map_err(|err| LabError::file(&kept, format!("{err}; set XDG_CACHE_HOME to a directory with room")))?;
+    Ok(BootableKernel { name, file: kept, hash: of_whole })
 }

@@ -1,16 +1,17 @@
 //! The kernels that can be had: those that the package manager knows, and those that were fetched.
 
-use super::fetch::{self, Kept};
-use super::{kernels, packages};
+use super::fetch::{self, CachedKernel};
+use super::{LabError, directories, packages};
 use model::ListedKernel;
 use std::path::Path;
 
-/// All kernels that can be named, and all that are kept, the oldest first; and whether there is a package manager to ask.
-pub(crate) fn list() -> (Vec<ListedKernel>, bool) {
-    let cache = kernels::place();
-    let names = kernels::names_in(&cache);
+/// All kernels that can be named, and all that are kept, the oldest first; and whether there is a package manager that
+/// could be asked.
+pub(crate) fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
+    let cache = directories::kernel_cache();
+    let names = directories::names_in(&cache);
     let known = packages::known("[0-9]");
-    let newest = newest_of_each(known.as_deref().unwrap_or_default());
+    let newest = newest_of_each(known.as_ref().ok().and_then(Option::as_deref).unwrap_or_default());
     let newest = if newest.is_empty() { newest_of_each(&names) } else { newest };
     let described = packages::described(&newest.iter().map(String::as_str).collect::<Vec<_>>());
     let mut all: Vec<ListedKernel> = newest
@@ -36,7 +37,7 @@ pub(crate) fn list() -> (Vec<ListedKernel>, bool) {
         all.push(listed);
     }
     all.sort_by(|a, b| packages::by_numbers(&a.package, &b.package));
-    (all, known.is_some())
+    (all, known.map(|known| known.is_some()))
 }
 
 /// The newest package of each series and flavour.
@@ -76,7 +77,7 @@ fn of_package(package: &str) -> ListedKernel {
 }
 
 /// Puts in what the cache knows.
-fn add_kept(listed: &mut ListedKernel, kept: Kept, dir: &Path) {
+fn add_kept(listed: &mut ListedKernel, kept: CachedKernel, dir: &Path) {
     listed.version = kept.version.or_else(|| listed.version.take());
     listed.preempt = kept.preempt_rt.map(|_| kept.preempt);
     listed.preempt_rt = kept.preempt_rt.or(listed.preempt_rt);

@@ -1,11 +1,10 @@
 //! The machine that a guest sees, and all else that its state at rest follows from.
 
 use super::devices::Devices;
-use super::guest::{AT_REST, FAILED, READY, RECORD, RESULT, TARGET, TRACERS};
-use super::initramfs::Archive;
-use super::job::{self, Job};
-use super::qemu::{Gone, version};
-use super::{LabError, Ready, hash, memory, program, ready, shipped};
+use super::initramfs::{Archive, stripped_program};
+use super::protocol::{AT_REST, FAILED, JOB_NAME, Job, READY, RECORD, REFUSED, RESULT, SETTLE, TARGET, TRACERS};
+use super::qemu::{QemuError, version};
+use super::{BootableKernel, LabError, Monitor, directories, hash, memory, ready, shipped};
 use model::{LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -35,6 +34,11 @@ const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_time
 /// In virtual time: clocks are told and not calibrated, and nothing is drawn from the processor.
 const VIRTUAL_ARGUMENTS: &str = "random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
 
+/// Words of the command line that no plan asks for.
+pub(super) fn own_arguments() -> String {
+    format!("{ARGUMENTS} {VIRTUAL_ARGUMENTS}")
+}
+
 fn processor(clock: LabClock) -> &'static [&'static str] {
     match clock {
         LabClock::Virtual => DETERMINISTIC,
@@ -52,7 +56,7 @@ pub(super) struct Setup {
     devices: Devices,
     pub(super) clock: LabClock,
     cpus: u32,
-    kernel: Ready,
+    kernel: BootableKernel,
     command_line: String,
     archive: Vec<u8>,
     archive_hash: String,
@@ -69,7 +73,12 @@ pub(super) struct Files {
 
 impl Setup {
     /// The setup of a kernel with these devices, made once: what its guests are given is read, packed and hashed for all of them.
-    pub(super) fn of(name: String, kernel: &LabKernel, devices: Devices) -> Result<Arc<Setup>, LabError> {
+    pub(super) fn of(
+        name: String,
+        kernel: &LabKernel,
+        devices: Devices,
+        monitor: Monitor<'_>,
+    ) -> Result<Arc<Setup>, LabError> {
         type Made = HashMap<(LabKernel, Devices), Arc<Setup>>;
         static MADE: Mutex<Option<Made>> = Mutex::new(None);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,13 +86,13 @@ impl Setup {
         if let Some(setup) = made.get(&(kernel.clone(), devices)) {
             return Ok(Arc::clone(setup));
         }
-        let setup = Arc::new(Setup::make(name, kernel, devices)?);
+        let setup = Arc::new(Setup::make(name, kernel, devices, monitor)?);
         made.insert((kernel.clone(), devices), Arc::clone(&setup));
         Ok(setup)
     }
 
-    fn make(name: String, kernel: &LabKernel, devices: Devices) -> Result<Setup, LabError> {
-        let archive = initramfs(kernel, devices)?;
+    fn make(name: String, kernel: &LabKernel, devices: Devices, monitor: Monitor<'_>) -> Result<Setup, LabError> {
+        let archive = initramfs(kernel, devices, monitor)?;
         let is_virtual = kernel.clock == LabClock::Virtual;
         let words = [ARGUMENTS, if is_virtual { VIRTUAL_ARGUMENTS } else { "" }, &kernel.arguments];
         let words = words.into_iter().filter(|words| !words.is_empty());
@@ -92,11 +101,16 @@ impl Setup {
             devices,
             clock: kernel.clock,
             cpus: kernel.cpus,
-            kernel: ready(&kernel.source)?,
+            kernel: ready(&kernel.source, monitor)?,
             command_line: words.collect::<Vec<_>>().join(" "),
             archive_hash: hash(&archive),
             archive,
         })
+    }
+
+    /// The kernel as it was asked for.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Stands for all that the state of the guest at rest follows from: 16 hexadecimal digits.
@@ -112,8 +126,8 @@ impl Setup {
     pub(super) fn files_below(&self, dir: &Path, job: Option<&Job>) -> Result<Files, LabError> {
         let [archive, job_file, console, result] = ["initramfs", "job", "console", "result"].map(|name| dir.join(name));
         let text = job.map_or(Ok(Vec::new()), serde_json::to_vec).map_err(|err| LabError::file(&job_file, err))?;
-        fs::write(&job_file, text).map_err(|err| LabError::file(&job_file, err))?;
-        fs::write(&archive, &self.archive).map_err(|err| LabError::file(&archive, err))?;
+        directories::write_new(&job_file, &text).map_err(|err| LabError::file(&job_file, err))?;
+        directories::write_new(&archive, &self.archive).map_err(|err| LabError::file(&archive, err))?;
         Ok(Files { archive, job: job_file, console, result })
     }
 
@@ -122,7 +136,7 @@ impl Setup {
         let console = format!("file:{}", files.console.display());
         let result = format!("file,id=result,path={}", files.result.display());
         let at_port = format!("isa-debugcon,iobase={RESULT},chardev=result");
-        let job = format!("name={},file={}", job::NAME, files.job.display());
+        let job = format!("name={},file={}", JOB_NAME, files.job.display());
         let cpus = self.cpus.to_string();
         let words = [
             "-smp",
@@ -169,7 +183,7 @@ impl Setup {
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
         let record = files.said(RECORD).and_then(|json| serde_json::from_str::<Record>(&json).ok());
         let mut record = record.ok_or_else(|| self.said_nothing(files, "ended without a record"))?;
-        if job.cell.tracers {
+        if job.cell.conditions.tracers {
             let seen = files.said(TRACERS).and_then(|json| serde_json::from_str(&json).ok());
             let missing = || self.error(format!("ended before its tracers said anything; {}", files.last_words()));
             record.tracers = Some(seen.ok_or_else(missing)?);
@@ -183,23 +197,42 @@ impl Setup {
             qemu: version().unwrap_or_default().to_owned(),
             machine: self.machine(),
             memory_mib: memory::MIB,
-            settled_ns: u64::try_from(super::guest::SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
+            settled_ns: u64::try_from(SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)
     }
 
     /// Why there is no record: what the guest said, else how QEMU came to its end.
-    pub(super) fn failed(&self, files: &Files, gone: Gone) -> LabError {
+    pub(super) fn failed(&self, files: &Files, gone: QemuError) -> LabError {
+        if let Some(reason) = files.said(REFUSED) {
+            return self.unusable(reason);
+        }
         match files.said(FAILED) {
             Some(said) => self.error(said),
-            None if matches!(gone, Gone::Asked | Gone::Refused(_)) => self.error(gone.to_string()),
+            None if matches!(gone, QemuError::Stopped | QemuError::Refused(_)) => self.error(gone.to_string()),
             None => self.error(format!("{gone}; {}", files.last_words())),
         }
     }
 
     /// Why a guest that has ended did not write what it was to: what it said, else `what` was seen of it.
     fn said_nothing(&self, files: &Files, what: &str) -> LabError {
-        self.error(files.said(FAILED).unwrap_or_else(|| format!("{what}; {}", files.last_words())))
+        match files.said(REFUSED) {
+            Some(reason) => self.unusable(reason),
+            None => self.error(files.said(FAILED).unwrap_or_else(|| format!("{what}; {}", files.last_words()))),
+        }
+    }
+
+    /// Why the guest did not come to rest. One that has ended by itself does so again, whatever is measured on it.
+    pub(super) fn not_at_rest(&self, files: &Files, gone: QemuError) -> LabError {
+        let is_its_own = matches!(&gone, QemuError::Ended { status, .. } if status.code().is_some());
+        match self.failed(files, gone) {
+            LabError::Guest { reason, .. } if is_its_own => self.unusable(reason),
+            err => err,
+        }
+    }
+
+    fn unusable(&self, reason: String) -> LabError {
+        LabError::Kernel { kernel: self.name.clone(), reason }
     }
 
     fn error(&self, reason: String) -> LabError {
@@ -232,12 +265,12 @@ impl Files {
 
 /// The first file system of every guest: this program as its init, and what the
 /// plan gives it.
-fn initramfs(kernel: &LabKernel, devices: Devices) -> Result<Vec<u8>, LabError> {
+fn initramfs(kernel: &LabKernel, devices: Devices, monitor: Monitor<'_>) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
-    archive.program("init", program::stripped()?);
-    shipped::add(&mut archive, kernel, devices.modules())?;
+    archive.program("init", stripped_program()?);
+    shipped::add(&mut archive, kernel, devices.modules(), monitor)?;
     Ok(archive.finish())
 }

@@ -3,13 +3,13 @@
 //! A guest at rest has used a fifth of its memory. The rest are holes, which take no room and are not read.
 
 use crate::host;
-use rt::sys::storage;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use sys::storage;
 use twox_hash::XxHash3_64;
 
 pub(super) const MIB: u32 = 512;

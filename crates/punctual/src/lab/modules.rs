@@ -1,16 +1,19 @@
 //! Kernel modules that guests load before anything is measured.
 
-use super::{LabError, image};
-use rt::sys::boot;
+use super::{LabError, image, regular_file};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use sys::boot;
 
 /// Where they are in a guest.
 pub(super) const PLACE: &str = "/modules";
 
 /// The most modules that are loaded: all of a distribution's are thousands, of devices that no guest has.
 const AT_MOST: usize = 100;
+
+/// The largest module that is read, bytes.
+const LARGEST: u64 = 128 << 20;
 
 /// The module at `path`, or all in the directory `path` and below, uncompressed, by their names.
 ///
@@ -62,20 +65,23 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 /// The name without what a compressor has added; `None` when it is no module's.
-fn stem(path: &Path) -> Option<&str> {
+pub(super) fn stem(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     let stem = [".xz", ".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     stem.ends_with(".ko").then_some(stem)
 }
 
 fn read(path: &Path) -> Result<(String, Vec<u8>), LabError> {
-    let content = fs::read(path).map_err(|err| LabError::file(path, err))?;
-    let name = stem(path).unwrap_or_default().to_owned();
+    let content = regular_file::read(path, LARGEST)?;
+    let reason = "is no module, or compressed by a program that is not here (xz, zstd, gzip)";
+    uncompressed(path, content).ok_or_else(|| LabError::file(path, reason))
+}
+
+/// The module that file `path` holds, uncompressed, with its name; `None` when it is none.
+pub(super) fn uncompressed(path: &Path, content: Vec<u8>) -> Option<(String, Vec<u8>)> {
+    let name = stem(path)?.to_owned();
     let content = image::decompressed(&content).unwrap_or(content);
-    if content.starts_with(super::elf::MAGIC) {
-        return Ok((name, content));
-    }
-    Err(LabError::file(path, "is no module, or compressed by a program that is not here (xz, zstd, gzip)"))
+    content.starts_with(super::elf::MAGIC).then_some((name, content))
 }
 
 /// In a guest: loads all modules, each after those that it needs: one whose symbols are missing waits for the others.
@@ -117,24 +123,24 @@ fn why(err: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn modules_are_found_by_their_names_and_come_uncompressed() {
-        let dir = std::env::temp_dir().join(format!("punctual-modules-{}", std::process::id()));
-        fs::create_dir_all(dir.join("kernel/fs")).unwrap();
-        fs::write(dir.join("kernel/b.ko"), b"\x7fELF b").unwrap();
-        fs::write(dir.join("kernel/fs/a.ko.gz"), image::piped("gzip", &["-c"], b"\x7fELF a").unwrap()).unwrap();
-        fs::write(dir.join("modules.dep"), "x").unwrap();
-        let found = below(&dir).unwrap();
+        let scratch = Scratch::new();
+        let dir = scratch.dir();
+        scratch.file("kernel/b.ko", b"\x7fELF b");
+        scratch.file("kernel/fs/a.ko.gz", image::piped("gzip", &["-c"], b"\x7fELF a").unwrap());
+        scratch.file("modules.dep", "x");
+        let found = below(dir).unwrap();
         let expected = [("b.ko".to_owned(), b"\x7fELF b".to_vec()), ("a.ko".to_owned(), b"\x7fELF a".to_vec())];
         assert_eq!(found, expected);
         assert_eq!(below(&dir.join("kernel/b.ko")).unwrap(), expected[..1]);
-        fs::write(dir.join("kernel/c.ko"), "text").unwrap();
-        assert!(below(&dir).unwrap_err().to_string().contains("c.ko: is no module"));
+        scratch.file("kernel/c.ko", "text");
+        assert!(below(dir).unwrap_err().to_string().contains("c.ko: is no module"));
         for n in 0..=AT_MOST {
-            fs::write(dir.join(format!("{n}.ko")), b"\x7fELF").unwrap();
+            scratch.file(&format!("{n}.ko"), b"\x7fELF");
         }
-        assert!(below(&dir).unwrap_err().to_string().contains("at most 100"));
-        fs::remove_dir_all(dir).unwrap();
+        assert!(below(dir).unwrap_err().to_string().contains("at most 100"));
     }
 }

@@ -5,8 +5,8 @@
 //! or two (seen in one of 320 guests, beside a load). On one CPU only one of both runs.
 
 use model::CpuSet;
-use rt::sys::sched;
 use std::sync::{Mutex, PoisonError};
+use sys::sched;
 
 /// CPUs that guests of this process have, one entry for each guest.
 static TAKEN: Mutex<Vec<u32>> = Mutex::new(Vec::new());

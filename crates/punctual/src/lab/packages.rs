@@ -1,10 +1,12 @@
 //! What the package manager knows of kernels.
 
-use super::LabError;
+use super::{LabError, directories, last_words};
 use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+
+const APT: &str = "apt-cache";
 
 /// The packages of this architecture end like this.
 const ARCHITECTURE: &str = "amd64";
@@ -24,7 +26,7 @@ pub(super) struct Package {
 
 /// What the name of a kernel's package says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named<'a> {
+pub(super) struct KernelPackageName<'a> {
     /// The first two numbers of its version, as plans name it: `6.1`.
     pub(super) series: &'a str,
     /// The numbers of its version: `6.1.0-56`.
@@ -34,22 +36,22 @@ pub(super) struct Named<'a> {
 }
 
 /// Reads the name of a package; `None` when it is no kernel that can be booted here.
-pub(super) fn named(package: &str) -> Option<Named<'_>> {
+pub(super) fn named(package: &str) -> Option<KernelPackageName<'_>> {
     let whole = package.strip_prefix("linux-image-")?.strip_suffix(ARCHITECTURE)?.strip_suffix('-')?;
     let flavour = ["-rt", "-cloud"].into_iter().find(|flavour| whole.ends_with(flavour)).unwrap_or("");
     let release = whole.strip_suffix(flavour)?;
     let mut dots = release.match_indices('.').map(|(at, _)| at);
     let (first, second) = (dots.next()?, dots.next()?);
     let is_version = release.starts_with(|c: char| c.is_ascii_digit()) && !release.ends_with(char::is_alphabetic);
-    (is_version && first + 1 < second).then(|| Named { series: &release[..second], release, flavour })
+    (is_version && first + 1 < second).then(|| KernelPackageName { series: &release[..second], release, flavour })
 }
 
 /// Asks the package manager. Where it keeps no index (images of containers are set so), it needs half a second for each
 /// question; it then keeps one in our cache, and sees to it by itself that it is up to date.
 fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
-    let mut command = Command::new("apt-cache");
-    command.args(question).stderr(Stdio::null());
-    if let Some(place) = super::cache("apt").ok().filter(|_| !Path::new("/var/cache/apt/pkgcache.bin").exists()) {
+    let mut command = Command::new(APT);
+    command.args(question);
+    if let Some(place) = directories::cache("apt").ok().filter(|_| !Path::new("/var/cache/apt/pkgcache.bin").exists()) {
         let place = format!("Dir::Cache={}/", place.display());
         command.args(["-o", &place, "-o", "Dir::Cache::pkgcache=pkgcache.bin", "-o", "Dir::Cache::srcpkgcache="]);
     }
@@ -57,11 +59,25 @@ fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
 }
 
 /// The kernels that the package manager knows; `None` where there is no such package manager.
-pub(super) fn known(series: &str) -> Option<Vec<String>> {
+///
+/// # Errors
+/// When it cannot say, as where its lists are damaged or it has no room to read them.
+pub(super) fn known(series: &str) -> Result<Option<Vec<String>>, LabError> {
     let begin = format!("linux-image-{series}");
-    let text = String::from_utf8_lossy(&ask(["pkgnames", &begin]).ok()?.stdout).into_owned();
+    match ask(["pkgnames", &begin]) {
+        Ok(output) => known_by(&output).map(Some),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(LabError::program(APT, err)),
+    }
+}
+
+fn known_by(output: &Output) -> Result<Vec<String>, LabError> {
+    if !output.status.success() {
+        return Err(LabError::program(APT, last_words(&output.stderr)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
     let names = text.lines().map(str::trim);
-    Some(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
+    Ok(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
 }
 
 /// What the package manager says of packages; those that it does not know are left out.
@@ -92,9 +108,14 @@ fn read(text: &str) -> Vec<Package> {
 /// The newest package of a series and a flavour: of those the package manager knows, else of those in the cache.
 ///
 /// # Errors
-/// When there is none, with what can be done.
+/// When there is none, with what can be done, or when the package manager cannot say.
 pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<String, LabError> {
-    let known = known(&format!("{series}."));
+    let cached = newest_of(cached, series, flavour);
+    let known = match known(&format!("{series}.")) {
+        // What was fetched before needs no package manager.
+        Err(_) if cached.is_some() => None,
+        known => known?,
+    };
     let newest = known.as_ref().and_then(|known| newest_of(known, series, flavour));
     let none = || {
         let reason = if known.is_some() {
@@ -103,9 +124,9 @@ pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<S
         } else {
             "this system has no apt, and none was fetched before; name a kernel's file, /path/of/vmlinuz"
         };
-        LabError::program("apt-cache", format!("knows no package of debian:{series}{flavour}; {reason}"))
+        LabError::program(APT, format!("knows no package of debian:{series}{flavour}; {reason}"))
     };
-    newest.or_else(|| newest_of(cached, series, flavour)).ok_or_else(none)
+    newest.or(cached).ok_or_else(none)
 }
 
 /// The newest of `packages` with this series and flavour.
@@ -128,6 +149,8 @@ pub(super) fn by_numbers(a: &str, b: &str) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
 
     #[test]
     fn the_newest_package_of_a_kind_is_chosen() {
@@ -155,6 +178,21 @@ mod tests {
         ] {
             assert_eq!(newest_of(&packages, series, flavour).as_deref(), package, "{series}{flavour}");
         }
+    }
+
+    #[test]
+    fn a_package_manager_that_fails_does_not_know_nothing() {
+        let full =
+            "W: a warning\nE: Write error - write (28: No space left on device)\nE: IO Error saving source cache\n";
+        let said = |status, stdout: &str, stderr: &str| {
+            let output = Output { status: ExitStatus::from_raw(status), stdout: stdout.into(), stderr: stderr.into() };
+            known_by(&output).map_err(|err| err.to_string())
+        };
+        let kernel = "linux-image-6.1.0-56-amd64";
+        assert_eq!(said(0, &format!("{kernel}\nlinux-image-amd64\n"), ""), Ok(vec![kernel.to_owned()]));
+        assert_eq!(said(0, "", ""), Ok(vec![]));
+        let reason = said(100 << 8, "", full).unwrap_err();
+        assert!(reason.contains("apt-cache") && reason.ends_with("(28: No space left on device)"), "{reason}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the lab cannot do, said before anything is started.
 
-use super::{kernels, kvm, qemu, shipped};
-use model::{Cell, Kernel, LabClock, Link, LoadPart, Method};
+use super::{kernels, qemu, shipped};
+use model::{Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest QEMU that was tried: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
@@ -9,7 +9,7 @@ const OLDEST: (u32, u32) = (7, 0);
 /// Why a cell cannot be carried out in the lab; `None` when it can.
 pub(crate) fn why_not(cell: &Cell) -> Option<String> {
     let Kernel::Lab(kernel) = &cell.kernel else { return None };
-    if let Method::Sleep(runtime) = cell.method
+    if let Task::Sleep(runtime) = cell.task
         && kernel.files.is_empty()
     {
         return Some(format!("{runtime} is in no guest by itself; ship it with all it needs: files = [\"/usr/...\"]"));
@@ -22,10 +22,10 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
         return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
     }
-    if cell.on_spike.is_some() {
+    if cell.conditions.on_spike.is_some() {
         return Some("a guest has no CPU and no shell for the command of on_spike; leave it out".to_owned());
     }
-    match cell.method.link() {
+    match cell.task.link() {
         Some(Link::Udp(_)) => {
             return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
         }
@@ -64,7 +64,7 @@ pub(crate) fn why_not(cell: &Cell) -> Option<String> {
             Some(format!("this QEMU is too old for virtual time: {version}; install {major}.{minor} or newer"))
         }
         Some(_) => {
-            let kvm = (kernel.clock == LabClock::Kvm).then(kvm::why_not).flatten();
+            let kvm = (kernel.clock == LabClock::Kvm).then(qemu::why_no_kvm).flatten();
             let kvm = kvm.map(|why| format!("KVM does not work here: {why}; clock=virtual needs none"));
             kvm.or_else(|| kernels::why_none(&kernel.source))
         }

@@ -2,7 +2,7 @@
 
 use super::elf::{self, Elf};
 use super::initramfs::Archive;
-use super::{LabError, kernels, modules};
+use super::{LabError, Monitor, kernels, modules, regular_file};
 use crate::host;
 use model::LabKernel;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The most that a guest is given, bytes: it is in its memory twice while the kernel unpacks it.
-const AT_MOST_BYTES: usize = 128 << 20;
+const AT_MOST_BYTES: usize = 160 << 20;
 
 /// What the lab itself puts into a guest.
 const OURS: [&str; 2] = ["/init", modules::PLACE];
@@ -28,9 +28,14 @@ const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 ///
 /// # Errors
 /// When a file is not there, cannot be in a guest, or all of it is too large for one.
-pub(super) fn add(archive: &mut Archive, kernel: &LabKernel, own: &[&str]) -> Result<(), LabError> {
+pub(super) fn add(
+    archive: &mut Archive,
+    kernel: &LabKernel,
+    own: &[&str],
+    monitor: Monitor<'_>,
+) -> Result<(), LabError> {
     let mut shipped = Shipped::default();
-    for (name, content) in kernels::modules(kernel, own)? {
+    for (name, content) in kernels::modules(kernel, own, monitor)? {
         shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(&name))?;
     }
     if let Some(path) = &kernel.modules {
@@ -100,7 +105,11 @@ impl Shipped {
         if !about.is_file() {
             return Err(LabError::file(from, "is neither a file nor a directory; leave it out of `files`"));
         }
-        let content = fs::read(from).map_err(|err| LabError::file(from, err))?;
+        let more = usize::try_from(about.len()).unwrap_or(usize::MAX);
+        if self.bytes.saturating_add(more) > AT_MOST_BYTES {
+            return Err(self.too_large(from, more));
+        }
+        let content = regular_file::read(from, AT_MOST_BYTES as u64)?;
         let is_program = about.permissions().mode() & 0o111 != 0;
         let elf = elf::read(&content);
         let script = content.strip_prefix(b"#!").filter(|_| is_program).map(|rest| {
@@ -160,11 +169,29 @@ impl Shipped {
             self.bytes += content.len();
         }
         if self.bytes > AT_MOST_BYTES {
-            let reason = format!("is more than a guest has room for, {} MiB in all; name less", AT_MOST_BYTES >> 20);
-            return Err(LabError::file(from, reason));
+            return Err(self.too_large(from, 0));
         }
         let _ = self.entries.insert(to.to_owned(), entry);
         Ok(())
+    }
+
+    /// That there is no room for `from`, with `more` bytes, beside what is there already: the largest of it are named.
+    fn too_large(&self, from: &Path, more: usize) -> LabError {
+        const NAMED: usize = 3;
+        let size = |entry: &Entry| match entry {
+            Entry::Program(content) | Entry::File(content) => content.len(),
+            Entry::Directory | Entry::Link(_) => 0,
+        };
+        let mut sizes: Vec<_> = self.entries.iter().map(|(path, entry)| (size(entry), path.as_str())).collect();
+        sizes.sort_unstable();
+        let shown = |(bytes, path): &(usize, &str)| format!("{path} ({} MiB)", bytes >> 20);
+        let largest: Vec<_> = sizes.iter().rev().take(NAMED).map(shown).collect();
+        let beside = if largest.is_empty() { String::new() } else { format!(" beside {}", largest.join(", ")) };
+        let (more, most) = (more >> 20, AT_MOST_BYTES >> 20);
+        LabError::file(
+            from,
+            format!("{more} MiB{beside} are more than a guest has room for, {most} MiB in all; name less"),
+        )
     }
 
     /// The entries, each after the directories that it is in.
@@ -230,6 +257,7 @@ pub(super) fn has_program(kernel: &LabKernel, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
     use model::Kernel;
 
     fn kernel(words: &str) -> LabKernel {
@@ -241,7 +269,8 @@ mod tests {
 
     fn shipped(words: &str) -> Result<Vec<String>, String> {
         let mut archive = Archive::default();
-        add(&mut archive, &kernel(words), &[]).map_err(|err| err.to_string())?;
+        add(&mut archive, &kernel(words), &[], Monitor { is_stopped: &|| false, say: &|_| () })
+            .map_err(|err| err.to_string())?;
         Ok(archive.names().to_vec())
     }
 
@@ -261,22 +290,29 @@ mod tests {
 
     #[test]
     fn a_directory_is_shipped_whole_with_its_links_as_they_are() {
-        let dir = std::env::temp_dir().join(format!("punctual-shipped-{}", std::process::id()));
-        fs::create_dir_all(dir.join("a/b")).unwrap();
-        fs::write(dir.join("a/b/text"), "x").unwrap();
-        std::os::unix::fs::symlink("..", dir.join("a/b/up")).unwrap();
-        fs::write(dir.join("a/run"), "#!/bin/sh\n").unwrap();
-        fs::write(dir.join("a/lost"), "#!/no/such/interpreter\n").unwrap();
-        for script in ["run", "lost"] {
-            fs::set_permissions(dir.join("a").join(script), fs::Permissions::from_mode(0o755)).unwrap();
+        let scratch = Scratch::new();
+        scratch.file("a/b/text", "x");
+        std::os::unix::fs::symlink("..", scratch.path("a/b/up")).unwrap();
+        for (script, text) in [("a/run", "#!/bin/sh\n"), ("a/lost", "#!/no/such/interpreter\n")] {
+            fs::set_permissions(scratch.file(script, text), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let names = shipped(&format!("file={}:/opt/a", dir.join("a").display())).unwrap();
+        let names = shipped(&format!("file={}:/opt/a", scratch.path("a").display())).unwrap();
         for expected in ["opt", "opt/a", "opt/a/b", "opt/a/b/text", "opt/a/b/up", "opt/a/run", "bin/sh"] {
             assert!(names.contains(&expected.to_owned()), "{expected}: {names:?}");
         }
-        let named = shipped(&format!("file={}:/opt/lost", dir.join("a/lost").display())).unwrap_err();
+        let named = shipped(&format!("file={}:/opt/lost", scratch.path("a/lost").display())).unwrap_err();
         assert!(named.contains("/no/such/interpreter"), "{named}");
-        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn more_than_a_guest_has_room_for_is_refused_before_it_is_read_and_what_is_large_is_named() {
+        let scratch = Scratch::new();
+        let (large, endless) = (scratch.file("large", vec![0; 2 << 20]), scratch.path("endless"));
+        fs::File::create(&endless).unwrap().set_len(1 << 40).unwrap();
+        let said = shipped(&format!("file={}:/opt/a file={}:/opt/b", large.display(), endless.display())).unwrap_err();
+        let expected =
+            "1048576 MiB beside /opt/a (2 MiB) are more than a guest has room for, 160 MiB in all; name less";
+        assert_eq!(said, format!("{}: {expected}", endless.display()));
     }
 
     #[test]

@@ -5,9 +5,8 @@
 
 use super::machine::Setup;
 use super::memory::{self, Memory};
-use super::qemu::{Gone, Limits, Qemu};
-use super::scratch::Scratch;
-use super::{LabError, cache};
+use super::qemu::{Limits, Qemu, QemuError};
+use super::{LabError, directories};
 use serde_json::json;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -60,7 +59,7 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
     };
     // Two guests may want the same: the second waits for the first to make it.
     let mut is_checked = is_checked.lock().unwrap_or_else(PoisonError::into_inner);
-    let dir = cache("snapshots")?;
+    let dir = directories::cache("snapshots")?;
     let saved = Saved(dir.join(&key));
     if !*is_checked {
         if !saved.is_whole() {
@@ -75,15 +74,17 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
 }
 
 fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<(), LabError> {
-    let scratch = Scratch::for_guest()?;
-    let files = setup.files_below(&scratch.0, None)?;
-    let unfinished = Scratch::in_cache(dir, &setup.key())?;
-    let new = Saved(unfinished.0.clone());
+    (limits.monitor.say)(&format!("booting {} and saving it at rest", setup.name()));
+    let place = directories::for_guest()?;
+    let files = setup.files_below(place.path(), None)?;
+    let unfinished = directories::in_cache(dir, &setup.key())?;
+    let new = Saved(unfinished.path().to_owned());
     let failed = |err: io::Error| LabError::file(&saved.0, format!("the guest at rest cannot be saved: {err}"));
     let memory = Memory::new().map_err(failed)?;
-    let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(memory.arguments()).collect())?;
+    let paused = memory.arguments().into_iter().chain(["-S".into()]);
+    let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(paused).collect())?;
     let at_rest = at_rest_into(&mut qemu, &new.devices(), limits);
-    at_rest.map_err(|gone| setup.failed(&files, gone))?;
+    at_rest.map_err(|gone| setup.not_at_rest(&files, gone))?;
     drop(qemu);
     let sealed = memory.write_to(&new.memory()).and_then(|hash| fs::write(new.seal(), new.hash(hash)?));
     sealed.map_err(failed)?;
@@ -93,9 +94,10 @@ fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<
 }
 
 /// Lets the guest come to rest, and saves it.
-fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), Gone> {
+fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.greet(limits)?;
     memory_is_elsewhere(qemu, limits)?;
+    start(qemu, limits)?;
     qemu.wait_for("GUEST_PANICKED", limits)?;
     qemu.ask("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
     loop {
@@ -104,7 +106,7 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
             Some("completed") => return Ok(()),
             Some("failed") => {
                 let reason = told["error-desc"].as_str().unwrap_or("no reason");
-                return Err(Gone::Refused(format!(
+                return Err(QemuError::Refused(format!(
                     "the guest at rest cannot be saved to {}: {reason}",
                     file.display()
                 )));
@@ -120,19 +122,24 @@ pub(super) fn arguments(saved: &Saved) -> impl Iterator<Item = OsString> {
 }
 
 /// Has a new QEMU, started to wait for it, go on from what was saved.
-pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Result<(), Gone> {
+pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.greet(limits)?;
     memory_is_elsewhere(qemu, limits)?;
     qemu.ask("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(&saved.devices())) }), limits)?;
     while qemu.ask("query-status", json!({}), limits)?["status"] == "inmigrate" {
         std::thread::sleep(Duration::from_millis(2));
     }
+    start(qemu, limits)
+}
+
+/// Lets the guest run, which is paused until then. All that comes from outside has come before: nothing wakes QEMU's main loop but the guest.
+fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.let_main_loop_go_first();
     qemu.ask("cont", json!({}), limits).map(drop)
 }
 
 /// Has QEMU migrate all but the memory, which is a file already.
-fn memory_is_elsewhere(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), Gone> {
+fn memory_is_elsewhere(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     let capability = json!({ "capability": "x-ignore-shared", "state": true });
     qemu.ask("migrate-set-capabilities", json!({ "capabilities": [capability] }), limits).map(drop)
 }

@@ -1,7 +1,7 @@
 //! Lines of GPIO chips, looked up and taken.
 
 use model::{Link, Pins};
-use rt::{GpioLines, sys};
+use rt::GpioLines;
 use std::fs::File;
 use std::io;
 use std::path::Path;

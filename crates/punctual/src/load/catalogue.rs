@@ -103,7 +103,7 @@ pub(crate) const CATALOGUE: &[AboutLoad] = &[
     ),
     about(
         "light",
-        "look at all processes twice a second, as a system monitor does",
+        "look at all processes twice a second, as a system monitor does, and ten times a second in the first two seconds",
         "as `proc`, but seldom",
         "1 process a CPU, a few percent of it",
     ),

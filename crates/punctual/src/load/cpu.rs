@@ -1,9 +1,8 @@
 //! The load `cpu`: a process on each CPU that computes for a part of its time.
 
 use super::count_one;
-use super::crew::Crew;
+use super::workers::Workers;
 use model::{CpuSet, Percent, Span};
-use rt::sys;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -16,10 +15,10 @@ const TURN: Span = Span(10_000_000);
 /// A process that was kept from its share makes up for this much at most.
 const ARREARS: Span = Span(100_000_000);
 
-/// Hires a process for each CPU.
-pub(super) fn hire(crew: &mut Crew<'_>, percent: Percent) -> Result<(), String> {
-    for (counter, cpu) in crew.cpus().iter().enumerate() {
-        crew.hire(Some(counter), |count| {
+/// Forks a process for each CPU.
+pub(super) fn start(workers: &mut Workers<'_>, percent: Percent) -> Result<(), String> {
+    for (counter, cpu) in workers.cpus().iter().enumerate() {
+        workers.fork(Some(counter), |count| {
             sys::sched::set_affinity(0, &CpuSet::from_iter([cpu]))?;
             compute(percent, count)
         })?;

@@ -1,13 +1,14 @@
 //! Loads that work on files: `disk`, `files`, and the operations of the cost suite.
 
 use super::count_one;
-use super::crew::Crew;
+use super::workers::Workers;
 use crate::cost;
 use model::FileLoad;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
+use sys::mount;
 
 /// Bytes of one file of `disk`, and of one write.
 pub(super) const FILE_BYTES: u64 = 1 << 20;
@@ -15,11 +16,11 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// Files that `files` makes before it removes them.
 const FILES: u32 = 100;
 
-/// Hires the work of `n_cpus` CPUs, each in the crew's directory with names of its own.
-pub(super) fn hire(crew: &mut Crew<'_>, work: FileLoad, n_cpus: usize) -> Result<(), String> {
-    let directory = crew.directory.ok_or("it has no directory")?;
+/// Forks a worker for each of `n_cpus` CPUs, each with names of its own in the directory.
+pub(super) fn start(workers: &mut Workers<'_>, work: FileLoad, n_cpus: usize) -> Result<(), String> {
+    let directory = workers.directory.ok_or("it has no directory")?;
     (0..n_cpus).try_for_each(|counter| {
-        crew.hire(Some(counter), |count| {
+        workers.fork(Some(counter), |count| {
             let outcome = match work {
                 FileLoad::Disk => disk(&directory.join(counter.to_string()), count),
                 FileLoad::Files => files(directory, counter, count),
@@ -33,6 +34,8 @@ pub(super) fn hire(crew: &mut Crew<'_>, work: FileLoad, n_cpus: usize) -> Result
 
 /// Carries out the cost suite; what fails is no matter of the directory only.
 fn operations(directory: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
+    // Semaphores and queues then go with this process, whatever ends it. Without the right to, `recover` finds the former.
+    let _ = mount::unshare_ipc();
     std::fs::create_dir(directory)?;
     cost::for_ever(directory, &|| count_one(count))
 }

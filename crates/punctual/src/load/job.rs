@@ -1,13 +1,13 @@
 //! What a part of a load is made of, known before any of it is started.
 
-use super::crew::Crew;
 use super::messaging::Gate;
-use super::programs::Found;
+use super::programs::InstalledProgram;
+use super::workers::Workers;
 use super::{cpu, files, kernel, messaging, programs};
 use crate::{cost, host};
 use model::{FileLoad, KernelLoad, LoadPart};
-use rt::sys::storage;
 use std::path::{Path, PathBuf};
+use sys::storage;
 
 /// Where temporary files lie on a disk; what the system keeps in /tmp may be memory only (file-hierarchy(7)).
 const DISK_DIRECTORY: &str = "/var/tmp";
@@ -35,7 +35,7 @@ pub(super) struct Job {
     /// In which directory it makes one of its own; `None`: it keeps no files.
     pub(super) directory: Option<PathBuf>,
     /// The outside program, as it was found.
-    pub(super) program: Option<Found>,
+    pub(super) program: Option<InstalledProgram>,
 }
 
 impl Job {
@@ -84,14 +84,14 @@ impl Job {
         Ok(job)
     }
 
-    /// Hires all workers. Some may wait behind the gate, to be opened when all others work.
-    pub(super) fn start(&self, crew: &mut Crew<'_>) -> Result<Option<Gate>, String> {
+    /// Forks all workers. Some may wait behind the gate, to be opened when all others work.
+    pub(super) fn start(&self, workers: &mut Workers<'_>) -> Result<Option<Gate>, String> {
         match &self.part {
-            LoadPart::Cpu { percent } => cpu::hire(crew, *percent),
-            LoadPart::Messaging { .. } => return messaging::hire(crew, self.counters).map(Some),
-            LoadPart::Kernel(what) => kernel::hire(crew, *what, self.counters),
-            LoadPart::Files { work, .. } => files::hire(crew, *work, self.counters),
-            LoadPart::Program(_) => self.program.as_ref().map_or(Ok(()), |program| programs::hire(crew, program)),
+            LoadPart::Cpu { percent } => cpu::start(workers, *percent),
+            LoadPart::Messaging { .. } => return messaging::start(workers, self.counters).map(Some),
+            LoadPart::Kernel(what) => kernel::start(workers, *what, self.counters),
+            LoadPart::Files { work, .. } => files::start(workers, *work, self.counters),
+            LoadPart::Program(_) => self.program.as_ref().map_or(Ok(()), |program| programs::start(workers, program)),
         }
         .map(|()| None)
     }

@@ -1,61 +1,43 @@
 //! The keeper: the process that answers for one part of a load.
 
-use super::crew::{self, Crew};
 use super::job::Job;
-use super::{Place, programs};
-use crate::host::{Cgroup, HostFs};
-use rt::sys::memory::SharedCounters;
-use rt::sys::process::{self, Child};
-use rt::sys::sched;
-use rt::sys::signal::Awaited;
-use rt::sys::thread;
-use serde::{Deserialize, Serialize};
+use super::report::{LoadMessage, Report};
+use super::workers::{self, POLL_INTERVAL, Workers};
+use super::{Place, own_name, programs};
+use crate::host::{self, Cgroup, HostFs, OwnDirectory};
 use std::io;
-use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::process::{self, Child};
+use sys::sched;
+use sys::signal::Awaited;
+use sys::thread;
 
-/// What a keeper, or a worker, says to whoever started the load.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Message {
-    /// All of it works.
-    Works {
-        /// Processes that were started.
-        workers: u64,
-        /// The control group that holds them, if there is one.
-        cgroup: Option<PathBuf>,
-    },
-    /// It could not be started, or is less than it was.
-    Failed {
-        /// What happened.
-        reason: String,
-    },
-}
-
-/// Where messages go. Datagrams, so that those of several processes do not mix.
-#[derive(Debug)]
-pub(super) struct Report(UnixDatagram);
-
-impl Report {
-    /// A way for messages, and its other end.
-    pub(super) fn pair() -> io::Result<(Report, UnixDatagram)> {
-        let (mouth, ear) = UnixDatagram::pair()?;
-        // A thousand workers that fail at once must not wait for somebody to listen.
-        mouth.set_nonblocking(true)?;
-        Ok((Report(mouth), ear))
-    }
-
-    pub(super) fn send(&self, message: &Message) {
-        // Nobody listening, or too many having told already: there is nothing that could be done about it.
-        let _ = serde_json::to_vec(message).map(|bytes| self.0.send(&bytes));
-    }
-}
-
-/// How long a program has to live before it counts as started: wrong options end it earlier.
-const SETTLED: Duration = Duration::from_millis(100);
-/// A program is started no sooner than this after it was started before: one that has nothing to do would otherwise be a
+/// Time that a program has to run before it counts as started: wrong options end it earlier.
+const MIN_UPTIME: Duration = Duration::from_millis(100);
+/// The shortest time between two starts of a program: one that has nothing to do would otherwise be a
 /// storm of new processes instead of what was asked for.
-const APART: Duration = Duration::from_millis(100);
+const RESTART_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Timeout until killed workers have ended.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Does what keeper `pid` cannot do any more after SIGKILL: ends its workers, of which `first` was the first one, with
+/// everything that is in their process group or control group or has their environment, and removes the directory in `parent`.
+pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>) {
+    let name = own_name(pid);
+    // The group has the id of its first process.
+    first.into_iter().for_each(|group| drop(process::signal_group(group, libc::SIGKILL)));
+    host::end_group(&name);
+    host::kill_marked(|mark| mark == name);
+    // So that none of them makes a file again; one that stays is not waited for: it has ended and is not reaped yet.
+    let until = Instant::now() + STOP_TIMEOUT;
+    while first.is_some_and(|group| process::signal_group(group, 0).is_ok()) && Instant::now() < until {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    drop(parent.map(|parent| OwnDirectory::of(parent, &name)));
+}
 
 /// Starts the workers of `job`, says so, and keeps them until SIGTERM comes, which the kernel sends when whoever
 /// started this process ends. Returns the exit status.
@@ -68,32 +50,33 @@ pub(super) fn keep(
     let signals = Awaited::any(&[libc::SIGTERM, libc::SIGCHLD]);
     signals.block()?;
     process::adopt_orphans()?;
+    host::drop_rights_of_file()?;
     sched::set_affinity(0, place.cpus)?;
     // Who looks at the machine sees what each process is for.
     let part = job.part.to_string();
     thread::set_name(&format!("load/{}", part.split([':', ' ']).next().unwrap_or_default()))?;
     let failed = |reason| {
-        report.send(&Message::Failed { reason });
+        report.send(&LoadMessage::Failed { reason });
         Ok(1)
     };
-    let name = format!("punctual-load-{}", std::process::id());
+    let name = own_name(std::process::id());
     let directory = match &job.directory {
         None => None,
-        Some(parent) => match Directory::make(&parent.join(&name)) {
+        Some(parent) => match OwnDirectory::make(parent, &name) {
             Ok(directory) => Some(directory),
             Err(err) => return failed(format!("cannot make a directory in {}: {err}; name another", parent.display())),
         },
     };
     let cgroup = Cgroup::make(&HostFs::here(), &name);
-    let directory = directory.as_ref().map(|directory| directory.0.as_path());
-    let mut crew = Crew::new(place, report, counters, cgroup, directory, job.workers);
+    let directory = directory.as_ref().map(OwnDirectory::path);
+    let mut workers = Workers::new(place, report, counters, cgroup, directory, job.workers);
     let mut began = Instant::now();
-    let gate = match crew.in_cgroup(|crew| job.start(crew)) {
+    let gate = match workers.in_cgroup(|workers| job.start(workers)) {
         Ok(gate) => gate,
         Err(reason) => return failed(reason),
     };
     if job.program.is_none()
-        && let Err(reason) = crew.wait_until_all_work()
+        && let Err(reason) = workers.wait_until_all_work()
     {
         return failed(reason);
     }
@@ -101,66 +84,52 @@ pub(super) fn keep(
         gate.open()?;
     }
     if job.program.is_some() {
-        std::thread::sleep(SETTLED);
+        std::thread::sleep(MIN_UPTIME);
     }
-    let works = Message::Works { workers: crew.n_started() as u64, cgroup: crew.cgroup().map(Path::to_owned) };
+    let works =
+        LoadMessage::Works { workers: workers.n_started() as u64, cgroup: workers.cgroup().map(Path::to_owned) };
     // Those that ended while settling come first: their SIGCHLD is pending.
-    let mut rests = attend(&mut crew, job, report);
+    let mut is_restart_due = reap(&mut workers, job, report);
     report.send(&works);
     loop {
-        let rest = APART.saturating_sub(began.elapsed());
-        let signal = if rests { signals.wait_at_most(rest) } else { signals.wait() };
+        let left = RESTART_INTERVAL.saturating_sub(began.elapsed());
+        let signal = if is_restart_due { signals.wait_at_most(left) } else { signals.wait() };
         match signal {
             Ok(libc::SIGTERM) => {
                 if job.program.is_some() {
-                    crew.ask_to_end();
+                    workers.terminate();
                 }
                 return Ok(0);
             }
-            Ok(_) => rests |= attend(&mut crew, job, report),
+            Ok(_) => is_restart_due |= reap(&mut workers, job, report),
             Err(_) => {}
         }
-        if let Some(program) = job.program.as_ref().filter(|_| rests && began.elapsed() >= APART) {
-            (rests, began) = (false, Instant::now());
-            if let Err(reason) = programs::again(&mut crew, program) {
-                report.send(&Message::Failed { reason });
+        if let Some(program) = job.program.as_ref().filter(|_| is_restart_due && began.elapsed() >= RESTART_INTERVAL) {
+            (is_restart_due, began) = (false, Instant::now());
+            if let Err(reason) = programs::restart(&mut workers, program) {
+                report.send(&LoadMessage::Failed { reason });
             }
         }
     }
 }
 
-/// Sees to every process that has ended, and tells what should not have. Returns whether a program has done its work and
-/// is to be started again.
-fn attend(crew: &mut Crew<'_>, job: &Job, report: &Report) -> bool {
+/// Reaps every process that has ended, and reports those that should not have. Returns whether a program has done its work
+/// and is to be started again.
+fn reap(workers: &mut Workers<'_>, job: &Job, report: &Report) -> bool {
     let mut is_done = false;
     while let Ok(Child::Ended(pid, status)) = process::reap(None) {
-        if !crew.employs(pid) {
+        if !workers.contains(pid) {
             continue;
         }
         let outcome = match &job.program {
-            Some(program) => programs::ended(crew, program, status),
-            None if crew::has_told(status) => continue,
-            None => Err(crew::ended(pid, status)),
+            Some(program) => programs::ended(workers, program, status),
+            None if workers::has_reported(status) => continue,
+            None => Err(workers::ended(pid, status)),
         };
         match outcome {
             Ok(()) => is_done = true,
-            Err(reason) => report.send(&Message::Failed { reason }),
+            Err(reason) => report.send(&LoadMessage::Failed { reason }),
         }
     }
     is_done
-}
-
-/// A directory of the load's own, removed with all that is in it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn make(path: &Path) -> io::Result<Directory> {
-        std::fs::create_dir(path).map(|()| Directory(path.to_owned()))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -1,17 +1,17 @@
 //! Loads that keep one part of the kernel busy: on each CPU the same few calls, again and again.
 
 use super::count_one;
-use super::crew::Crew;
+use super::workers::Workers;
 use crate::host;
 use model::{ClockId, ClockTime, KernelLoad, Span};
-use rt::sys::posix_timer::PosixTimer;
-use rt::sys::signal::{self, Awaited};
-use rt::sys::{self, work};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use sys::signal::{self, Awaited};
+use sys::timers::PosixTimer;
+use sys::work;
 
 /// What a worker does for ever.
 type Work = fn(&dyn Fn()) -> io::Result<()>;
@@ -52,12 +52,12 @@ pub(super) fn memory_bytes(load: KernelLoad) -> u64 {
     }
 }
 
-/// Hires the work of `n_cpus` CPUs.
-pub(super) fn hire(crew: &mut Crew<'_>, what: KernelLoad, n_cpus: usize) -> Result<(), String> {
+/// Forks the workers of `n_cpus` CPUs.
+pub(super) fn start(workers: &mut Workers<'_>, what: KernelLoad, n_cpus: usize) -> Result<(), String> {
     let work: Work = match what {
-        KernelLoad::Pipe => return (0..n_cpus).try_for_each(|counter| pipe(crew, counter)),
-        KernelLoad::Tcp => return (0..n_cpus).try_for_each(|counter| tcp(crew, counter)),
-        KernelLoad::Udp => return (0..n_cpus).try_for_each(|counter| udp(crew, counter)),
+        KernelLoad::Pipe => return (0..n_cpus).try_for_each(|counter| pipe(workers, counter)),
+        KernelLoad::Tcp => return (0..n_cpus).try_for_each(|counter| tcp(workers, counter)),
+        KernelLoad::Udp => return (0..n_cpus).try_for_each(|counter| udp(workers, counter)),
         KernelLoad::Mmap => mmap,
         KernelLoad::Fork => fork,
         KernelLoad::Exec => exec,
@@ -69,24 +69,24 @@ pub(super) fn hire(crew: &mut Crew<'_>, what: KernelLoad, n_cpus: usize) -> Resu
         KernelLoad::Interrupts => interrupts,
         KernelLoad::Light => light,
     };
-    (0..n_cpus).try_for_each(|counter| crew.hire(Some(counter), |count| work(&|| count_one(count))))
+    (0..n_cpus).try_for_each(|counter| workers.fork(Some(counter), |count| work(&|| count_one(count))))
 }
 
-/// Hires two workers that talk to each other; the first counts.
+/// Forks two workers that talk to each other; the first counts.
 fn pair(
-    crew: &mut Crew<'_>,
+    workers: &mut Workers<'_>,
     counter: usize,
     first: impl FnOnce(Option<&AtomicU64>) -> io::Result<()>,
     second: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), String> {
-    crew.hire(Some(counter), first)?;
-    crew.hire(None, |_| second())
+    workers.fork(Some(counter), first)?;
+    workers.fork(None, |_| second())
 }
 
-fn pipe(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
-    let failed = |crew: &Crew<'_>, err: io::Error| crew.start_error(&err);
-    let (mut there_out, mut there_in) = io::pipe().map_err(|err| failed(crew, err))?;
-    let (mut back_out, mut back_in) = io::pipe().map_err(|err| failed(crew, err))?;
+fn pipe(workers: &mut Workers<'_>, counter: usize) -> Result<(), String> {
+    let failed = |workers: &Workers<'_>, err: io::Error| workers.start_error(&err);
+    let (mut there_out, mut there_in) = io::pipe().map_err(|err| failed(workers, err))?;
+    let (mut back_out, mut back_in) = io::pipe().map_err(|err| failed(workers, err))?;
     let mut byte = [0];
     let asks = |count: Option<&AtomicU64>| {
         loop {
@@ -102,15 +102,15 @@ fn pipe(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
             back_in.write_all(&byte)?;
         }
     };
-    pair(crew, counter, asks, answers)
+    pair(workers, counter, asks, answers)
 }
 
 /// Bytes of one block: what a file server sends at a time.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-fn tcp(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| crew.start_error(&err))?;
-    let address = listener.local_addr().map_err(|err| crew.start_error(&err))?;
+fn tcp(workers: &mut Workers<'_>, counter: usize) -> Result<(), String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| workers.start_error(&err))?;
+    let address = listener.local_addr().map_err(|err| workers.start_error(&err))?;
     let receives = move |count: Option<&AtomicU64>| {
         let (mut stream, _) = listener.accept()?;
         let mut block = [0; BLOCK_BYTES];
@@ -125,17 +125,17 @@ fn tcp(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
             stream.write_all(&[0; BLOCK_BYTES])?;
         }
     };
-    pair(crew, counter, receives, sends)
+    pair(workers, counter, receives, sends)
 }
 
 /// Bytes of one datagram: what fits into an Ethernet frame.
 const DATAGRAM_BYTES: usize = 1400;
 
-fn udp(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
-    let receiver = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(&err))?;
-    let sender = UdpSocket::bind("127.0.0.1:0").map_err(|err| crew.start_error(&err))?;
-    let address = receiver.local_addr().map_err(|err| crew.start_error(&err))?;
-    sender.connect(address).map_err(|err| crew.start_error(&err))?;
+fn udp(workers: &mut Workers<'_>, counter: usize) -> Result<(), String> {
+    let receiver = UdpSocket::bind("127.0.0.1:0").map_err(|err| workers.start_error(&err))?;
+    let sender = UdpSocket::bind("127.0.0.1:0").map_err(|err| workers.start_error(&err))?;
+    let address = receiver.local_addr().map_err(|err| workers.start_error(&err))?;
+    sender.connect(address).map_err(|err| workers.start_error(&err))?;
     let receives = move |count: Option<&AtomicU64>| {
         let mut datagram = [0; DATAGRAM_BYTES];
         loop {
@@ -149,7 +149,7 @@ fn udp(crew: &mut Crew<'_>, counter: usize) -> Result<(), String> {
             let _ = sender.send(&[0; DATAGRAM_BYTES]);
         }
     };
-    pair(crew, counter, receives, sends)
+    pair(workers, counter, receives, sends)
 }
 
 /// Bytes of one mapping: 1024 pages.
@@ -215,9 +215,9 @@ fn memory(count: &dyn Fn()) -> io::Result<()> {
     }
 }
 
-/// Timers that expire together, and how far apart these instants are.
+/// Timers that expire together, and the interval of that.
 const TIMERS: usize = 1000;
-const APART: Span = Span(10_000_000);
+const EXPIRY_INTERVAL: Span = Span(10_000_000);
 
 /// The signals stay pending: what costs is that they all expire in one interrupt.
 fn timers(count: &dyn Fn()) -> io::Result<()> {
@@ -226,7 +226,7 @@ fn timers(count: &dyn Fn()) -> io::Result<()> {
         (0..TIMERS).map(|_| PosixTimer::for_this_thread(ClockId::Monotonic)).collect::<Result<_, _>>()?;
     let mut due: ClockTime = sys::clock::now(ClockId::Monotonic);
     loop {
-        due = sys::clock::now(ClockId::Monotonic).max(due).plus(APART);
+        due = sys::clock::now(ClockId::Monotonic).max(due).plus(EXPIRY_INTERVAL);
         for timer in &timers {
             timer.arm(due, Span(0)).map_err(io::Error::from_raw_os_error)?;
         }
@@ -250,14 +250,19 @@ fn proc(count: &dyn Fn()) -> io::Result<()> {
     }
 }
 
-/// Two looks in every second, whenever it begins.
-const GLANCES: Duration = Duration::from_millis(400);
+/// Two scans in every second, whenever it begins.
+const SCAN_INTERVAL: Duration = Duration::from_millis(400);
+/// The first scans follow each other faster, so that a cell of some hundred milliseconds in a guest has several of them.
+const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(100);
+const N_FIRST_SCANS: u32 = 20;
 
 fn light(count: &dyn Fn()) -> io::Result<()> {
+    let mut scans = 0_u32;
     loop {
         host::look_at_all_processes()?;
         count();
-        std::thread::sleep(GLANCES);
+        scans = scans.saturating_add(1);
+        std::thread::sleep(if scans < N_FIRST_SCANS { FIRST_SCAN_INTERVAL } else { SCAN_INTERVAL });
     }
 }
 

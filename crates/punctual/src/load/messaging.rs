@@ -4,7 +4,7 @@
 //! receiver; without end, so that the rate is the machine's.
 
 use super::count_one;
-use super::crew::Crew;
+use super::workers::Workers;
 use model::LoadPart;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -43,24 +43,24 @@ impl Gate {
     }
 }
 
-/// Hires as many groups as have `n_receivers` together. The senders wait at the gate; only the first of each group sends
+/// Forks as many groups as have `n_receivers` together. The senders wait at the gate; only the first of each group sends
 /// every receiver one message before.
-pub(super) fn hire(crew: &mut Crew<'_>, n_receivers: usize) -> Result<Gate, String> {
-    let (waiting, inlet) = io::pipe().map_err(|source| crew.start_error(&source))?;
-    (0..n_receivers).step_by(PER_GROUP).try_for_each(|first_counter| hire_group(crew, first_counter, &waiting))?;
+pub(super) fn start(workers: &mut Workers<'_>, n_receivers: usize) -> Result<Gate, String> {
+    let (waiting, inlet) = io::pipe().map_err(|source| workers.start_error(&source))?;
+    (0..n_receivers).step_by(PER_GROUP).try_for_each(|first_counter| start_group(workers, first_counter, &waiting))?;
     Ok(Gate { inlet, senders: n_receivers })
 }
 
-/// Hires one group, whose receivers count from `first_counter` on. Our ends of the sockets close with it.
-fn hire_group(crew: &mut Crew<'_>, first_counter: usize, gate: &PipeReader) -> Result<(), String> {
+/// Forks one group, whose receivers count from `first_counter` on. Our ends of the sockets close with it.
+fn start_group(workers: &mut Workers<'_>, first_counter: usize, gate: &PipeReader) -> Result<(), String> {
     let mut outlets = Vec::with_capacity(PER_GROUP);
     for receiver in 0..PER_GROUP {
-        let (outlet, inlet) = UnixStream::pair().map_err(|source| crew.start_error(&source))?;
-        crew.hire(Some(first_counter + receiver), move |count| receive(inlet, count))?;
+        let (outlet, inlet) = UnixStream::pair().map_err(|source| workers.start_error(&source))?;
+        workers.fork(Some(first_counter + receiver), move |count| receive(inlet, count))?;
         outlets.push(outlet);
     }
     for sender in 0..PER_GROUP {
-        crew.hire(None, |_| send(&outlets, sender == 0, gate))?;
+        workers.fork(None, |_| send(&outlets, sender == 0, gate))?;
     }
     Ok(())
 }

@@ -1,14 +1,15 @@
 //! Loads that are programs of somebody else.
 
-use super::crew::Crew;
+use super::workers::Workers;
+use crate::host;
 use model::{Program, ProgramRecord, Tool};
-use rt::sys::{namespace, process, storage};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use sys::{mount, process, storage};
 
 /// What a program may say on stderr before it is not heard any more, bytes.
 const SAID_BYTES: u64 = 64 * 1024;
@@ -17,7 +18,7 @@ const REPEATED: usize = 200;
 
 /// A program that is installed, and how it is started.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct InstalledProgram {
     /// For the record.
     pub(super) record: ProgramRecord,
     tool: Tool,
@@ -69,12 +70,12 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
 ///
 /// # Errors
 /// As [`look_up`], or when there is no memory.
-pub(super) fn find(program: &Program) -> Result<Found, String> {
+pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     let (path, arguments) = look_up(program)?;
     let said = storage::bounded_memory_file("load-said", SAID_BYTES).map_err(|err| format!("no memory: {err}"))?;
     let version = version(program.tool, &path);
     let record = ProgramRecord { path: path.display().to_string(), version };
-    Ok(Found { record, tool: program.tool, arguments, said })
+    Ok(InstalledProgram { record, tool: program.tool, arguments, said })
 }
 
 /// The first line that a program says of its version.
@@ -98,24 +99,25 @@ fn on_path(command: &str) -> Option<PathBuf> {
 }
 
 /// Starts the program as the only worker.
-pub(super) fn hire(crew: &mut Crew<'_>, program: &Found) -> Result<(), String> {
-    let directory = crew.directory;
-    crew.hire(None, |_| become_program(program, directory))
+pub(super) fn start(workers: &mut Workers<'_>, program: &InstalledProgram) -> Result<(), String> {
+    let directory = workers.directory;
+    workers.fork(None, |_| become_program(program, directory))
 }
 
 /// Replaces this process; returns only when that fails.
-fn become_program(program: &Found, directory: Option<&Path>) -> io::Result<()> {
+fn become_program(program: &InstalledProgram, directory: Option<&Path>) -> io::Result<()> {
     let path = Path::new(&program.record.path);
     let mut command = Command::new(path);
     // What it calls itself when it complains.
     command.arg0(path.file_name().unwrap_or(path.as_os_str()));
     command.args(&program.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(program.said.try_clone()?);
+    command.env(host::MARK, super::own_name(std::os::unix::process::parent_id()));
     if let Some(directory) = directory {
         command.current_dir(directory);
     }
     if program.tool != Tool::Command {
         // What it has no time to remove goes with it. Who may not do that has to rely on its tidying up.
-        let _ = namespace::have_ipc_of_ones_own();
+        let _ = mount::unshare_ipc();
     }
     Err(command.exec())
 }
@@ -124,11 +126,11 @@ fn become_program(program: &Found, directory: Option<&Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// One line: how it failed, with what it said.
-pub(super) fn ended(crew: &mut Crew<'_>, program: &Found, status: ExitStatus) -> Result<(), String> {
-    crew.dismiss();
+pub(super) fn ended(workers: &mut Workers<'_>, program: &InstalledProgram, status: ExitStatus) -> Result<(), String> {
+    workers.kill_all();
     let said = program.said();
     if status.success() {
-        crew.count_run();
+        workers.count_run();
         return Ok(());
     }
     let name = Path::new(&program.record.path).file_name().unwrap_or_default().display();
@@ -139,13 +141,13 @@ pub(super) fn ended(crew: &mut Crew<'_>, program: &Found, status: ExitStatus) ->
 /// Starts the program again.
 ///
 /// # Errors
-/// As [`hire`].
-pub(super) fn again(crew: &mut Crew<'_>, program: &Found) -> Result<(), String> {
-    let directory = crew.directory;
-    crew.hire_again(|| become_program(program, directory))
+/// As [`start`].
+pub(super) fn restart(workers: &mut Workers<'_>, program: &InstalledProgram) -> Result<(), String> {
+    let directory = workers.directory;
+    workers.fork_again(|| become_program(program, directory))
 }
 
-impl Found {
+impl InstalledProgram {
     /// The first line that it said on stderr since this was last asked, other than how it goes.
     fn said(&self) -> Option<String> {
         let mut file = &self.said;
@@ -158,6 +160,6 @@ impl Found {
         let text = String::from_utf8_lossy(&text);
         // stress-ng: "stress-ng: info:  [123] dispatching hogs: 1 cpu".
         let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains(": info: "))?;
-        Some(line.chars().filter(|c| !c.is_control()).take(REPEATED).collect())
+        Some(line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect())
     }
 }

@@ -1,22 +1,28 @@
-//! A part of a load that works, as seen by whoever started it.
+//! A running part of a load, as seen by the process that started it.
 
 use super::job::Job;
-use super::keeper::{self, Message, Report};
+use super::keeper;
+use super::report::{LoadMessage, Report};
 use super::{LoadError, Place};
 use crate::host;
-use model::{LoadPart, LoadRecord, ProgramRecord, Span};
-use rt::sys::memory::SharedCounters;
-use rt::sys::process::{self, Child};
-use rt::sys::usage;
+use model::{LoadPart, LoadRecord, ProgramRecord, Span, plain};
+use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::process::{self, Child};
+use sys::usage;
 
-/// How long a keeper may take to start everything, beyond what its workers may; and to end.
-const PATIENCE: Duration = Duration::from_secs(20);
-const GLANCE: Duration = Duration::from_millis(1);
+/// Timeout until a keeper has started everything, beyond that of its workers.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout until a keeper has ended.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest message.
 const MESSAGE_BYTES: usize = 8192;
 
@@ -27,7 +33,11 @@ pub(crate) struct Running {
     /// What one operation is, in the singular.
     operation: &'static str,
     keeper: u32,
-    ear: UnixDatagram,
+    /// How the keeper ended, once that is known.
+    ended: OnceCell<ExitStatus>,
+    /// Where the keeper has made a directory.
+    directory: Option<PathBuf>,
+    report_rx: UnixDatagram,
     /// Operations of each worker that counts.
     counters: SharedCounters,
     /// The process id of each worker.
@@ -51,7 +61,7 @@ impl Running {
         let began = Instant::now();
         let memory = |len| SharedCounters::new(len).map_err(|err| failed(format!("no shared memory: {err}")));
         let (counters, pids) = (memory(job.counters)?, memory(job.workers)?);
-        let (report, ear) = Report::pair().map_err(|err| failed(format!("no socket: {err}")))?;
+        let (report, report_rx) = Report::pair().map_err(|err| failed(format!("no socket: {err}")))?;
         let keep = || keeper::keep(&job, place, (&counters, &pids), &report).unwrap_or(1);
         let keeper = process::fork_tied(None, libc::SIGTERM, keep)
             .map_err(|err| failed(format!("cannot start a process: {err}; raise `ulimit -u`")))?;
@@ -59,7 +69,9 @@ impl Running {
             part: part.to_string(),
             operation: job.operation,
             keeper,
-            ear,
+            ended: OnceCell::new(),
+            directory: job.directory,
+            report_rx,
             counters,
             pids,
             workers: 0,
@@ -74,42 +86,46 @@ impl Running {
 
     fn wait_until_it_works(&mut self, began: Instant) -> Result<(), LoadError> {
         let lost = |err: io::Error| LoadError { load: self.part.clone(), reason: format!("cannot hear of it: {err}") };
-        self.ear.set_read_timeout(Some(GLANCE)).map_err(lost)?;
-        while began.elapsed() < PATIENCE {
-            match self.hear() {
-                Some(Message::Works { workers, cgroup }) => {
+        self.report_rx.set_read_timeout(Some(POLL_INTERVAL)).map_err(lost)?;
+        while began.elapsed() < READY_TIMEOUT {
+            match self.receive() {
+                Some(LoadMessage::Works { workers, cgroup }) => {
                     (self.workers, self.cgroup) = (workers, cgroup);
                     self.starting = Span(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                    return self.ear.set_nonblocking(true).map_err(lost);
+                    return self.report_rx.set_nonblocking(true).map_err(lost);
                 }
-                Some(Message::Failed { reason }) => return Err(self.error(reason)),
+                Some(LoadMessage::Failed { reason }) => return Err(self.error(reason)),
                 None if self.has_lost_its_keeper() => return Err(self.error("its keeper ended".to_owned())),
                 None => {}
             }
         }
-        Err(self.error(format!("did not start within {} s", PATIENCE.as_secs())))
+        Err(self.error(format!("did not start within {} s", READY_TIMEOUT.as_secs())))
     }
 
     /// The next message, if there is one.
-    fn hear(&self) -> Option<Message> {
+    fn receive(&self) -> Option<LoadMessage> {
         let mut bytes = [0; MESSAGE_BYTES];
-        let length = self.ear.recv(&mut bytes).ok()?;
+        let length = self.report_rx.recv(&mut bytes).ok()?;
         serde_json::from_slice(bytes.get(..length)?).ok()
     }
 
     fn has_lost_its_keeper(&self) -> bool {
-        !matches!(process::reap(Some(self.keeper)), Ok(Child::Running))
+        match process::reap(Some(self.keeper)) {
+            Ok(Child::Running) => false,
+            Ok(Child::Ended(_, status)) => self.ended.set(status).is_ok(),
+            Ok(Child::None) | Err(_) => true,
+        }
     }
 
-    /// Why it is less than it was; `None` while all of it works. Once it has said something, it may say it no more.
+    /// Why the load has degraded, if it has. Each failure is reported only once.
     pub(crate) fn failure(&self) -> Option<String> {
-        match self.hear() {
-            Some(Message::Failed { reason }) => Some(reason),
+        match self.receive() {
+            Some(LoadMessage::Failed { reason }) => Some(reason),
             _ => self.has_lost_its_keeper().then(|| format!("process {}, its keeper, ended", self.keeper)),
         }
     }
 
-    /// The error that it is less than it was.
+    /// The error for a load that has degraded.
     pub(crate) fn error(&self, reason: String) -> LoadError {
         LoadError { load: self.part.clone(), reason }
     }
@@ -150,17 +166,24 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STOP_TIMEOUT;
         let _ = process::signal(self.keeper, libc::SIGTERM);
         while !self.has_lost_its_keeper() {
             if Instant::now() > until {
-                // Its workers end with it.
                 let _ = process::signal(self.keeper, libc::SIGKILL);
-                let advice = format_args!("did not stop within {} s and was killed", PATIENCE.as_secs());
-                let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", self.part);
-                return;
+                let advice = format_args!("did not stop within {} s and was killed", STOP_TIMEOUT.as_secs());
+                let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", plain(&self.part.to_string()));
+                break;
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        while !self.has_lost_its_keeper() && Instant::now() < until + STOP_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // Ended by a signal, it has not cleaned up.
+        if self.ended.get().is_some_and(|status| status.signal().is_some()) {
+            let first = self.pids.get(0).and_then(|pid| u32::try_from(pid.load(Relaxed)).ok()).filter(|pid| *pid != 0);
+            keeper::clean_up_after(self.keeper, first, self.directory.as_deref());
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The way to another machine: a program of the user's choice, which starts ours there, or a copy of ours.
 
 use super::Asked;
-use crate::{TOOL, host};
-use model::Site;
+use crate::host;
+use model::{Site, TOOL};
 use std::env::consts::ARCH;
 use std::io;
 use std::os::unix::process::CommandExt;

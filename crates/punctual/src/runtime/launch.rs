@@ -2,7 +2,6 @@
 
 use crate::host;
 use model::{CpuSet, Policy, Span};
-use rt::sys;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
@@ -45,7 +44,11 @@ fn apply(settings: &Launch) -> Result<(), String> {
         same("timer slack", timer_slack, found)?;
     }
     // Last: from here on the thread may get little CPU time, or all of it.
-    let refused = |err| cannot(format_args!("run as {policy}"), err);
+    host::drop_rights_of_file().map_err(|err| cannot("give up rights", err))?;
+    let refused = |err| {
+        let advice = host::how_to_allow_others(&err);
+        format!("{}{advice}", cannot(format_args!("run as {policy}"), err))
+    };
     sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
     same("policy", policy, sys::sched::policy(0).map_err(refused)?)?;
     same("CPUs", &cpus, sys::sched::affinity(0).map_err(refused)?)

@@ -1,26 +1,28 @@
 //! One process that sleeps: started, waited for, let go, read from, and always ended.
 
-use super::protocol::{Reader, Ready, Sleep, ready};
-use super::{Launch, Made, RuntimeError, launch, telling_line};
+use super::protocol::{Reader, ReadyLine, Sleep, ready};
+use super::{Launch, RuntimeError, SleepProgram, launch, telling_line};
 use crate::host;
-use model::{CpuSet, MonoTime, Runtime, Span};
-use rt::sys::{clock, pipe, process, sched};
+use model::{CpuSet, MonoTime, Policy, Runtime, Span};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use sys::{clock, pipe, process, sched};
 
 /// Sleeps of 100 us before a program says that it is ready. More than 200, after which Java compiles what it runs
 /// (`Tier3InvocationThreshold`), and a third of a second where a sleep takes 1 ms.
 const WARM_UP: u32 = 300;
-/// How long a program may take until it is ready. Java takes 1 s on a small machine, 2 s more as the only idle-class
+/// Timeout until a program is ready. Java takes 1 s on a small machine, 2 s more as the only idle-class
 /// process on a busy one.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the exit status of a program is waited for that has closed its output.
-const EXIT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a program may take to end when it is asked to.
-const MANNERS: Duration = Duration::from_millis(200);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of the exit status of a program that has closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between SIGTERM and SIGKILL.
+const KILL_GRACE: Duration = Duration::from_millis(200);
+/// Passes over the threads of a program until all have the policy that they are given.
+const MAX_PASSES: u32 = 10;
 /// What a pipe holds (pipe(7)).
 const PIPE_BYTES: usize = 65536;
 
@@ -45,7 +47,7 @@ impl Sleeper {
     ///
     /// # Errors
     /// When there can be no process.
-    pub(crate) fn start(made: &Made, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
+    pub(crate) fn start(made: &SleepProgram, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
         let (runtime, cpu) = (made.runtime, settings.cpu);
         let failed = |source| RuntimeError::Process { cpu, runtime, source };
         let (program, arguments) = &made.command;
@@ -67,8 +69,8 @@ impl Sleeper {
     ///
     /// # Errors
     /// When it ends, says something else, or takes too long.
-    pub(crate) fn wait_until_ready(&mut self) -> Result<Ready, RuntimeError> {
-        let until = Instant::now() + PATIENCE;
+    pub(crate) fn wait_until_ready(&mut self) -> Result<ReadyLine, RuntimeError> {
+        let until = Instant::now() + READY_TIMEOUT;
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line = String::from_utf8_lossy(&self.text[..end]).into_owned();
@@ -78,7 +80,7 @@ impl Sleeper {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let (cpu, runtime, seconds) = (self.cpu, self.runtime, PATIENCE.as_secs());
+                let (cpu, runtime, seconds) = (self.cpu, self.runtime, READY_TIMEOUT.as_secs());
                 return Err(RuntimeError::NotReady { cpu, runtime, seconds });
             }
             if self.has_words(left)? && !self.take_words()? {
@@ -106,6 +108,29 @@ impl Sleeper {
                 if asked != found {
                     let (cpu, runtime) = (self.cpu, self.runtime);
                     return Err(RuntimeError::Differs { cpu, runtime, tid, what, asked, found });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every thread of process `pid` this policy, and those that they start. One that was started meanwhile is found by looking
+    /// again; [`Sleeper::check_threads`] tells whether all have it.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(crate) fn set_policy(&self, pid: u32, policy: Policy) -> Result<(), RuntimeError> {
+        for _ in 0..MAX_PASSES {
+            let differs = |tid: &u32| sched::policy(*tid).is_ok_and(|found| found.to_string() != policy.to_string());
+            let others: Vec<u32> = host::threads_of(pid).into_iter().filter(differs).collect();
+            if others.is_empty() {
+                return Ok(());
+            }
+            for tid in others {
+                match sched::set_inherited_policy(tid, policy) {
+                    // It has ended.
+                    Err(err) if err.raw_os_error() == Some(libc::ESRCH) => {}
+                    set => set.map_err(|source| self.failed(source))?,
                 }
             }
         }
@@ -179,7 +204,7 @@ impl Sleeper {
     /// The error for a program that has ended.
     fn ended(&mut self) -> RuntimeError {
         let status =
-            self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+            self.wait(EXIT_TIMEOUT).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         let mut words = vec![0; PIPE_BYTES];
         // Only what is there already: a process that it has started may hold the pipe open.
         let n_bytes = self.child.stderr.take().map_or(0, |mut stderr| {
@@ -209,8 +234,14 @@ impl Sleeper {
             return;
         }
         self.is_over = true;
+        // An idle process would need CPU time to end. Without the right to, it takes as long as it takes.
+        for tid in host::threads_of(self.child.id()) {
+            if sched::policy(tid).is_ok_and(|policy| policy.to_string() == Policy::Idle.to_string()) {
+                let _ = sched::set_policy(tid, Policy::OTHER);
+            }
+        }
         let _ = process::signal_group(self.child.id(), libc::SIGTERM);
-        self.wait(MANNERS);
+        self.wait(KILL_GRACE);
         // Those that it has started, too. An error means that nobody is left.
         let _ = process::signal_group(self.child.id(), libc::SIGKILL);
         let _ = self.child.wait();

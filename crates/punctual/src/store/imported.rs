@@ -1,13 +1,12 @@
 //! Imported measurements in a directory of their own: a header line, then one line each, written at once.
 
-use super::{StoreError, reader};
-use model::{ImportHeader, Imported, ImportedThread, RECORD_FORMAT, RUN_FORMAT};
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use super::lines::{Line, Lines};
+use super::{IMPORTED_FILE, StoreError, foreign, imported_file_in, line, reader};
+use crate::file::{self, Replacement};
+use model::{ImportHeader, Imported, ImportedThread, RECORD_FORMAT};
+use std::fs;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-
-/// The file that holds them.
-pub(super) const FILE: &str = "imported.jsonl";
 
 /// What was imported together.
 #[derive(Debug)]
@@ -20,13 +19,6 @@ pub(crate) struct ImportedRun {
     pub(crate) damage: Vec<reader::Damage>,
 }
 
-/// The file of a directory that holds imported measurements; `None` when it holds none.
-pub(super) fn file_in(named: &Path) -> Option<PathBuf> {
-    let is_named = named.file_name().is_some_and(|name| name == FILE) && named.is_file();
-    let path = if is_named { named.to_owned() } else { named.join(FILE) };
-    path.is_file().then_some(path)
-}
-
 /// Keeps measurements in a new directory.
 ///
 /// # Errors
@@ -37,24 +29,18 @@ pub(crate) fn keep(dir: &Path, header: &ImportHeader, measurements: &[Imported])
         return Err(StoreError::NotARun(dir.to_owned()));
     }
     fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
-    let (path, unfinished) = (dir.join(FILE), dir.join("imported.jsonl.new"));
-    let written = write(&unfinished, header, measurements).and_then(|()| fs::rename(&unfinished, &path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&unfinished);
-        StoreError::Io { action: "make", path: path.clone(), source }
-    })?;
+    let path = dir.join(IMPORTED_FILE);
+    write(&path, header, measurements).map_err(StoreError::io("make", &path))?;
     Ok(path)
 }
 
-fn write(path: &Path, header: &ImportHeader, measurements: &[Imported]) -> std::io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    serde_json::to_writer(&mut file, header)?;
+fn write(path: &Path, header: &ImportHeader, measurements: &[Imported]) -> io::Result<()> {
+    let mut file = BufWriter::new(Replacement::new(path, ".new")?);
+    file.write_all(&line(header)?)?;
     for measurement in measurements {
-        file.write_all(b"\n")?;
-        serde_json::to_writer(&mut file, measurement)?;
+        file.write_all(&line(measurement)?)?;
     }
-    file.write_all(b"\n")?;
-    file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_data()
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
 }
 
 /// Reads imported measurements from a directory, or their file. `None` when there are none.
@@ -62,27 +48,25 @@ fn write(path: &Path, header: &ImportHeader, measurements: &[Imported]) -> std::
 /// # Errors
 /// When the header cannot be read.
 pub(crate) fn read(named: &Path) -> Result<Option<ImportedRun>, StoreError> {
-    let Some(path) = file_in(named) else { return Ok(None) };
-    let text = fs::read_to_string(&path).map_err(StoreError::io("read", &path))?;
-    let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
-    let damaged = |reason: String| StoreError::Header { path: path.clone(), reason };
-    let (_, first) = lines.next().ok_or_else(|| damaged("the file is empty".to_owned()))?;
-    let header: ImportHeader = serde_json::from_str(first).map_err(|err| damaged(err.to_string()))?;
-    if header.format > RUN_FORMAT {
-        return Err(StoreError::Format { path, format: header.format.into(), known: RUN_FORMAT });
-    }
-    let (mut measurements, mut damage) = (Vec::new(), Vec::new());
-    for (line, text) in lines {
-        match measurement(text) {
+    let Some(path) = imported_file_in(named) else { return Ok(None) };
+    let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);
+    let first = lines.next().map_err(StoreError::io("read", &path))?;
+    let header = reader::first_line(first, &path)?;
+    let (mut measurements, mut damage, mut number) = (Vec::new(), Vec::new(), 1);
+    while let Some(line) = lines.next().map_err(StoreError::io("read", &path))? {
+        number += 1;
+        match measurement(&line) {
             Ok(measurement) => measurements.push(measurement),
-            Err(reason) => damage.push(reader::Damage::new(&path, line, reason)),
+            Err(reason) => damage.push(reader::Damage::new(&path, number, reason)),
         }
     }
     Ok(Some(ImportedRun { header, measurements, damage }))
 }
 
-fn measurement(line: &str) -> Result<Imported, String> {
-    let imported: Imported = serde_json::from_str(line).map_err(|err| format!("the line is damaged ({err})"))?;
+fn measurement(line: &Line) -> Result<Imported, String> {
+    let damaged = |why: String| format!("the line is damaged ({why})");
+    let text = reader::intact(line).map_err(damaged)?;
+    let imported: Imported = foreign::from_str(text).map_err(|err| damaged(err.to_string()))?;
     if imported.format > RECORD_FORMAT {
         return Err(format!("record format {} is newer than this program reads", imported.format));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A directory that holds a run, whole or not.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ListedRun {
     /// The directory.
     pub(crate) dir: PathBuf,
     /// All that lies in it, samples included, bytes.
@@ -18,12 +18,12 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// When `dir` itself cannot be read.
-pub(crate) fn below(dir: &Path) -> Result<(Vec<Found>, Vec<StoreError>), StoreError> {
+pub(crate) fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError> {
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     let (mut found, mut closed, mut left) = (Vec::new(), Vec::new(), vec![dir.to_owned()]);
     while let Some(dir) = left.pop() {
-        if dir.join(FILE).is_file() || super::imported::file_in(&dir).is_some() {
-            found.push(Found { bytes: bytes_in(&dir), dir });
+        if dir.join(FILE).is_file() || super::imported_file_in(&dir).is_some() {
+            found.push(ListedRun { bytes: bytes_in(&dir), dir });
             continue;
         }
         let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

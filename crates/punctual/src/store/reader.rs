@@ -1,12 +1,14 @@
 //! Reading a run, whole or damaged.
 
-use super::StoreError;
+use super::lines::{Line, Lines};
+use super::seal::{self, Seal};
+use super::{StoreError, foreign};
+use crate::file;
 use analysis::on_all_cpus;
 use model::{Entry, Header, Host, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
+use serde::de::DeserializeOwned;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Damage { path, line, reason } = self;
-        let again = if path.file_name().is_some_and(|name| name == super::imported::FILE) {
+        let again = if path.file_name().is_some_and(|name| name == super::IMPORTED_FILE) {
             "import its file again"
         } else {
             "--resume makes what is missing"
@@ -54,16 +56,15 @@ impl fmt::Display for Damage {
 /// When there is no run, or its header cannot be read.
 pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     let path = super::file_of(dir);
-    if !path.exists() && super::imported::file_in(dir).is_some() {
+    if !path.exists() && super::imported_file_in(dir).is_some() {
         return Err(StoreError::Imported(dir.to_owned()));
     }
     if !path.exists() {
         return Err(StoreError::NoRun(dir.to_owned()));
     }
-    let file = File::open(&path).map_err(StoreError::io("read", &path))?;
-    let mut lines = Lines(BufReader::new(file));
+    let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);
     let first = lines.next().map_err(StoreError::io("read", &path))?;
-    let header = header(&first, &path)?;
+    let mut header = header(first, &path)?;
     let mut entries: Vec<Entry> = Vec::new();
     let mut damage = Vec::new();
     let mut seen = HashSet::new();
@@ -72,6 +73,9 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     loop {
         let batch = lines.batch().map_err(StoreError::io("read", &path))?;
         if batch.is_empty() {
+            let failed = super::failed::of_run(path.parent().unwrap_or(dir), &header).into_iter();
+            header.failed =
+                failed.filter(|failed| !seen.contains(&(failed.planned.block, failed.planned.cell_index))).collect();
             return Ok(Run { header, entries, damage });
         }
         for entry in on_all_cpus(&batch, |line| entry(line, &header)) {
@@ -88,41 +92,15 @@ pub(crate) fn read(dir: &Path) -> Result<Run, StoreError> {
     }
 }
 
-/// A file line by line, so that a long run is never in memory twice.
-struct Lines(BufReader<File>);
-
-impl Lines {
-    /// The next line with its line feed, if it has one; empty at the end.
-    fn next(&mut self) -> io::Result<Vec<u8>> {
-        let mut line = Vec::new();
-        self.0.read_until(b'\n', &mut line)?;
-        Ok(line)
-    }
-
-    /// The next lines, some megabytes of them; none at the end.
-    fn batch(&mut self) -> io::Result<Vec<Vec<u8>>> {
-        const BYTES: usize = 2 << 20;
-        let (mut lines, mut bytes) = (Vec::new(), 0);
-        while bytes < BYTES {
-            let line = self.next()?;
-            if line.is_empty() {
-                break;
-            }
-            bytes += line.len();
-            lines.push(line);
-        }
-        Ok(lines)
-    }
-}
-
 /// The machines of the last records: those of thousands are equal, and are kept once.
-#[derive(Default)]
-struct Hosts(VecDeque<Arc<Host>>);
+#[derive(Debug, Default)]
+pub(crate) struct Hosts(VecDeque<Arc<Host>>);
 
 impl Hosts {
     const KEPT: usize = 8;
 
-    fn shared(&mut self, mut entry: Entry) -> Entry {
+    /// The same entry, with machines that are known already instead of its own.
+    pub(crate) fn shared(&mut self, mut entry: Entry) -> Entry {
         for host in [&mut entry.record.host_before, &mut entry.record.host_after] {
             match self.0.iter().find(|known| *known == host) {
                 Some(known) => *host = Arc::clone(known),
@@ -134,34 +112,54 @@ impl Hosts {
     }
 }
 
-fn header(line: &[u8], path: &Path) -> Result<Header, StoreError> {
+/// The text of a line that is what was written.
+pub(super) fn intact(line: &Line) -> Result<&str, String> {
+    let bytes = line.as_ref().map_err(|flaw| (*flaw).to_owned())?;
+    if seal::check(bytes) == Seal::Broken {
+        return Err("its checksum does not match".to_owned());
+    }
+    // Checked at once, which is quicker than key by key.
+    str::from_utf8(bytes.trim_ascii_end()).map_err(|err| err.to_string())
+}
+
+/// The first line of a run, or of imported measurements.
+///
+/// # Errors
+/// When it is damaged, or of a later version.
+pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
-    if !line.ends_with(b"\n") {
+    let line = line.unwrap_or_else(|| Ok(Vec::new()));
+    let is_cut_off = line.as_ref().is_ok_and(|line| !line.ends_with(b"\n"));
+    if is_cut_off {
         return Err(damaged("the line is cut off".to_owned()));
     }
-    let value: serde_json::Value = serde_json::from_slice(line).map_err(|err| damaged(err.to_string()))?;
+    let text = intact(&line).map_err(damaged)?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|err| damaged(err.to_string()))?;
     let format = value["format"].as_u64().ok_or_else(|| damaged("it names no format".to_owned()))?;
     if format > u64::from(RUN_FORMAT) {
         return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
     }
-    let header: Header = serde_json::from_value(value).map_err(|err| damaged(err.to_string()))?;
+    foreign::from_str(text).map_err(|err| damaged(err.to_string()))
+}
+
+fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
+    let header: Header = first_line(line, path)?;
     let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
-    if is_sane { Ok(header) } else { Err(damaged("its number of repetitions is impossible".to_owned())) }
+    let reason = "its number of repetitions is impossible".to_owned();
+    if is_sane { Ok(header) } else { Err(StoreError::Header { path: path.to_owned(), reason }) }
 }
 
 /// One measurement; `None` for an empty line, which is what follows a line that was cut off. A line without its end is
 /// whole when it can be read: JSON that was cut off cannot.
-fn entry(line: &[u8], header: &Header) -> Result<Option<Entry>, String> {
-    let is_ended = line.ends_with(b"\n");
-    let whole = line.trim_ascii_end();
-    if whole.is_empty() {
+fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, String> {
+    if line.as_ref().is_ok_and(|line| line.trim_ascii_end().is_empty()) {
         return Ok(None);
     }
+    let is_ended = line.as_ref().map_or(true, |line| line.ends_with(b"\n"));
     let damaged =
         |why: String| if is_ended { format!("the line is damaged ({why})") } else { "the line is cut off".to_owned() };
-    // Checked at once, which is quicker than key by key.
-    let whole = str::from_utf8(whole).map_err(|err| damaged(err.to_string()))?;
-    let entry: Entry = serde_json::from_str(whole).map_err(|err| damaged(err.to_string()))?;
+    let text = intact(line).map_err(damaged)?;
+    let entry: Entry = foreign::from_str(text).map_err(|err| damaged(err.to_string()))?;
     if entry.record.format > RECORD_FORMAT {
         return Err(format!("record format {} is newer than this program reads", entry.record.format));
     }

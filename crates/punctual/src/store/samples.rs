@@ -5,6 +5,7 @@
 //! order of their cycles within it. The file gets its name when it is whole.
 
 use super::StoreError;
+use crate::file::{Replacement, with_suffix};
 use model::{CpuSet, Record, ThreadRecord};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
@@ -18,7 +19,6 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// The version of the files that this program writes, in their metadata as `format`.
 const FORMAT: u32 = 1;
+/// Behind the name of a file until it is whole.
+const UNFINISHED: &str = ".partial";
 const SCHEMA: &str = "message samples {
     required int32 cpu (INTEGER(32, false));
     required int64 cycle;
@@ -38,7 +40,7 @@ const GROUP: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct SampleWriter {
     path: PathBuf,
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<Replacement>,
     /// Rows of each CPU that are not written yet.
     rows: BTreeMap<u32, Rows>,
 }
@@ -65,10 +67,10 @@ impl SampleWriter {
     /// # Errors
     /// When there is such a file, or it cannot be made.
     pub(crate) fn create(path: &Path) -> Result<SampleWriter, StoreError> {
-        if path.exists() {
+        if path.symlink_metadata().is_ok() {
             return Err(StoreError::SamplesExist(path.to_owned()));
         }
-        let file = File::create(unfinished(path)).map_err(StoreError::io("make", path))?;
+        let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
         let schema = parse_message_type(SCHEMA).map_err(failed(path))?;
         let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties())).map_err(failed(path))?;
         Ok(SampleWriter { path: path.to_owned(), file, rows: BTreeMap::new() })
@@ -134,11 +136,7 @@ impl SampleWriter {
         }
         let mut named = || {
             self.file.finish().map_err(io_error)?;
-            self.file.inner().sync_all()?;
-            std::fs::rename(unfinished(&self.path), &self.path)?;
-            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            // The new name is on disk, too.
-            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+            self.file.inner_mut().commit()
         };
         named().map_err(StoreError::io("write samples to", &self.path))
     }
@@ -153,36 +151,18 @@ impl SampleWriter {
     }
 }
 
-impl Drop for SampleWriter {
-    /// What was not finished is of no use.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(unfinished(&self.path));
-    }
-}
-
 /// Removes a file of samples whose measurement is not kept, finished or not, if there is one.
 pub(crate) fn discard(path: &Path) {
-    for file in [path, &unfinished(path)] {
+    for file in [path, &with_suffix(path, UNFINISHED)] {
         let _ = std::fs::remove_file(file);
     }
 }
 
-/// What a file is called until it is whole.
-fn unfinished(path: &Path) -> PathBuf {
-    with_suffix(path, ".partial")
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
-}
-
-/// How columns are stored. Measured on this kind of data; see ARCHITECTURE.md.
+/// How columns are stored. Measured on this kind of data; see docs/decisions.md.
 fn properties() -> WriterProperties {
     let [cycle, latency] = ["cycle", "latency_ns"].map(ColumnPath::from);
     WriterProperties::builder()
-        .set_created_by(crate::TOOL.to_owned())
+        .set_created_by(model::TOOL.to_owned())
         .set_compression(Compression::GZIP(Default::default()))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
@@ -193,7 +173,7 @@ fn properties() -> WriterProperties {
         .build()
 }
 
-fn write(file: &mut SerializedFileWriter<File>, cpu: u32, rows: &Rows) -> Result<(), ParquetError> {
+fn write(file: &mut SerializedFileWriter<Replacement>, cpu: u32, rows: &Rows) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
     column::<Int32Type>(&mut group, &vec![cpu.cast_signed(); rows.cycles.len()])?;
     column::<Int64Type>(&mut group, &rows.cycles)?;
@@ -201,7 +181,10 @@ fn write(file: &mut SerializedFileWriter<File>, cpu: u32, rows: &Rows) -> Result
     group.close().map(drop)
 }
 
-fn column<T: DataType>(group: &mut SerializedRowGroupWriter<'_, File>, values: &[T::T]) -> Result<(), ParquetError> {
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, Replacement>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
     let column = group.next_column()?;
     let mut column = column.ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
     column.typed::<T>().write_batch(values, None, None)?;
@@ -211,7 +194,7 @@ fn column<T: DataType>(group: &mut SerializedRowGroupWriter<'_, File>, values: &
 /// What a file says about itself, so that it can be understood without the run it is from.
 fn about(record: &Record) -> [(&'static str, String); 11] {
     let cell = &record.cell;
-    let due = if cell.method.is_relative() {
+    let due = if cell.task.is_relative() {
         "the method waits relatively: a row's cycle is the period in which its wait was to end, not the instant itself"
     } else {
         "due_ns = started_mono_ns + offsets_ns[cpu] + cycle * period_ns, by CLOCK_MONOTONIC; a cycle without a row was missed, lost or still waited for"
@@ -222,7 +205,7 @@ fn about(record: &Record) -> [(&'static str, String); 11] {
     [
         ("format", FORMAT.to_string()),
         ("tool", record.tool.clone()),
-        ("name", format!("{}/{}/{}", cell.label(), cell.period, cell.method)),
+        ("name", format!("{}/{}/{}", cell.label(), cell.period, cell.task)),
         ("cell", serde_json::to_string(cell).unwrap_or_default()),
         ("cell_id", record.cell_id.to_string()),
         ("started_mono_ns", record.started.0.to_string()),

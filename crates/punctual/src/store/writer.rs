@@ -1,14 +1,14 @@
 //! Writing a run, so that a crash at any instant costs at most the measurement under way.
 
-use super::{FILE, StoreError};
-use model::{Entry, Header, Planned};
-use serde::Serialize;
-use std::fs::{self, File, OpenOptions};
+use super::{FILE, StoreError, line};
+use crate::file::{self, Replacement};
+use model::{Entry, Failed, Header, Planned};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// What a run is called until its header is whole.
-const UNFINISHED: &str = "run.jsonl.new";
+/// Behind the name of a run until its header is whole.
+const UNFINISHED: &str = ".new";
 
 /// Appends to a run.
 #[derive(Debug)]
@@ -24,11 +24,12 @@ pub(crate) struct Writer {
 /// # Errors
 /// When `dir` holds something already, or cannot be written.
 pub(crate) fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
-    if dir.join(FILE).exists() {
+    if dir.join(FILE).symlink_metadata().is_ok() {
         return Err(StoreError::Exists(dir.to_owned()));
     }
     if dir.exists() {
-        let is_ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == UNFINISHED);
+        let unfinished = file::with_suffix(Path::new(FILE), UNFINISHED);
+        let is_ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| *entry.file_name() == *unfinished);
         let is_empty = dir.is_dir() && fs::read_dir(dir).map_err(StoreError::io("read", dir))?.all(is_ours);
         if !is_empty {
             return Err(StoreError::NotARun(dir.to_owned()));
@@ -36,51 +37,28 @@ pub(crate) fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> 
     }
     fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
     // Under its name only once its header is whole: a run that exists can be gone on with.
-    let (path, unfinished) = (dir.join(FILE), dir.join(UNFINISHED));
-    let written = write_header(&unfinished, header).and_then(|file| fs::rename(&unfinished, &path).map(|()| file));
-    let file = written.map_err(|source| {
-        let _ = fs::remove_file(&unfinished);
-        StoreError::Io { action: "make", path: path.clone(), source }
-    })?;
-    // The new names are on disk, too.
-    for directory in [Some(dir), dir.parent().filter(|parent| !parent.as_os_str().is_empty())].into_iter().flatten() {
-        File::open(directory).and_then(|dir| dir.sync_all()).map_err(StoreError::io("sync", directory))?;
-    }
+    let path = dir.join(FILE);
+    let written = line(header).and_then(|header| {
+        let mut new = Replacement::new(&path, UNFINISHED)?;
+        new.write_all(&header)?;
+        new.commit_open()
+    });
+    let file = written.map_err(StoreError::io("make", &path))?;
+    // The directory's own name is on disk, too.
+    file::sync_directory_of(dir).map_err(StoreError::io("sync", dir))?;
     Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
 }
 
-fn write_header(path: &Path, header: &Header) -> io::Result<File> {
-    let mut file = OpenOptions::new().append(true).create(true).truncate(false).open(path)?;
-    file.set_len(0)?;
-    file.write_all(&line(header)?)?;
-    file.sync_data()?;
-    Ok(file)
-}
-
-/// Writes a page under its name once it is whole: whoever looks at the file meanwhile sees the one before.
+/// Writes a page under its name once it is whole: a reader of the file sees the whole page before or the whole page after.
+///
+/// A page that `is_named` by the user may go into a pipe or a device; one that lies in a run directory replaces what is
+/// there, which may come from another user.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), StoreError> {
-    // A pipe or a device is written to as it is.
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return fs::write(path, page).map_err(StoreError::io("write", path));
-    }
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
-    let unfinished = PathBuf::from(unfinished);
-    let written = fs::write(&unfinished, page).and_then(|()| fs::rename(&unfinished, path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&unfinished);
-        StoreError::Io { action: "write", path: path.to_owned(), source }
-    })
-}
-
-/// A value as one line of JSON.
-fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    Ok(line)
+pub(crate) fn write_page(path: &Path, is_named: bool, page: &str) -> Result<(), StoreError> {
+    let write = if is_named { file::write_named } else { file::replace };
+    write(path, page.as_bytes()).map_err(StoreError::io("write", path))
 }
 
 /// Opens a run to append to it; `kept` measurements are there already.
@@ -89,8 +67,7 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
 /// When it cannot be written.
 pub(crate) fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
     let path = super::file_of(dir);
-    let mut file =
-        OpenOptions::new().read(true).append(true).open(&path).map_err(StoreError::io("append to", &path))?;
+    let mut file = file::open_to_append(&path).map_err(StoreError::io("append to", &path))?;
     let torn = ends_torn(&mut file).map_err(StoreError::io("read", &path))?;
     let mut writer = Writer { file, path, dir: dir.to_owned(), kept };
     if torn {
@@ -108,6 +85,14 @@ fn ends_torn(file: &mut File) -> io::Result<bool> {
 }
 
 impl Writer {
+    /// Keeps which measurements failed, in place of those that failed before.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn failed(&self, failed: &[Failed]) -> Result<(), StoreError> {
+        super::failed::keep(&self.dir, failed)
+    }
+
     /// Records one measurement; it is on disk when this returns.
     ///
     /// # Errors
@@ -127,6 +112,12 @@ impl Writer {
     pub(crate) fn samples(&self, planned: &Planned) -> Result<PathBuf, StoreError> {
         let dir = super::samples_dir(&self.dir);
         fs::create_dir_all(&dir).map_err(StoreError::io("make", &dir))?;
+        // A link would lead into a directory that another user may have chosen.
+        let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir());
+        if !is_own {
+            let source = io::Error::other("it is a link; remove it");
+            return Err(StoreError::Io { action: "write samples to", path: dir, source });
+        }
         let path = dir.join(format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index));
         super::discard_samples(&path);
         Ok(path)

@@ -33,6 +33,13 @@ enum Kind {
         timer: Field,
         function: Option<Field>,
     },
+    WheelExpire {
+        function: Field,
+    },
+    Inherit {
+        pid: Field,
+        priority: Field,
+    },
     InterruptEntry {
         number: Field,
         name: Field,
@@ -145,6 +152,8 @@ impl Decoder {
                 Kind::TimerStart { timer: field("hrtimer")?, expires: field("expires")?, soft: field("softexpires")? }
             }
             "hrtimer_expire_entry" => Kind::TimerExpire { timer: field("hrtimer")?, function: field("function") },
+            "timer_expire_entry" => Kind::WheelExpire { function: field("function")? },
+            "sched_pi_setprio" => Kind::Inherit { pid: field("pid")?, priority: field("newprio")? },
             "irq_handler_entry" => Kind::InterruptEntry { number: field("irq")?, name: field("name")? },
             "irq_handler_exit" => Kind::InterruptExit { number: field("irq")? },
             "softirq_entry" => Kind::SoftirqEntry { number: field("vec")? },
@@ -197,8 +206,10 @@ impl Decoder {
         counted
     }
 
-    /// Hands the starts and expiries of timers in these pages to `take`, and passes over all else.
-    pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) {
+    /// Hands the starts and expiries of timers in these pages to `take`, and passes over all else. Returns how many times events
+    /// before a page were overwritten.
+    pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) -> u64 {
+        let mut overwritten = 0;
         let mut nothing = (Trace::default(), Names::default());
         let is_timer = |data: &[u8]| {
             let id = data.first_chunk::<2>().map(|id| usize::from(u16::from_ne_bytes(*id)));
@@ -207,11 +218,13 @@ impl Decoder {
         };
         for page in pages.chunks(self.layout.page_bytes) {
             // Whoever reads the whole trace counts what is damaged.
-            let _ = read_page(page, &self.layout, |at_ns, data| {
+            let head = read_page(page, &self.layout, |at_ns, data| {
                 let event = is_timer(data).then(|| self.event(at_ns, data, &mut nothing.0, &mut nothing.1));
                 event.flatten().into_iter().for_each(&mut take);
             });
+            overwritten += u64::from(head.is_ok_and(|head| head.lost));
         }
+        overwritten
     }
 
     #[inline]
@@ -246,15 +259,16 @@ impl Decoder {
                 soft_ns: long(data, *soft)?.cast_signed(),
             },
             Kind::TimerExpire { timer, function } => {
-                // A handful, of which most events repeat the last.
-                if let Some(function) = function.and_then(|function| long(data, function))
-                    && function != names.function
-                {
-                    names.function = function;
-                    trace.timer_functions.insert(function);
-                }
-                What::TimerExpire { timer: long(data, *timer)? }
+                let function = function.and_then(|function| long(data, function));
+                function.into_iter().for_each(|function| names.note_function(trace, function));
+                What::TimerExpire { timer: long(data, *timer)?, function }
             }
+            Kind::WheelExpire { function } => {
+                let function = long(data, *function)?;
+                names.note_function(trace, function);
+                What::WheelExpire { function }
+            }
+            Kind::Inherit { pid, priority } => What::Inherit { pid: int(data, *pid)?, priority: int(data, *priority)? },
             Kind::InterruptEntry { number, name } => {
                 let number = int(data, *number)?.cast_unsigned();
                 trace.interrupts.entry(number).or_insert_with(|| located(data, *name).unwrap_or_default());
@@ -300,6 +314,14 @@ impl Default for Names {
 }
 
 impl Names {
+    /// Notes the function of a timer: there are a handful, of which most events repeat the last.
+    fn note_function(&mut self, trace: &mut Trace, function: u64) {
+        if function != self.function {
+            self.function = function;
+            trace.timer_functions.insert(function);
+        }
+    }
+
     fn note(&mut self, names: &mut HashMap<i32, String>, pid: i32, data: &[u8], field: Field) {
         let Some(name) = data.get(field.at..).and_then(|rest| rest.first_chunk::<NAME_BYTES>()) else { return };
         let slot = usize::try_from(pid & 0xff).ok().and_then(|slot| self.last.get_mut(slot));

@@ -2,54 +2,59 @@
 
 /// Of which threads an event is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum EventScope {
     /// Of all.
-    Everybody,
+    AllThreads,
     /// Of the measured threads: this field of the event names them.
-    Measured(&'static str),
+    MeasuredThreads(&'static str),
 }
 
 /// One kind of event that is traced where the kernel has it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct EventRequest {
     /// Below `events/`: `system/event`.
     pub(super) path: &'static str,
     /// Of whom.
-    pub(super) of: Of,
+    pub(super) of: EventScope,
     /// What cannot be told without it; `None`: something else tells it as well.
     pub(super) tells: Option<&'static str>,
 }
 
-const fn everybody(path: &'static str, tells: Option<&'static str>) -> Wanted {
-    Wanted { path, of: Of::Everybody, tells }
+const fn all_threads(path: &'static str, tells: Option<&'static str>) -> EventRequest {
+    EventRequest { path, of: EventScope::AllThreads, tells }
 }
 
 /// The events, as few as tell all causes: each costs the traced machine time. Without the first two there is no
 /// explanation at all.
-pub(super) const WANTED: [Wanted; 15] = [
-    everybody("sched/sched_switch", None),
-    Wanted { path: "sched/sched_waking", of: Of::Measured("pid"), tells: None },
-    Wanted {
+pub(super) const EVENTS: [EventRequest; 17] = [
+    all_threads("sched/sched_switch", None),
+    EventRequest { path: "sched/sched_waking", of: EventScope::MeasuredThreads("pid"), tells: None },
+    EventRequest {
         path: "timer/hrtimer_start",
-        of: Of::Measured("common_pid"),
+        of: EventScope::MeasuredThreads("common_pid"),
         tells: Some("timer slack, and own overruns"),
     },
-    everybody("timer/hrtimer_expire_entry", Some("which interrupt was the timer's, and standstills of all CPUs")),
-    everybody("irq/irq_handler_entry", Some("interrupts of devices")),
-    everybody("irq/irq_handler_exit", None),
-    everybody("irq/softirq_entry", Some("softirqs")),
-    everybody("irq/softirq_exit", None),
-    everybody("nmi/nmi_handler", Some("non-maskable interrupts")),
-    everybody(IDLE, Some("the idle state that a CPU came back from")),
-    everybody("workqueue/workqueue_execute_start", Some("what kernel workers work on")),
-    Wanted {
+    all_threads("timer/hrtimer_expire_entry", Some("which interrupt was the timer's, and standstills of all CPUs")),
+    all_threads("timer/timer_expire_entry", Some("which timers a softirq TIMER runs")),
+    all_threads(
+        "sched/sched_pi_setprio",
+        Some("threads that inherit a priority, which then look as if they kept the CPU"),
+    ),
+    all_threads("irq/irq_handler_entry", Some("interrupts of devices")),
+    all_threads("irq/irq_handler_exit", None),
+    all_threads("irq/softirq_entry", Some("softirqs")),
+    all_threads("irq/softirq_exit", None),
+    all_threads("nmi/nmi_handler", Some("non-maskable interrupts")),
+    all_threads(IDLE, Some("the idle state that a CPU came back from")),
+    all_threads("workqueue/workqueue_execute_start", Some("what kernel workers work on")),
+    EventRequest {
         path: "exceptions/page_fault_user",
-        of: Of::Measured("common_pid"),
+        of: EventScope::MeasuredThreads("common_pid"),
         tells: Some("page faults, which then look like a CPU that stood still"),
     },
-    everybody("ipi/ipi_entry", None),
-    everybody("ipi/ipi_exit", None),
-    everybody("ftrace/print", None),
+    all_threads("ipi/ipi_entry", None),
+    all_threads("ipi/ipi_exit", None),
+    all_threads("ftrace/print", None),
 ];
 
 /// Idle states are entered and left.
@@ -92,6 +97,6 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_wanted() {
-        assert!(NEEDED.iter().all(|needed| WANTED.iter().any(|wanted| wanted.path == *needed)));
+        assert!(NEEDED.iter().all(|needed| EVENTS.iter().any(|wanted| wanted.path == *needed)));
     }
 }

@@ -3,7 +3,7 @@
 use super::TraceError;
 use super::dat::Head;
 use super::decode::Decoder;
-use super::events::{BEGIN, END, IDLE, NEEDED, Of, VECTORS, WANTED, filter};
+use super::events::{BEGIN, END, EVENTS, EventScope, IDLE, NEEDED, VECTORS, filter};
 use super::format::{Format, page_layout};
 use crate::host;
 use std::fs::{self, File, OpenOptions};
@@ -58,7 +58,7 @@ impl Instance {
     /// # Errors
     /// Without tracefs, or the right to use it.
     pub(crate) fn create() -> Result<Instance, TraceError> {
-        let root = host::tracing_dir().ok_or(TraceError::NotMounted)?;
+        let root = Instance::root()?;
         let instances = root.join("instances");
         sweep(&instances);
         let dir = instances.join(own_name());
@@ -89,6 +89,15 @@ impl Instance {
         }
         made.tracing_on = Some(made.open_for_writing("tracing_on")?);
         Ok(made)
+    }
+
+    /// Where tracefs is.
+    ///
+    /// # Errors
+    /// When it is not mounted, or this user may not use it.
+    pub(crate) fn root() -> Result<PathBuf, TraceError> {
+        let found = host::tracing_dir();
+        found.ok_or_else(|| if host::is_tracing_forbidden() { TraceError::Forbidden } else { TraceError::NotMounted })
     }
 
     /// One more than the highest number of a CPU that has a trace.
@@ -130,7 +139,7 @@ impl Instance {
     /// When an event that nothing can do without is not there, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: Watched<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
-        for wanted in WANTED.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
+        for wanted in EVENTS.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
             match self.format(wanted.path)? {
                 Some(format) => formats.push((wanted.path.to_owned(), format)),
                 None if NEEDED.contains(&wanted.path) => {
@@ -160,8 +169,9 @@ impl Instance {
         self.enabled = formats.iter().map(|(path, _)| path.clone()).collect();
         let is_on = |path: &str| !path.starts_with("ftrace/");
         for (path, _) in formats.iter().filter(|(path, _)| is_on(path)) {
-            let of = WANTED.iter().find(|wanted| wanted.path == path).map_or(Of::Everybody, |wanted| wanted.of);
-            if let Of::Measured(field) = of {
+            let of =
+                EVENTS.iter().find(|wanted| wanted.path == path).map_or(EventScope::AllThreads, |wanted| wanted.of);
+            if let EventScope::MeasuredThreads(field) = of {
                 self.filter(path, &filter(field, watched.pids))?;
             }
             self.write(&format!("events/{path}/enable"), "1")?;

@@ -1,7 +1,6 @@
 //! How fast the kernel's trace is read: for `cargo xtask bench --only explain`.
 
 use super::instance::{Watched, tests::only_instance};
-use rt::sys;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Bad input: one line that says what, where and what to do; exit 1; nothing measured, nothing left behind.
 
-use crate::program::{Scratch, command, is_root, machine, punctual, run};
+use crate::program::{Scratch, Start, command, is_root, machine, punctual, run, skip_unless};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -100,8 +100,7 @@ fn a_directory_that_holds_something_else_is_refused() {
 #[test]
 fn a_second_measurement_is_refused_and_told_who_measures() {
     let _machine = machine();
-    let mut first =
-        command("measure --wait --duration 3s").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = command("measure --wait --duration 3s").start_silent();
     let pid = format!("pid {} ", first.id());
     let refused = crate::program::comes_true(|| {
         let said = punctual("measure --duration 100ms");
@@ -120,9 +119,7 @@ fn a_cell_that_is_no_cell_is_refused() {
 
 #[test]
 fn root_a_full_disk_keeps_what_was_measured_and_says_so() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let scratch = Scratch::new("full");
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=300k", "none"]).arg(scratch.dir()).status();
     if !mount.is_ok_and(|status| status.success()) {
@@ -136,7 +133,7 @@ fn root_a_full_disk_keeps_what_was_measured_and_says_so() {
     let unmounted = Command::new("umount").arg(scratch.dir()).status();
     assert!(unmounted.is_ok_and(|status| status.success()));
     assert_eq!(said.status, 1, "{said:?}");
-    let last = said.stderr.lines().last().unwrap_or_default();
+    let last = said.last_line();
     assert!(last.contains("No space left on device") && last.contains("run --resume --out"), "{last}");
     let kept: usize = last.split("; ").nth(1).and_then(|part| part.split(' ').next()?.parse().ok()).expect("a number");
     let blocks: u64 =

@@ -1,14 +1,13 @@
 //! `punctual check`: exit status and reports of real runs against limits and older runs.
 
-use crate::program::{Scratch, a_cpu, machine, punctual};
+use crate::program::{a_cpu, machine_and_scratch, punctual};
 
 const PLAN: &str = "title = \"gate\"\nrepetitions = 6\nduration = \"200ms\"\nwarm_up = \"20ms\"\n\
     [axes]\nload = [\"none\"]\npolicy = [\"other\", \"other:nice=5\"]\n";
 
 #[test]
 fn a_run_is_checked_against_limits_and_an_older_run() {
-    let _machine = machine();
-    let scratch = Scratch::new("check");
+    let (_machine, scratch) = machine_and_scratch("check");
     let plan = scratch.file("plan.toml", PLAN);
     let of = |name: &str| scratch.path(name).display().to_string();
     for name in ["old", "new"] {

@@ -1,6 +1,6 @@
 //! Runs of other conditions or of another machine: what they differ in is shown, and what cannot be compared is refused.
 
-use crate::program::{Said, Scratch, command, machine, run};
+use crate::program::{ProgramOutput, Scratch, command, machine_and_scratch, run};
 use std::path::{Path, PathBuf};
 
 const PLAN: &str =
@@ -9,23 +9,22 @@ const PLAN: &str =
 /// A real run of [`PLAN`] in `name`, with `options`.
 fn measured(scratch: &Scratch, name: &str, options: &str) -> PathBuf {
     let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path(name));
-    let said = run(command(&format!("run --wait {options} --out")).arg(&dir).arg(&plan));
-    assert_eq!(said.status, 0, "{said:?}");
+    run(command(&format!("run --wait {options} --out")).arg(&dir).arg(&plan)).expect_success();
     dir
 }
 
 /// The same run in `name`, as if it had been made with another value of `key` wherever that stands in its file.
 fn altered(scratch: &Scratch, from: &Path, name: &str, key: &str, value: &serde_json::Value) -> PathBuf {
-    let dir = scratch.path(name);
-    std::fs::create_dir_all(&dir).unwrap();
     let text = std::fs::read_to_string(from.join("run.jsonl")).unwrap();
     let lines = text.lines().map(|line| {
         let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(set(&mut line, key, value), "{key} stands in every line");
+        // The checksum is that of the line before.
+        line.as_object_mut().unwrap().remove("xxh3");
         line.to_string() + "\n"
     });
-    std::fs::write(dir.join("run.jsonl"), lines.collect::<String>()).unwrap();
-    dir
+    scratch.file(&format!("{name}/run.jsonl"), lines.collect::<String>());
+    scratch.path(name)
 }
 
 /// Sets every `key` below `json`; whether there is one.
@@ -44,12 +43,12 @@ fn set(json: &mut serde_json::Value, key: &str, value: &serde_json::Value) -> bo
     }
 }
 
-fn on(arguments: &str, dirs: &[&Path], more: &str) -> Said {
+fn on(arguments: &str, dirs: &[&Path], more: &str) -> ProgramOutput {
     run(command(arguments).args(dirs).args(more.split_whitespace()))
 }
 
 #[track_caller]
-fn expect_refusal(said: &Said, begin: &str) {
+fn expect_refusal(said: &ProgramOutput, begin: &str) {
     assert_eq!((said.status, said.stdout.as_str(), said.stderr.lines().count()), (1, "", 1), "{said:?}");
     assert!(said.stderr.starts_with(&format!("punctual: {begin}")), "{said:?}");
     assert!(said.stderr.ends_with("; --force compares all the same\n"), "{said:?}");
@@ -57,8 +56,7 @@ fn expect_refusal(said: &Said, begin: &str) {
 
 #[test]
 fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is() {
-    let _machine = machine();
-    let scratch = Scratch::new("comparability");
+    let (_machine, scratch) = machine_and_scratch("comparability");
     let here = measured(&scratch, "here", "");
     let slow = altered(&scratch, &here, "slow", "period_ns", &2_000_000.into());
     let there = altered(&scratch, &here, "there", "cpu_model", &"Elbrus 8C".into());
@@ -111,8 +109,7 @@ fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is
 
 #[test]
 fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
-    let _machine = machine();
-    let scratch = Scratch::new("resume-elsewhere");
+    let (_machine, scratch) = machine_and_scratch("resume-elsewhere");
     let begun = measured(&scratch, "begun", "--blocks 1");
     let n_lines = |dir: &Path| std::fs::read_to_string(dir.join("run.jsonl")).unwrap().lines().count();
     let elsewhere = altered(&scratch, &begun, "elsewhere", "cpu_model", &"Elbrus 8C".into());
@@ -133,6 +130,19 @@ fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
     let is_found = |finding: &serde_json::Value| finding["kind"] == "host_changed" && finding["fact"] == "CPU model";
     assert!(findings.as_array().unwrap().iter().any(is_found), "{findings}");
 
+    // Nothing is left to measure, or only what does not depend on this machine.
+    let whole = measured(&scratch, "whole", "");
+    let finished = altered(&scratch, &whole, "finished", "cpu_model", &"Elbrus 8C".into());
+    let ended = resume(&finished, "");
+    assert_eq!((ended.status, n_lines(&finished)), (0, 7), "{ended:?}");
+    let lab = altered(&scratch, &begun, "lab", "cpu_model", &"Elbrus 8C".into());
+    let text = std::fs::read_to_string(lab.join("run.jsonl")).unwrap();
+    let in_guests = text.replace("\"kernel\":\"running\"", "\"kernel\":\"/nowhere/vmlinuz\"");
+    std::fs::write(lab.join("run.jsonl"), in_guests).unwrap();
+    let gone_on = resume(&lab, "");
+    assert!(gone_on.stderr.contains("/nowhere/vmlinuz: No such file or directory"), "{gone_on:?}");
+    assert!(!gone_on.stderr.contains("is not what it was"), "{gone_on:?}");
+
     // The same machine goes on by itself; --force alone means nothing.
     let same = resume(&begun, "");
     assert_eq!((same.status, n_lines(&begun)), (0, 3), "{same:?}");
@@ -143,11 +153,8 @@ fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
 
 #[test]
 fn what_the_plan_sets_itself_does_not_keep_a_run_from_going_on() {
-    let _machine = machine();
-    let scratch = Scratch::new("resume-prepared");
-    let file = scratch.path("proc/sys/kernel/timer_migration");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&file, "1\n").unwrap();
+    let (_machine, scratch) = machine_and_scratch("resume-prepared");
+    let file = scratch.file("proc/sys/kernel/timer_migration", "1\n");
     let plan = |prepare: &str| scratch.file("plan.toml", format!("{prepare}{PLAN}").replace("= 6", "= 3"));
     let run_here = |name: &str, more: &str, plan: Option<PathBuf>| {
         let mut command = command(&format!("run --wait --blocks 1 --cpus 0 {more} --out"));
@@ -165,6 +172,5 @@ fn what_the_plan_sets_itself_does_not_keep_a_run_from_going_on() {
     let refused = resume("bare");
     assert_eq!(refused.status, 1, "{refused:?}");
     assert!(refused.stderr.contains("when the run began: timer migration (on and off); put that back"), "{refused:?}");
-    let goes_on = resume("set");
-    assert_eq!(goes_on.status, 0, "{goes_on:?}");
+    resume("set").expect_success();
 }

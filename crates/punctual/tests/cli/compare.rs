@@ -1,6 +1,6 @@
 //! Comparing cells of one run and separate runs.
 
-use crate::program::{Scratch, command, machine, run};
+use crate::program::{Scratch, command, machine_and_scratch, run};
 use analysis::testing::RunBuilder;
 
 const PLAN: &str = r#"
@@ -14,13 +14,11 @@ policy = ["other", "other:nice=5"]
 
 #[test]
 fn cells_of_a_run_are_compared_and_separate_runs_are_not() {
-    let _machine = machine();
-    let scratch = Scratch::new("compare");
+    let (_machine, scratch) = machine_and_scratch("compare");
     let plan = scratch.file("plan.toml", PLAN);
     let dirs = ["a", "b"].map(|name| scratch.path(name));
     for dir in &dirs {
-        let said = run(command("run --wait --out").arg(dir).arg(&plan));
-        assert_eq!(said.status, 0, "{said:?}");
+        run(command("run --wait --out").arg(dir).arg(&plan)).expect_success();
     }
     let compare = |words: &[&str]| {
         let words = words.iter().map(|word| if word.len() == 1 { scratch.path(word).into() } else { (*word).into() });
@@ -60,8 +58,7 @@ fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
     let fixture = |name: &str| format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR"));
     let import = |dir: &str, files: &[&str]| {
         let dir = scratch.path(dir);
-        let said = run(command("import --out").arg(&dir).args(files.iter().map(|name| fixture(name))));
-        assert_eq!(said.status, 0, "{said:?}");
+        run(command("import --out").arg(&dir).args(files.iter().map(|name| fixture(name)))).expect_success();
         dir.display().to_string()
     };
     let a = import("a", &["cyclictest-v.txt"]);
@@ -97,10 +94,7 @@ fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
         .expect_error("both are jitterdebugger.json; name two that differ");
     compare(&[&b, "elsewhere"])
         .expect_error(&format!("elsewhere is neither an import nor one of its measurements: {all}"));
-    let ours = scratch.path("ours");
-    std::fs::create_dir_all(&ours).unwrap();
-    std::fs::write(ours.join("run.jsonl"), serde_json::to_string(&RunBuilder::new().header).unwrap() + "\n").unwrap();
-    let ours = ours.display().to_string();
+    let ours = scratch.run("ours", &RunBuilder::new()).display().to_string();
     for words in [[&a, &ours], [&ours, &a]] {
         compare(&words.map(String::as_str)).expect_error(
             "one is a run and one is imported: there are no blocks that hold both; see them side by side with `punctual \
@@ -110,13 +104,28 @@ fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
 }
 
 #[test]
+fn cells_are_named_by_the_loads_that_a_plan_named() {
+    let scratch = Scratch::new("compare-loads");
+    let mut built = RunBuilder::new();
+    built.cell("none", "other").cell("hog=cmd:taskset -c 0,1 stress", "other");
+    let dir = scratch.run("run", &built);
+    let compare = |words: &[&str]| run(command("compare").arg(&dir).args(words));
+    for hog in
+        ["load=hog", "load=hog,policy=other", "load=cmd:taskset -c 0,1 stress", "load=hog=cmd:taskset -c 0,1 stress"]
+    {
+        // Of the same cell twice nothing is compared: it is named, so it was found.
+        compare(&[hog, hog]).expect_error("both are the cell hog/other; name two that differ");
+    }
+    let all = "none/other, hog/other";
+    compare(&["load=pig", "load=none"]).expect_error(&format!("no cell of the run is meant; it has {all}"));
+}
+
+#[test]
 fn what_cannot_be_compared_is_said_in_one_line() {
     let scratch = Scratch::new("compare-bad");
-    let dir = scratch.path("run");
-    std::fs::create_dir_all(&dir).unwrap();
     let mut built = RunBuilder::new();
     built.cell("none", "other").cell("none", "fifo:80").cell("messaging", "other");
-    std::fs::write(dir.join("run.jsonl"), serde_json::to_string(&built.header).unwrap() + "\n").unwrap();
+    let dir = scratch.run("run", &built);
     let compare = |words: &[&str]| run(command("compare").arg(&dir).args(words));
     let cells = "none/other, none/fifo:80, messaging/other";
     compare(&[]).expect_error(&format!("name two cells, each like load=messaging,policy=fifo:80; the run has {cells}"));
@@ -125,6 +134,7 @@ fn what_cannot_be_compared_is_said_in_one_line() {
     compare(&["load=cpu", "load=messaging"]).expect_error(&format!("no cell of the run is meant; it has {cells}"));
     compare(&["load=messaging", "load=messaging,policy=other"])
         .expect_error("both are the cell messaging/other; name two that differ");
+    compare(&["load=mesaging", "load=messaging"]).expect_error(&format!("no cell of the run is meant; it has {cells}"));
     compare(&["laod=none", "load=messaging"])
         .expect_error("unknown axis `laod` (did you mean `load`? known: kernel load policy period method)");
     let missing = compare(&["elsewhere"]);
@@ -137,16 +147,14 @@ fn what_cannot_be_compared_is_said_in_one_line() {
 
 #[test]
 fn two_runs_in_alternation_are_one_comparison_with_its_noise_floor() {
-    let _machine = machine();
-    let scratch = Scratch::new("alternate");
+    let (_machine, scratch) = machine_and_scratch("alternate");
     let plan = scratch.file("plan.toml", PLAN.replace("[axes]", "aa = true\n[axes]").replace("\"other\", ", ""));
     let dirs = ["a", "b"].map(|name| scratch.path(name));
     for block in 0..6 {
         for dir in &dirs {
             let mut one_block = command("run --wait --blocks 1 --out");
             one_block.arg(dir).args(if block == 0 { vec![plan.as_os_str()] } else { vec!["--resume".as_ref()] });
-            let said = run(&mut one_block);
-            assert_eq!(said.status, 0, "{said:?}");
+            let said = run(&mut one_block).expect_success();
             let is_told = said.stderr.contains(&format!("{} of 12 measurements made; go on with", 2 * (block + 1)));
             assert_eq!(is_told, block < 5, "{said:?}");
         }
@@ -165,8 +173,7 @@ fn two_runs_in_alternation_are_one_comparison_with_its_noise_floor() {
 
 #[test]
 fn a_run_ends_when_it_is_decided_or_its_time_is_over() {
-    let _machine = machine();
-    let scratch = Scratch::new("until");
+    let (_machine, scratch) = machine_and_scratch("until");
     let slow = PLAN.replace("200ms", "1s").replace("\"other:nice=5\"", "\"other\"").replace("\"other\", ", "");
     let plan = scratch.file("plan.toml", slow.replace("[axes]", "timer_slack = \"1us\"\n[axes]"));
     let refused = run(command("run --until decided --at-most 1min").arg(&plan));
@@ -175,8 +182,8 @@ fn a_run_ends_when_it_is_decided_or_its_time_is_over() {
     assert!(short.stderr.starts_with("punctual: --at-most 1s is too short: about "), "{short:?}");
 
     let out = scratch.path("out");
-    let said = run(command("run --wait --until enough --at-most 8s --format json --out").arg(&out).arg(&plan));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(command("run --wait --until enough --at-most 8s --format json --out").arg(&out).arg(&plan))
+        .expect_success();
     let json = said.json();
     assert!(json["run"]["shortfalls"].to_string().contains("steadiness"), "{}", json["run"]["shortfalls"]);
     assert!(!json["run"]["findings"].to_string().contains("not_all_cells_done"), "{}", json["run"]["findings"]);

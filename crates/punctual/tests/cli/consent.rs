@@ -1,6 +1,8 @@
 //! Programs of a plan from elsewhere run only when the user says so, and so does a flood of another machine.
 
-use crate::program::{Said, Scratch, command, is_root, machine, punctual, run};
+use crate::program::{
+    ProgramOutput, Scratch, command, is_root, machine_and_scratch, punctual, run, set_mode, skip_unless,
+};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -12,12 +14,13 @@ const PLAN: &str = "repetitions = 1\nduration = \"100ms\"\n[loads]\nquiet = \"cm
 
 /// A file that nobody else may write, whatever this process makes by default.
 fn own(plan: PathBuf) -> PathBuf {
-    std::fs::set_permissions(&plan, Permissions::from_mode(0o644)).unwrap();
+    set_mode(&plan, 0o644);
+    set_mode(plan.parent().unwrap(), 0o755);
     plan
 }
 
 /// `punctual run` of a plan, kept in a new directory `out`, with more `options`.
-fn run_plan(scratch: &Scratch, plan: &Path, out: &str, options: &str) -> Said {
+fn run_plan(scratch: &Scratch, plan: &Path, out: &str, options: &str) -> ProgramOutput {
     run(run_command(scratch, out, options).arg(plan))
 }
 
@@ -28,16 +31,16 @@ fn run_command(scratch: &Scratch, out: &str, options: &str) -> Command {
 }
 
 #[track_caller]
-fn expect_run(said: &Said, from: &Path) {
+fn expect_run(said: &ProgramOutput, from: &Path) {
     assert_eq!(said.status, 0, "{said:?}");
-    let user = rt::sys::process::effective_user_id();
+    let user = sys::process::effective_user_id();
     let user = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     let told = said.stderr.lines().filter(|line| line.contains(" runs as ")).collect::<Vec<_>>();
     assert_eq!(told, [format!("punctual: {} runs as {user}: cmd:sleep 60", from.display())]);
 }
 
 #[track_caller]
-fn expect_refusal(said: &Said, from: &Path, why: &str) {
+fn expect_refusal(said: &ProgramOutput, from: &Path, why: &str) {
     assert_eq!((said.status, said.stderr.lines().count(), said.stdout.as_str()), (1, 1, ""), "{said:?}");
     let begin = format!("punctual: {} would run `cmd:sleep 60` as ", from.display());
     assert!(said.stderr.starts_with(&begin), "{said:?}");
@@ -46,29 +49,76 @@ fn expect_refusal(said: &Said, from: &Path, why: &str) {
 
 #[test]
 fn a_plan_that_others_may_have_written_runs_no_program_unless_the_user_says_yes() {
-    let _machine = machine();
-    let scratch = Scratch::new("consent");
+    let (_machine, scratch) = machine_and_scratch("consent");
     let plan = own(scratch.file("plan.toml", PLAN));
     expect_run(&run_plan(&scratch, &plan, "own", ""), &plan);
 
-    std::fs::set_permissions(&plan, Permissions::from_mode(0o646)).unwrap();
+    set_mode(&plan, 0o646);
     expect_refusal(&run_plan(&scratch, &plan, "open", ""), &plan, "others may write it (chmod go-w)");
     assert!(!scratch.path("open").exists());
     expect_run(&run_plan(&scratch, &plan, "open", "--yes"), &plan);
 
     let harmless = scratch.file("harmless.toml", PLAN.replace("cmd:sleep 60", "light"));
-    std::fs::set_permissions(&harmless, Permissions::from_mode(0o666)).unwrap();
+    set_mode(&harmless, 0o666);
     let said = run_plan(&scratch, &harmless, "harmless", "");
     assert!(said.status == 0 && !said.stderr.contains(" runs as "), "{said:?}");
 }
 
 #[test]
+fn a_plan_in_a_place_of_others_runs_no_program_unless_the_user_says_yes() {
+    let (_machine, scratch) = machine_and_scratch("consent-place");
+    std::fs::create_dir(scratch.path("open")).unwrap();
+    let plan = own(scratch.file("open/plan.toml", PLAN));
+    expect_run(&run_plan(&scratch, &plan, "own", ""), &plan);
+    let directory = |mode| std::fs::set_permissions(scratch.path("open"), Permissions::from_mode(mode)).unwrap();
+    directory(0o777);
+    expect_refusal(
+        &run_plan(&scratch, &plan, "a", ""),
+        &plan,
+        "lies in a directory that others may write (chmod go-w)",
+    );
+    // As /tmp: no other user can exchange the file there.
+    directory(0o1777);
+    expect_run(&run_plan(&scratch, &plan, "sticky", ""), &plan);
+    directory(0o755);
+    if is_root() {
+        std::os::unix::fs::symlink(scratch.path("open"), scratch.path("link")).unwrap();
+        std::os::unix::fs::lchown(scratch.path("link"), Some(65534), None).unwrap();
+        let linked = scratch.path("link/plan.toml");
+        expect_refusal(&run_plan(&scratch, &linked, "b", ""), &linked, "is reached by a link of user 65534");
+        chown(scratch.path("open"), Some(65534), None).unwrap();
+        expect_refusal(&run_plan(&scratch, &plan, "c", ""), &plan, "lies in a directory of user 65534");
+        expect_run(&run_plan(&scratch, &plan, "yes", "--yes"), &plan);
+    }
+}
+
+#[test]
+fn a_plan_that_others_may_have_written_reaches_nothing_unless_the_user_says_yes() {
+    let scratch = Scratch::new("consent-effects");
+    let kernel = scratch.file("vmlinuz", "no kernel").display().to_string();
+    let directory = scratch.dir().display().to_string();
+    for (axes, top, would) in [
+        (format!("load = [\"disk:{directory}\"]"), "", format!("write files in {directory}")),
+        (format!("load = [\"pipe+files:{directory}\"]"), "", format!("write files in {directory}")),
+        ("load = [\"pipe\"]".to_owned(), "load_policy = \"rr:1\"\n", "run its load as rr:1".to_owned()),
+        ("method = [\"response:udp:192.0.2.1:4001\"]".to_owned(), "", "send to udp:192.0.2.1:4001".to_owned()),
+        ("method = [\"response:serial:/dev/ttyS0\"]".to_owned(), "", "send to serial:/dev/ttyS0".to_owned()),
+        (format!("kernel = [\"{kernel}\"]"), "", format!("boot {kernel}")),
+    ] {
+        let text = format!("repetitions = 1\nduration = \"100ms\"\n{top}[axes]\npolicy = [\"other\"]\n{axes}\n");
+        let plan = own(scratch.file("plan.toml", text));
+        set_mode(&plan, 0o666);
+        let refused = run_plan(&scratch, &plan, "out", "");
+        let why = "and others may write it (chmod go-w); read it, then add --yes";
+        refused.expect_error(&format!("{} would {would}, {why}", plan.display()));
+        assert!(!scratch.path("out").exists());
+    }
+}
+
+#[test]
 fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_yes() {
-    let _machine = machine();
-    let scratch = Scratch::new("consent-settings");
-    let setting = scratch.path("proc/sys/kernel/timer_migration");
-    std::fs::create_dir_all(setting.parent().unwrap()).unwrap();
-    std::fs::write(&setting, "1\n").unwrap();
+    let (_machine, scratch) = machine_and_scratch("consent-settings");
+    let setting = scratch.file("proc/sys/kernel/timer_migration", "1\n");
     let with_settings = |text: &str| text.replace("[loads]", "[prepare]\ntimer_migration = false\n[loads]");
     let plan = own(scratch.file("plan.toml", with_settings(PLAN).replace("cmd:sleep 60", "light")));
     let both = own(scratch.file("both.toml", with_settings(PLAN)));
@@ -81,7 +131,7 @@ fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_y
     assert!(said.status == 0 && said.stderr.contains(&told), "{said:?}");
 
     for plan in [&plan, &both] {
-        std::fs::set_permissions(plan, Permissions::from_mode(0o646)).unwrap();
+        set_mode(plan, 0o646);
     }
     let why = "and others may write it (chmod go-w); read it, then add --yes";
     let would = "set timer_migration=off on this machine";
@@ -111,8 +161,7 @@ fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_y
 
 #[test]
 fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
-    let _machine = machine();
-    let scratch = Scratch::new("consent-pipe");
+    let (_machine, scratch) = machine_and_scratch("consent-pipe");
     let plan = own(scratch.file("plan.toml", PLAN));
     let stdin = Path::new("/dev/stdin");
     let from_pipe = |out: &str, options: &str| {
@@ -123,6 +172,8 @@ fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
     };
     let refused = from_pipe("pipe", "");
     expect_refusal(&refused, stdin, "is no file, so nobody knows who wrote it");
+    // A pipe can be read once only.
+    expect_run(&from_pipe("permitted", "--yes"), stdin);
     // The file behind it is the user's own; so is the name, for root.
     if is_root() {
         let said = run(run_command(&scratch, "file", "").arg(stdin).stdin(File::open(&plan).unwrap()));
@@ -132,11 +183,8 @@ fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
 
 #[test]
 fn root_a_plan_or_a_run_of_another_user_runs_no_program_unless_root_says_yes() {
-    if !is_root() {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("consent-other");
+    skip_unless!(is_root());
+    let (_machine, scratch) = machine_and_scratch("consent-other");
     let plan = own(scratch.file("plan.toml", PLAN));
     let link = scratch.path("link.toml");
     std::os::unix::fs::symlink(&plan, &link).unwrap();
@@ -156,15 +204,13 @@ fn root_a_plan_or_a_run_of_another_user_runs_no_program_unless_root_says_yes() {
     expect_refusal(&resume(""), &file, "belongs to user 65534");
     expect_run(&resume("--yes"), &dir);
     chown(&file, Some(0), None).unwrap();
-    std::fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
+    set_mode(&dir, 0o777);
     expect_refusal(&resume(""), &dir, "others may write it (chmod go-w)");
 }
 
 #[test]
 fn root_another_machine_is_not_flooded_by_accident() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let scratch = Scratch::new("flood");
     let plan = scratch.file("plan.toml", PLAN.replace("cmd:sleep 60", "ping:192.0.2.1"));
     let out = scratch.path("run").display().to_string();

@@ -1,6 +1,6 @@
 //! The cost suite: every operation does what it says, as often as it says, and its cells are cells like others.
 
-use crate::program::{Scratch, command, is_installed, machine, punctual, run};
+use crate::program::{Scratch, command, is_installed, machine, machine_and_scratch, punctual, run, skip_unless};
 use model::{COST_OPERATIONS, CostOperation};
 use std::process::Command;
 
@@ -68,18 +68,14 @@ fn calls(scratch: &Scratch, operation: &str, n: u64) -> impl Fn(&str) -> u64 + u
 
 /// What one process has used for `n` operations.
 fn used(operation: &str, n: u64) -> serde_json::Value {
-    let said = punctual(&format!("operation {operation} {n}"));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = punctual(&format!("operation {operation} {n}")).expect_success();
     said.json()
 }
 
 #[test]
 fn every_operation_makes_the_calls_that_it_says() {
-    if !is_installed("strace", "strace") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("cost-calls");
+    skip_unless!(is_installed("strace", "strace"));
+    let (_machine, scratch) = machine_and_scratch("cost-calls");
     for (operation, kinds) in CALLS {
         // Batches of 64 are batches of everything; the difference of two runs is free of what comes before and after.
         let [few, many] = [64, 128].map(|n| calls(&scratch, operation, n));
@@ -125,19 +121,15 @@ fn faults_and_signals_are_as_many_as_asked() {
 
 #[test]
 fn the_bytes_of_a_block_are_really_moved() {
-    if !is_installed("strace", "strace") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("cost-bytes");
+    skip_unless!(is_installed("strace", "strace"));
+    let (_machine, scratch) = machine_and_scratch("cost-bytes");
     for operation in COST_OPERATIONS.iter().filter(|operation| operation.name.ends_with("_bandwidth")) {
         let CostOperation { name, bytes, .. } = operation;
         let moved = |n: u64| {
             let log = scratch.path("bytes");
             let mut strace = Command::new("strace");
             strace.args(["-f", "-qq", "-e", "trace=read,recvfrom", "-o"]).arg(&log).arg(crate::program::PROGRAM);
-            let said = run(strace.args(["operation", name, &n.to_string()]));
-            assert_eq!(said.status, 0, "{said:?}");
+            run(strace.args(["operation", name, &n.to_string()])).expect_success();
             let text = std::fs::read_to_string(&log).unwrap();
             let results = text.lines().filter_map(|line| line.rsplit_once("= ")?.1.parse::<u64>().ok());
             results.sum::<u64>()
@@ -163,11 +155,9 @@ fn the_compiler_removes_no_work() {
 
 #[test]
 fn all_operations_are_measured_or_skipped_by_name() {
-    let _machine = machine();
-    let scratch = Scratch::new("cost");
+    let (_machine, scratch) = machine_and_scratch("cost");
     let out = scratch.path("run");
-    let said = punctual(&format!("measure cost --quick --wait --format json --out {}", out.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = punctual(&format!("measure cost --quick --wait --format json --out {}", out.display())).expect_success();
     let cost = &said.json()["cells"][0]["summary"]["cost"];
     let names = |what: &str| -> Vec<String> {
         let all = cost[what].as_array().unwrap().iter();
@@ -199,6 +189,13 @@ fn the_fixed_amount_of_work_is_one_number() {
         .sum();
     let total = cost["total_ns"].as_f64().unwrap();
     assert!((sum / total - 1.0).abs() < 1e-6, "{sum} and {total}");
+}
+
+#[test]
+fn no_limit_of_latencies_is_advised_where_none_was_measured() {
+    let _machine = machine();
+    let said = punctual("measure cost --only syscall/null --quick --wait").expect_success();
+    assert!(said.stdout.contains("A cost by itself is no verdict") && !said.stdout.contains("--require"), "{said:?}");
 }
 
 #[test]

@@ -1,15 +1,22 @@
 //! Cost cells in runs: interrupted, killed, compared, under loads and as one, in the lab.
 
-use crate::program::{Scratch, a_cpu, cell, comes_true, command, machine, punctual, record, run, running, start_cell};
+use crate::program::{
+    Scratch, a_cpu, cell, comes_true, command, entries, kill_and_wait, machine, machine_and_scratch, punctual, record,
+    run, run_seeded, running, start_cell,
+};
 use crate::vm::kernel;
-use model::{Cell, CostScope, Ended, Entry, Method};
-use rt::sys::process;
+use model::{Cell, Conditions, CostScope, Ended, Task};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use sys::process;
 
 /// The suite on one CPU.
 fn suite(scope: CostScope, load: &str, duration: &str) -> Cell {
-    Cell { method: Method::Cost(scope), warm_up: model::Span(0), ..cell("other", load, &a_cpu().to_string(), duration) }
+    Cell {
+        task: Task::Cost(scope),
+        conditions: Conditions { warm_up: model::Span(0), ..Conditions::default() },
+        ..cell("other", load, &a_cpu().to_string(), duration)
+    }
 }
 
 /// Whether some process below `pid` is the shell that `process/shell` starts.
@@ -33,8 +40,7 @@ fn is_empty(directory: &Path) -> bool {
 
 #[test]
 fn an_interrupted_suite_keeps_what_it_has() {
-    let _machine = machine();
-    let scratch = Scratch::new("cost-interrupted");
+    let (_machine, scratch) = machine_and_scratch("cost-interrupted");
     let cell = start(&scratch, &suite(CostScope::Total, "none", "40s"));
     // Groups before this one are told by now.
     assert!(comes_true(|| runs_a_shell(cell.id())), "the suite comes to its shells");
@@ -50,12 +56,10 @@ fn an_interrupted_suite_keeps_what_it_has() {
 
 #[test]
 fn a_killed_suite_leaves_no_process_and_recover_removes_its_files() {
-    let _machine = machine();
-    let scratch = Scratch::new("cost-killed");
+    let (_machine, scratch) = machine_and_scratch("cost-killed");
     let mut cell = start(&scratch, &suite(CostScope::Total, "none", "40s"));
     assert!(comes_true(|| runs_a_shell(cell.id())), "the suite comes to its shells");
-    process::signal(cell.id(), libc::SIGKILL).unwrap();
-    cell.wait().unwrap();
+    kill_and_wait(&mut cell);
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
     let said = run(command("recover --wait").env("TMPDIR", scratch.dir()));
     assert!(said.status == 0 && is_empty(scratch.dir()), "{said:?}");
@@ -63,13 +67,11 @@ fn a_killed_suite_leaves_no_process_and_recover_removes_its_files() {
 
 #[test]
 fn two_policies_are_compared_operation_by_operation() {
-    let _machine = machine();
-    let scratch = Scratch::new("cost-compared");
+    let (_machine, scratch) = machine_and_scratch("cost-compared");
     let plan = "repetitions = 8\nduration = \"200ms\"\naa = true\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n\
                 period = [\"1ms\"]\nmethod = [\"cost:signal\"]\n";
     let (plan, out) = (scratch.file("plan.toml", plan), scratch.path("run"));
-    let said = punctual(&format!("run {} --wait --out {}", plan.display(), out.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
     let compared = punctual(&format!("compare {} --format json", out.display()));
     let json = compared.json();
     assert_eq!((json["blocks"].as_u64(), json["blocks_needed"].as_u64()), (Some(8), Some(7)));
@@ -105,16 +107,10 @@ fn the_suite_is_measured_under_a_load_and_is_one() {
     assert!(under.threads[0].is_consistent() && comes_true(|| running().is_empty()), "{:?} left", running());
 }
 
-fn entries(run: &Path) -> Vec<Entry> {
-    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
-    text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn vm_costs_in_the_lab_are_the_same_to_the_bit_and_kernels_are_told_apart() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("cost-lab");
+    let (_machine, scratch) = machine_and_scratch("cost-lab");
     let kernel = format!("{} preempt=none", kernel.display());
     let fetched = punctual("lab fetch debian:6.1-rt");
     let other = if fetched.status == 0 {
@@ -130,8 +126,7 @@ fn vm_costs_in_the_lab_are_the_same_to_the_bit_and_kernels_are_told_apart() {
     let plan = scratch.file("plan.toml", plan);
     let runs = ["first", "second"].map(|name| {
         let out = scratch.path(name);
-        let said = punctual(&format!("run {} --seed 1 --wait --out {}", plan.display(), out.display()));
-        assert_eq!(said.status, 0, "{said:?}");
+        run_seeded(plan.to_str().unwrap(), &out);
         entries(&out)
     });
     assert_eq!(runs[0].len(), 4);

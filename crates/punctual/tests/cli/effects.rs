@@ -1,13 +1,14 @@
 //! Differences of a known kind, measured for real: found where they are, and nowhere else.
 
-use crate::program::{Scratch, a_cpu, command, is_root, machine, punctual, run};
-use model::{Policy, SplitMix64};
-use rt::sys::{sched, thread};
-use std::path::Path;
+use crate::program::{
+    Scratch, a_cpu, command, header, is_root, machine, machine_and_scratch, punctual, run, skip_unless,
+};
+use model::{Policy, SplitMix64, Until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use sys::{sched, thread};
 
 /// A thread that runs before any other on one CPU, now and then for 150 us, until it is dropped: 15 s at most, because
 /// nothing else ends it if this process is stopped.
@@ -103,11 +104,8 @@ fn assert_found_in_p99_and_not_in_p50(scratch: &Scratch) {
 
 #[test]
 fn root_an_interferer_is_found_in_p99_and_not_in_p50() {
-    if !is_root() {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("interferer");
+    skip_unless!(is_root());
+    let (_machine, scratch) = machine_and_scratch("interferer");
     // In 3 % of the time: three times as much as it takes to move p99.
     interfered(&scratch, Duration::from_millis(5), 8, "600ms");
     assert_found_in_p99_and_not_in_p50(&scratch);
@@ -116,11 +114,8 @@ fn root_an_interferer_is_found_in_p99_and_not_in_p50() {
 #[test]
 #[ignore = "takes 2 minutes; 0.75 % of the time is less than the 1 % above p99, so that it shows only in many blocks"]
 fn root_a_rare_interferer_is_found_in_p99_and_not_in_p50() {
-    if !is_root() {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("rare-interferer");
+    skip_unless!(is_root());
+    let (_machine, scratch) = machine_and_scratch("rare-interferer");
     interfered(&scratch, Duration::from_millis(20), 24, "2s");
     for metric in ["p50", "p99"] {
         eprintln!("{}", compared(&scratch, metric).1["sentence"]);
@@ -140,14 +135,10 @@ period = ["200us"]
 
 #[test]
 fn root_a_real_time_thread_under_load_is_decided_to_be_less_late_and_the_run_ends() {
-    if !is_root() {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("decided");
+    skip_unless!(is_root());
+    let (_machine, scratch) = machine_and_scratch("decided");
     let (plan, out) = (scratch.file("plan.toml", POLICIES), scratch.path("out"));
-    let said = run(command("run --wait --until decided --at-most 10min --out").arg(&out).arg(&plan));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(command("run --wait --until decided --at-most 10min --out").arg(&out).arg(&plan)).expect_success();
     assert!(said.stderr.contains("DIFFERENT: p99 of messaging/fifo:80 is "), "{said:?}");
     assert!(!said.stdout.contains("are complete"), "it is not unfinished: {said:?}");
 
@@ -157,18 +148,16 @@ fn root_a_real_time_thread_under_load_is_decided_to_be_less_late_and_the_run_end
     // 8 in the same direction are the least; of 300 that there was time for.
     assert!((8..=20).contains(&json["blocks"].as_u64().unwrap()), "{json}");
     assert!(interval(&json).1 < 0.8, "{json}");
-    assert_eq!(header(&out)["plan"]["until"], "decided");
+    assert_eq!(header(&out).plan.until, Some(Until::Decided));
 }
 
 #[test]
 fn a_run_that_cannot_be_decided_ends_with_its_time() {
-    let _machine = machine();
-    let scratch = Scratch::new("undecided");
+    let (_machine, scratch) = machine_and_scratch("undecided");
     // Normal threads on an idle machine: equal but for chance.
     let plan = POLICIES.replace("messaging", "none").replace("fifo:80", "batch");
     let (plan, out) = (scratch.file("plan.toml", plan), scratch.path("out"));
-    let said = run(command("run --wait --until decided --at-most 20s --out").arg(&out).arg(&plan));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(command("run --wait --until decided --at-most 20s --out").arg(&out).arg(&plan)).expect_success();
     // Chance may let 8 blocks decide, too. Whatever it says, `compare` says the same of what was recorded.
     let compared = run(command("compare --format json").arg(&out));
     let json = compared.json();
@@ -181,7 +170,7 @@ fn a_run_that_cannot_be_decided_ends_with_its_time() {
         other => panic!("{other}"),
     };
     assert_eq!(compared.status, status);
-    let most = header(&out)["plan"]["repetitions"].as_u64().unwrap();
+    let most = u64::from(header(&out).plan.repetitions);
     let blocks = json["blocks"].as_u64().unwrap();
     assert!(most >= 8 && blocks <= most, "{blocks} of {most}");
     assert!(!said.stdout.contains("are complete"), "the time was over, nothing is missing: {said:?}");
@@ -189,12 +178,10 @@ fn a_run_that_cannot_be_decided_ends_with_its_time() {
 
 #[test]
 fn what_is_measured_twice_is_not_found_to_differ() {
-    let _machine = machine();
-    let scratch = Scratch::new("twice");
+    let (_machine, scratch) = machine_and_scratch("twice");
     let one = POLICIES.replace("messaging", "none").replace("\"fifo:80\"", "").replace("[axes]", "aa = true\n[axes]");
     let (plan, out) = (scratch.file("plan.toml", one.replace("= 6", "= 8")), scratch.path("before"));
-    let said = run(command("run --wait --out").arg(&out).arg(&plan));
-    assert_eq!(said.status, 0, "{said:?}");
+    run(command("run --wait --out").arg(&out).arg(&plan)).expect_success();
     // Nobody has to name two cells: the only one is compared with itself.
     let only = run(command("compare --format json --metric p99").arg(&out));
     let floor = only.json();
@@ -210,10 +197,9 @@ fn what_is_measured_twice_is_not_found_to_differ() {
         (&"none/other/again".into(), &floor["primary"]["ratio"]["interval"])
     );
     // The cell and itself, as if they were two runs.
-    let again = scratch.path("after");
-    std::fs::create_dir_all(&again).unwrap();
     let text = std::fs::read_to_string(out.join("run.jsonl")).unwrap();
-    std::fs::write(again.join("run.jsonl"), exchanged(&text)).unwrap();
+    scratch.file("after/run.jsonl", exchanged(&text));
+    let again = scratch.path("after");
     let (_, json) = compared(&scratch, "p99");
     assert_eq!(json["blocks"], 8, "{json}");
     // 4 % of such experiments are found DIFFERENT by chance. None is so far beyond the margin that nothing else is left.
@@ -231,17 +217,14 @@ fn what_is_measured_twice_is_not_found_to_differ() {
 fn exchanged(text: &str) -> String {
     let exchange = |line: &str| {
         let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        // The checksum is that of the line before.
+        entry.as_object_mut().unwrap().remove("xxh3");
         if let Some(cell) = entry["cell_index"].as_u64() {
             entry["cell_index"] = (1 - cell).into();
         }
         entry.to_string() + "\n"
     };
     text.lines().map(exchange).collect()
-}
-
-fn header(out: &Path) -> serde_json::Value {
-    let text = std::fs::read_to_string(out.join("run.jsonl")).unwrap();
-    serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
 #[test]

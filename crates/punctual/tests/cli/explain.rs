@@ -1,26 +1,26 @@
 //! Explaining late wake-ups for real: known culprits, and what is left behind.
 
 use crate::program::{
-    Scratch, a_cpu, cell, comes_true, command, is_root, machine, punctual, record, run, start_cell, wait_for_progress,
-    wrapped,
+    Scratch, a_cpu, cell, comes_true, command, is_root, kill_and_wait, machine, machine_and_scratch, punctual,
+    read_json, record, run, skip_unless, start_cell, wait_for_progress, wrapped,
 };
-use model::{Cause, Cell, Evidence, Explain, ExplainRecord, Explanation, Phase, Policy, Record, Span};
-use rt::sys::{process, sched, thread};
+use model::{Cause, Cell, Conditions, Evidence, Explain, ExplainRecord, Explanation, Phase, Policy, Record, Span};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
+use sys::{process, sched, thread};
 
 /// Where tracefs is; `None`, and the test says that it is skipped, where there is none or no right to it.
-fn instances() -> Option<PathBuf> {
+pub(crate) fn instances() -> Option<PathBuf> {
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let found = mounts.iter().map(|mount| Path::new(mount).join("instances")).find(|dir| dir.is_dir());
     if !is_root() {
         return None;
     }
     if found.is_none() {
-        eprintln!("skipped: needs tracefs");
+        eprintln!("skipped: needs tracefs (mount -t tracefs nodev /sys/kernel/tracing)");
     }
     found
 }
@@ -35,7 +35,11 @@ fn ours(instances: &Path) -> Vec<String> {
 /// A cell on one CPU whose wake-ups later than `above` are explained.
 fn asked(policy: &str, above: &str, duration: &str) -> Cell {
     let explain = Explain { above: Some(above.parse().unwrap()), keep: 50, ..Explain::default() };
-    Cell { explain: Some(explain), lock_memory: true, ..cell(policy, "none", &a_cpu().to_string(), duration) }
+    Cell {
+        lock_memory: true,
+        conditions: Conditions { explain: Some(explain), ..Conditions::default() },
+        ..cell(policy, "none", &a_cpu().to_string(), duration)
+    }
 }
 
 /// A thread of its own name on the measured CPU that runs for `burst` every `pause`, until it is dropped or 4 s have
@@ -120,9 +124,7 @@ fn expect_blame(explained: &ExplainRecord, cause: Cause, owner: Option<&str>) ->
 
 #[test]
 fn root_a_thread_of_higher_or_equal_priority_is_named() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(higher_priority);
     in_most_rounds(equal_priority);
@@ -148,38 +150,33 @@ fn a_spinner(policy: &str, cause: Cause) -> Result<(), String> {
 
 #[test]
 fn root_fair_competition_is_named() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(fair_competition);
 }
 
 fn fair_competition() -> Result<(), String> {
     let spinner = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
-    let record = record(start_cell(command("cell"), &asked("other", "900us", "1500ms")));
+    // A normal thread that sleeps most of the time may run at once; a batch one waits until the other one's turn is over (sched(7)).
+    let record = record(start_cell(command("cell"), &asked("batch", "900us", "1500ms")));
     drop(spinner);
     let explained = explained(&record);
-    if explained.worst.is_empty() {
-        // A scheduler may let a thread that sleeps most of the time run at once, whoever competes.
-        eprintln!("skipped: this scheduler made nobody late");
-        return Ok(());
-    }
     expect_blame(explained, Cause::FairScheduling, None)
 }
 
 #[test]
 fn root_timer_slack_is_named_and_is_as_long_as_was_allowed() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(timer_slack);
 }
 
 fn timer_slack() -> Result<(), String> {
-    let cell =
-        Cell { timer_slack: Some(Span(3_000_000)), period: "10ms".parse().unwrap(), ..asked("other", "1ms", "1s") };
+    let cell = Cell {
+        period: "10ms".parse().unwrap(),
+        conditions: Conditions { timer_slack: Some(Span(3_000_000)), ..asked("other", "1ms", "1s").conditions },
+        ..asked("other", "1ms", "1s")
+    };
     let slack =
         |one: &Explanation| one.phases.iter().find(|phase| phase.phase == Phase::Slack).map(|phase| phase.length.ns());
     let record = record(start_cell(command("cell"), &cell));
@@ -193,9 +190,7 @@ fn timer_slack() -> Result<(), String> {
 
 #[test]
 fn root_a_stopped_process_is_said_to_be_stopped() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(a_stopped_process);
 }
@@ -218,9 +213,7 @@ fn a_stopped_process() -> Result<(), String> {
 
 #[test]
 fn root_throttling_of_real_time_threads_is_named() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(throttled_real_time_threads);
 }
@@ -241,23 +234,25 @@ fn throttled_real_time_threads() -> Result<(), String> {
 
 #[test]
 fn root_a_limit_of_the_control_group_is_named() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(a_limited_group);
 }
 
 #[test]
 fn root_a_witness_ticks_also_while_a_thread_of_higher_priority_runs() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(|| {
         let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(20));
-        let explain = Explain { witness: Some(Span(100_000)), ..asked("fifo:80", "1500us", "1500ms").explain.unwrap() };
-        let cell = Cell { explain: Some(explain), ..asked("fifo:80", "1500us", "1500ms") };
+        let explain = Explain {
+            witness: Some(Span(100_000)),
+            ..asked("fifo:80", "1500us", "1500ms").conditions.explain.unwrap()
+        };
+        let cell = Cell {
+            conditions: Conditions { explain: Some(explain), ..asked("fifo:80", "1500us", "1500ms").conditions },
+            ..asked("fifo:80", "1500us", "1500ms")
+        };
         let record = record(start_cell(command("cell"), &cell));
         drop(spinner);
         let explained = explained(&record);
@@ -272,6 +267,41 @@ fn root_a_witness_ticks_also_while_a_thread_of_higher_priority_runs() {
             .then_some(())
             .ok_or_else(|| format!("{ticking} of {}", explained.worst.len()))
     });
+}
+
+/// The blamed causes of spikes by `owner` while a kind of `culprit_threads.c` runs.
+fn blamed_beside(culprit: &Path, kind: &str, owner: &str) -> Vec<(Cause, Option<Cause>)> {
+    let mut child = std::process::Command::new(culprit).arg(kind).arg(a_cpu().to_string()).spawn().unwrap();
+    sleep(Duration::from_millis(500));
+    let record = record(start_cell(command("cell"), &asked("fifo:80", "600us", "2s")));
+    // It may have come to its own end.
+    let _ = child.kill();
+    child.wait().unwrap();
+    let blames = explained(&record).worst.iter().filter_map(Explanation::blame);
+    let of_it = blames.filter(|blame| blame.owner.name.starts_with(owner) && blame.total > Span(600_000));
+    of_it.map(|blame| (blame.cause, blame.or)).collect()
+}
+
+#[test]
+fn root_inherited_and_raised_priorities_and_functions_of_timers_are_not_called_a_cpu_that_stood_still() {
+    skip_unless!(instances().is_some() && crate::program::is_installed("cc", "gcc"));
+    let (_machine, scratch) = machine_and_scratch("explain-threads");
+    let source = scratch.file("culprit.c", include_str!("../culprits/culprit_threads.c"));
+    let culprit = scratch.path("culprit");
+    let compiled = std::process::Command::new("cc").args(["-O1", "-pthread", "-o"]).args([&culprit, &source]).status();
+    assert!(compiled.unwrap().success());
+    let timers = "interrupt local_timer (timerfd_tmrproc)";
+    for (kind, owner, causes) in [
+        ("inherit", "culprit", &[(Cause::HigherPriority, None)][..]),
+        ("raise", "culprit", &[(Cause::HigherPriority, None), (Cause::HigherPriority, Some(Cause::Throttling))]),
+        ("herd", timers, &[(Cause::Interrupt, None), (Cause::Interrupt, Some(Cause::Steal))]),
+    ] {
+        in_most_rounds(|| {
+            let blamed = blamed_beside(&culprit, kind, owner);
+            let right = blamed.iter().filter(|blame| causes.contains(blame)).count();
+            (right >= 3 && right * 10 >= blamed.len() * 9).then_some(()).ok_or_else(|| format!("{kind}: {blamed:?}"))
+        });
+    }
 }
 
 /// A control group of a version-1 hierarchy, or of version 2; removed when dropped.
@@ -333,9 +363,7 @@ fn a_limited_group() -> Result<(), String> {
 
 #[test]
 fn root_page_faults_of_memory_that_is_not_locked_are_named() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(page_faults);
 }
@@ -385,9 +413,7 @@ type Round = fn() -> Result<(), String>;
 #[test]
 #[ignore = "a series of 20 rounds of each culprit, for a quiet machine"]
 fn root_series_each_known_culprit_is_named_in_19_of_20_rounds() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     let culprits: [(&str, Round); 8] = [
         ("higher priority", higher_priority),
@@ -412,25 +438,64 @@ fn root_series_each_known_culprit_is_named_in_19_of_20_rounds() {
 
 #[test]
 fn root_the_threshold_is_found_and_the_worst_are_kept() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
+    in_most_rounds(a_threshold_that_is_found);
+}
+
+fn a_threshold_that_is_found() -> Result<(), String> {
     let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(50));
     let explain = Explain { keep: 3, ..Explain::default() };
-    let cell = Cell { explain: Some(explain), ..asked("fifo:80", "1ms", "3500ms") };
+    let cell = Cell {
+        conditions: Conditions { explain: Some(explain), ..asked("fifo:80", "1ms", "3500ms").conditions },
+        ..asked("fifo:80", "1ms", "3500ms")
+    };
     let record = record(start_cell(command("cell"), &cell));
     drop(spinner);
     let explained = explained(&record);
     let above = explained.above.expect("3500 wake-ups say what is usual");
     assert!(explained.worst.len() <= 3 && explained.above_at_end >= Some(above), "{explained:#?}");
     assert!(explained.worst.iter().all(|one| one.latency > above));
-    // On time or late, each wake-up began with an interrupt.
     let ([irq], [thread]) = (&explained.irq[..], &record.threads[..]) else { panic!("{:?}", explained.irq) };
     let (irq, thread) = (&irq.histogram, &thread.histogram);
-    assert!(irq.n <= thread.n && irq.n * 2 > thread.n, "{} of {}", irq.n, thread.n);
-    assert!(irq.min_ns > Some(0) && irq.min_ns < thread.min_ns && irq.mean_ns() < thread.mean_ns());
-    assert!(irq.max_ns <= thread.max_ns, "{:?} {:?}", irq.max_ns, thread.max_ns);
+    assert!(irq.n <= thread.n && irq.min_ns > Some(0) && irq.min_ns < thread.min_ns, "{:?}", (irq.n, irq.min_ns));
+    // On time or late, each wake-up began with an interrupt; a machine that stands still hides some.
+    let said = || format!("{} of {}, {:?} and {:?}", irq.n, thread.n, irq.max_ns, thread.max_ns);
+    let is_seen = irq.n * 2 > thread.n && irq.mean_ns() < thread.mean_ns() && irq.max_ns <= thread.max_ns;
+    is_seen.then_some(()).ok_or_else(said)
+}
+
+#[test]
+fn root_a_trace_that_stands_still_does_not_wait_for_normal_threads_and_what_it_did_not_see_is_counted() {
+    skip_unless!(instances().is_some());
+    let allowed = sched::affinity(0).unwrap();
+    if allowed.len() < 2 {
+        eprintln!("skipped: needs a CPU that is not measured");
+        return;
+    }
+    let _machine = machine();
+    let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(50));
+    let mut command = command("cell");
+    command.arg("--progress");
+    let mut child = start_cell(command, &asked("fifo:80", "1ms", "2s"));
+    wait_for_progress(&mut child);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    let is_taker = |dir: &PathBuf| std::fs::read_to_string(dir.join("comm")).is_ok_and(|name| name == "trace-taker\n");
+    let taker = threads.map(|entry| entry.path()).find(is_taker).expect("a thread that takes traces");
+    let taker: u32 = taker.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let policy = sched::policy(taker).unwrap().to_string();
+    let record = record(child);
+    drop(spinner);
+    // Control groups of version 1 may have no real-time time to give.
+    assert!(policy == "fifo:1" || policy == "other:-20", "{policy}");
+    let explained = explained(&record);
+    let ([irq], [thread]) = (&explained.irq[..], &record.threads[..]) else { panic!("{:?}", explained.irq) };
+    let still_ms = explained.stood_still.unwrap().ns() / 1_000_000;
+    // Two at the edges of each standstill: one was started before, one expires behind.
+    let most = still_ms + 3 * explained.spikes + 5;
+    let unseen = thread.histogram.n - irq.histogram.n;
+    assert!(unseen <= most || explained.overwritten > Some(0), "{unseen} not seen, {most} expected: {explained:#?}");
+    assert!(explained.spikes == 0 || still_ms > 0 || explained.stood_still > Some(Span(0)));
 }
 
 #[test]
@@ -447,8 +512,7 @@ fn root_nothing_is_left_behind_and_what_a_killed_one_left_is_removed() {
     let instance = ours(&instances).into_iter().find(|name| name.contains(&format!("-{}-", child.id()))).unwrap();
     let on = |dir: &Path| std::fs::read_to_string(dir.join("tracing_on")).unwrap();
     assert_eq!(on(&instances.join(&instance)), "1\n");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_and_wait(&mut child);
     // The kernel itself stops the trace of a process that is gone.
     assert!(comes_true(|| on(&instances.join(&instance)) == "0\n"));
     let record = record(start_cell(crate::program::command("cell"), &asked("fifo:80", "1s", "100ms")));
@@ -460,9 +524,7 @@ fn root_nothing_is_left_behind_and_what_a_killed_one_left_is_removed() {
 
 #[test]
 fn root_explain_tells_each_spike_and_what_makes_the_cell_late() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     let spinner = Spinner::start("fifo:95", Duration::from_micros(2500), Duration::from_millis(20));
     let arguments = format!("explain --wait --policy fifo:80 --cpus {} --duration 1s --above 800us --keep 2", a_cpu());
@@ -484,24 +546,22 @@ fn what_cannot_be_explained_is_said_before_anything_is_measured() {
     punctual("explain --witness 1us").expect_error("a witness has a period of 20us to 100ms");
     punctual("explain itimer")
         .expect_error("method itimer measures in other processes, which cannot be explained; leave explain out");
-    let _machine = machine();
-    let scratch = Scratch::new("explain");
+    let (_machine, scratch) = machine_and_scratch("explain");
     let said =
         run(&mut wrapped(&scratch, crate::program::UNPRIVILEGED, "explain --wait --policy idle --duration 100ms"));
     if is_root() {
         assert_eq!(said.status, 1, "{said:?}");
-        let last = said.stderr.lines().last().unwrap();
-        assert!(last.starts_with("punctual: cannot explain: "), "{last}");
+        // The only line: nothing is said of a measurement that cannot be.
+        assert!(said.stderr.starts_with("punctual: cannot explain: tracefs is not "), "{said:?}");
+        assert_eq!((said.stderr.lines().count(), said.stderr.contains("root")), (1, true), "{said:?}");
+        assert!(instances().is_none() || said.stderr.contains("not readable for this user; run as root"), "{said:?}");
     }
 }
 
 #[test]
 fn root_a_late_thread_stops_the_trace_by_two_or_three_writes_and_makes_no_other_call() {
-    if instances().is_none() || !crate::program::is_installed("strace", "strace") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("explain-strace");
+    skip_unless!(instances().is_some() && crate::program::is_installed("strace", "strace"));
+    let (_machine, scratch) = machine_and_scratch("explain-strace");
     let trace = scratch.path("trace");
     let mut strace = std::process::Command::new("strace");
     strace.args(["-f", "-o"]).arg(&trace).args([crate::program::PROGRAM, "cell"]);
@@ -532,9 +592,7 @@ fn root_a_late_thread_stops_the_trace_by_two_or_three_writes_and_makes_no_other_
 
 #[test]
 fn root_exported_spikes_are_read_by_trace_cmd_and_only_the_kept_are_there() {
-    if instances().is_none() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(exported);
 }
@@ -546,23 +604,31 @@ fn exported() -> Result<(), String> {
     let cpu = a_cpu();
     let dir_name = dir.display();
     let said = punctual(&format!(
-        "explain --wait --policy fifo:80 --cpus {cpu} --duration 1s --above 800us --keep 2 --export {dir_name} --format json"
+        "explain --wait --policy fifo:80 --cpus {cpu} --duration 1s --above 800us --keep 9 --export {dir_name} --format json"
     ));
     drop(spinner);
-    let worst = said.json()["cells"][0]["summary"]["explained"]["worst"].as_array().unwrap().len();
+    let worst: Vec<Explanation> =
+        serde_json::from_value(said.json()["cells"][0]["summary"]["explained"]["worst"].clone()).unwrap();
     let names = |kind: &str| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path());
         entries.filter(|path| path.extension().is_some_and(|end| end == kind)).collect()
     };
-    let found = (worst, names("json").len(), names("dat").len());
-    if found != (2, 2, 2) {
-        return Err(format!("kept, and files of both kinds: {found:?}"));
+    assert_eq!((names("json").len(), names("dat").len()), (worst.len(), worst.len()), "files of both kinds");
+    if worst.len() != 9 {
+        return Err(format!("{} spikes were kept", worst.len()));
     }
-    for story in names("json") {
-        let story: serde_json::Value = serde_json::from_slice(&std::fs::read(story).unwrap()).unwrap();
-        if !story["otherData"]["blame"].as_str().unwrap().contains("culprit") {
-            return Err(story["otherData"].to_string());
-        }
+    // What is told there is what is told here, whatever this machine's own causes are.
+    let told = |path: PathBuf| {
+        let story: serde_json::Value = read_json(path);
+        let other = &story["otherData"];
+        (other["latency_ns"].as_u64().unwrap(), other["blame"].as_str().unwrap().to_owned())
+    };
+    let mut in_files: Vec<_> = names("json").into_iter().map(told).collect();
+    in_files.sort_by_key(|(latency_ns, _)| std::cmp::Reverse(*latency_ns));
+    let here = worst.iter().map(|one| (one.latency.ns(), analysis::explain::blame(one)));
+    assert_eq!(in_files, here.collect::<Vec<_>>());
+    if in_files.iter().filter(|(_, blame)| blame.contains("culprit")).count() < 5 {
+        return Err(format!("{in_files:?}"));
     }
     if !crate::program::is_installed("trace-cmd", "trace-cmd") {
         return Ok(());
@@ -570,7 +636,7 @@ fn exported() -> Result<(), String> {
     for raw in names("dat") {
         let said = std::process::Command::new("trace-cmd").args(["report", "-i"]).arg(&raw).output().unwrap();
         let text = String::from_utf8_lossy(&said.stdout);
-        assert!(said.status.success() && text.contains("culprit") && text.contains("punctual: late"), "{said:?}");
+        assert!(said.status.success() && text.contains("punctual: late"), "{said:?}");
     }
     Ok(())
 }

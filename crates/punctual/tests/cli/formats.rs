@@ -1,13 +1,14 @@
 //! Every format of a run that was made here; what is in them is tested beside their code, against golden files.
 
-use crate::program::{Scratch, UNPRIVILEGED, a_cpu, is_root, machine, punctual, run, wrapped};
+use crate::program::{
+    Scratch, UNPRIVILEGED, a_cpu, is_root, machine_and_scratch, punctual, run, set_mode, skip_unless, wrapped,
+};
 use crate::schema::assert_conforms;
 use serde_json::json;
 
 #[test]
 fn a_run_is_shown_in_every_format() {
-    let _machine = machine();
-    let scratch = Scratch::new("formats");
+    let (_machine, scratch) = machine_and_scratch("formats");
     let plan = scratch.file("plan.toml", "[axes]\nload = [\"none\"]\npolicy = [\"other\", \"other:nice=5\"]\n");
     let dir = scratch.path("run");
     let measured = punctual(&format!(
@@ -15,8 +16,8 @@ fn a_run_is_shown_in_every_format() {
         plan.display(),
         dir.display(),
         a_cpu()
-    ));
-    assert_eq!(measured.status, 0, "{measured:?}");
+    ))
+    .expect_success();
     assert!(measured.stdout.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites "), "{measured:?}");
     let show = |format: &str| punctual(&format!("show {} --format {format}", dir.display()));
     assert_eq!(show("junit").stdout, measured.stdout, "the same records, the same report");
@@ -46,8 +47,7 @@ fn a_run_is_shown_in_every_format() {
 
 #[test]
 fn runs_are_listed_and_damaged_ones_named() {
-    let _machine = machine();
-    let scratch = Scratch::new("list");
+    let (_machine, scratch) = machine_and_scratch("list");
     let of = |name: &str| scratch.path(name).display().to_string();
     let (good, cut) = (of("a/good"), of("b/cut"));
     for dir in [&good, &cut] {
@@ -86,13 +86,11 @@ fn runs_are_listed_and_damaged_ones_named() {
 
 #[test]
 fn root_a_directory_that_cannot_be_looked_into_is_named() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let scratch = Scratch::new("list-closed");
     let closed = scratch.path("runs/closed");
     std::fs::create_dir_all(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    set_mode(&closed, 0o700);
     let listed = run(&mut wrapped(&scratch, UNPRIVILEGED, "list runs"));
     assert_eq!((listed.status, listed.stdout.as_str()), (0, "no runs below runs\n"));
     assert_eq!(listed.stderr, "punctual: cannot read runs/closed: Permission denied (os error 13)\n");

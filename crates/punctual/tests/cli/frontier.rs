@@ -1,12 +1,13 @@
 //! Searches for the smallest period kept, on this machine: their form, never how fast it is.
 
-use crate::program::{Said, Scratch, a_cpu, comes_true, command, machine, punctual, run, running};
-use rt::sys::process;
+use crate::program::{
+    ProgramOutput, Start, a_cpu, comes_true, command, finish, machine, machine_and_scratch, punctual, run, running,
+};
 use serde_json::Value;
-use std::process::Stdio;
+use sys::process;
 
 /// A search on one CPU, quick.
-fn search(arguments: &str) -> Said {
+fn search(arguments: &str) -> ProgramOutput {
     run(&mut command(&format!("frontier --wait --warm-up 10ms --cpus {} {arguments}", a_cpu())))
 }
 
@@ -73,12 +74,12 @@ fn a_timer_that_knows_microseconds_only_is_asked_for_no_others() {
 fn ctrl_c_ends_a_search_with_what_was_found() {
     let _machine = machine();
     let mut search = command("frontier --wait --from 50ms --to 100ms --duration 60s --format json");
-    let child = search.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = search.start_piped();
     assert!(comes_true(|| running().len() >= 2), "this process and its trial");
     process::signal(child.id(), libc::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.code(), &json["frontier"]["kind"]), (Some(3), &"interrupted".into()));
+    let said = finish(child);
+    let json = said.json();
+    assert_eq!((said.status, &json["frontier"]["kind"]), (3, &"interrupted".into()));
     assert_eq!(json["text"][0], "Interrupted after 0 trials: no period was kept; nothing is confirmed.");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
 }
@@ -105,6 +106,11 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
             "nanosleep has no due times that could be missed; ask for one that waits until an instant, like timerfd",
         ),
         (
+            "sleep:c",
+            "sleep:c has no due times that could be missed; ask for one that waits until an instant, like timerfd",
+        ),
+        ("cost", "cost has no due times that could be missed; ask for one that waits until an instant, like timerfd"),
+        (
             "clock_nanosleep:relative",
             "clock_nanosleep:relative has no due times that could be missed; ask for one that waits until an instant, like timerfd",
         ),
@@ -125,11 +131,8 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
 
 #[test]
 fn settings_are_made_for_each_trial_and_put_back() {
-    let _machine = machine();
-    let scratch = Scratch::new("frontier-prepare");
-    let setting = scratch.path("proc/sys/kernel/timer_migration");
-    std::fs::create_dir_all(setting.parent().unwrap()).unwrap();
-    std::fs::write(&setting, "1\n").unwrap();
+    let (_machine, scratch) = machine_and_scratch("frontier-prepare");
+    let setting = scratch.file("proc/sys/kernel/timer_migration", "1\n");
     let search =
         "frontier --wait --cpus 0 --from 100ms --to 100ms --duration 100ms --confirm 1 --format json --prepare";
     let search = |settings: &str| run(command(search).arg(settings).env("PUNCTUAL_ROOT", scratch.dir()));

@@ -1,6 +1,9 @@
 //! `punctual import` of what the installed tools write, against what they say themselves; and what it refuses.
 
-use crate::program::{Said, Scratch, a_cpu, is_installed, is_root, machine, punctual, run};
+use crate::program::{
+    ProgramOutput, Scratch, a_cpu, command, is_installed, is_root, machine_and_scratch, punctual, read_json, run,
+    skip_unless,
+};
 use crate::schema::assert_conforms;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +26,7 @@ fn original(program: &str, words: &str, scratch: &Scratch) -> String {
     said.stdout
 }
 
-fn import(file: &Path, words: &str) -> Said {
+fn import(file: &Path, words: &str) -> ProgramOutput {
     let name = file.file_name().unwrap().to_str().unwrap();
     let kept = file.with_file_name(format!("of-{name}"));
     punctual(&format!("import {} --out {} {words}", file.display(), kept.display()))
@@ -73,6 +76,10 @@ fn assert_quantiles(summary: &Value, counts: &Counts, beyond: u64, unit_ns: u64)
                 let exact_ns = exact * unit_ns;
                 assert!(ns >= exact_ns && ns - exact_ns <= exact_ns / 128, "{key}: {ns} is not {exact_ns}");
             }
+            // Threads that were held up took less than they were asked for: too few for a quantile whatever its value.
+            (None, None) if n * (1_000 - per_thousand) < 10_000 => {
+                assert_eq!(refused["reason"], "few_exceedances", "{key}: {summary}");
+            }
             (None, None) => assert_eq!(refused["reason"], "beyond", "{key}: {summary}"),
             // Samples that follow each other are alike: there may be too few of worth.
             (Some(_), None) => assert_eq!(refused["reason"], "few_exceedances", "{key}: {summary}"),
@@ -98,11 +105,8 @@ fn assert_mean(summary: &Value, expected_ns: f64) {
 
 #[test]
 fn root_cyclictest_text_says_the_same_here() {
-    if !can_run("cyclictest", "rt-tests") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("import-cyclictest");
+    skip_unless!(can_run("cyclictest", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("import-cyclictest");
     for (words, unit_ns) in [("-q", 1_000), ("-q -N", 1), ("", 1_000)] {
         let text = original("cyclictest", &format!("{words} -p80 -i1000 -t1 -a{} -l500", a_cpu()), &scratch);
         let cell = imported(&scratch.file(&format!("text{}.txt", words.replace(' ', "")), &text));
@@ -131,17 +135,14 @@ fn rows(text: &str, threads: usize) -> Counts {
 
 #[test]
 fn root_cyclictest_histograms_say_the_same_here() {
-    if !can_run("cyclictest", "rt-tests") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("import-histogram");
+    skip_unless!(can_run("cyclictest", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("import-histogram");
     // 20 us is below many latencies of most machines, so that there are overflows.
     for (words, unit_ns) in [("-h400", 1_000), ("-H400", 1_000), ("-h20", 1_000), ("-N -h400000", 1)] {
         let text = original("cyclictest", &format!("-q {words} -p80 -i1000 -d0 -t2 -l500"), &scratch);
         let file = scratch.file(&format!("h{}.txt", words.replace(' ', "")), &text);
-        let said = import(&file, if unit_ns == 1 { "--unit ns --format json" } else { "--format json" });
-        assert_eq!(said.status, 0, "{said:?}");
+        let said =
+            import(&file, if unit_ns == 1 { "--unit ns --format json" } else { "--format json" }).expect_success();
         let document = said.json();
         assert_conforms("imported", &document);
         let cell = &document["cells"][0];
@@ -163,13 +164,37 @@ fn root_cyclictest_histograms_say_the_same_here() {
     }
 }
 
+/// Without -q the last status line is older than the histogram below it.
+#[test]
+fn root_cyclictest_histograms_below_a_view_say_the_same_here() {
+    skip_unless!(can_run("cyclictest", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("import-view");
+    for (words, unit_ns) in [
+        ("-l 300 -m -S -p99 -h 400", 1_000),
+        ("-h60 -i200 -D 1", 1_000),
+        ("-Sp90 -H 300 -i 500 -D 1", 1_000),
+        ("-t1 -m -p95 -h60 -i200 -D 1", 1_000),
+        ("-Sp80 -h 200000 -i 1000 -D 1 -N", 1),
+    ] {
+        let text = original("cyclictest", words, &scratch);
+        assert!(text.contains("policy: "), "{words}: a view");
+        let cell = imported(&scratch.file(&format!("view{}.txt", words.replace(' ', "")), &text));
+        let threads = behind(&text, "# Min Latencies:").len();
+        let mut sums = ["# Total:", "# Histogram Overflows:"].map(|start| behind(&text, start));
+        // With -H one more for all threads.
+        sums.iter_mut().for_each(|sums| sums.truncate(threads));
+        let (min, max) = (behind(&text, "# Min Latencies:"), behind(&text, "# Max Latencies:"));
+        let (min, max) = (min.iter().min().unwrap(), max.iter().max().unwrap());
+        assert_ends(&cell["summary"], sums.iter().flatten().sum(), *min, *max, unit_ns);
+        assert_quantiles(&cell["summary"], &rows(&text, threads), sums[1].iter().sum(), unit_ns);
+        assert!(cell["conditions"]["period_ns"].is_u64(), "{words}");
+    }
+}
+
 #[test]
 fn root_cyclictest_values_say_the_same_here() {
-    if !can_run("cyclictest", "rt-tests") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("import-values");
+    skip_unless!(can_run("cyclictest", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("import-values");
     let text = original("cyclictest", "-v -p80 -i1000 -d0 -t2 -l500", &scratch);
     let (mut counts, mut cycles) = (Counts::new(), BTreeMap::<u64, Vec<u64>>::new());
     for line in text.lines() {
@@ -215,13 +240,10 @@ fn ends_of(threads: &Value) -> (u64, u64) {
 
 #[test]
 fn root_cyclictest_json_says_the_same_here() {
-    if !can_run("cyclictest", "rt-tests") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("import-json");
+    skip_unless!(can_run("cyclictest", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("import-json");
     original("cyclictest", "-q -h400 --json=c.json --policy=rr -p70 -i1000 -d0 -t2 -l500", &scratch);
-    let theirs: Value = serde_json::from_slice(&std::fs::read(scratch.path("c.json")).unwrap()).unwrap();
+    let theirs: Value = read_json(scratch.path("c.json"));
     let cell = imported(&scratch.path("c.json"));
     let (threads, counts) = (&theirs["thread"], counts_of(&theirs["thread"]));
     let (min, max) = ends_of(threads);
@@ -237,13 +259,11 @@ fn root_cyclictest_json_says_the_same_here() {
 
 #[test]
 fn our_own_cyclictest_is_read_with_what_it_adds() {
-    let _machine = machine();
-    let scratch = Scratch::new("import-ours");
+    let (_machine, scratch) = machine_and_scratch("import-ours");
     let json = scratch.path("ours.json");
     let words = format!("-q -h400 --policy=other -i1000 -t1 -a{} -l300 --json={}", a_cpu(), json.display());
-    let said = punctual(&format!("cyclictest {words}"));
-    assert_eq!(said.status, 0, "{said:?}");
-    let theirs: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let said = punctual(&format!("cyclictest {words}")).expect_success();
+    let theirs: Value = read_json(&json);
     let thread = &theirs["thread"]["0"];
     let (of_text, of_json) = (imported(&scratch.file("ours.txt", &said.stdout)), imported(&json));
     for cell in [&of_text, &of_json] {
@@ -260,15 +280,12 @@ fn our_own_cyclictest_is_read_with_what_it_adds() {
 
 #[test]
 fn root_jitterdebugger_says_the_same_here() {
-    if !can_run("jitterdebugger", "jitterdebugger") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("import-jitterdebugger");
+    skip_unless!(can_run("jitterdebugger", "jitterdebugger"));
+    let (_machine, scratch) = machine_and_scratch("import-jitterdebugger");
     for (dir, option, unit_ns) in [("us", "", 1_000), ("ns", "-N", 1)] {
         original("jitterdebugger", &format!("{option} -s -p 80 -i 1000 -l 1000 -o {dir}"), &scratch);
         let file = scratch.path(dir).join("results.json");
-        let theirs: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let theirs: Value = read_json(&file);
         let (threads, counts) = (&theirs["cpu"], counts_of(&theirs["cpu"]));
         let ((min, max), samples) = (ends_of(threads), of_threads(threads, "count").iter().sum::<u64>());
         let cell = imported(&file);
@@ -347,6 +364,30 @@ fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
     );
     check(&format!("--require max=1s --baseline {}", kept.display()))
         .expect_error("imported measurements have no blocks to compare; leave --baseline out");
+}
+
+#[test]
+fn a_load_in_other_words_is_kept_and_shown() {
+    let scratch = Scratch::new("import-load");
+    let table = fixture("osadl-table.txt").display().to_string();
+    for (index, load) in ["idle", "kernel compile, \"8\" jobs", "messaging"].into_iter().enumerate() {
+        let kept = scratch.path(&index.to_string());
+        let said = run(command(&format!("import {table} --format json --out")).arg(&kept).arg("--load").arg(load));
+        let document = said.json();
+        assert_conforms("imported", &document);
+        let conditions = &document["cells"][0]["conditions"];
+        assert_eq!(json!([conditions["load"], conditions["stated"]]), json!([load, ["load"]]));
+        for format in ["text", "csv", "prom"] {
+            let shown = punctual(&format!("show {} --format {format}", kept.display())).stdout.replace("\\\"", "\"");
+            assert!(shown.replace("\"\"", "\"").contains(load), "{format}: {shown}");
+        }
+        let page = scratch.path(&format!("{index}.html"));
+        let made = punctual(&format!("report {} -o {}", kept.display(), page.display()));
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(made.status == 0 && page.replace("&quot;", "\"").contains(load), "{made:?}");
+    }
+    let said = run(command(&format!("import {table} --out")).arg(scratch.path("x")).args(["--load", " "]));
+    said.expect_error("--load: invalid load \"\": expected one line of 1 to 200 characters");
 }
 
 #[test]

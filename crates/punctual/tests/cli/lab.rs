@@ -1,6 +1,9 @@
 //! The lab: the same to the bit on a busy machine, kernels told apart, and nothing left of a guest.
 
-use crate::program::{Scratch, comes_true, command, machine, punctual, run};
+use crate::program::{
+    Scratch, Start, beside_a_load, comes_true, command, entries, finish, kill_and_wait, machine_and_scratch, punctual,
+    run, run_seeded,
+};
 use crate::vm::kernel;
 use model::{Entry, LabClock};
 use std::os::unix::fs::FileExt;
@@ -14,11 +17,6 @@ fn plan(scratch: &Scratch, kernels: &[String], phases: u32) -> String {
          load = [\"exec\", \"tcp\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n"
     );
     scratch.file("plan.toml", plan).display().to_string()
-}
-
-fn entries(run: &Path) -> Vec<Entry> {
-    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
-    text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The three models of one kernel, and PREEMPT_RT where its package can be had.
@@ -37,18 +35,12 @@ fn models() -> Option<Vec<String>> {
 #[test]
 fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     let Some(models) = models() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab");
+    let (_machine, scratch) = machine_and_scratch("lab");
     let plan = plan(&scratch, &models, 2);
     let [quiet, busy] = ["quiet", "busy"].map(|name| scratch.path(name));
-    let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", quiet.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run_seeded(&plan, &quiet);
     // The second time beside a load on every CPU.
-    let mut load = command("load cpu --for 10min").stdout(std::process::Stdio::null()).spawn().unwrap();
-    let again = punctual(&format!("run {plan} --seed 1 --wait --out {}", busy.display()));
-    load.kill().unwrap();
-    load.wait().unwrap();
-    assert_eq!(again.status, 0, "{again:?}");
+    beside_a_load(|| run_seeded(&plan, &busy));
 
     let entries = [entries(&quiet), entries(&busy)];
     assert_eq!(entries[0].len(), models.len() * 2 * 2);
@@ -87,8 +79,7 @@ fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
 #[test]
 fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-emulated");
+    let (_machine, scratch) = machine_and_scratch("lab-emulated");
     let kernel = kernel.display();
     let plan = format!(
         "repetitions = 1\nduration = \"200ms\"\n[axes]\nkernel = [\"{kernel} clock=emulated cpus=2\", \"{kernel}\"]\n\
@@ -96,8 +87,7 @@ fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time
     );
     let plan = scratch.file("plan.toml", plan);
     let out = scratch.path("run");
-    let said = punctual(&format!("run {} --wait --out {}", plan.display(), out.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
     let entries = entries(&out);
     let emulated = entries.iter().find(|entry| entry.planned.cell_index == 0).unwrap();
     let lab = emulated.record.lab.as_ref().unwrap();
@@ -113,15 +103,14 @@ fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time
 #[test]
 fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-damaged");
+    let (_machine, scratch) = machine_and_scratch("lab-damaged");
     let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 1);
     let cache = scratch.path("cache");
     let measure = |name: &str| {
         let out = scratch.path(name);
-        let said =
-            run(command(&format!("run {plan} --seed 1 --wait --out {}", out.display())).env("XDG_CACHE_HOME", &cache));
-        assert_eq!(said.status, 0, "{said:?}");
+        let _said =
+            run(command(&format!("run {plan} --seed 1 --wait --out {}", out.display())).env("XDG_CACHE_HOME", &cache))
+                .expect_success();
         entries(&out)
     };
     let before = measure("before");
@@ -137,29 +126,24 @@ fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
 }
 
 #[test]
-fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_keeps_what_it_has() {
+fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_goes_on_and_tries_again() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-qemu-killed");
-    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 200);
+    let (_machine, scratch) = machine_and_scratch("lab-qemu-killed");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 4);
     let out = scratch.path("run");
     let mut campaign = command(&format!("run {plan} --wait --out {}", out.display()));
-    let mut campaign =
-        campaign.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // A kernel that no other test has booted before.
+    campaign.env("XDG_CACHE_HOME", scratch.path("cache"));
+    let campaign = campaign.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let of_campaign = format!("punctual-guest-{}", campaign.id());
-    assert!(comes_true(|| std::fs::read_to_string(out.join("run.jsonl")).is_ok_and(|text| text.lines().count() > 2)));
     let guests = || guests_with(&of_campaign);
-    assert!(comes_true(|| guests().first().is_some_and(|pid| rt::sys::process::signal(*pid, libc::SIGKILL).is_ok())));
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut campaign.stderr.take().unwrap(), &mut said).unwrap();
-    assert_eq!(campaign.wait().unwrap().code(), Some(1), "{said}");
-    let last = said.lines().last().unwrap();
-    assert!(
-        last.contains("ended with qemu-system-x86_64 (signal: 9 (SIGKILL))") && last.contains("kept so far"),
-        "{said}"
-    );
+    assert!(comes_true(|| guests().first().is_some_and(|pid| sys::process::signal(*pid, libc::SIGKILL).is_ok())));
+    let said = finish(campaign).expect_success().stderr;
+    let of_killed = said.lines().find(|line| line.contains("ended with qemu-system-x86_64 (signal: 9 (SIGKILL))"));
+    assert!(of_killed.is_some_and(|line| line.ends_with("; it is tried again at the end")), "{said}");
+    assert!(said.contains("booting ") && said.contains("guest 1 of 8: block 1  "), "{said}");
     assert!(comes_true(|| guests().is_empty()), "the other guests end, too");
-    assert!(!entries(&out).is_empty());
+    assert_eq!(entries(&out).len(), 8);
 }
 
 /// Process ids of QEMUs with this text in their command line.
@@ -176,27 +160,19 @@ pub(crate) fn guests_with(text: &str) -> Vec<u32> {
 #[test]
 fn vm_a_guest_ends_with_its_campaign() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-killed");
+    let (_machine, scratch) = machine_and_scratch("lab-killed");
     let plan = plan(&scratch, &[kernel.display().to_string()], 100);
-    let mut campaign = run_in_background(&format!("run {plan} --wait --out {}", scratch.path("run").display()));
+    let mut campaign = command(&format!("run {plan} --wait --out {}", scratch.path("run").display())).start_silent();
     let image = format!("punctual-guest-{}", campaign.id());
     assert!(comes_true(|| !guests_with(&image).is_empty()), "a guest runs");
-    campaign.kill().unwrap();
-    campaign.wait().unwrap();
+    kill_and_wait(&mut campaign);
     assert!(comes_true(|| guests_with(&image).is_empty()), "QEMU outlives its campaign");
-}
-
-fn run_in_background(arguments: &str) -> std::process::Child {
-    use std::process::Stdio;
-    command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 #[test]
 fn vm_what_cannot_boot_is_one_line() {
     let Some(good) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-broken");
+    let (_machine, scratch) = machine_and_scratch("lab-broken");
     let text = scratch.file("notes.txt", "no kernel");
     let with = |kernel: &str| {
         let plan = format!("repetitions = 1\nduration = \"100ms\"\n[axes]\nkernel = [\"{kernel}\"]\n");
@@ -209,6 +185,15 @@ fn vm_what_cannot_boot_is_one_line() {
         ("/nowhere/vmlinuz".to_owned(), "/nowhere/vmlinuz: No such file or directory"),
         ("debian:1.3".to_owned(), "knows no package of debian:1.3"),
         (format!("{} rdinit=/nowhere root=/dev/nowhere", good.display()), "its console ends with: "),
+        (
+            format!("{} preempt=lazy", good.display()),
+            "is not what is asked for: preempt=lazy has no effect: this kernel knows none voluntary full, and has ",
+        ),
+        (
+            format!("{} preempt=full isolcpus=0 frobnicate=1", good.display()),
+            "is not what is asked for: isolcpus=0 has no effect on CPU 0: /sys/devices/system/cpu/isolated has none of it; \
+             frobnicate=1 has no effect: this kernel does not know it",
+        ),
     ] {
         let said = with(&kernel);
         assert_eq!(said.status, 1, "{said:?}");

@@ -1,14 +1,14 @@
 //! Explaining late wake-ups in guests: the same to the bit in virtual time, and culprits that this machine's kernel cannot have.
 
 use crate::lab::guests_with;
-use crate::program::{Scratch, command, machine, punctual};
+use crate::program::{Scratch, Start, beside_a_load, command, machine, machine_and_scratch, run_seeded};
 use crate::vm::kernel;
 use model::{Cause, Entry, Evidence, ExplainRecord, Explanation};
-use rt::sys::process;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
+use sys::process;
 
 /// A plan for these kernels and loads; each cell is explained.
 fn plan(scratch: &Scratch, kernels: &[String], load: &str, rest: &str) -> String {
@@ -21,8 +21,7 @@ fn plan(scratch: &Scratch, kernels: &[String], load: &str, rest: &str) -> String
 
 /// What a run has measured, in the order of the plan.
 fn entries(run: &Path) -> Vec<Entry> {
-    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
-    let mut entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut entries = crate::program::entries(run);
     entries.sort_by_key(|entry| entry.planned.cell_index);
     entries
 }
@@ -30,8 +29,7 @@ fn entries(run: &Path) -> Vec<Entry> {
 /// Carries out a plan in `out`.
 #[track_caller]
 fn carried_out(plan: &str, out: &Path) -> Vec<Entry> {
-    let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", out.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    run_seeded(plan, out);
     entries(out)
 }
 
@@ -62,16 +60,12 @@ fn expect_no_steal(explained: &ExplainRecord) {
 #[test]
 fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code_that_does_not_let_go() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-explain");
+    let (_machine, scratch) = machine_and_scratch("lab-explain");
     let kernels = ["none", "full"].map(|model| format!("{} preempt={model}", kernel.display()));
     let rest = "duration = \"1s\"\n[explain]\nabove = \"60us\"\nstacks = true";
     let plan = plan(&scratch, &kernels, "mmap", rest);
     let quiet = carried_out(&plan, &scratch.path("quiet"));
-    let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().unwrap();
-    let busy = carried_out(&plan, &scratch.path("busy"));
-    load.kill().unwrap();
-    load.wait().unwrap();
+    let busy = beside_a_load(|| carried_out(&plan, &scratch.path("busy")));
     assert!(quiet == busy, "virtual time does not depend on what else the machine does");
 
     let [none, full] = [0, 1].map(|cell| explained(&quiet[cell]));
@@ -140,7 +134,9 @@ fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
     let rest = "duration = \"1s\"\n[explain]\nabove = \"100us\"\nstacks = true";
     let entries = carried_out(&plan(&scratch, &[irqs, softirq], "cpu", rest), &scratch.path("run"));
     let [irqs, softirq] = [0, 1].map(|cell| explained(&entries[cell]));
-    for (one, cause, owner) in [(irqs, Cause::IrqsOff, "culprit"), (softirq, Cause::Softirq, "softirq TIMER")] {
+    for (one, cause, owner) in
+        [(irqs, Cause::IrqsOff, "culprit"), (softirq, Cause::Softirq, "softirq TIMER (long_softirq)")]
+    {
         expect_no_steal(one);
         let meant = blamed(one, cause, owner).0;
         assert!(meant >= 5 && meant * 20 >= one.worst.len() * 19, "{meant}: {:#?}", one.causes);
@@ -152,14 +148,13 @@ fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
 #[test]
 fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("lab-steal");
+    let (_machine, scratch) = machine_and_scratch("lab-steal");
     let rest = "duration = \"4s\"\n[explain]\nabove = \"4ms\"";
     let kernels = [format!("{} clock=emulated cpus=2", kernel.display())];
     let plan = plan(&scratch, &kernels, "none", rest);
     let out = scratch.path("run");
     let mut campaign = command(&format!("run {plan} --seed 1 --wait --out {}", out.display()));
-    let mut campaign = campaign.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut campaign = campaign.start_silent();
     let of_campaign = format!("punctual-guest-{}", campaign.id());
     // It may have to wait until somebody else has measured.
     let guest = loop {

@@ -1,15 +1,18 @@
 //! Kernels of the lab: where they come from, what is refused, what guests are given, and the step of a bisection.
 
-use crate::program::{Said, Scratch, command, is_installed, is_root, machine, run};
+use crate::program::{
+    ProgramOutput, Scratch, command, entries, is_installed, is_root, machine, machine_and_scratch, run, set_mode,
+    skip_unless,
+};
 use crate::vm::kernel;
-use model::{Entry, GuestFile};
+use model::GuestFile;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The headers of a vmlinux: enough for all that looks at a kernel before QEMU does. `n` makes each another one.
-fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
+pub(crate) fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
     let mut file = vec![0; 0x78];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
     file[0x12] = machine;
@@ -22,16 +25,16 @@ fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
 }
 
 /// A system with programs and a cache of its own.
-struct System {
-    scratch: Scratch,
+pub(crate) struct System {
+    pub(crate) scratch: Scratch,
 }
 
 impl System {
-    fn new(name: &str) -> System {
+    pub(crate) fn new(name: &str) -> System {
         let scratch = Scratch::new(name);
         fs::create_dir(scratch.path("bin")).unwrap();
         let system = System { scratch };
-        for program in ["sha256sum", "tar", "dpkg-deb", "gzip", "xz", "zstd", "cat", "cp", "sh", "rm"] {
+        for program in ["sha256sum", "dpkg-deb", "gzip", "xz", "zstd", "cat", "cp", "sh", "rm"] {
             let found = ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
             if let Some(path) = found {
                 std::os::unix::fs::symlink(path, system.scratch.path("bin").join(program)).unwrap();
@@ -41,24 +44,34 @@ impl System {
     }
 
     /// A program that is this script.
-    fn program(&self, name: &str, script: &str) {
-        let path = self.scratch.file(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    pub(crate) fn program(&self, name: &str, script: &str) {
+        // What has the name may be a link to this machine's own program, which must not be written through.
+        let path = self.scratch.path(&format!("bin/{name}"));
+        let _ = fs::remove_file(&path);
+        let mut file = fs::File::create_new(&path).unwrap();
+        file.write_all(format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+        drop(file);
+        set_mode(path, 0o755);
     }
 
     /// `punctual ARGUMENTS` there.
-    fn command(&self, arguments: &str) -> Command {
+    pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = command(arguments);
         command.env("PATH", self.scratch.path("bin")).env("XDG_CACHE_HOME", self.scratch.path("cache"));
         command
     }
 
-    fn say(&self, arguments: &str) -> Said {
+    pub(crate) fn say(&self, arguments: &str) -> ProgramOutput {
         run(&mut self.command(arguments))
     }
 
     /// A package with this kernel in it.
     fn package(&self, name: &str, kernel: &[u8]) -> PathBuf {
+        self.package_with(name, kernel, "true")
+    }
+
+    /// The same, changed by `script` before it is packed.
+    pub(crate) fn package_with(&self, name: &str, kernel: &[u8], script: &str) -> PathBuf {
         let tree = self.scratch.path("tree");
         let _ = fs::remove_dir_all(&tree);
         fs::create_dir_all(tree.join("DEBIAN")).unwrap();
@@ -67,6 +80,8 @@ impl System {
         fs::write(tree.join("DEBIAN/control"), control).unwrap();
         fs::write(tree.join("boot/vmlinuz-6.1.0-9-amd64"), kernel).unwrap();
         fs::write(tree.join("boot/config-6.1.0-9-amd64"), "CONFIG_PREEMPT_DYNAMIC=y\n").unwrap();
+        let changed = Command::new("sh").args(["-c", script]).current_dir(&tree).output().unwrap();
+        assert!(changed.status.success(), "{script}: {changed:?}");
         let file = self.scratch.path(name);
         let built = Command::new("dpkg-deb").arg("--build").arg(&tree).arg(&file).output().unwrap();
         assert!(built.status.success(), "{built:?}");
@@ -74,7 +89,7 @@ impl System {
     }
 
     /// A package manager that knows one package, which is `file`, with the checksum `sum`.
-    fn apt(&self, file: &Path, sum: &str) {
+    pub(crate) fn apt(&self, file: &Path, sum: &str) {
         let bytes = fs::metadata(file).unwrap().len();
         self.program(
             "apt-cache",
@@ -86,7 +101,7 @@ impl System {
         self.program("apt-get", &format!("cp {} ./linux-image-6.1.0-9-amd64_6.1.4-1_amd64.deb", file.display()));
     }
 
-    fn cached(&self) -> Vec<String> {
+    pub(crate) fn cached(&self) -> Vec<String> {
         let entries = fs::read_dir(self.scratch.path("cache/punctual/kernels")).into_iter().flatten().flatten();
         let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
         names.sort();
@@ -101,21 +116,19 @@ fn sha256(file: &Path) -> String {
 
 /// One line, which holds `expected`, and the status of an error.
 #[track_caller]
-fn expect_line(said: &Said, expected: &str) {
+pub(crate) fn expect_line(said: &ProgramOutput, expected: &str) {
     assert_eq!((said.status, said.stderr.lines().count()), (1, 1), "{said:?}");
     assert!(said.stderr.contains(expected), "{said:?}");
 }
 
 #[test]
 fn a_fetched_kernel_is_checked_and_made_again_when_it_is_damaged() {
-    if !is_installed("dpkg-deb", "dpkg") {
-        return;
-    }
+    skip_unless!(is_installed("dpkg-deb", "dpkg"));
     let system = System::new("kernels-fetch");
     let package = system.package("k.deb", &vmlinux(62, true, 0));
     let sum = sha256(&package);
     system.apt(&package, &sum);
-    let listed = |said: &Said| said.json()["kernels"][0].clone();
+    let listed = |said: &ProgramOutput| said.json()["kernels"][0].clone();
     let before = listed(&system.say("lab list --format json"));
     assert_eq!(before["kernel"], "debian:6.1");
     assert_eq!((&before["path"], &before["preempt"]), (&serde_json::Value::Null, &serde_json::Value::Null));
@@ -157,9 +170,7 @@ fn a_fetched_kernel_is_checked_and_made_again_when_it_is_damaged() {
 
 #[test]
 fn without_apt_or_its_packages_the_cache_serves_or_a_line_says_what_to_do() {
-    if !is_installed("dpkg-deb", "dpkg") {
-        return;
-    }
+    skip_unless!(is_installed("dpkg-deb", "dpkg"));
     let system = System::new("kernels-no-apt");
     expect_line(
         &system.say("lab fetch debian:6.1"),
@@ -178,7 +189,7 @@ fn without_apt_or_its_packages_the_cache_serves_or_a_line_says_what_to_do() {
     );
     let said = system.say("lab fetch debian:6.1");
     assert_eq!(said.status, 1, "{said:?}");
-    let last = said.stderr.lines().last().unwrap();
+    let last = said.last_line();
     assert_eq!(last, "punctual: apt-get: Failed to fetch http://x  404  Not Found");
 
     system.apt(&package, &"0".repeat(64));
@@ -198,9 +209,7 @@ fn without_apt_or_its_packages_the_cache_serves_or_a_line_says_what_to_do() {
 
 #[test]
 fn a_package_in_a_file_is_a_kernel_and_a_broken_one_is_named() {
-    if !is_installed("dpkg-deb", "dpkg") {
-        return;
-    }
+    skip_unless!(is_installed("dpkg-deb", "dpkg"));
     let system = System::new("kernels-deb");
     let package = system.package("k.deb", &vmlinux(62, true, 0));
     for _ in 0..2 {
@@ -269,8 +278,7 @@ fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
     {
         fs::create_dir_all(system.scratch.path("tmp").join(name)).unwrap();
     }
-    let said = run(system.command("recover --wait").env("TMPDIR", system.scratch.path("tmp")));
-    assert_eq!(said.status, 0, "{said:?}");
+    run(system.command("recover --wait").env("TMPDIR", system.scratch.path("tmp"))).expect_success();
     let left = fs::read_dir(system.scratch.path("tmp")).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.collect::<Vec<_>>(), [format!("punctual-guest-{here}").as_str()], "the living keep theirs");
 
@@ -285,7 +293,7 @@ fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
 }
 
 /// `punctual` as `command` says, with a file system of 64 KiB at `place` that nobody else sees.
-fn with_little_room(command: &Command, place: &Path) -> Said {
+fn with_little_room(command: &Command, place: &Path) -> ProgramOutput {
     let mut inside = Command::new("unshare");
     let script = format!("/bin/mount -t tmpfs -o size=64k none {} && exec \"$@\"", place.display());
     inside.args(["--mount", "/bin/sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
@@ -299,9 +307,7 @@ fn with_little_room(command: &Command, place: &Path) -> Said {
 
 #[test]
 fn root_a_full_disk_is_one_line() {
-    if !is_root() || !is_installed("unshare", "util-linux") {
-        return;
-    }
+    skip_unless!(is_root() && is_installed("unshare", "util-linux"));
     let _machine = machine();
     let system = System::new("kernels-full");
     let mut large = vmlinux(62, true, 0);
@@ -320,10 +326,10 @@ fn root_a_full_disk_is_one_line() {
     run.arg(system.scratch.path("out")).arg(plan).env("TMPDIR", system.scratch.path("tmp"));
     let said = with_little_room(&run, &system.scratch.path("tmp"));
     assert_eq!(said.status, 1, "{said:?}");
-    assert!(said.stderr.lines().last().unwrap().contains("No space left on device"), "{said:?}");
+    assert!(said.last_line().contains("No space left on device"), "{said:?}");
 }
 
-fn plan(kernel: &str, load: &str, more: &str) -> String {
+pub(crate) fn plan(kernel: &str, load: &str, more: &str) -> String {
     format!(
         "repetitions = 1\nduration = \"100ms\"\nwarm_up = \"20ms\"\n{more}\n[axes]\nkernel = [\"{kernel}\"]\n\
          load = [\"{load}\"]\npolicy = [\"fifo:90\"]\n"
@@ -349,7 +355,7 @@ fn what_the_lab_cannot_do_is_said_before_anything_is_started() {
     system.program("qemu-system-x86_64", "echo 'something else'");
     expect_line(&said("none", ""), "says no version, but: something else; install 7.0 or newer");
     system.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.0");
-    let cpus = rt::sys::sched::affinity(0).unwrap();
+    let cpus = sys::sched::affinity(0).unwrap();
     if cpus.len() > 1 {
         expect_line(
             &said("none", &format!("cpus = \"{cpus}\"")),
@@ -369,8 +375,7 @@ fn what_the_lab_cannot_do_is_said_before_anything_is_started() {
 #[test]
 fn vm_programs_work_in_guests_that_are_given_them() {
     let Some(kernel) = kernel() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("kernels-files");
+    let (_machine, scratch) = machine_and_scratch("kernels-files");
     let greeting = scratch.file("greeting", "hello\n");
     let kernel = kernel.display();
     // The shell ends with an error unless it finds what it was given.
@@ -378,23 +383,21 @@ fn vm_programs_work_in_guests_that_are_given_them() {
     let files = format!("files = [\"/bin/sh\", \"{}:/opt/greeting\"]", greeting.display());
     let plan = scratch.file("plan.toml", plan(&format!("{kernel} preempt=none"), load, &files));
     let out = scratch.path("out");
-    let said = run(command("run --wait --yes --out").arg(&out).arg(plan));
-    assert_eq!(said.status, 0, "{said:?}");
-    let text = fs::read_to_string(out.join("run.jsonl")).unwrap();
-    let entry: Entry = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    run(command("run --wait --yes --out").arg(&out).arg(plan)).expect_success();
+    let entry = &entries(&out)[0];
     let [load] = &entry.record.loads[..] else { panic!("one load") };
     assert_eq!((load.program.as_ref().map(|program| program.path.as_str()), &load.failure), (Some("/bin/sh"), &None));
     let model::Kernel::Lab(kernel) = &entry.record.cell.kernel else { panic!("a kernel of the lab") };
     assert_eq!(kernel.files[1], GuestFile { from: greeting.display().to_string(), to: "/opt/greeting".to_owned() });
     assert_eq!(kernel.arguments, "preempt=none");
+    assert_eq!(entry.record.host_before.preemption, Some(model::Preemption::None), "as the kernel itself says");
 }
 
 #[test]
 fn vm_a_check_finds_virtual_time_the_same_beside_a_load() {
     let Some(kernel) = kernel() else { return };
     let _machine = machine();
-    let said = run(command("lab check --wait --format json").arg(&kernel));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(command("lab check --wait --format json").arg(&kernel)).expect_success();
     let document = said.json();
     crate::schema::assert_conforms("lab-check", &document);
     assert_eq!((&document["identical"], &document["alone"]), (&true.into(), &document["loaded"]));

@@ -1,17 +1,15 @@
 //! The kernel's tracers in guests: there where the kernel has them, the same to the bit, and refused elsewhere.
 
-use crate::program::{Scratch, command, machine, punctual};
+use crate::program::{Scratch, beside_a_load, machine_and_scratch, punctual, run_seeded};
 use crate::vm::kernel;
 use model::Entry;
 use std::path::Path;
-use std::process::Stdio;
 
 /// A kernel that has both tracers.
 const RT: &str = "debian:6.1-rt";
 
 fn entries(run: &Path) -> Vec<Entry> {
-    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
-    let mut entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut entries = crate::program::entries(run);
     entries.sort_by_key(|entry| entry.planned);
     entries
 }
@@ -32,17 +30,11 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
         eprintln!("skipped: needs {RT} (Debian's packages, or one fetched before)");
         return;
     }
-    let _machine = machine();
-    let scratch = Scratch::new("lab-tracers");
+    let (_machine, scratch) = machine_and_scratch("lab-tracers");
     let asked = plan(&scratch, "traced.toml", &[RT, without.to_str().unwrap()], "tracers = true");
     let [quiet, busy, untraced] = ["quiet", "busy", "untraced"].map(|name| scratch.path(name));
-    let said = punctual(&format!("run {asked} --seed 1 --wait --out {}", quiet.display()));
-    assert_eq!(said.status, 0, "{said:?}");
-    let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().unwrap();
-    let again = punctual(&format!("run {asked} --seed 1 --wait --out {}", busy.display()));
-    load.kill().unwrap();
-    load.wait().unwrap();
-    assert_eq!(again.status, 0, "{again:?}");
+    let said = run_seeded(&asked, &quiet);
+    beside_a_load(|| run_seeded(&asked, &busy));
     let entries_of_both = [entries(&quiet), entries(&busy)];
     assert!(entries_of_both[0] == entries_of_both[1], "virtual time does not depend on what else the machine does");
 
@@ -76,8 +68,7 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
 
     // Nothing but the tracers' own entry tells a record from one without.
     let plain = plan(&scratch, "plain.toml", &[RT], "");
-    let said = punctual(&format!("run {plain} --seed 1 --wait --out {}", untraced.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run_seeded(&plain, &untraced);
     let text = std::fs::read_to_string(untraced.join("run.jsonl")).unwrap();
     let record_line = text.lines().nth(1).unwrap();
     assert!(!record_line.contains("tracers") && !said.stdout.contains("irq p50"), "{record_line:.400}");

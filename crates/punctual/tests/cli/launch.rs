@@ -1,6 +1,6 @@
 //! `punctual launch`: another program runs as a cell asks, with everything that it starts.
 
-use crate::program::{a_cpu, comes_true, is_root, machine, punctual, run, running};
+use crate::program::{a_cpu, comes_true, is_root, kill_and_wait, machine, punctual, run, running, skip_unless};
 use std::process::{Command, Stdio};
 
 /// `punctual launch` of `program` on `cpu`.
@@ -43,9 +43,7 @@ fn settings_reach_what_the_program_starts() {
 
 #[test]
 fn root_a_real_time_policy_reaches_what_the_program_starts() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     // SCHED_FIFO 1, SCHED_RR 2.
     for (policy, number, priority) in [("fifo:1", "1", "1"), ("rr:7", "2", "7")] {
         let said = run(&mut launch(a_cpu(), policy, "50us", &["sh", "-c", "cat /proc/self/stat; :"]));
@@ -77,7 +75,6 @@ fn the_program_ends_with_its_parent() {
     let is_asleep =
         |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
     assert!(comes_true(|| running().iter().any(is_asleep)), "{:?}", running());
-    shell.kill().unwrap();
-    shell.wait().unwrap();
+    kill_and_wait(&mut shell);
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
 }

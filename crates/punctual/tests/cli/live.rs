@@ -1,24 +1,23 @@
 //! The live view of a measurement: on a terminal, without one, and where its process runs.
 
-use crate::program::{PROGRAM, a_cpu, a_cpu_and_the_others, comes_true, command, is_installed, machine, run, running};
-use rt::sys::sched;
+use crate::program::{
+    PROGRAM, a_cpu, a_cpu_and_the_others, comes_true, command, is_installed, machine, run, running, skip_unless,
+};
 use std::process::{Command, Stdio};
+use sys::sched;
 
 /// `punctual measure` for 2.5 s on a terminal of its own, by script(1); what the terminal received.
 fn on_a_terminal(variables: &[(&str, &str)]) -> String {
     let measure = format!("{PROGRAM} measure --wait --duration 2500ms --cpus {}", a_cpu());
     let mut script = Command::new("script");
     script.args(["-qec", &measure, "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm").env("LC_ALL", "C");
-    let said = run(script.envs(variables.iter().copied()));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(script.envs(variables.iter().copied())).expect_success();
     said.stdout
 }
 
 #[test]
 fn on_a_terminal_the_view_is_redrawn_in_place_and_gone_at_the_end() {
-    if !is_installed("script", "bsdutils") {
-        return;
-    }
+    skip_unless!(is_installed("script", "bsdutils"));
     let _machine = machine();
     let text = on_a_terminal(&[]);
     let frames: Vec<_> = text.split("\x1b[J").collect();
@@ -43,9 +42,7 @@ fn on_a_terminal_the_view_is_redrawn_in_place_and_gone_at_the_end() {
 
 #[test]
 fn a_terminal_that_cannot_redraw_gets_lines() {
-    if !is_installed("script", "bsdutils") {
-        return;
-    }
+    skip_unless!(is_installed("script", "bsdutils"));
     let _machine = machine();
     let text = on_a_terminal(&[("TERM", "dumb"), ("NO_COLOR", "1")]);
     assert!(!text.contains('\x1b'), "{text:?}");

@@ -1,15 +1,16 @@
 //! `punctual load`: one load alone.
 
-use crate::program::{PROGRAM, comes_true, command, is_installed, machine, punctual, run, running};
-use rt::sys::process;
+use crate::program::{
+    PROGRAM, Start, comes_true, command, finish, is_installed, machine, punctual, run, running, skip_unless,
+};
 use std::io::Read;
 use std::process::{Command, Stdio};
+use sys::process;
 
 #[test]
 fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
     let _machine = machine();
-    let said = punctual("load messaging:groups=1+light --for 1500ms --format json");
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = punctual("load messaging:groups=1+light --for 1500ms --format json").expect_success();
     crate::schema::assert_conforms("load", &said.json());
     let loads = said.json()["loads"].clone();
     assert_eq!((loads[0]["load"].as_str(), loads[1]["load"].as_str()), (Some("messaging:groups=1"), Some("light")));
@@ -32,19 +33,17 @@ fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
 #[test]
 fn a_load_without_an_end_goes_on_until_it_is_told() {
     let _machine = machine();
-    let child = command("load cpu:50").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command("load cpu:50").start_piped();
     // The keeper and at least one worker.
     assert!(comes_true(|| running().len() > 2));
     process::signal(child.id(), libc::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success() && comes_true(|| running().is_empty()), "{output:?}");
+    let said = finish(child);
+    assert!(said.status == 0 && comes_true(|| running().is_empty()), "{said:?}");
 }
 
 #[test]
 fn on_a_terminal_it_is_one_block_that_is_gone_at_the_end() {
-    if !is_installed("script", "bsdutils") {
-        return;
-    }
+    skip_unless!(is_installed("script", "bsdutils"));
     let _machine = machine();
     let mut script = Command::new("script");
     script.args(["-qec", &format!("{PROGRAM} load pipe+light --for 2s"), "/dev/null"]);

@@ -1,19 +1,22 @@
 //! What a measured thread does, seen from outside: its settings, and its system calls.
 
 use crate::program::{
-    MARK, PROGRAM, Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, running,
-    start_cell,
+    MARK, PROGRAM, Scratch, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine, record, running,
+    skip_unless, start_cell,
 };
-use model::{Cell, Span};
-use rt::sys::sched;
+use model::{Cell, Conditions, Span};
 use std::process::Command;
+use sys::sched;
 
 #[test]
 fn a_normal_thread_has_what_was_asked() {
     let _machine = machine();
     let cpu = a_cpu();
     for (slack, ns) in [(None, 50_000), (Some(Span(1)), 1), (Some(Span(2_000_000)), 2_000_000)] {
-        let asked = Cell { timer_slack: slack, ..cell("other", "none", &cpu.to_string(), "50ms") };
+        let asked = Cell {
+            conditions: Conditions { timer_slack: slack, ..Conditions::default() },
+            ..cell("other", "none", &cpu.to_string(), "50ms")
+        };
         let record = record(start_cell(command("cell"), &asked));
         let achieved = &record.threads[0].achieved;
         assert_eq!((achieved.policy, achieved.timer_slack_ns), (asked.policy, ns));
@@ -25,13 +28,15 @@ fn a_normal_thread_has_what_was_asked() {
 
 #[test]
 fn root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
-    let cpus = rt::sys::sched::affinity(0).unwrap().to_string();
+    let cpus = sys::sched::affinity(0).unwrap().to_string();
     let dma = std::path::Path::new("/dev/cpu_dma_latency").exists().then_some(0);
-    let asked = Cell { lock_memory: true, cpu_dma_latency_us: dma, ..cell("fifo:80", "messaging", &cpus, "1s") };
+    let asked = Cell {
+        lock_memory: true,
+        conditions: Conditions { cpu_dma_latency_us: dma, ..Conditions::default() },
+        ..cell("fifo:80", "messaging", &cpus, "1s")
+    };
     let record = record(start_cell(command("cell"), &asked));
     for thread in &record.threads {
         assert_eq!((thread.achieved.policy, thread.achieved.cpu_dma_latency_us), (asked.policy, dma));
@@ -62,9 +67,7 @@ const CALLS: [(&str, &str, &str, &[&str]); 13] = [
 
 #[test]
 fn between_barrier_and_end_a_measured_thread_makes_the_calls_of_its_method_and_no_others() {
-    if !is_installed("strace", "strace") {
-        return;
-    }
+    skip_unless!(is_installed("strace", "strace"));
     let _machine = machine();
     for (method, policy, wait, others) in CALLS {
         if policy != "other" && !is_root() {
@@ -93,7 +96,7 @@ fn traced(method: &str, policy: &str) -> (Vec<String>, u64) {
     let trace = scratch.path("trace");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o"]).arg(&trace).args([PROGRAM, "cell"]);
-    let asked = Cell { method: method.parse().unwrap(), ..cell(policy, "none", &a_cpu().to_string(), "300ms") };
+    let asked = Cell { task: method.parse().unwrap(), ..cell(policy, "none", &a_cpu().to_string(), "300ms") };
     let record = record(start_cell(strace, &asked));
     let trace = std::fs::read_to_string(trace).unwrap();
     // The measured thread is the one that takes its name.
@@ -107,9 +110,7 @@ fn traced(method: &str, policy: &str) -> (Vec<String>, u64) {
 
 #[test]
 fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achieved() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
     let cpu = a_cpu().to_string();
     let deadline = "deadline:300us/1ms/1ms";
@@ -118,11 +119,11 @@ fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achiev
     let methods = CALLS.map(|(method, ..)| method);
     let all = policies.into_iter().flat_map(|policy| methods.map(|method| (method, policy)));
     for (method, policy) in all.filter(|(method, policy)| *method != "deadline" || *policy == deadline) {
-        let asked = Cell { method: method.parse().unwrap(), ..cell(policy, "none", &cpu, "100ms") };
+        let asked = Cell { task: method.parse().unwrap(), ..cell(policy, "none", &cpu, "100ms") };
         let record = record(start_cell(command("cell"), &asked));
         let thread = &record.threads[0];
         let achieved = &thread.achieved;
-        assert_eq!((achieved.policy.to_string().as_str(), record.cell.method), (policy, asked.method));
+        assert_eq!((achieved.policy.to_string().as_str(), record.cell.task), (policy, asked.task));
         let slack = if achieved.policy.is_realtime() { 0 } else { 50_000 };
         assert_eq!((achieved.timer_slack_ns, thread.cycles_due), (slack, 100), "{method} {policy}");
         let cpus = if policy == deadline { sched::affinity(0).unwrap().to_string() } else { cpu.clone() };
@@ -141,17 +142,14 @@ fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achiev
 
 #[test]
 fn root_a_deadline_policy_that_does_not_fit_is_refused_with_the_kernels_reason() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
     // One thread for each CPU: together they would take all of the CPUs, of which the kernel keeps a part.
     let cpus = sched::affinity(0).unwrap().to_string();
     let refused = |policy: &str| {
-        let output = start_cell(command("cell"), &cell(policy, "none", &cpus, "100ms"));
-        let output = output.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-        String::from_utf8(output.stderr).unwrap()
+        let said = finish(start_cell(command("cell"), &cell(policy, "none", &cpus, "100ms")));
+        assert_eq!((said.status, said.stdout.len()), (1, 0));
+        said.stderr
     };
     let said = refused("deadline:1ms/1ms/1ms");
     assert!(said.contains("does not admit deadline:1ms/1ms/1ms: ") && said.contains("no such bandwidth"), "{said}");
@@ -169,8 +167,8 @@ fn a_process_has_one_itimer_so_each_cpu_gets_a_process() {
     let _machine = machine();
     let distance = Some(Span(250_000));
     let asked = Cell {
-        method: model::Method::Itimer,
-        distance,
+        task: model::Task::Cyclic(model::Method::Itimer),
+        conditions: Conditions { distance, ..Conditions::default() },
         ..cell("other", "messaging:groups=1", &cpus.to_string(), "1s")
     };
     let record = record(start_cell(command("cell"), &asked));
@@ -194,7 +192,11 @@ fn cycles_begin_at_a_full_second_and_cpus_are_apart_as_asked() {
     for clock in ["realtime", "monotonic"] {
         let method = format!("clock_nanosleep:{clock}").parse().unwrap();
         let (align, distance) = (Some(Span(300_000_000)), Some(Span(200_000)));
-        let asked = Cell { method, align, distance, ..cell("other", "none", &cpus.to_string(), "50ms") };
+        let asked = Cell {
+            task: method,
+            conditions: Conditions { align, distance, ..Conditions::default() },
+            ..cell("other", "none", &cpus.to_string(), "50ms")
+        };
         let record = record(start_cell(command("cell"), &asked));
         for (n, thread) in record.threads.iter().enumerate() {
             assert_eq!(thread.offset.ns(), n as u64 * 200_000);
@@ -211,9 +213,7 @@ fn cycles_begin_at_a_full_second_and_cpus_are_apart_as_asked() {
 
 #[test]
 fn root_threads_that_get_little_cpu_time_end_in_time_and_it_shows() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
     let begun = std::time::Instant::now();
     for policy in ["idle", "other:nice=19"] {
@@ -224,20 +224,22 @@ fn root_threads_that_get_little_cpu_time_end_in_time_and_it_shows() {
             assert_eq!(thread.achieved.policy.to_string(), policy);
         }
         let [record_load] = &record.loads[..] else { panic!("one load") };
-        assert!(record_load.seconds.iter().all(|second| second.operations > Some(0)));
+        // The last row may be a few milliseconds of it, in which nothing need be done.
+        let rows = record_load.seconds.iter().filter(|second| second.elapsed >= Span(500_000_000));
+        assert!(rows.clone().count() > 0, "{record_load:?}");
+        assert!(rows.clone().all(|second| second.operations > Some(0)), "{record_load:?}");
         if policy == "idle" {
             let kept = record.threads.iter().all(|thread| thread.missed == 0 && thread.censored.is_none());
             assert!(!kept, "an idle thread cannot keep 1 ms beside a process that computes");
         }
     }
-    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+    // Two seconds on a quiet machine; a cell that waited for its thread would not end at all.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(100), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn root_an_idle_thread_under_load_ends_in_time() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
     let begun = std::time::Instant::now();
     let record = record(start_cell(command("cell"), &cell("idle", "messaging", &a_cpu().to_string(), "1s")));
@@ -245,14 +247,12 @@ fn root_an_idle_thread_under_load_ends_in_time() {
     assert!(thread.is_consistent() && thread.cycles_due == 1000, "{thread:?}");
     // A hundred processes of nice 0 leave an idle thread less than one part in a thousand: it cannot keep its times.
     assert!(thread.missed > 0 || thread.censored.is_some(), "{} recorded", thread.recorded);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(100), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn root_a_nice_start_is_not_handed_on_to_the_load() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
     let mut nice = Command::new("nice");
     nice.args(["-n", "19", PROGRAM, "cell"]).env(MARK, std::process::id().to_string());

@@ -1,10 +1,10 @@
 //! The command that runs at spikes: outside the measured CPUs, one at a time, and never in the way.
 
 use crate::program::{
-    Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_root, machine, punctual, record, run, start_cell,
+    Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_root, machine, machine_and_scratch, punctual, read_json,
+    record, run, set_mode, start_cell,
 };
-use model::{Cell, Explain};
-use std::os::unix::fs::PermissionsExt;
+use model::{Cell, Conditions, Explain};
 
 /// One measured CPU and one other; `None`, and the test says that it is skipped, where there is only one.
 fn two_cpus() -> Option<(u32, u32)> {
@@ -15,15 +15,13 @@ fn two_cpus() -> Option<(u32, u32)> {
 #[test]
 fn at_the_wake_up_that_ends_a_cell_a_command_gets_it_and_runs_elsewhere_at_nice_0() {
     let Some((cpu, other)) = two_cpus() else { return };
-    let _machine = machine();
-    let scratch = Scratch::new("on-spike");
+    let (_machine, scratch) = machine_and_scratch("on-spike");
     let [spike, place] = ["spike", "place"].map(|name| scratch.path(name));
     let at_spike =
         format!("cat > {}; (taskset -cp $$; ps -o ni= -p $$; ps -o cls= -p $$) > {}", spike.display(), place.display());
     let arguments = format!("measure --wait --cpus {cpu} --duration 20s --warm-up 0ms --stop-above 1ns --format json");
-    let said = run(command(&arguments).args(["--on-spike", &at_spike]));
-    assert_eq!(said.status, 0, "{said:?}");
-    let told: serde_json::Value = serde_json::from_slice(&std::fs::read(spike).unwrap()).unwrap();
+    let said = run(command(&arguments).args(["--on-spike", &at_spike])).expect_success();
+    let told: serde_json::Value = read_json(spike);
     let max = &said.json()["cells"][0]["summary"]["max_ns"];
     assert_eq!((&told["cpu"], &told["cycle"], &told["latency_ns"]), (&cpu.into(), &0.into(), max));
     let place = std::fs::read_to_string(place).unwrap();
@@ -54,17 +52,15 @@ fn root_at_explained_spikes_one_command_runs_at_a_time_and_gets_the_explanation(
     {
         return;
     }
-    let _machine = machine();
-    let scratch = Scratch::new("on-spike-explained");
+    let (_machine, scratch) = machine_and_scratch("on-spike-explained");
     let dir = scratch.path("spikes");
     std::fs::create_dir(&dir).unwrap();
     // Each takes as long as many spikes; none may begin while another one runs.
     let at_spike = format!("cd {}; mkdir running || exit 9; cat > $$; sleep 0.3; rmdir running", dir.display());
     let explain = Explain { above: Some("1us".parse().unwrap()), keep: 1000, ..Explain::default() };
     let cell = Cell {
-        explain: Some(explain),
         period: "20ms".parse().unwrap(),
-        on_spike: Some(at_spike),
+        conditions: Conditions { explain: Some(explain), on_spike: Some(at_spike), ..Conditions::default() },
         ..cell("fifo:80", "none", &cpu.to_string(), "3s")
     };
     let record = record(start_cell(command("cell"), &cell));
@@ -76,7 +72,7 @@ fn root_at_explained_spikes_one_command_runs_at_a_time_and_gets_the_explanation(
     let files: Vec<_> = std::fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path()).collect();
     assert_eq!(files.len() as u64, told.runs);
     for file in files {
-        let explanation: model::Explanation = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let explanation: model::Explanation = read_json(file);
         assert!(explanation.is_complete() && !explanation.phases.is_empty(), "{explanation:?}");
     }
 }
@@ -86,7 +82,7 @@ fn a_command_needs_a_spike_a_cpu_and_a_plan_of_ones_own() {
     punctual("measure --on-spike true")
         .expect_error("on_spike needs to know what a spike is: ask for stop_above, or explain");
     let _machine = machine();
-    let all = rt::sys::sched::affinity(0).unwrap();
+    let all = sys::sched::affinity(0).unwrap();
     punctual(&format!("measure --wait --cpus {all} --stop-above 1s --duration 50ms --on-spike true")).expect_error(
         "all CPUs are measured, and none is left for the command of on_spike; measure fewer, like --cpus 0",
     );
@@ -97,7 +93,7 @@ fn a_command_needs_a_spike_a_cpu_and_a_plan_of_ones_own() {
         scratch.path("touched").display()
     );
     let plan = scratch.file("plan.toml", plan);
-    std::fs::set_permissions(&plan, std::fs::Permissions::from_mode(0o666)).unwrap();
+    set_mode(&plan, 0o666);
     let said = punctual(&format!("run {} --wait --out {}", plan.display(), scratch.path("out").display()));
     assert_eq!(said.status, 1, "{said:?}");
     assert!(said.stderr.contains("would run `touch ") && said.stderr.contains(" at spikes, and others may write it"));

@@ -1,15 +1,16 @@
 //! Where and how a load runs: every process of it on the CPUs and with the policy that were asked.
 
 use crate::program::{
-    a_cpu, a_cpu_and_the_others, cell, comes_true, command, is_root, machine, running, start_cell, wait_for_progress,
+    Start, a_cpu, a_cpu_and_the_others, cell, comes_true, command, is_root, kill_and_wait, machine, running,
+    skip_unless, start_cell, wait_for_progress,
 };
-use model::{Cell, CpuSet};
-use rt::sys::{process, sched};
-use std::process::{Child, Stdio};
+use model::{Cell, Conditions, CpuSet};
+use std::process::Child;
+use sys::{process, sched};
 
 /// A process as the kernel tells of it.
 #[derive(Debug)]
-struct Seen {
+pub(crate) struct Seen {
     parent: u32,
     /// CPUs that it may use.
     cpus: CpuSet,
@@ -42,7 +43,7 @@ fn see(pid: u32) -> Option<Seen> {
 }
 
 /// The keepers of the cell with this process id, and every process below them.
-fn load_of(cell: u32) -> (Vec<u32>, Vec<Seen>) {
+pub(crate) fn load_of(cell: u32) -> (Vec<u32>, Vec<Seen>) {
     let seen: Vec<(u32, Seen)> = running().into_iter().filter_map(|pid| Some((pid, see(pid)?))).collect();
     let keepers: Vec<u32> = seen.iter().filter(|(_, seen)| seen.parent == cell).map(|(pid, _)| *pid).collect();
     let is_below = |pid: u32| pid != cell && !keepers.contains(&pid);
@@ -52,8 +53,7 @@ fn load_of(cell: u32) -> (Vec<u32>, Vec<Seen>) {
 
 /// Ends a cell that has shown all that it was started for.
 fn end(mut child: Child) {
-    process::signal(child.id(), libc::SIGKILL).unwrap();
-    child.wait().unwrap();
+    kill_and_wait(&mut child);
     assert!(comes_true(|| running().is_empty()), "processes stay");
 }
 
@@ -85,9 +85,7 @@ fn what_does_not_measure_keeps_off_the_measured_cpus() {
 
 #[test]
 fn root_every_process_of_a_load_has_the_cpus_and_the_policy_that_were_asked() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
     let all = sched::affinity(0).unwrap();
     let last: CpuSet = [a_cpu()].into_iter().collect();
@@ -100,7 +98,11 @@ fn root_every_process_of_a_load_has_the_cpus_and_the_policy_that_were_asked() {
         (Some(&last), Some("idle")),
     ] {
         let (load_cpus, load_policy) = (cpus.cloned(), policy.map(|policy| policy.parse().unwrap()));
-        let cell = Cell { load_cpus, load_policy, ..cell("other", KINDS, &first.to_string(), "10s") };
+        let cell = Cell {
+            load_cpus,
+            conditions: Conditions { load_policy, ..Conditions::default() },
+            ..cell("other", KINDS, &first.to_string(), "10s")
+        };
         let mut child = start_cell(command("cell --progress"), &cell);
         wait_for_progress(&mut child);
         let (keepers, workers) = load_of(child.id());
@@ -128,7 +130,7 @@ fn a_load_can_be_kept_off_the_measured_cpus_or_put_on_them() {
         }
         let options = format!("measure --wait --duration 10s --load pipe --cpus {measured} --load-cpus {word}");
         let mut measure = command(&options);
-        let child = measure.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = measure.start_silent();
         let cell_of = || running().into_iter().find(|pid| see(*pid).is_some_and(|seen| seen.parent == child.id()));
         let workers_of = |cell| load_of(cell).1.into_iter().filter(|seen| seen.parent != child.id());
         // `measure` itself is no part of the load, though it is not below the cell.
@@ -144,16 +146,18 @@ fn a_load_can_be_kept_off_the_measured_cpus_or_put_on_them() {
 #[test]
 fn root_a_real_time_load_has_an_end_built_in_and_goes_with_whoever_keeps_it() {
     let all = sched::affinity(0).unwrap();
-    if !is_root() || all.len() == 1 {
-        return;
-    }
+    skip_unless!(is_root() && all.len() > 1);
     let _machine = machine();
     let load_cpus: Option<CpuSet> = Some([a_cpu()].into_iter().collect());
     let first: CpuSet = all.iter().take(1).collect();
     // What its program has made outlives it, but not for long.
     let load = "messaging:groups=1+pipe+cmd:sleep 8 & while :; do :; done";
     let load_policy = Some("rr:1".parse().unwrap());
-    let cell = Cell { load_cpus, load_policy, ..cell("other", load, &first.to_string(), "4s") };
+    let cell = Cell {
+        load_cpus,
+        conditions: Conditions { load_policy, ..Conditions::default() },
+        ..cell("other", load, &first.to_string(), "4s")
+    };
     let mut child = start_cell(command("cell --progress"), &cell);
     wait_for_progress(&mut child);
     let (keepers, workers) = load_of(child.id());

@@ -1,36 +1,33 @@
 //! Settings that a cell changes: put back whatever happens to it.
 
 use crate::program::{
-    Scratch, a_cpu, cell, comes_true, command, is_root, machine, punctual, record, run, running, start_cell,
-    wait_for_progress,
+    Machine, Scratch, Start, a_cpu, cell, comes_true, command, finish, is_root, kill_and_wait, machine,
+    machine_and_scratch, punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
 };
-use model::{Cell, Prepare};
-use rt::sys::process;
+use model::{Cell, Conditions, Prepare};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
+use sys::process;
 
 /// Five settings and what they are, below some root.
 const SETTINGS: [(&str, &str); 5] = [
     ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
     ("proc/sys/kernel/sched_rt_runtime_us", "950000"),
-    ("proc/sys/kernel/timer_migration", "1"),
+    (TIMER_MIGRATION, "1"),
     ("sys/kernel/mm/transparent_hugepage/enabled", "always"),
     ("proc/irq/24/smp_affinity_list", "0-1"),
 ];
 const PREPARE: &str =
     "governor=performance,rt_runtime=900ms,timer_migration=off,transparent_hugepages=never,irq_cpus=1";
 
+/// The setting that most tests change.
+const TIMER_MIGRATION: &str = "proc/sys/kernel/timer_migration";
+
 fn prepared(text: &str, cell: Cell) -> Cell {
     let mut prepare = Prepare::default();
     prepare.set_all(text).expect("settings");
-    Cell { prepare, ..cell }
-}
-
-fn write(root: &Path, path: &str, value: &str) {
-    let path = root.join(path);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, format!("{value}\n")).unwrap();
+    Cell { conditions: Conditions { prepare, ..cell.conditions }, ..cell }
 }
 
 fn read(root: &Path, path: &str) -> String {
@@ -44,13 +41,22 @@ fn on(root: &Path, arguments: &str) -> Command {
     command
 }
 
+/// A machine below a directory of its own, and a cell of so long there that has turned timer migration off.
+fn prepared_cell(name: &str, duration: &str) -> (Machine, Scratch, Child) {
+    let (machine, scratch) = machine_and_scratch(name);
+    scratch.file(TIMER_MIGRATION, "1\n");
+    let cell = prepared("timer_migration=off", cell("other", "none", "0", duration));
+    let mut child = start_cell(on(scratch.dir(), "cell --progress"), &cell);
+    wait_for_progress(&mut child);
+    (machine, scratch, child)
+}
+
 #[test]
 fn a_run_killed_at_any_instant_leaves_nothing_changed_after_recover() {
-    let _machine = machine();
-    let scratch = Scratch::new("prepare");
+    let (_machine, scratch) = machine_and_scratch("prepare");
     let root = scratch.dir();
-    SETTINGS.iter().for_each(|(path, value)| write(root, path, value));
-    write(root, "sys/devices/system/cpu/online", "0-1");
+    SETTINGS.iter().for_each(|(path, value)| drop(scratch.file(path, format!("{value}\n"))));
+    scratch.file("sys/devices/system/cpu/online", "0-1\n");
     // Spread over the whole life of the cell, which prepares in its first milliseconds: most instants lie there.
     let (mut changed, mut random) = (0, 1_u64);
     for round in 0..100_u64 {
@@ -59,8 +65,7 @@ fn a_run_killed_at_any_instant_leaves_nothing_changed_after_recover() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let us = (random >> 33) % if round % 4 == 0 { 150_000 } else { 10_000 };
         std::thread::sleep(Duration::from_micros(us));
-        process::signal(child.id(), libc::SIGKILL).unwrap();
-        child.wait().unwrap();
+        kill_and_wait(&mut child);
         changed += usize::from(SETTINGS.iter().any(|(path, value)| read(root, path) != *value));
         let said = run(&mut on(root, "recover --wait"));
         assert_eq!(said.status, 0, "killed after {us} us: {said:?}");
@@ -74,44 +79,50 @@ fn a_run_killed_at_any_instant_leaves_nothing_changed_after_recover() {
 
 #[test]
 fn the_next_measurement_puts_back_what_a_killed_one_left_and_says_so() {
-    let _machine = machine();
-    let scratch = Scratch::new("prepare-next");
+    let (_machine, scratch, mut child) = prepared_cell("prepare-next", "10s");
     let root = scratch.dir();
-    write(root, "proc/sys/kernel/timer_migration", "1");
-    let mut child =
-        start_cell(on(root, "cell --progress"), &prepared("timer_migration=off", cell("other", "none", "0", "10s")));
-    wait_for_progress(&mut child);
-    process::signal(child.id(), libc::SIGKILL).unwrap();
-    child.wait().unwrap();
-    assert_eq!(read(root, "proc/sys/kernel/timer_migration"), "0");
+    kill_and_wait(&mut child);
+    assert_eq!(read(root, TIMER_MIGRATION), "0");
     let said = run(&mut on(root, "measure --wait --duration 100ms --cpus 0"));
     let told = format!(
         "punctual: put back, left changed by process {}, which was killed: /proc/sys/kernel/timer_migration: 1",
         child.id()
     );
     assert!(said.stderr.contains(&told), "{said:?}");
-    assert_eq!((read(root, "proc/sys/kernel/timer_migration"), said.status), ("1".to_owned(), 0));
+    assert_eq!((read(root, TIMER_MIGRATION), said.status), ("1".to_owned(), 0));
+}
+
+#[test]
+fn what_a_killed_cell_left_is_put_back_before_it_is_reaped() {
+    let (_machine, scratch, mut child) = prepared_cell("prepare-zombie", "20s");
+    let root = scratch.dir();
+    process::signal(child.id(), libc::SIGKILL).unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    assert!(comes_true(|| std::fs::read_to_string(&stat).unwrap().contains(") Z ")), "nothing reaps it");
+    let said = run(&mut on(root, "recover --wait"));
+    let told = format!("put back, left changed by process {}, which was killed", child.id());
+    assert!(said.status == 0 && said.stdout.contains(&told), "{said:?}");
+    assert_eq!(read(root, TIMER_MIGRATION), "1");
+    child.wait().unwrap();
 }
 
 #[test]
 fn a_cell_killed_under_a_living_campaign_is_cleaned_up_by_it() {
-    let _machine = machine();
-    let scratch = Scratch::new("prepare-campaign");
+    let (_machine, scratch) = machine_and_scratch("prepare-campaign");
     let root = scratch.dir();
-    write(root, "proc/sys/kernel/timer_migration", "1");
+    scratch.file(TIMER_MIGRATION, "1\n");
     let mut measure = on(root, "measure --wait --duration 20s --cpus 0 --prepare timer_migration=off");
-    let mut campaign = measure.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
-    assert!(comes_true(|| read(root, "proc/sys/kernel/timer_migration") == "0"), "it is prepared");
+    let mut campaign = measure.start_silent();
+    assert!(comes_true(|| read(root, TIMER_MIGRATION) == "0"), "it is prepared");
     let cell = running().into_iter().filter(|pid| *pid != campaign.id()).max().expect("the cell");
     process::signal(cell, libc::SIGKILL).unwrap();
     assert_eq!(campaign.wait().unwrap().code(), Some(1));
-    assert_eq!(read(root, "proc/sys/kernel/timer_migration"), "1");
+    assert_eq!(read(root, TIMER_MIGRATION), "1");
 }
 
 #[test]
 fn a_setting_that_is_not_there_stops_the_measurement() {
-    let _machine = machine();
-    let scratch = Scratch::new("prepare-refused");
+    let (_machine, scratch) = machine_and_scratch("prepare-refused");
     let said = run(&mut on(scratch.dir(), "measure --wait --duration 100ms --cpus 0 --prepare timer_migration=off"));
     let reason = "punctual: timer_migration cannot be set: there is no /proc/sys/kernel/timer_migration here\n";
     assert!(said.stderr.ends_with(reason) && said.status == 1, "{said:?}");
@@ -122,15 +133,9 @@ fn a_setting_that_is_not_there_stops_the_measurement() {
 /// Real settings of this machine, as root: those that a virtual machine has, too.
 #[test]
 fn root_real_settings_are_changed_recorded_and_put_back() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let _machine = machine();
-    let files = [
-        "proc/sys/kernel/timer_migration",
-        "proc/sys/kernel/sched_rt_runtime_us",
-        "sys/kernel/mm/transparent_hugepage/enabled",
-    ];
+    let files = [TIMER_MIGRATION, "proc/sys/kernel/sched_rt_runtime_us", "sys/kernel/mm/transparent_hugepage/enabled"];
     let all = || files.map(|path| std::fs::read_to_string(Path::new("/").join(path)).ok());
     let before = all();
     if before.iter().any(Option::is_none) || before[1].as_ref().is_none_or(|us| us.trim() != "950000") {
@@ -152,26 +157,91 @@ fn root_real_settings_are_changed_recorded_and_put_back() {
     let mut child = start_cell(command("cell --progress"), &cell());
     wait_for_progress(&mut child);
     assert_ne!(all(), before);
-    process::signal(child.id(), libc::SIGKILL).unwrap();
-    child.wait().unwrap();
+    kill_and_wait(&mut child);
     let said = punctual("recover --wait --format json");
     crate::schema::assert_conforms("recover", &said.json());
     assert_eq!((all(), said.status), (before, 0), "{said:?}");
 }
 
+/// As root on this machine: managed interrupts, as virtio and NVMe devices have them, are passed over.
+#[test]
+fn root_interrupts_that_the_kernel_keeps_stop_no_measurement() {
+    skip_unless!(is_root() && crate::program::a_cpu_and_the_others().is_some());
+    let _machine = machine();
+    let all = || {
+        let interrupts = std::fs::read_dir("/proc/irq").unwrap().flatten();
+        let mut all: Vec<_> = interrupts
+            .filter_map(|irq| Some((irq.path(), std::fs::read_to_string(irq.path().join("smp_affinity_list")).ok()?)))
+            .collect();
+        all.sort();
+        all
+    };
+    let before = all();
+    let said = run(&mut on(
+        Path::new("/"),
+        "measure --wait --duration 200ms --cpus 0 --prepare irq_cpus=others --format json",
+    ));
+    assert_eq!((said.status, all()), (0, before), "{said:?}");
+}
+
+#[test]
+fn the_machine_is_not_free_before_all_that_a_killed_campaign_started_has_ended() {
+    let (_machine, scratch) = machine_and_scratch("prepare-dying");
+    let root = scratch.dir();
+    scratch.file(TIMER_MIGRATION, "1\n");
+    let mut measure = on(root, "measure --wait --duration 60s --cpus 0 --prepare timer_migration=off --load");
+    // Its supervisor waits a moment for it before it kills it.
+    measure.arg("cmd:trap '' TERM; echo >ready; while :; do sleep 600; done").current_dir(root);
+    let mut campaign = measure.start_silent();
+    assert!(comes_true(|| root.join("ready").exists()), "its load works");
+    kill_and_wait(&mut campaign);
+    let said = run(&mut on(root, "recover"));
+    assert!(running().is_empty(), "{:?} still run; {said:?}", running());
+    assert!(said.status == 0 && said.stdout.contains("put back, left changed by process "), "{said:?}");
+    assert_eq!(read(root, TIMER_MIGRATION), "1");
+}
+
+#[test]
+fn a_journal_of_a_process_that_still_runs_is_not_nothing() {
+    // Without a campaign, and so without the lock.
+    let (_machine, scratch, mut child) = prepared_cell("prepare-living", "60s");
+    let root = scratch.dir();
+    let told = format!("process {} has changed settings and still runs (", child.id());
+    let said = run(&mut on(root, "recover --wait"));
+    assert!(said.status == 1 && said.stdout.starts_with(&told) && said.stdout.lines().count() == 1, "{said:?}");
+    let said = run(&mut on(root, "measure --wait --duration 100ms --cpus 0"));
+    assert!(said.status == 1 && said.stderr.contains(&told), "{said:?}");
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    child.wait().unwrap();
+    assert_eq!(read(root, TIMER_MIGRATION), "1");
+}
+
+#[test]
+fn a_command_that_waits_says_once_for_what() {
+    let (_machine, scratch) = machine_and_scratch("waiting");
+    let mut measure = on(scratch.dir(), "measure --wait --duration 60s --cpus 0");
+    let mut campaign = measure.start_silent();
+    let is_measuring = || !crate::placement::load_of(campaign.id()).0.is_empty();
+    assert!(comes_true(is_measuring), "a cell runs");
+    let refused = run(&mut on(scratch.dir(), "recover"));
+    let holder = format!("pid {} (started ", campaign.id());
+    let told = format!("punctual: this machine is being measured by {holder}");
+    assert!(refused.stderr.starts_with(&told) && refused.stderr.contains(" UTC); wait for it"), "{refused:?}");
+    let mut recover = on(scratch.dir(), "recover --wait");
+    let mut recover = recover.start_piped();
+    wait_for_progress(&mut recover);
+    process::signal(campaign.id(), libc::SIGINT).unwrap();
+    campaign.wait().unwrap();
+    let said = finish(recover);
+    // Its one line was read above.
+    assert!(said.status == 0 && said.stderr.is_empty(), "{said:?}");
+}
+
 #[test]
 fn a_closed_terminal_ends_a_measurement_in_good_order() {
-    let _machine = machine();
-    let scratch = Scratch::new("prepare-hangup");
+    let (_machine, scratch, child) = prepared_cell("prepare-hangup", "20s");
     let root = scratch.dir();
-    write(root, "proc/sys/kernel/timer_migration", "1");
-    let cell = prepared("timer_migration=off", cell("other", "none", "0", "20s"));
-    let mut child = start_cell(on(root, "cell --progress"), &cell);
-    wait_for_progress(&mut child);
     process::signal(child.id(), libc::SIGHUP).unwrap();
     let record = record(child);
-    assert_eq!(
-        (record.ended, read(root, "proc/sys/kernel/timer_migration").as_str()),
-        (model::Ended::Interrupted, "1")
-    );
+    assert_eq!((record.ended, read(root, TIMER_MIGRATION).as_str()), (model::Ended::Interrupted, "1"));
 }

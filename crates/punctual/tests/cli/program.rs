@@ -1,11 +1,13 @@
 //! Running the program in tests, one measurement at a time.
 
-use model::{Cell, CpuSet, Record};
+use analysis::testing::RunBuilder;
+use model::{Cell, Conditions, CpuSet, Entry, Header, Record};
+use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
@@ -13,23 +15,49 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 /// Environment variable by which the processes of this test run are told from anybody else's.
 pub(crate) const MARK: &str = "PUNCTUAL_TEST_RUN";
 
-/// Held by every test that measures: two measurements at a time would measure each other.
-pub(crate) fn machine() -> MutexGuard<'static, ()> {
+/// Environment variable by which the processes of one test are told from those of the others.
+const TEST: &str = "PUNCTUAL_TEST_THREAD";
+
+/// The machine, held by a test that measures: two measurements at a time would measure each other.
+#[derive(Debug)]
+pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, ()>);
+
+pub(crate) fn machine() -> Machine {
     static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+    static CLEAN: Once = Once::new();
+    let machine = Machine(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
+    // What a test run that was killed has left would be taken for this one's.
+    CLEAN.call_once(|| drop(command("recover").output()));
+    machine
+}
+
+impl Drop for Machine {
+    /// A test that fails leaves no process of its own behind: the next one would wait for the machine that it holds.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mark = format!("{TEST}={}", sys::thread::id());
+            comes_true(|| {
+                let left = marked(&mark);
+                left.iter().for_each(|pid| drop(sys::process::signal(*pid, libc::SIGKILL)));
+                left.is_empty()
+            });
+            // What they would have removed themselves.
+            let _ = command("recover").output();
+        }
+    }
 }
 
 /// What the program said and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ProgramOutput {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Said {
-    fn of(output: Output) -> Said {
-        Said {
+impl ProgramOutput {
+    pub(crate) fn of(output: Output) -> ProgramOutput {
+        ProgramOutput {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
             stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
@@ -43,6 +71,18 @@ impl Said {
         assert_eq!(self.stdout, "");
     }
 
+    /// Asserts that it went well.
+    #[track_caller]
+    pub(crate) fn expect_success(self) -> ProgramOutput {
+        assert_eq!(self.status, 0, "{self:?}");
+        self
+    }
+
+    /// The last line on stderr; empty when there is none.
+    pub(crate) fn last_line(&self) -> &str {
+        self.stderr.lines().last().unwrap_or_default()
+    }
+
     /// The result as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
@@ -54,17 +94,58 @@ impl Said {
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, std::process::id().to_string());
+    command.env(TEST, sys::thread::id().to_string());
     command
 }
 
 /// Runs `punctual ARGUMENTS` to its end.
-pub(crate) fn punctual(arguments: &str) -> Said {
-    Said::of(command(arguments).output().expect("the program starts"))
+pub(crate) fn punctual(arguments: &str) -> ProgramOutput {
+    ProgramOutput::of(command(arguments).output().expect("the program starts"))
+}
+
+/// Ends the test unless this holds; what is not there says so itself.
+macro_rules! skip_unless {
+    ($needed:expr) => {
+        if !($needed) {
+            return;
+        }
+    };
+}
+pub(crate) use skip_unless;
+
+/// Commands started in the background.
+pub(crate) trait Start {
+    /// Nothing that it writes is seen.
+    fn start_silent(&mut self) -> Child;
+
+    /// What it writes can be read.
+    fn start_piped(&mut self) -> Child;
+}
+
+impl Start for Command {
+    fn start_silent(&mut self) -> Child {
+        self.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
+    }
+
+    fn start_piped(&mut self) -> Child {
+        self.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+    }
+}
+
+/// Waits for the end of a program that was started, and reads what it has written.
+pub(crate) fn finish(child: Child) -> ProgramOutput {
+    ProgramOutput::of(child.wait_with_output().expect("the program ends"))
+}
+
+/// Kills a program with SIGKILL, and reaps it.
+pub(crate) fn kill_and_wait(child: &mut Child) {
+    child.kill().expect("it was not reaped");
+    child.wait().expect("it ends");
 }
 
 /// Runs `command` to its end.
-pub(crate) fn run(command: &mut Command) -> Said {
-    Said::of(command.output().expect("the program starts"))
+pub(crate) fn run(command: &mut Command) -> ProgramOutput {
+    ProgramOutput::of(command.output().expect("the program starts"))
 }
 
 /// Wrapped around a command: it, and all that it makes, runs as a user of its own without any privilege.
@@ -76,7 +157,7 @@ pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> C
     let program = scratch.path("punctual");
     if !program.exists() {
         std::fs::copy(PROGRAM, &program).expect("a copy of the program");
-        std::fs::set_permissions(scratch.dir(), PermissionsExt::from_mode(0o777)).expect("own directory");
+        set_mode(scratch.dir(), 0o777);
     }
     let (first, rest) = wrapper.split_first().expect("a wrapper");
     let mut command = Command::new(first);
@@ -101,9 +182,20 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// Writes a file and returns its path.
+    /// Writes a file, and makes the directories on its path, which it returns.
     pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
-        std::fs::write(self.path(name), contents).expect("a scratch file");
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("below the directory")).expect("a scratch directory");
+        std::fs::write(&path, contents).expect("a scratch file");
+        path
+    }
+
+    /// Writes a run into the directory `name`, and returns its path.
+    pub(crate) fn run(&self, name: &str, run: &RunBuilder) -> PathBuf {
+        let header = serde_json::to_string(&run.header).expect("a header is JSON");
+        let entries = run.entries.iter().map(|entry| serde_json::to_string(entry).expect("a measurement is JSON"));
+        let lines: String = std::iter::once(header).chain(entries).map(|line| line + "\n").collect();
+        self.file(&format!("{name}/run.jsonl"), lines);
         self.path(name)
     }
 
@@ -118,6 +210,51 @@ impl Drop for Scratch {
     }
 }
 
+/// Sets the mode of a file.
+pub(crate) fn set_mode(path: impl AsRef<Path>, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("own file");
+}
+
+/// The JSON in a file.
+#[track_caller]
+pub(crate) fn read_json<T: DeserializeOwned>(path: impl AsRef<Path>) -> T {
+    let text = std::fs::read_to_string(path).expect("a file of text");
+    serde_json::from_str(&text).unwrap_or_else(|err| panic!("{err}: {text}"))
+}
+
+/// The header of the run in `dir`.
+#[track_caller]
+pub(crate) fn header(dir: &Path) -> Header {
+    let text = std::fs::read_to_string(dir.join("run.jsonl")).expect("a run");
+    serde_json::from_str(text.lines().next().expect("a header")).expect("a header")
+}
+
+/// The measurements of the run in `dir`, in the order in which they were made; all have to be whole.
+#[track_caller]
+pub(crate) fn entries(dir: &Path) -> Vec<Entry> {
+    let text = std::fs::read_to_string(dir.join("run.jsonl")).expect("a run");
+    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a measurement")).collect()
+}
+
+/// Carries out `plan` in the directory `out`, with the same seed each time.
+#[track_caller]
+pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
+    punctual(&format!("run {plan} --seed 1 --wait --out {}", out.display())).expect_success()
+}
+
+/// The machine, and a directory of its own for one test that measures.
+pub(crate) fn machine_and_scratch(name: &str) -> (Machine, Scratch) {
+    (machine(), Scratch::new(name))
+}
+
+/// Does this while a load works on every CPU.
+pub(crate) fn beside_a_load<T>(work: impl FnOnce() -> T) -> T {
+    let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().expect("the program starts");
+    let done = work();
+    kill_and_wait(&mut load);
+    done
+}
+
 /// A cell on `cpus` that needs no privilege unless `policy` does.
 pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell {
     Cell {
@@ -125,25 +262,13 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
         load: load.parse().expect("a load"),
         policy: policy.parse().expect("a policy"),
         period: "1ms".parse().expect("a period"),
-        method: model::Method::CLOCK_NANOSLEEP,
+        task: model::Task::CLOCK_NANOSLEEP,
         cpus: cpus.parse().expect("CPUs"),
         duration: duration.parse().expect("a duration"),
-        warm_up: model::Span(0),
         deadline: None,
-        timer_slack: None,
-        align: None,
-        distance: None,
         lock_memory: false,
-        cpu_dma_latency_us: None,
         load_cpus: None,
-        load_policy: None,
-        load_must_hold: None,
-        prepare: model::Prepare::default(),
-        explain: None,
-        stop_above: None,
-        on_spike: None,
-        tracers: false,
-        roles: model::Roles::default(),
+        conditions: Conditions::default(),
     }
 }
 
@@ -168,25 +293,20 @@ pub(crate) fn wait_for_progress(child: &mut Child) {
 
 /// The record of a cell that was started.
 #[track_caller]
-pub(crate) fn record(mut child: Child) -> Record {
-    let mut text = String::new();
-    child.stdout.take().expect("a pipe").read_to_string(&mut text).expect("a record is UTF-8");
-    let mut said = String::new();
-    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("words are UTF-8");
-    let status = child.wait().expect("the program ends");
-    assert!(status.success(), "{status}: {said}");
-    serde_json::from_str(&text).unwrap_or_else(|err| panic!("{err}: {text}"))
+pub(crate) fn record(child: Child) -> Record {
+    let said = finish(child).expect_success();
+    serde_json::from_str(&said.stdout).unwrap_or_else(|err| panic!("{err}: {said:?}"))
 }
 
 /// A CPU that this process may use: the last one, which is the least busy on most machines.
 pub(crate) fn a_cpu() -> u32 {
-    rt::sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
+    sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
 }
 
 /// [`a_cpu`], and all others that this process may use; `None`, and the test says that it is skipped, where there are none.
 pub(crate) fn a_cpu_and_the_others() -> Option<(CpuSet, CpuSet)> {
     let measured: CpuSet = [a_cpu()].into_iter().collect();
-    let others = rt::sys::sched::affinity(0).expect("own affinity").minus(&measured);
+    let others = sys::sched::affinity(0).expect("own affinity").minus(&measured);
     if others.is_empty() {
         eprintln!("skipped: needs two CPUs");
         return None;
@@ -216,10 +336,14 @@ pub(crate) fn is_installed(program: &str, package: &str) -> bool {
 
 /// Ids of the processes that tests of this run have started, their descendants included.
 pub(crate) fn running() -> Vec<u32> {
-    let mark = format!("{MARK}={}", std::process::id()).into_bytes();
+    marked(&format!("{MARK}={}", std::process::id()))
+}
+
+/// Ids of the processes that have this in their environment. One that has ended and was not reaped has none.
+fn marked(mark: &str) -> Vec<u32> {
     let is_ours = |entry: &std::fs::DirEntry| {
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
     };
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     processes.filter(is_ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -233,14 +357,18 @@ pub(crate) fn traces() -> Vec<String> {
     paths.filter(|path| path.contains("punctual-load-")).collect()
 }
 
-/// Waits until `condition` holds, 10 s at most; says whether it came to hold.
+/// Waits until `condition` holds, two minutes at most, because the machine may be busy; says whether it came to hold.
 pub(crate) fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
-    (0..1000).any(|_| {
-        condition() || {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            false
+    let begun = std::time::Instant::now();
+    loop {
+        if condition() {
+            return true;
         }
-    })
+        if begun.elapsed() > std::time::Duration::from_secs(120) {
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 /// Whether every thread of the process is stopped: state T in field 3, behind the name (proc_pid_stat(5)).
@@ -248,4 +376,20 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
     stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+}
+
+#[test]
+fn what_a_test_that_fails_has_started_ends_with_it() {
+    let failing = std::thread::spawn(|| {
+        let _machine = machine();
+        let mut load = command("load messaging:groups=1 --for 1min").stdout(Stdio::null()).spawn().unwrap();
+        let mark = format!("{TEST}={}", sys::thread::id());
+        assert!(comes_true(|| marked(&mark).len() > 20), "the load works");
+        assert!(load.try_wait().unwrap().is_some(), "fails on purpose: {mark}");
+    });
+    let said = failing.join().unwrap_err();
+    let mark = said.downcast_ref::<String>().unwrap().rsplit(' ').next().unwrap();
+    assert!(mark.starts_with(TEST) && marked(mark).is_empty(), "{mark}");
+    let _machine = machine();
+    assert_eq!(traces(), <[String; 0]>::default());
 }

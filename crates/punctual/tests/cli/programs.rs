@@ -1,9 +1,10 @@
 //! Outside programs as loads: each works beside a measurement, is told apart when it does not, and leaves nothing.
 
 use crate::program::{
-    Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, run, running, start_cell, traces,
+    ProgramOutput, Scratch, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine,
+    machine_and_scratch, record, run, running, skip_unless, start_cell, traces,
 };
-use model::{Cell, LoadRecord, Record, Span};
+use model::{Cell, Conditions, LoadRecord, Record, Span};
 use std::path::Path;
 use std::process::Command;
 
@@ -22,8 +23,7 @@ fn fio_job(scratch: &Scratch) -> String {
 
 #[test]
 fn every_program_works_in_every_second_and_leaves_nothing() {
-    let _machine = machine();
-    let scratch = Scratch::new("programs");
+    let (_machine, scratch) = machine_and_scratch("programs");
     for (load, program, package) in [
         ("stress-ng:--cpu 1", "stress-ng", "stress-ng"),
         ("hackbench:-g 2", "hackbench", "rt-tests"),
@@ -50,8 +50,7 @@ fn every_program_works_in_every_second_and_leaves_nothing() {
 
 #[test]
 fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
-    let _machine = machine();
-    let scratch = Scratch::new("wrong-options");
+    let (_machine, scratch) = machine_and_scratch("wrong-options");
     let job = scratch.file("bad.fio", "[j]\nrw=bogus\n");
     let absent = scratch.path("absent.fio");
     for (load, program, package, words) in [
@@ -68,10 +67,12 @@ fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
             continue;
         }
         // Time enough to fail before the first measured cycle, on a busy machine, too.
-        let cell = Cell { warm_up: Span::SECOND, ..cell("other", load, &a_cpu().to_string(), "100ms") };
-        let output = start_cell(command("cell"), &cell).wait_with_output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        let cell = Cell {
+            conditions: Conditions { warm_up: Span::SECOND, ..Conditions::default() },
+            ..cell("other", load, &a_cpu().to_string(), "100ms")
+        };
+        let ProgramOutput { status, stderr: said, .. } = finish(start_cell(command("cell"), &cell));
+        assert_eq!((status, said.lines().count()), (1, 1), "{said}");
         assert!(said.starts_with(&format!("punctual: load {load}: ")) && said.contains(words), "{said}");
         assert!(comes_true(|| running().is_empty() && traces().is_empty()), "{load}: something stays");
     }
@@ -79,11 +80,8 @@ fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
 
 #[test]
 fn a_program_that_leaves_files_has_a_directory_of_its_own_which_is_removed() {
-    if !is_installed("fio", "fio") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("left-files");
+    skip_unless!(is_installed("fio", "fio"));
+    let (_machine, scratch) = machine_and_scratch("left-files");
     let child = start_cell(command("cell"), &cell("other", &fio_job(&scratch), &a_cpu().to_string(), "1s"));
     let is_there = |path: String| Path::new(&path).join("laid-out").exists();
     assert!(comes_true(|| traces().into_iter().any(is_there)), "its file lies in the directory made for it");
@@ -93,8 +91,7 @@ fn a_program_that_leaves_files_has_a_directory_of_its_own_which_is_removed() {
 
 #[test]
 fn a_command_works_where_the_user_is() {
-    let _machine = machine();
-    let scratch = Scratch::new("command");
+    let (_machine, scratch) = machine_and_scratch("command");
     let mut command = command("cell");
     command.current_dir(scratch.dir());
     record(start_cell(command, &cell("other", "cmd:pwd > here; exec sleep 60", &a_cpu().to_string(), "500ms")));
@@ -123,8 +120,7 @@ fn a_program_that_ends_at_once_rests_before_it_is_started_again() {
 
 #[test]
 fn what_is_not_installed_is_skipped_in_a_plan_and_an_error_where_it_is_all_that_is_asked() {
-    let _machine = machine();
-    let scratch = Scratch::new("missing");
+    let (_machine, scratch) = machine_and_scratch("missing");
     let plan = scratch.file("plan.toml", "[axes]\nload = [\"none\", \"stress-ng:--cpu 1\"]\npolicy = [\"other\"]\n");
     let without_programs = |arguments: &str, rest: &[&str]| -> Command {
         let mut command = command(arguments);

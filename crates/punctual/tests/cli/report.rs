@@ -25,8 +25,7 @@ fn a_run_leaves_its_page_and_report_makes_it_again() {
     assert_eq!((said.status, fs::read_to_string(&other).unwrap()), (0, first));
     assert_eq!(fs::read_dir(&run).unwrap().count(), 2, "nothing half written stays");
 
-    let said = punctual(&format!("report {0} {0} -o {1}", run.display(), other.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    punctual(&format!("report {0} {0} -o {1}", run.display(), other.display())).expect_success();
     assert!(fs::read_to_string(&other).unwrap().contains("B none/other"));
 
     // Its records alone are enough to ask the same again.
@@ -54,8 +53,7 @@ fn old_data_get_a_page_of_their_own_and_beside_each_other() {
     let fixture = |name: &str| format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR"));
     let old = scratch.path("old");
     let files = ["cyclictest.json", "jitterdebugger-us.raw", "cyclictest-q.txt"].map(fixture).join(" ");
-    let said = punctual(&format!("import {files} --title A&B --out {}", old.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    punctual(&format!("import {files} --title A&B --out {}", old.display())).expect_success();
     let said = punctual(&format!("report {}", old.display()));
     let page = old.join("report.html");
     assert_eq!((said.status, said.stdout), (0, format!("{}\n", page.display())), "{}", said.stderr);
@@ -75,8 +73,7 @@ fn old_data_get_a_page_of_their_own_and_beside_each_other() {
     punctual(&format!("report {}", old.join("imported.jsonl").display()));
     assert_eq!(fs::read_to_string(&page).unwrap(), first);
     let both = scratch.path("both.html");
-    let said = punctual(&format!("report {0} {0} -o {1}", old.display(), both.display()));
-    assert_eq!(said.status, 0, "{said:?}");
+    punctual(&format!("report {0} {0} -o {1}", old.display(), both.display())).expect_success();
     let both = fs::read_to_string(&both).unwrap();
     assert!(both.contains("<a href=#c4>B cyclictest.json</a>"));
 }

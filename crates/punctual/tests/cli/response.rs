@@ -1,6 +1,10 @@
 //! How soon triggers are answered over links: between network namespaces, over terminals, and what is refused.
 
-use crate::program::{MARK, PROGRAM, Said, a_cpu, comes_true, is_installed, is_root, machine, punctual, run, running};
+use crate::explain::instances;
+use crate::program::{
+    MARK, PROGRAM, ProgramOutput, Start, a_cpu, comes_true, finish, is_installed, is_root, kill_and_wait, machine,
+    punctual, run, running, skip_unless,
+};
 use model::{ExplainRecord, Explanation, Phase, TargetRecord};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -72,7 +76,7 @@ fn signal(child: &Child, name: &str) {
 
 /// A responder that is ready.
 fn responder(mut command: Command) -> Child {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.start_piped();
     let mut line = String::new();
     // Nothing else is said until it ends, so no line of another's is lost with this reader.
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -104,15 +108,8 @@ fn ended(mut child: Child) -> TargetRecord {
     serde_json::from_value(json).unwrap()
 }
 
-/// What a program that was started says to its end.
-fn said(child: Child) -> Said {
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { status: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
 /// The summary of the one cell of a measurement that went well.
-fn summary(said: &Said) -> serde_json::Value {
+fn summary(said: &ProgramOutput) -> serde_json::Value {
     assert_eq!(said.status, 0, "{said:?}");
     let json = said.json();
     crate::schema::assert_conforms("show", &json);
@@ -121,9 +118,7 @@ fn summary(said: &Said) -> serde_json::Value {
 
 #[test]
 fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed() {
-    if !is_root() || !is_installed("ip", "iproute2") || !is_installed("ping", "iputils-ping") {
-        return;
-    }
+    skip_unless!(is_root() && is_installed("ip", "iproute2") && is_installed("ping", "iputils-ping"));
     let _machine = machine();
     let network = Network::new("three");
     let respond = || {
@@ -141,15 +136,15 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     assert!(command.args(&stranger[1..]).status().unwrap().success());
 
     // Nobody floods before it is measured: that may have to wait for somebody else's measurement.
-    let mut logger = measure("3s").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut logger = measure("3s").start_piped();
     wait_until_measuring(&mut logger);
     let mut flood = network.on(HOST, "ping", "-q -f 10.213.7.2").stdout(Stdio::null()).spawn().unwrap();
-    let seen = summary(&said(logger));
+    let seen = summary(&finish(logger));
     let count = |key: &str| seen[key].as_u64().unwrap();
     let response = |key: &str| seen["response"][key].as_u64().unwrap();
     assert_eq!(count("samples") + count("missed") + count("lost"), 3000, "{seen:#}");
     assert!(count("samples") > 1500, "{seen:#}");
-    assert_eq!(response("late") + response("lost") + response("unsent"), count("missed"), "{seen:#}");
+    assert_eq!(response("lost") + response("unsent"), count("missed"), "{seen:#}");
     assert_eq!((response("foreign"), response("duplicate")), (0, 0));
     assert!(seen["response"]["own"]["p50_ns"].as_u64() > Some(0), "{seen:#}");
     // Each part is of an answer, and no part is longer than the longest of them.
@@ -160,17 +155,15 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     }
 
     // The host that floods.
-    let mut logger = measure("2s").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut logger = measure("2s").start_piped();
     wait_until_measuring(&mut logger);
-    flood.kill().unwrap();
-    flood.wait().unwrap();
-    assert_eq!(said(logger).status, 0, "the logger does not depend on it");
+    kill_and_wait(&mut flood);
+    assert_eq!(finish(logger).status, 0, "the logger does not depend on it");
 
     // The logger: the target waits for the next one.
     let mut logger = measure("1min").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until_measuring(&mut logger);
-    logger.kill().unwrap();
-    logger.wait().unwrap();
+    kill_and_wait(&mut logger);
     assert!(comes_true(|| running().len() == 1), "only the target stays: {:?}", running());
     assert!(summary(&run(&mut measure("200ms")))["samples"].as_u64() > Some(100));
     let record = ended(target);
@@ -181,16 +174,13 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
 
     // The target.
     let mut target = respond();
-    let mut logger = measure("1min").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut logger = measure("1min").start_piped();
     wait_until_measuring(&mut logger);
-    target.kill().unwrap();
-    target.wait().unwrap();
-    let output = logger.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    let last = said.lines().last().unwrap();
-    let silent = "has stopped answering: none of the last 3000 triggers, one every 1ms, had an answer";
-    assert_eq!((output.status.code(), last), (Some(1), format!("punctual: {ANSWERS} {silent}").as_str()));
-    assert!(output.stdout.is_empty());
+    kill_and_wait(&mut target);
+    let said = finish(logger);
+    let silent = "has stopped answering: no trigger of the last 3s had an answer";
+    assert_eq!((said.status, said.last_line()), (1, format!("punctual: {ANSWERS} {silent}").as_str()));
+    assert!(said.stdout.is_empty());
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
@@ -203,9 +193,7 @@ const WIRE: &str = "import os,select,tty\n\
 
 #[test]
 fn bytes_of_a_serial_line_are_answered() {
-    if !is_installed("python3", "python3-minimal") {
-        return;
-    }
+    skip_unless!(is_installed("python3", "python3-minimal"));
     let _machine = machine();
     let mut wire = Command::new("python3");
     let mut wire = wire.args(["-c", WIRE]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -217,8 +205,7 @@ fn bytes_of_a_serial_line_are_answered() {
         "measure response --to serial:{here} --period 10ms --warm-up 100ms --duration 1s --wait --format json"
     )));
     let record = ended(target);
-    wire.kill().unwrap();
-    wire.wait().unwrap();
+    kill_and_wait(&mut wire);
     let count = |key: &str| seen[key].as_u64().unwrap();
     assert_eq!(count("samples") + count("missed"), 100, "{seen:#}");
     assert!(count("samples") > 50 && record.triggers >= 110, "{seen:#} {record:?}");
@@ -228,9 +215,7 @@ fn bytes_of_a_serial_line_are_answered() {
 
 #[test]
 fn root_late_answers_are_divided_and_the_way_is_told_from_this_machine() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(instances().is_some());
     let _machine = machine();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = responder(crate::program::command(&format!("respond --on udp:{free} --cpu 0 --format json")));
@@ -263,11 +248,17 @@ fn links_that_cannot_be_used_are_refused_by_name() {
     let _machine = machine();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let link = format!("udp:{}", silent.local_addr().unwrap());
-    let last = |said: &Said| said.stderr.lines().last().unwrap_or_default().to_owned();
+    let last = |said: &ProgramOutput| said.last_line().to_owned();
     for (arguments, expected) in [
         (
             format!("measure response --to {link} --duration 1s --wait"),
             format!("{link} does not answer within 3s; is `punctual respond --on {link}` running at the other end?"),
+        ),
+        (
+            format!("frontier response:{link} --cpus 0 --duration 100ms --wait"),
+            format!(
+                "a trial of 10ms: {link} does not answer within 3s; is `punctual respond --on {link}` running at the other end?"
+            ),
         ),
         (
             "measure response --to uio --duration 1s --wait".to_owned(),

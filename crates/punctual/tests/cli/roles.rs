@@ -1,28 +1,28 @@
 //! Plans whose target, logger and host are other machines: network namespaces behind `exec:`, and a real sshd.
 
-use crate::program::{PROGRAM, Scratch, a_cpu, comes_true, command, is_installed, is_root, machine, run, running};
+use crate::program::{
+    PROGRAM, ProgramOutput, Scratch, Start, a_cpu, comes_true, command, entries, finish, is_installed, is_root,
+    machine, machine_and_scratch, run, running, set_mode, skip_unless,
+};
 use crate::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
-use model::{Entry, Record};
-use rt::sys::process;
-use std::fs::Permissions;
+use model::Record;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use sys::process;
 
 /// A plan of one block with these `roles` and `axes`.
 fn plan(scratch: &Scratch, roles: &str, axes: &str, duration: &str) -> PathBuf {
     let head = format!("repetitions = 1\nduration = \"{duration}\"\nwarm_up = \"100ms\"\ncpus = \"{}\"\n", a_cpu());
     let plan = scratch.file("plan.toml", format!("{head}[roles]\n{roles}\n[axes]\nperiod = [\"1ms\"]\n{axes}\n"));
-    std::fs::set_permissions(&plan, Permissions::from_mode(0o644)).unwrap();
+    set_mode(&plan, 0o644);
     plan
 }
 
 fn records(run: &Path) -> Vec<Record> {
-    let text = std::fs::read_to_string(run.join("run.jsonl")).unwrap();
-    text.lines().skip(1).map(|line| serde_json::from_str::<Entry>(line).unwrap().record).collect()
+    entries(run).into_iter().map(|entry| entry.record).collect()
 }
 
 /// The programs on the way to this one are found, and this one first.
@@ -43,19 +43,14 @@ fn doing(what: &str, word: &str) -> Vec<u32> {
 
 /// The last line of a campaign that failed.
 #[track_caller]
-fn last_line(output: &Output) -> String {
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    said.lines().last().unwrap_or_default().to_owned()
+fn last_line(said: &ProgramOutput) -> &str {
+    assert_eq!(said.status, 1, "{said:?}");
+    said.last_line()
 }
 
 fn piped(mut command: Command) -> Command {
     command.stdin(Stdio::piped());
     command
-}
-
-fn start(mut command: Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits until the campaign measures, whoever else measures before; returns the cell's process.
@@ -71,6 +66,23 @@ fn until_it_measures(campaign: &mut Child) -> u32 {
     }
 }
 
+/// Waits for the line that says why the cell failed, and ends the campaign, which would try again for as long as the cell takes.
+#[track_caller]
+fn expect_another_try(campaign: &mut Child, begin: &str) {
+    let (mut said, mut lines) =
+        (Vec::new(), BufReader::new(campaign.stderr.take().unwrap()).lines().map_while(Result::ok));
+    let mut is_it = |line: String| {
+        let is_it = line.strip_prefix("punctual: ").is_some_and(|rest| rest.starts_with(begin))
+            && line.ends_with(" is tried again at the end");
+        said.push(line);
+        is_it
+    };
+    let is_said = lines.any(&mut is_it);
+    assert!(is_said, "nothing says: {begin}: {said:#?}");
+    process::signal(campaign.id(), libc::SIGTERM).unwrap();
+    lines.for_each(drop);
+}
+
 fn kill(pid: u32) {
     process::signal(pid, libc::SIGKILL).unwrap();
 }
@@ -81,15 +93,13 @@ fn three(network: &Network) -> String {
     format!("target = \"{}\"\nhost = \"{}\"\n", site(TARGET), site(HOST))
 }
 
-fn is_skipped() -> bool {
-    !is_root() || !is_installed("ip", "iproute2") || !is_installed("ping", "iputils-ping")
+fn can_flood() -> bool {
+    is_root() && is_installed("ip", "iproute2") && is_installed("ping", "iputils-ping")
 }
 
 #[test]
 fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
-    if is_skipped() {
-        return;
-    }
+    skip_unless!(can_flood());
     let _machine = machine();
     let (scratch, network) = (Scratch::new("roles"), Network::new("roles"));
     let axes = format!(
@@ -102,8 +112,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
     run(&mut network.on(LOGGER, PROGRAM, &asked)).expect_error(
         "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
     );
-    let said = run(&mut network.on(LOGGER, PROGRAM, &format!("{asked} --yes")));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(&mut network.on(LOGGER, PROGRAM, &format!("{asked} --yes"))).expect_success();
     let site = format!("exec:ip netns exec {}", network.names[TARGET]);
     assert!(said.stderr.contains(&format!("plan.toml reaches its target as root: {site}\n")), "{said:?}");
     let measured = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -118,7 +127,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
         assert_eq!(target.host.as_ref().unwrap().kernel_release, record.host_before.kernel_release);
         assert_eq!(target.achieved.policy, record.cell.policy);
         assert_eq!(record.cell_id, record.cell.id());
-        assert!(!record.cell.roles.is_empty());
+        assert!(!record.cell.conditions.roles.is_empty());
         // What ran, in the order of the cell.
         let ran: Vec<_> = record.loads.iter().map(|load| load.load.clone()).collect();
         let asked: Vec<_> = record.cell.load.parts().iter().map(ToString::to_string).collect();
@@ -135,9 +144,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
 
 #[test]
 fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
-    if is_skipped() {
-        return;
-    }
+    skip_unless!(can_flood());
     let _machine = machine();
     let (scratch, network) = (Scratch::new("roles-killed"), Network::new("killed"));
     let load = "pipe+ping:10.213.7.2";
@@ -166,25 +173,22 @@ fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
         let mut command =
             network.on(LOGGER, PROGRAM, &format!("run {} --yes --wait --out {}", plan.display(), out.display()));
         command.env("PATH", &path);
-        let mut campaign = start(command);
+        let mut campaign = command.start_piped();
         until_it_measures(&mut campaign);
         let ours = running();
         let victim = doing(what, word).into_iter().find(|pid| ours.contains(pid));
         kill(victim.unwrap_or_else(|| panic!("{what} {word} is there")));
-        let output = campaign.wait_with_output().unwrap();
         if let Some(expected) = expected {
-            let kept = format!("(kept so far: punctual show {})", out.display());
-            assert_eq!(last_line(&output), format!("punctual: {load}/fifo:80: {expected} {kept}"));
+            expect_another_try(&mut campaign, &format!("{load}/fifo:80, block 1: {expected}; it is"));
         }
+        campaign.wait().unwrap();
         assert!(comes_true(|| running().is_empty()), "{what}: no orphans: {:?}", running());
     }
 }
 
 #[test]
 fn root_another_machine_logs_and_can_be_interrupted() {
-    if is_skipped() {
-        return;
-    }
+    skip_unless!(can_flood());
     let _machine = machine();
     let (scratch, network) = (Scratch::new("roles-logger"), Network::new("logged"));
     let site = |role: usize| format!("exec:ip netns exec {}", network.names[role]);
@@ -197,24 +201,24 @@ fn root_another_machine_logs_and_can_be_interrupted() {
         command.env("PATH", &path);
         command
     };
-    let said = run(&mut campaign("1s", "run"));
-    assert_eq!(said.status, 0, "{said:?}");
+    run(&mut campaign("1s", "run")).expect_success();
     let [record] = &records(&scratch.path("run"))[..] else { panic!("one record") };
     assert!(record.threads[0].recorded > 500 && record.response.as_ref().unwrap().target.is_some());
-    assert_eq!(record.cell.roles.logger.as_ref().unwrap().to_string(), site(LOGGER));
+    assert_eq!(record.cell.conditions.roles.logger.as_ref().unwrap().to_string(), site(LOGGER));
 
-    let mut interrupted = start(campaign("1min", "interrupted"));
+    let mut interrupted = campaign("1min", "interrupted").start_piped();
     until_it_measures(&mut interrupted);
     process::signal(interrupted.id(), libc::SIGINT).unwrap();
-    let line = last_line(&interrupted.wait_with_output().unwrap());
+    let said = finish(interrupted);
+    let line = last_line(&said);
     assert!(line.starts_with("punctual: interrupted after 0 of 1 measurements; go on with: "), "{line}");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 
-    let mut killed = start(campaign("1min", "killed"));
+    let mut killed = campaign("1min", "killed").start_piped();
     kill(until_it_measures(&mut killed));
-    let line = last_line(&killed.wait_with_output().unwrap());
-    let expected = format!("punctual: none/fifo:80: logger {}: cell was killed by signal 9 (kept", site(LOGGER));
-    assert!(line.starts_with(&expected), "{line}");
+    let expected = format!("none/fifo:80, block 1: logger {}: cell was killed by signal 9; it", site(LOGGER));
+    expect_another_try(&mut killed, &expected);
+    killed.wait().unwrap();
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
@@ -225,30 +229,44 @@ fn what_a_leash_holds_ends_with_stdin_or_when_its_time_is_over() {
     for (asked, closes) in
         [("leash --for 1s -- load light --format json", false), ("leash -- load light --format json", true)]
     {
-        let mut leash = start(piped(command(asked)));
+        let mut leash = piped(command(asked)).start_piped();
         let stdin = leash.stdin.take().unwrap();
         let mut line = String::new();
         BufReader::new(leash.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "load light works; Ctrl-C ends it\n");
         let held = Some(stdin).filter(|_| !closes);
-        let output = leash.wait_with_output().unwrap();
-        assert!(output.status.success() && output.stderr.is_empty(), "{asked}: {output:?}");
-        assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["loads"].is_array());
+        let said = finish(leash);
+        assert!(said.status == 0 && said.stderr.is_empty(), "{asked}: {said:?}");
+        assert!(said.json()["loads"].is_array());
         assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
         drop(held);
     }
 }
 
+#[test]
+fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
+    let _machine = machine();
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut leash = piped(command(&format!("leash -- respond --on udp:{free}"))).start_piped();
+    let mut line = String::new();
+    BufReader::new(leash.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("answering on "), "{line}");
+    let [held] = doing("respond", &free)[..] else { panic!("{:?}", doing("respond", &free)) };
+    process::signal(held, libc::SIGSTOP).unwrap();
+    drop(leash.stdin.take());
+    assert_eq!(last_line(&finish(leash)), "punctual: respond did not end within 15 s of SIGTERM; killed");
+    assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+}
+
 /// A file that can be executed.
 fn executable(scratch: &Scratch, name: &str, text: &str) {
     let path = scratch.file(name, format!("#!/bin/sh\n{text}\n"));
-    std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    set_mode(path, 0o755);
 }
 
 #[test]
 fn roles_that_cannot_be_had_are_one_line() {
-    let _machine = machine();
-    let scratch = Scratch::new("roles-refused");
+    let (_machine, scratch) = machine_and_scratch("roles-refused");
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let over = |method: &str| format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"{method}\"]");
     let udp = over(&format!("response:udp:127.0.0.1:{port}"));
@@ -323,7 +341,7 @@ fn roles_that_cannot_be_had_are_one_line() {
             &udp,
             format!(
                 "none/other: target here: CPU 4095 cannot be used here; this process may use {} (--cpu) KEPT",
-                rt::sys::sched::affinity(0).unwrap()
+                sys::sched::affinity(0).unwrap()
             ),
         ),
         (
@@ -341,22 +359,21 @@ fn roles_that_cannot_be_had_are_one_line() {
         let plan = plan(&scratch, roles, axes, "1s");
         let out = scratch.path(&format!("run{number}"));
         let mut command = command(&format!("run {} --wait --out {}", plan.display(), out.display()));
-        let output = command.env("PATH", &path).output().unwrap();
+        let said = run(command.env("PATH", &path));
         let kept = format!("(kept so far: punctual show {})", out.display());
         let expected = expected.replace("PLAN", &plan.display().to_string()).replace("KEPT", &kept);
-        assert_eq!(last_line(&output), format!("punctual: {expected}"));
-        assert!(output.stdout.is_empty() && comes_true(|| running().is_empty()), "{:?}", running());
+        assert_eq!(last_line(&said), format!("punctual: {expected}"));
+        assert!(said.stdout.is_empty() && comes_true(|| running().is_empty()), "{:?}", running());
     }
 }
 
 #[test]
 fn a_plan_that_others_may_have_written_reaches_no_machine_unless_the_user_says_yes() {
-    let _machine = machine();
-    let scratch = Scratch::new("roles-consent");
+    let (_machine, scratch) = machine_and_scratch("roles-consent");
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let axes = format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"response:udp:127.0.0.1:{port}\"]");
     let plan = plan(&scratch, "target = \"exec:env\"", &axes, "200ms");
-    std::fs::set_permissions(&plan, Permissions::from_mode(0o646)).unwrap();
+    set_mode(&plan, 0o646);
     let out = scratch.path("run");
     let run = |yes: &str| run(&mut command(&format!("run {} --wait {yes} --out {}", plan.display(), out.display())));
     let user =
@@ -366,8 +383,7 @@ fn a_plan_that_others_may_have_written_reaches_no_machine_unless_the_user_says_y
         plan.display()
     ));
     assert!(!out.exists());
-    let said = run("--yes");
-    assert_eq!(said.status, 0, "{said:?}");
+    run("--yes").expect_success();
     assert!(records(&out)[0].response.as_ref().unwrap().target.is_some());
 }
 
@@ -427,9 +443,7 @@ impl Drop for Sshd {
 
 #[test]
 fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
-    if !is_root() || !is_installed("ssh", "openssh-client") || !is_installed("ps", "procps") {
-        return;
-    }
+    skip_unless!(is_root() && is_installed("ssh", "openssh-client") && is_installed("ps", "procps"));
     let scratch = Scratch::new("roles-ssh");
     let Some(sshd) = Sshd::start(&scratch) else { return };
     let _machine = machine();
@@ -445,8 +459,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         command
     };
     // This program is not in the PATH over there, so it is sent.
-    let said = run(&mut campaign(load, "1s", "run"));
-    assert_eq!(said.status, 0, "{said:?}");
+    run(&mut campaign(load, "1s", "run")).expect_success();
     let [record] = &records(&scratch.path("run"))[..] else { panic!("one record") };
     let target = record.response.as_ref().unwrap().target.as_ref().unwrap();
     assert!(target.answered > 500 && target.host.is_some(), "{target:?}");
@@ -457,7 +470,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
 
     for (number, who) in ["campaign", "ssh", "session", "respond"].into_iter().enumerate() {
         let out = format!("killed{number}");
-        let mut campaign = start(campaign("none", "1min", &out));
+        let mut campaign = campaign("none", "1min", &out).start_piped();
         until_it_measures(&mut campaign);
         let ours = running();
         match who {
@@ -470,7 +483,6 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
             "session" => sshd.sessions().into_iter().for_each(kill),
             _ => kill(doing("respond", &link)[0]),
         }
-        let output = campaign.wait_with_output().unwrap();
         let said = match who {
             "campaign" => None,
             "ssh" => Some("ended (signal: 9 (SIGKILL)) without a word"),
@@ -479,9 +491,9 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
             _ => Some("respond was killed by signal 9"),
         };
         if let Some(said) = said {
-            let line = last_line(&output);
-            assert!(line.starts_with(&format!("punctual: none/other: target ssh:board: {said}")), "{who}: {line}");
+            expect_another_try(&mut campaign, &format!("none/other, block 1: target ssh:board: {said}"));
         }
+        campaign.wait().unwrap();
         assert!(comes_true(|| is_over() && running().is_empty()), "{who}: no orphans: {:?}", running());
     }
 }

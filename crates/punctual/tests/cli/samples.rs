@@ -1,15 +1,18 @@
 //! Raw samples: what is in the files, when there is one, and who can read them.
 
-use crate::program::{Scratch, a_cpu, cell, comes_true, command, is_root, machine, record, run, running, start_cell};
-use model::{Cell, Entry, Method, Record, ThreadRecord};
+use crate::program::{
+    Scratch, Start, a_cpu, cell, comes_true, command, entries, finish, is_root, kill_and_wait, machine,
+    machine_and_scratch, record, run, running, skip_unless, start_cell,
+};
+use model::{Cell, Conditions, Record, ThreadRecord};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
-use rt::sys::process;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use sys::process;
 
 /// What a file holds of one CPU.
 #[derive(Debug, Default, PartialEq)]
@@ -54,13 +57,12 @@ pub(crate) fn assert_agree(path: &Path, record: &Record) {
 
 #[test]
 fn a_file_holds_every_recorded_sample() {
-    let _machine = machine();
-    let scratch = Scratch::new("samples");
-    let cpus = rt::sys::sched::affinity(0).unwrap().to_string();
+    let (_machine, scratch) = machine_and_scratch("samples");
+    let cpus = sys::sched::affinity(0).unwrap().to_string();
     let of_method = |method: &str, period: &str| Cell {
         period: period.parse().unwrap(),
-        method: method.parse::<Method>().unwrap(),
-        warm_up: "50ms".parse().unwrap(),
+        task: method.parse().unwrap(),
+        conditions: Conditions { warm_up: "50ms".parse().unwrap(), ..Conditions::default() },
         ..cell("other", "none", &cpus, "1500ms")
     };
     // The log is emptied and a row group filled while measuring; and a process for each CPU.
@@ -79,17 +81,14 @@ fn a_file_holds_every_recorded_sample() {
 
 #[test]
 fn ctrl_c_leaves_a_whole_file() {
-    let _machine = machine();
-    let scratch = Scratch::new("samples-interrupted");
+    let (_machine, scratch) = machine_and_scratch("samples-interrupted");
     let path = scratch.path("a.parquet");
     let mut measure = command("measure --wait --duration 60s --format json --samples");
     let child = measure.arg(&path).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     assert!(comes_true(|| scratch.path("a.parquet.partial").exists()));
     std::thread::sleep(Duration::from_millis(1500));
     process::signal(child.id(), libc::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let json = finish(child).expect_success().json();
     let rows: u64 = samples(&path).values().map(|of_cpu| of_cpu.rows).sum();
     assert_eq!(json["cells"][0]["summary"]["samples"].as_u64(), Some(rows));
     assert!(rows > 0 && !scratch.path("a.parquet.partial").exists());
@@ -97,32 +96,27 @@ fn ctrl_c_leaves_a_whole_file() {
 
 #[test]
 fn a_run_keeps_the_samples_of_each_measurement_also_when_resumed() {
-    let _machine = machine();
-    let scratch = Scratch::new("samples-run");
+    let (_machine, scratch) = machine_and_scratch("samples-run");
     let plan = "title = \"Small\"\nrepetitions = 2\nduration = \"300ms\"\nwarm_up = \"20ms\"\nseed = 7\n\
                 [axes]\nload = [\"none\"]\npolicy = [\"other\", \"batch\"]\nperiod = [\"1ms\"]\n";
     let (plan, dir) = (scratch.file("plan.toml", plan), scratch.path("out"));
     let mut begin = command("run --wait --samples --out");
-    let mut begun = begin.arg(&dir).arg(&plan).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut begun = begin.arg(&dir).arg(&plan).start_silent();
     // In the middle of a measurement: its file is there, unfinished.
     let is_measuring = || {
         let names = std::fs::read_dir(dir.join("samples")).into_iter().flatten().flatten();
         names.filter(|name| name.path().extension().is_some_and(|end| end == "partial")).count() == 1
     };
     assert!(comes_true(is_measuring));
-    process::signal(begun.id(), libc::SIGKILL).unwrap();
-    begun.wait().unwrap();
+    kill_and_wait(&mut begun);
     assert!(comes_true(|| running().is_empty()));
-    let said = run(command("run --wait --resume --out").arg(&dir));
-    assert_eq!(said.status, 0, "{said:?}");
+    let said = run(command("run --wait --resume --out").arg(&dir)).expect_success();
     let closing = format!("samples: {}", dir.join("samples").display());
     assert!(said.stderr.lines().any(|line| line == closing), "{said:?}");
     assert!(run(command("show").arg(&dir)).stderr.contains(&closing));
 
-    let text = std::fs::read_to_string(dir.join("run.jsonl")).unwrap();
-    let entries: Vec<Entry> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut names = Vec::new();
-    for entry in &entries {
+    for entry in &entries(&dir) {
         let name = format!("b{:02}-c{:02}.parquet", entry.planned.block, entry.planned.cell_index);
         assert_agree(&dir.join("samples").join(&name), &entry.record);
         names.push(name);
@@ -134,12 +128,11 @@ fn a_run_keeps_the_samples_of_each_measurement_also_when_resumed() {
 
 #[test]
 fn a_file_that_is_there_is_not_overwritten() {
-    let _machine = machine();
-    let scratch = Scratch::new("samples-there");
+    let (_machine, scratch) = machine_and_scratch("samples-there");
     let path = scratch.file("a.parquet", "mine");
     let said = run(command("measure --wait --duration 100ms --samples").arg(&path));
     let line = format!("punctual: {} exists; name another file with --samples, or remove it", path.display());
-    assert_eq!((said.status, said.stderr.lines().last()), (1, Some(line.as_str())), "{said:?}");
+    assert_eq!((said.status, said.last_line()), (1, line.as_str()), "{said:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     let said = run(command("measure --wait --duration 100ms --samples").arg(scratch.path("no/such/a.parquet")));
     assert!(said.stderr.contains("cannot make ") && said.status == 1, "{said:?}");
@@ -147,9 +140,7 @@ fn a_file_that_is_there_is_not_overwritten() {
 
 #[test]
 fn root_no_room_for_samples_fails_the_cell_and_leaves_no_file() {
-    if !is_root() {
-        return;
-    }
+    skip_unless!(is_root());
     let scratch = Scratch::new("samples-full");
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(scratch.dir()).status();
     if !mount.is_ok_and(|status| status.success()) {
@@ -164,16 +155,15 @@ fn root_no_room_for_samples_fails_the_cell_and_leaves_no_file() {
     let unmounted = Command::new("umount").arg(scratch.dir()).status();
     assert!(unmounted.is_ok_and(|status| status.success()));
     let line = format!("punctual: cannot write samples to {}: No space left on device (os error 28)", path.display());
-    assert_eq!((said.status, said.stderr.lines().last(), left), (1, Some(line.as_str()), 0), "{said:?}");
+    assert_eq!((said.status, said.last_line(), left), (1, line.as_str(), 0), "{said:?}");
 }
 
 /// Each line of Python that docs/samples.md shows runs on a real file.
 #[test]
 fn the_documented_lines_read_a_file() {
-    let _machine = machine();
-    let scratch = Scratch::new("samples-read");
-    let said = run(command("measure --wait --duration 200ms --samples").arg(scratch.path("idle.parquet")));
-    assert_eq!(said.status, 0, "{said:?}");
+    let (_machine, scratch) = machine_and_scratch("samples-read");
+    let _said =
+        run(command("measure --wait --duration 200ms --samples").arg(scratch.path("idle.parquet"))).expect_success();
     let lines = include_str!("../../../../docs/samples.md").lines().filter(|line| line.starts_with("import "));
     let mut readers = Vec::new();
     for line in lines {

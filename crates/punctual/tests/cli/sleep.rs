@@ -1,15 +1,14 @@
 //! Sleep error of languages: real programs of each that is installed, and ones that do not keep to the protocol.
 
 use crate::program::{
-    Scratch, a_cpu, cell, comes_true, command, is_installed, is_root, machine, record, run, running, start_cell,
-    wait_for_progress,
+    Scratch, Start, a_cpu, cell, comes_true, command, finish, is_installed, is_root, kill_and_wait, machine,
+    machine_and_scratch, record, run, running, set_mode, skip_unless, start_cell, wait_for_progress,
 };
 use crate::samples::assert_agree;
 use model::{Cell, Ended, Record};
-use rt::sys::process;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use sys::process;
 
 /// Each language, a program that it needs, and the Debian package of that.
 const LANGUAGES: [(&str, &str, &str); 5] = [
@@ -23,7 +22,7 @@ const LANGUAGES: [(&str, &str, &str); 5] = [
 /// A cell of a language that sleeps for `target` at a time.
 fn sleeps(language: &str, target: &str, policy: &str, duration: &str) -> Cell {
     Cell {
-        method: format!("sleep:{language}").parse().unwrap(),
+        task: format!("sleep:{language}").parse().unwrap(),
         period: target.parse().unwrap(),
         ..cell(policy, "none", &a_cpu().to_string(), duration)
     }
@@ -55,9 +54,24 @@ fn expect_sleeps(record: &Record, language: &str) {
 }
 
 #[test]
+fn root_an_idle_program_beside_one_that_takes_the_cpu_is_measured_or_recorded_as_never_woken() {
+    skip_unless!(is_root() && is_installed("python3", "python3-minimal"));
+    let (_machine, scratch) = machine_and_scratch("sleeps-idle");
+    // It leaves an idle process on its CPU some 30 us of each second, of which Python would start up in half an hour.
+    let spin = format!("ulimit -t 100; exec taskset -c {} nice -n -20 sh -c 'while :; do :; done'", a_cpu());
+    let mut hog = Command::new("sh").args(["-c", &spin]).stdin(Stdio::null()).spawn().unwrap();
+    let child = start(&scratch, &sleeps("python3", "10ms", "idle", "1s"));
+    let record = record(child);
+    kill_and_wait(&mut hog);
+    let thread = &record.threads[0];
+    assert_eq!((thread.achieved.policy, record.ended), (record.cell.policy, Ended::Completed));
+    assert!(thread.is_consistent() && (thread.recorded > 0 || thread.censored.is_some()), "{thread:?}");
+    nothing_is_left(&scratch);
+}
+
+#[test]
 fn every_installed_language_sleeps_and_leaves_nothing() {
-    let _machine = machine();
-    let scratch = Scratch::new("sleeps");
+    let (_machine, scratch) = machine_and_scratch("sleeps");
     for (language, program, package) in LANGUAGES {
         if is_installed(program, package) {
             let record = record(start(&scratch, &sleeps(language, "1ms", "other", "300ms")));
@@ -71,11 +85,8 @@ fn every_installed_language_sleeps_and_leaves_nothing() {
 
 #[test]
 fn root_every_thread_of_a_language_has_the_policy_of_its_cell() {
-    if !is_root() {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("policies");
+    skip_unless!(is_root());
+    let (_machine, scratch) = machine_and_scratch("policies");
     for (language, program, package) in LANGUAGES {
         for policy in ["fifo:80", "other:nice=-20"] {
             if is_installed(program, package) {
@@ -89,11 +100,8 @@ fn root_every_thread_of_a_language_has_the_policy_of_its_cell() {
 
 #[test]
 fn every_sleep_is_in_the_file_of_samples() {
-    if !is_installed("python3", "python3") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("sleep-samples");
+    skip_unless!(is_installed("python3", "python3"));
+    let (_machine, scratch) = machine_and_scratch("sleep-samples");
     let path = scratch.path("sleeps.parquet");
     let mut command = command("cell --samples");
     command.arg(&path);
@@ -104,11 +112,8 @@ fn every_sleep_is_in_the_file_of_samples() {
 
 #[test]
 fn a_stop_ends_a_long_sleep_at_once_and_keeps_whole_samples() {
-    let _machine = machine();
-    let scratch = Scratch::new("stopped");
-    if !is_installed("python3", "python3") {
-        return;
-    }
+    let (_machine, scratch) = machine_and_scratch("stopped");
+    skip_unless!(is_installed("python3", "python3"));
     let mut long = start(&scratch, &sleeps("python3", "60s", "other", "60s"));
     wait_for_progress(&mut long);
     let asked = Instant::now();
@@ -130,8 +135,7 @@ fn a_stop_ends_a_long_sleep_at_once_and_keeps_whole_samples() {
 
 #[test]
 fn a_cell_killed_at_any_instant_takes_its_language_along() {
-    let _machine = machine();
-    let scratch = Scratch::new("killed");
+    let (_machine, scratch) = machine_and_scratch("killed");
     for ((language, program, package), ms) in LANGUAGES.into_iter().zip([20, 80, 320, 640, 1280]) {
         if !is_installed(program, package) {
             continue;
@@ -139,8 +143,7 @@ fn a_cell_killed_at_any_instant_takes_its_language_along() {
         for ms in [ms / 4, ms] {
             let mut child = start(&scratch, &sleeps(language, "60s", "other", "60s"));
             std::thread::sleep(Duration::from_millis(ms));
-            process::signal(child.id(), libc::SIGKILL).unwrap();
-            child.wait().unwrap();
+            kill_and_wait(&mut child);
             assert!(comes_true(|| running().is_empty()), "{language} after {ms} ms: {:?} left", running());
         }
     }
@@ -148,27 +151,24 @@ fn a_cell_killed_at_any_instant_takes_its_language_along() {
 
 #[test]
 fn ctrl_c_between_targets_shows_what_was_measured() {
-    if !is_installed("python3", "python3") {
-        return;
-    }
+    skip_unless!(is_installed("python3", "python3"));
     let _machine = machine();
     let arguments = "measure sleep --wait --runtime python3 --targets 1ms,2ms,3ms,4ms --duration 1s";
-    let mut child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command(arguments).start_piped();
     // How much there is to do, and then the first target that is done.
     (0..2).for_each(|_| wait_for_progress(&mut child));
     process::signal(child.id(), libc::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let (shown, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("punctual: interrupted after "), "{said}");
-    assert!(shown.contains("\n  python3  other "), "{shown}");
+    let said = finish(child);
+    assert_eq!(said.status, 1);
+    assert!(said.stderr.contains("punctual: interrupted after "), "{said:?}");
+    assert!(said.stdout.contains("\n  python3  other "), "{said:?}");
     assert!(running().is_empty(), "{:?} left", running());
 }
 
 /// `punctual ARGUMENTS` where `python3` is this shell script, which says where it is when asked with `-c`.
 fn with_python(scratch: &Scratch, script: &str, arguments: &str) -> Command {
     let path = scratch.file("python3", format!("#!/bin/sh\n[ \"$1\" = -c ] && echo \"$0\" && exit\n{script}\n"));
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    set_mode(&path, 0o755);
     let mut command = command(arguments);
     let others = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::iter::once(scratch.dir().to_owned()).chain(std::env::split_paths(&others));
@@ -178,8 +178,7 @@ fn with_python(scratch: &Scratch, script: &str, arguments: &str) -> Command {
 
 #[test]
 fn a_program_that_says_what_cannot_be_true_is_no_measurement() {
-    let _machine = machine();
-    let scratch = Scratch::new("liars");
+    let (_machine, scratch) = machine_and_scratch("liars");
     let cpu = a_cpu();
     let other_clock = "its clock is not CLOCK_MONOTONIC";
     for (script, error) in [
@@ -195,44 +194,32 @@ fn a_program_that_says_what_cannot_be_true_is_no_measurement() {
             &format!("python3 says that a sleep ended 1 ns before it began; {other_clock}"),
         ),
     ] {
-        let mut child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"));
-        let mut said = String::new();
-        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(1));
-        assert_eq!(said, format!("punctual: CPU {cpu}: {error}\n"), "{script}");
+        let child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"));
+        let said = finish(child);
+        assert_eq!((said.status, said.stderr), (1, format!("punctual: CPU {cpu}: {error}\n")), "{script}");
         assert!(comes_true(|| running().is_empty()), "{script}: {:?} left", running());
     }
     let script = "echo ready $$ x; read go; echo 7 8; sleep 60";
-    let mut child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"));
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
-    child.wait().unwrap();
+    let said =
+        finish(start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"))).stderr;
     assert!(said.contains(" ns too early; its clock is not CLOCK_MONOTONIC"), "{said}");
 }
 
 #[test]
 fn a_program_that_changes_its_policy_is_found_out() {
-    if !is_installed("chrt", "util-linux") {
-        return;
-    }
-    let _machine = machine();
-    let scratch = Scratch::new("policy-changed");
+    skip_unless!(is_installed("chrt", "util-linux"));
+    let (_machine, scratch) = machine_and_scratch("policy-changed");
     let script = "chrt --other --pid 0 $$; echo ready $$ x; read go; sleep 60";
-    let mut child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "batch", "10s"));
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
-    child.wait().unwrap();
+    let said =
+        finish(start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "batch", "10s"))).stderr;
     assert!(said.contains(" of python3 has policy other, not batch"), "{said}");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
 }
 
 #[test]
 fn languages_and_targets_become_a_table_and_what_is_not_installed_is_named() {
-    let _machine = machine();
-    let scratch = Scratch::new("table");
-    if !is_installed("python3", "python3") {
-        return;
-    }
+    let (_machine, scratch) = machine_and_scratch("table");
+    skip_unless!(is_installed("python3", "python3"));
     let python = run(Command::new("python3").args(["-c", "import sys; print(sys.executable)"])).stdout;
     std::os::unix::fs::symlink(python.trim(), scratch.path("python3")).unwrap();
     let measure = |arguments: &str| {

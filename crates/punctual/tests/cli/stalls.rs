@@ -1,11 +1,12 @@
 //! Stalls of known size: what is seen of a thread that was stopped, and of one that never ran.
 
 use crate::program::{
-    a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, start_cell, wait_for_progress,
+    a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, skip_unless, start_cell, wait_for_progress,
 };
 use model::{Ended, Policy, Record};
-use rt::sys::{self, process, sched, thread};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use sys::{process, sched, thread};
 
 #[test]
 fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
@@ -34,10 +35,7 @@ fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
 #[test]
 fn root_a_thread_that_never_runs_ends_in_time_with_a_censored_sample() {
     let cpu = a_cpu();
-    let alone = sched::affinity(0).unwrap().len() == 1;
-    if !is_root() || alone {
-        return;
-    }
+    skip_unless!(is_root() && sched::affinity(0).unwrap().len() > 1);
     let _machine = machine();
     // A test machine may be so slow that the cell begins when the spinner ends: then it was no such case; try again.
     let starved = (0..5).find_map(|_| starved_cell(cpu)).expect("a cell within the time of a spinner");
@@ -48,17 +46,22 @@ fn root_a_thread_that_never_runs_ends_in_time_with_a_censored_sample() {
     assert_eq!((thread.usage, starved.ended), (None, Ended::Completed));
 }
 
+/// A thread that spins on `cpu` at the highest priority for this time.
+fn spin(cpu: u32, length: Duration) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        sched::set_affinity(thread::id(), &[cpu].into_iter().collect()).unwrap();
+        sched::set_policy(thread::id(), "fifo:99".parse::<Policy>().unwrap()).unwrap();
+        let end = Instant::now() + length;
+        while Instant::now() < end {}
+    })
+}
+
 /// A cell of 500 ms on `cpu` while another thread spins there at the highest priority, for 1.3 s at most. The throttling
 /// of real-time threads (the fair server) stays on: after 0.95 s it lets normal threads run, so the cell has to end
 /// before; `None` if it did not.
 fn starved_cell(cpu: u32) -> Option<Record> {
     let spun_since = sys::clock::monotonic();
-    let spinner = std::thread::spawn(move || {
-        sched::set_affinity(thread::id(), &[cpu].into_iter().collect()).unwrap();
-        sched::set_policy(thread::id(), "fifo:99".parse::<Policy>().unwrap()).unwrap();
-        let end = Instant::now() + Duration::from_millis(1300);
-        while Instant::now() < end {}
-    });
+    let spinner = spin(cpu, Duration::from_millis(1300));
     std::thread::sleep(Duration::from_millis(20));
     let begun = Instant::now();
     let record = record(start_cell(command("cell"), &cell("other", "none", &cpu.to_string(), "500ms")));
@@ -87,20 +90,11 @@ fn a_signal_ends_a_cell_early_with_what_was_measured() {
 #[test]
 fn root_a_thread_that_real_time_throttling_lets_run_now_and_then_accounts_for_every_due_time() {
     let cpu = a_cpu();
-    let alone = sched::affinity(0).unwrap().len() == 1;
-    if !is_root() || alone {
-        return;
-    }
+    skip_unless!(is_root() && sched::affinity(0).unwrap().len() > 1);
     let _machine = machine();
     let mut child = start_cell(command("cell --progress"), &cell("other", "none", &cpu.to_string(), "4s"));
     wait_for_progress(&mut child);
-    let spun = Duration::from_millis(2500);
-    let spinner = std::thread::spawn(move || {
-        sched::set_affinity(thread::id(), &[cpu].into_iter().collect()).unwrap();
-        sched::set_policy(thread::id(), "fifo:99".parse::<Policy>().unwrap()).unwrap();
-        let end = Instant::now() + spun;
-        while Instant::now() < end {}
-    });
+    let spinner = spin(cpu, Duration::from_millis(2500));
     let record = record(child);
     spinner.join().unwrap();
     let thread = &record.threads[0];

@@ -1,7 +1,7 @@
 //! What cannot be done to the machine that the tests run on: clocks that are set, groups that are confined, in a guest.
 
 use crate::program::{PROGRAM, Scratch, cell};
-use model::{Cell, Record};
+use model::{Cell, Conditions, Record};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,15 +25,16 @@ fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounte
         (-100, "posix_timer:realtime"),
     ];
     let cells = cases.map(|(_, method)| Cell {
-        method: method.parse().unwrap(),
+        task: method.parse().unwrap(),
         period: "10ms".parse().unwrap(),
         ..cell("other", "none", "0", "5s")
     });
     let mut init = INIT.to_owned();
     for (n, (by, _)) in cases.iter().enumerate() {
         init += &format!(
-            "(/busybox sleep 2; /busybox date -s @$(($(/busybox date +%s) + ({by}))) >/dev/null) &\n\
-             /punctual cell </cell{n} 2>&1 | /busybox sed 's/^/record: /'\nwait\n"
+            ">/said; (until /busybox test -s /said; do /busybox sleep 0.1; done; /busybox sleep 1; \
+             /busybox date -s @$(($(/busybox date +%s) + ({by}))) >/dev/null) &\n\
+             /punctual cell --progress </cell{n} 2>/said | /busybox sed 's/^/record: /'\nwait\n"
         );
     }
     init += "/busybox poweroff -f\n";
@@ -74,7 +75,10 @@ fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
     let prepared = |text: &str| {
         let mut prepare = model::Prepare::default();
         prepare.set_all(text).unwrap();
-        Cell { prepare, ..cell("fifo:80", "messaging:groups=1", "1", "3s") }
+        Cell {
+            conditions: Conditions { prepare, ..Conditions::default() },
+            ..cell("fifo:80", "messaging:groups=1", "1", "3s")
+        }
     };
     let scratch = Scratch::new("guest-prepare");
     let json = |cell: &Cell| serde_json::to_vec(cell).unwrap();

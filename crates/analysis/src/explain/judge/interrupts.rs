@@ -2,6 +2,7 @@
 
 use super::{Reading, Scene};
 use crate::explain::event::{Context, CpuEvents, Event, What, flags};
+use crate::explain::expiry;
 use crate::explain::locate::{Piece, WaitsFor};
 use crate::explain::silence::{self, NOTABLE_NS};
 use crate::explain::stack::Hit;
@@ -52,15 +53,20 @@ impl Scene<'_> {
         Reading::direct(cause)
     }
 
-    /// The handler of the timer's own interrupt.
+    /// The interrupt in which the thread's own timer expired.
     fn handler(&self, cpu: &CpuEvents, piece: &Piece, context: Context, stretch: &Stretch) -> Reading {
-        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
-        if hole > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS && !self.facts.never_stands_still() {
-            return Reading::inferred(Cause::Steal, "the handler of the timer stood still");
+        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
+        let calls = expiry::calls(cpu, stretch);
+        let within = calls.iter().rev().find(|call| call.from_ns <= hole.from_ns);
+        let is_of_another = within.is_some_and(|call| call.timer != self.wake.timer);
+        let is_long = hole.length_ns() > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS;
+        if is_long && !is_of_another && !self.facts.never_stands_still() {
+            // What wakes the thread takes microseconds, but it waits for locks of the kernel.
+            let place = "nothing is known to have run in the handler of the timer".to_owned();
+            return Reading::either(Cause::Steal, Cause::Interrupt).at(Some(place));
         }
-        let is_expiry = |event: &&Event| matches!(event.what, What::TimerExpire { .. });
-        let timers = cpu.between(stretch.from_ns, stretch.to_ns).iter().filter(is_expiry).count();
-        let place = (timers > 1).then(|| format!("{} expired in it", crate::wording::things(timers as u64, "timer")));
+        let timers = calls.len() as u64;
+        let place = (timers > 1).then(|| format!("{} expired in it", crate::wording::things(timers, "timer")));
         self.context(cpu, context, stretch).at(place)
     }
 

@@ -80,9 +80,13 @@ impl Scene<'_> {
                 () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
             };
         }
+        let inherited = || self.inherited.reason(self.trace, stretch);
         match stretch.priority {
-            Some(theirs) if theirs < ours && (theirs < 100 || !is_fair) => Reading::direct(Cause::HigherPriority),
-            Some(theirs) if theirs == ours && !is_fair => Reading::direct(Cause::EqualPriority),
+            Some(theirs) if theirs < ours && (theirs < 100 || !is_fair) => {
+                Reading::direct(Cause::HigherPriority).at(inherited())
+            }
+            Some(theirs) if theirs == ours && !is_fair => Reading::direct(Cause::EqualPriority).at(inherited()),
+            Some(theirs) if let Some(raised) = self.raised(cpu, piece, stretch, theirs) => raised,
             _ if is_fair => self.fair(cpu, stretch),
             None => Reading::cannot_tell("its priority is in no event"),
             Some(_) => self.lower(cpu, piece, stretch, is_first),
@@ -104,13 +108,16 @@ impl Scene<'_> {
 
     /// A thread of lower priority ran although a real-time thread could.
     fn lower(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, is_first: bool) -> Reading {
-        let (from, to) = (stretch.from_ns, stretch.to_ns);
+        let to = stretch.to_ns;
         if !is_first {
             let why = "the scheduler switched to it although the measured thread could run";
             return Reading::inferred(Cause::Throttling, why);
         }
         if stretch.length_ns() <= SWITCH_NS {
             return Reading::direct(Cause::Ordinary);
+        }
+        if self.inherited.is_given_back(stretch) {
+            return self.non_preemptible(cpu, stretch);
         }
         // The request may stand in an interrupt before. A switch at the end says nothing of an answer.
         let answered = timeline::resched_was_answered(cpu, piece.from_ns, to.saturating_sub(1));
@@ -121,13 +128,41 @@ impl Scene<'_> {
         if timeline::resched_at(cpu, piece.from_ns, to).is_some() {
             return self.non_preemptible(cpu, stretch);
         }
-        match cpu.between(from + SWITCH_NS, to.saturating_sub(1)).is_empty() {
-            true if self.facts.never_stands_still() => {
-                Reading::inferred(Cause::NonPreemptible, "it ran on, and nobody else did")
-            }
-            true => Reading::either(Cause::NonPreemptible, Cause::Steal),
-            false => Reading::inferred(Cause::Throttling, "nobody asked it to let go"),
+        // A thread may raise its own priority without an event, and lower it again.
+        match self.is_left_alone(cpu, piece, to) {
+            true => Reading::either(Cause::HigherPriority, Cause::Throttling).at(Some(
+                "nothing asked it to let go: its priority was raised while it ran, or the measured thread was held back"
+                    .to_owned(),
+            )),
+            false => Reading::cannot_tell("no event says whether it was asked to let go"),
         }
+    }
+
+    /// A thread that was switched out with a higher priority than it was switched in with, which no event says the time of: if
+    /// nothing asked it to let go, it had that when the measured thread was woken.
+    fn raised(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, theirs: i32) -> Option<Reading> {
+        let ours = self.subject.priority;
+        let at_leaving = timeline::priority_at_leaving(cpu, stretch).filter(|raised| *raised < theirs)?;
+        let cause = match at_leaving {
+            raised if raised < ours && raised < 100 => Cause::HigherPriority,
+            raised if raised == ours && raised < 100 => Cause::EqualPriority,
+            _ => return None,
+        };
+        let place = "its priority was raised while it ran";
+        Some(match timeline::resched_at(cpu, piece.from_ns, stretch.to_ns) {
+            None => Reading::inferred(cause, place),
+            Some(_) => Reading::cannot_tell(format!("{place}, no event says when")),
+        })
+    }
+
+    /// Whether an event after the waking shows that nothing had asked the thread to let go.
+    fn is_left_alone(&self, cpu: &CpuEvents, piece: &Piece, to_ns: u64) -> bool {
+        // A waking by another CPU asks by an interrupt, which takes a while to come.
+        let is_local = self.wake.waking == Some((piece.cpu, piece.from_ns));
+        let since = piece.from_ns + if is_local { 1 } else { SWITCH_NS };
+        let is_telling = |event: &Event| !matches!(event.what, What::Stack(_) | What::Waking { .. });
+        let mut later = cpu.between(since, to_ns.saturating_sub(1)).iter().filter(|event| is_telling(event));
+        later.next().is_some_and(|first| first.flags & flags::NEED_RESCHED == 0)
     }
 
     /// A thread was to be switched out, and went on.

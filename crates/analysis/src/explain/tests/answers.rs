@@ -154,7 +154,7 @@ fn a_switch_to_the_thread_that_left_no_event_is_at_the_first_event_of_its_own_or
     use Phase::{Away, Handler, Queue, Return, Sending};
     let unseen = story.clone().flags(0).reads(DUE + 600_000).explained();
     assert_eq!(lengths(&unseen), [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 96_000)]);
-    let seen = story.flags(0).then(DUE + 550_000, What::TimerExpire { timer: 1 }).reads(DUE + 600_000).explained();
+    let seen = story.flags(0).then(DUE + 550_000, expiry(1)).reads(DUE + 600_000).explained();
     assert_eq!(lengths(&seen)[3..], [(Queue, 46_000), (Return, 50_000)]);
     for explained in [unseen, seen] {
         let unknown = explained.shares.iter().find(|share| share.evidence == Evidence::CannotTell).unwrap();

@@ -43,14 +43,14 @@ fn every_key_is_read() {
     assert_eq!(plan.axes.load, ["messaging:groups=4".parse().unwrap()]);
     assert_eq!(plan.axes.policy[0], Policy::OTHER);
     assert_eq!(plan.axes.points().len(), 4);
-    assert_eq!((plan.timer_slack, plan.cpu_dma_latency_us), (Some(Span(1000)), None));
+    assert_eq!((plan.conditions.timer_slack, plan.conditions.cpu_dma_latency_us), (Some(Span(1000)), None));
     assert_eq!((plan.require.max, plan.require.misses_per_hour), (Some(Span(1_000_000)), Some(1.0)));
 }
 
 #[test]
 fn late_wake_ups_are_explained_by_default_or_as_told() {
     use crate::Explain;
-    let asked = |text: &str| Plan::parse(text).unwrap().explain;
+    let asked = |text: &str| Plan::parse(text).unwrap().conditions.explain;
     assert_eq!((asked(""), asked("explain = false"), asked("explain = true")), (None, None, Some(Explain::default())));
     let told = asked("[explain]\nabove = \"100us\"\nkeep = 3\nstacks = true\nwitness = \"50us\"\n").unwrap();
     let want = Explain { above: Some(Span(100_000)), keep: 3, stacks: true, witness: Some(Span(50_000)), export: None };
@@ -91,11 +91,11 @@ fn loads_have_names_places_and_promises() {
     .unwrap();
     let loads: Vec<_> = plan.axes.load.iter().map(ToString::to_string).collect();
     assert_eq!(loads, ["all-at-once=messaging+disk+cmd:make -j4", "noisy=messaging+disk", "messaging+disk+cpu:50"]);
-    assert_eq!((plan.load_cpus, plan.load_must_hold), (LoadCpus::Others, Some(Percent::HALF)));
-    assert_eq!(plan.prepare.to_string(), "timer_migration=off,irq_cpus=others");
-    assert_eq!(plan.load_policy, Some("batch".parse().unwrap()));
-    assert_eq!(Plan::parse("load_must_hold = 80").unwrap().load_must_hold, Percent::new(80));
-    assert_eq!(Plan::parse("load_must_hold = false").unwrap().load_must_hold, None);
+    assert_eq!((plan.load_cpus, plan.conditions.load_must_hold), (LoadCpus::Others, Some(Percent::HALF)));
+    assert_eq!(plan.conditions.prepare.to_string(), "timer_migration=off,irq_cpus=others");
+    assert_eq!(plan.conditions.load_policy, Some("batch".parse().unwrap()));
+    assert_eq!(Plan::parse("load_must_hold = 80").unwrap().conditions.load_must_hold, Percent::new(80));
+    assert_eq!(Plan::parse("load_must_hold = false").unwrap().conditions.load_must_hold, None);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_mistake_is_named_with_its_place() {
         ("[require]\nmax = \"0us\"", "2:7: `max = 0us` can never be kept; a limit is more than 0"),
         (
             "[require]\nmaxx = \"1us\"",
-            "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 misses_per_hour)",
+            "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 p9999 p99999 misses_per_hour)",
         ),
         (
             "cpu_dma_latency = \"1ns\"",

@@ -1,7 +1,8 @@
 //! What is kept of explanations: the worst, the sums over all, and the counts.
 
+use super::taking::Seen;
 use analysis::explain::Totals;
-use model::{AnswerStages, ExplainRecord, Explanation, IrqLatency, Span};
+use model::{AnswerStages, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
 use rt::SpikeWatch;
 
 /// Growing results.
@@ -9,13 +10,15 @@ use rt::SpikeWatch;
 pub(super) struct Kept {
     /// So many of the worst.
     most: usize,
-    first_above: Option<Span>,
     missing: Vec<String>,
     pub(super) events: u64,
     pub(super) explaining_us: Option<u64>,
     pub(super) irq: Vec<IrqLatency>,
     pub(super) answers: Vec<AnswerStages>,
+    /// What the trace saw, and did not.
+    pub(super) seen: Seen,
     not_covered: u64,
+    latest_not_covered: Option<NotCovered>,
     totals: Totals,
     /// Worst first.
     worst: Vec<Explanation>,
@@ -27,14 +30,11 @@ impl Kept {
         Kept { most, missing, ..Kept::default() }
     }
 
-    /// The threshold as it is now, ns.
-    pub(super) fn threshold(&mut self, above_ns: i64) {
-        self.first_above = self.first_above.or(known(above_ns));
-    }
-
-    /// Spikes that the trace does not cover.
-    pub(super) fn not_covered(&mut self, n: u64) {
-        self.not_covered += n;
+    /// A spike that the trace does not cover.
+    pub(super) fn not_covered(&mut self, one: NotCovered) {
+        self.not_covered += 1;
+        let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
+        self.latest_not_covered = latest.or(Some(one));
     }
 
     /// Something else that is not there.
@@ -59,14 +59,17 @@ impl Kept {
     pub(super) fn finish(self, watch: &SpikeWatch) -> ExplainRecord {
         let above_at_end = known(watch.above_ns());
         ExplainRecord {
-            above: self.first_above.or(above_at_end),
+            above: self.seen.first_above_ns.and_then(known).or(above_at_end),
             above_at_end,
-            spikes: self.totals.explained + self.not_covered,
+            spikes: self.totals.explained + self.not_covered + self.seen.lost,
             explained: self.totals.explained,
-            not_covered: self.not_covered,
+            not_covered: self.not_covered + self.seen.lost,
+            latest_not_covered: self.latest_not_covered,
+            stood_still: Some(self.seen.stood_still),
+            overwritten: Some(self.seen.overwritten),
             longest_freeze: watch.longest_freeze_ns().map(Span),
             events: self.events,
-            explaining_us: self.explaining_us,
+            explaining_us: self.explaining_us.zip(self.seen.used_us).map(|(explaining, taking)| explaining + taking),
             late: Span(self.totals.late_ns),
             evidence_ns: self.totals.evidence_ns,
             irq: self.irq,
@@ -103,8 +106,6 @@ mod tests {
     #[test]
     fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
         let mut kept = Kept::new(2, Vec::new());
-        kept.threshold(i64::MAX);
-        kept.threshold(10);
         kept.take(explanation(20));
         assert_eq!(kept.raised(), None);
         kept.take(explanation(50));
@@ -113,6 +114,15 @@ mod tests {
         kept.take(explanation(30));
         assert_eq!(kept.raised(), Some(30));
         assert_eq!(kept.worst.iter().map(|one| one.latency.ns()).collect::<Vec<_>>(), [50, 30]);
-        assert_eq!((kept.totals.explained, kept.first_above), (4, Some(Span(10))));
+        assert_eq!(kept.totals.explained, 4);
+    }
+
+    #[test]
+    fn the_latest_that_was_not_covered_is_kept() {
+        let mut kept = Kept::new(2, Vec::new());
+        for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
+            kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
+        }
+        assert_eq!(kept.latest_not_covered.map(|latest| (latest.due_ns, kept.not_covered)), Some((2, 4)));
     }
 }

@@ -37,11 +37,8 @@ pub(in crate::cli) struct CompareArguments {
 
 pub(super) fn metric(text: &str) -> Result<Level, String> {
     match text {
-        "p50" => Ok(Level::P50),
-        "p99" => Ok(Level::P99),
-        "p99.9" | "p999" => Ok(Level::P999),
         "max" => Err("a maximum decides nothing: it differs by more than 20 % between most equal runs".to_owned()),
-        other => Err(format!("`{other}` does not decide; write p50, p99 or p99.9")),
+        other => other.parse().map_err(|_| format!("`{other}` does not decide; write {}", Level::KNOWN.join(" "))),
     }
 }
 
@@ -73,6 +70,6 @@ mod tests {
     fn a_maximum_does_not_decide() {
         assert_eq!((metric("p99.9"), metric("p999")), (Ok(Level::P999), Ok(Level::P999)));
         assert!(metric("max").unwrap_err().starts_with("a maximum decides nothing"));
-        assert!(metric("p99.99").is_err());
+        assert!(metric("p99.9999").is_err());
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) keep: u32,
     /// Trace the kernel's stack at each waking of a measured thread and switch to it: says where interrupts were off and who
-    /// let go where; costs about 1 us each
+    /// let go where; costs some microseconds each
     #[arg(long)]
     pub(crate) stacks: bool,
     /// Have an interrupt every so often, like 100us, on each measured CPU, which shows whether it ran; changes what is

@@ -3,7 +3,7 @@
 use super::LoadArguments;
 use super::{DmaLatencyAsked, Format, dma_latency, prepare};
 use clap::Args;
-use model::{CpuSet, Method, Period, Policy, Prepare, Span};
+use model::{CpuSet, Period, Policy, Prepare, Span, Task};
 
 const EXIT_STATUS: &str = "Exit status: 0 found and confirmed, 1 error, 3 not found, not confirmed, or interrupted (what was found is shown).";
 
@@ -12,8 +12,8 @@ const EXIT_STATUS: &str = "Exit status: 0 found and confirmed, 1 error, 3 not fo
 pub(in super::super) struct FrontierArguments {
     /// How the thread waits: clock_nanosleep, timerfd, itimer, posix_timer, futex, poll; most take a clock, like
     /// timerfd:realtime (monotonic, realtime, boottime, tai)
-    #[arg(default_value = "clock_nanosleep")]
-    pub(in super::super) method: Method,
+    #[arg(value_name = "METHOD", default_value = "clock_nanosleep")]
+    pub(in super::super) task: Task,
     /// How the thread is scheduled: other, other:nice=N, batch, idle, fifo:PRIORITY, rr:PRIORITY,
     /// deadline:RUNTIME/DEADLINE/PERIOD
     #[arg(long, default_value = "other")]

@@ -4,7 +4,7 @@ use super::compare::{margin, metric};
 use super::{EXIT_STATUS, Format, requirement};
 use analysis::Level;
 use clap::{Args, ValueEnum};
-use model::{Load, Period, Policy, Requirement};
+use model::{ImportedLoad, Period, Policy, Requirement};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -71,9 +71,9 @@ pub(in crate::cli) struct ImportArguments {
     /// How the threads were scheduled, where the file does not say it
     #[arg(long)]
     pub(in crate::cli) policy: Option<Policy>,
-    /// Background work, which no file says
+    /// Background work, which most files leave out: a load of `punctual load --list`, or a description like idle
     #[arg(long)]
-    pub(in crate::cli) load: Option<Load>,
+    pub(in crate::cli) load: Option<ImportedLoad>,
     /// What has to be kept, like max=1ms
     #[arg(long, value_name = "LIMITS", value_parser = requirement)]
     pub(in crate::cli) require: Option<Requirement>,

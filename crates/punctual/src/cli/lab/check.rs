@@ -1,17 +1,16 @@
 //! `punctual lab check`: whether virtual time is the same here, whatever else this machine does.
 
 use super::super::arguments::{Format, LabCheckArguments};
-use super::super::recover::take_machine;
-use super::super::start::holder;
 use super::super::{ERROR, Outcome, note, output};
 use super::Asked;
-use crate::campaign::{Executor, HereOrLab, Stop};
+use crate::campaign::{Executor, HereOrLab};
 use crate::load::{self, Place};
-use analysis::{LabCheckDocument, RecordDifference};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
-use rt::sys::sched;
+use report::json::{LabCheckDocument, RecordDifference};
 use serde_json::Value;
 use std::error::Error;
+use std::sync::Arc;
+use sys::sched;
 
 /// How many differences are shown: the first says which kind it is.
 const SHOWN: usize = 5;
@@ -21,23 +20,21 @@ const AT_MOST: Span = Span(600_000_000_000);
 type Difference = RecordDifference<Value>;
 
 pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
-    let stop = Stop::on_signals()?;
     let kernel = arguments.kernel.to_string();
     let asked = Asked {
         kernel: arguments.kernel,
         load: "exec".parse()?,
         policy: "fifo:90".parse()?,
         period: Period::try_from(Span(1_000_000))?,
-        method: model::Method::CLOCK_NANOSLEEP,
+        task: model::Task::CLOCK_NANOSLEEP,
         duration: Span(300_000_000),
         blocks: 1,
     };
-    let header = asked.header("lab check")?;
-    let cell = header.cells.first().ok_or("nothing to measure")?;
-    let lock = take_machine(arguments.wait)?;
-    lock.say(&holder(&header, 2));
-    let mut lab = HereOrLab::default();
-    let mut measure = || lab.execute(cell, 0, None, &stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
+    let session = asked.begin("lab check", arguments.wait)?;
+    session.announce(2);
+    let (cell, stop) = (session.cell(), session.stop());
+    let mut lab = HereOrLab::new(Arc::new(|line| note(line)));
+    let mut measure = || lab.execute(cell, 0, None, stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
     note(format_args!("1 of 2: a cell of {} under load exec on {kernel}", cell.duration));
     let alone = measure()?;
     let cpus = sched::affinity(0)?;

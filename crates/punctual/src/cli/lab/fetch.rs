@@ -3,18 +3,20 @@
 use super::super::arguments::LabFetchArguments;
 use super::super::redrawn::Redrawn;
 use super::super::{Outcome, note, output};
-use crate::lab::{self, Fetching};
-use crate::report;
+use crate::campaign::Stop;
+use crate::lab::{self, Fetching, Monitor};
 use model::Kernel;
 
 pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
+    let stop = Stop::on_signals()?;
+    let monitor = Monitor { is_stopped: &|| stop.is_asked(), say: &|line| note(line) };
     for kernel in &arguments.kernels {
         let Kernel::Lab(of_lab) = kernel else {
             return Err("`running` is this machine's own kernel, which is not fetched; name one like debian:6.1".into());
         };
         let mut terminal = Redrawn::on_terminal();
         let mut is_said = false;
-        let ready = lab::ready_observed(&of_lab.source, &mut |fetching| match &mut terminal {
+        let ready = lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
             Some(terminal) => terminal.draw(&[line(fetching)], Redrawn::size().columns),
             None if !is_said => {
                 is_said = true;
@@ -24,6 +26,9 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
         });
         if let Some(terminal) = &mut terminal {
             terminal.erase();
+        }
+        if stop.is_asked() {
+            return Err("interrupted; what was fetched so far is removed".into());
         }
         let ready = ready?;
         output::write(format!("{kernel}: {}, {}\n", ready.name, ready.file.display()).as_bytes())?;

@@ -3,12 +3,11 @@
 use super::super::arguments::{Format, LabListArguments};
 use super::super::{Outcome, note, output};
 use crate::lab;
-use crate::report;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use model::{ListedKernel, ListedKernels};
 
 pub(super) fn list(arguments: &LabListArguments) -> Outcome {
-    let (kernels, has_packages) = lab::list();
+    let (kernels, asked) = lab::list();
     let mut text = Vec::new();
     match arguments.format {
         Format::Json => output::json(&mut text, &ListedKernels { kernels: &kernels })?,
@@ -16,8 +15,13 @@ pub(super) fn list(arguments: &LabListArguments) -> Outcome {
         Format::Text => text = drawn(&kernels).into_bytes(),
     }
     output::write(&text)?;
-    if kernels.is_empty() || !has_packages {
-        let none = if has_packages { "apt knows no kernels (apt-get update)" } else { "this system has no apt" };
+    let none = match asked {
+        Ok(true) if !kernels.is_empty() => None,
+        Ok(true) => Some("apt knows no kernels (apt-get update)".to_owned()),
+        Ok(false) => Some("this system has no apt".to_owned()),
+        Err(err) => Some(err.to_string()),
+    };
+    if let Some(none) = none {
         note(format_args!("punctual: {none}; a plan may also name a kernel's file, /path/of/vmlinuz"));
     }
     Ok(0)

@@ -4,7 +4,6 @@ use super::super::arguments::Format;
 use super::super::redrawn::Redrawn;
 use super::super::{note, output};
 use super::Work;
-use crate::report;
 use analysis::wording::{duration, things};
 use model::{CpuSet, LoadRecord, Span};
 use std::error::Error;

@@ -17,7 +17,7 @@ fn words(line: &str) -> Vec<String> {
 
 fn read_line(line: &str) -> Result<Options, String> {
     match read(&words(line), &"0-3".parse().unwrap(), None)? {
-        Asked::Measure(options) => Ok(*options),
+        Invocation::Measure(options) => Ok(*options),
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -58,7 +58,7 @@ fn gist(options: &Options) -> String {
     text.join(" ")
 }
 
-const N_NOTE: &str = "[-n does nothing: clock_nanosleep has long been what is measured]";
+const N_NOTE: &str = "[-n does nothing: clock_nanosleep is the default]";
 
 #[test]
 fn every_invocation_in_use_is_understood() {
@@ -122,6 +122,22 @@ fn every_invocation_in_use_is_understood() {
             "-p 80 -t5 -n",
             &format!("0=fifo:80/1000 1=fifo:80/1500 2=fifo:80/2000 3=fifo:80/2500 0=fifo:80/3000 {N_NOTE}"),
         ),
+        // rteval without an interval
+        ("\"\" -qmu \"-h 3500\" -p95 -t2 -a0-1", "0=fifo:95/1000 1=fifo:95/1000 h3500 m q"),
+        // yardstick
+        (
+            "-i 1000 -p 99 -l 1000 -t 1 -h 90 -m -n -q --notrace",
+            "0=fifo:99/1000 l1000 h90 m q [-n does nothing: clock_nanosleep is the default; --notrace does nothing: no tracer is switched on]",
+        ),
+        // m4r1k/Cyclictest_and_Plot, OSADL's -U
+        (
+            "--nanosleep --numa -p 99 -q -i 200 -h 400",
+            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 h400 q [--nanosleep does nothing: clock_nanosleep is the default; --numa is taken as -S: a thread on each CPU]",
+        ),
+        (
+            "-l100000000 -m -Up99 -i200 -h400 -q",
+            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 l100000000 h400 m q [-U is taken as -S: a thread on each CPU]",
+        ),
         ("", "0=other/1000"),
     ] {
         let options = read_line(line).unwrap_or_else(|err| panic!("{line}: {err}"));
@@ -153,6 +169,11 @@ fn what_options_mean_together() {
         ),
         ("--policy=rr -p5", "0=rr:5/1000"),
         ("--policy RR", "0=rr:2/1000 [defaulting realtime priority to 2]"),
+        ("-p 0", "0=fifo:2/1000 [defaulting realtime priority to 2]"),
+        ("-p 0 -t3 -d0", "0=fifo:4/1000 1=fifo:4/1000 2=fifo:4/1000 [defaulting realtime priority to 4]"),
+        ("-y rr -p5", "0=rr:5/1000"),
+        ("-e 30 -X", "0=other/1000 dma=Some(30) [-X does nothing here]"),
+        ("-Q -t2 -p3", "0=fifo:3/1000 1=fifo:2/1500"),
         ("--policy=normal", "0=other/1000"),
         ("--policy=other -p0", "0=other/1000"),
         ("--policy=batch", "0=batch/1000"),
@@ -181,6 +202,9 @@ fn what_options_mean_together() {
     }
 }
 
+const TRACED: &str = "is not carried out; it switches on a kernel tracer, which changes what is measured; start one with \
+                      trace-cmd(1)";
+
 #[test]
 fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
     let smp = "would mean -s (nanosleep), -m and -p; for one thread on each CPU write --smp or -S, like -S -m -p80";
@@ -190,21 +214,21 @@ fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
         ("-D -1", "-D: `-1` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
         ("-D m", "-D: `m` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
         ("-D 367d", "-D: `367d` is too long; the longest duration is 366d"),
-        ("-i abc", "-i: `abc` is no interval in us; write a number from 1 to 100000000"),
-        ("-i 0", "-i: `0` is no interval in us; write a number from 1 to 100000000"),
-        ("-i -5", "-i: `-5` is no interval in us; write a number from 1 to 100000000"),
-        ("-i 9", "-i: `9` us is out of range; an interval is 10 us to 100 s"),
-        ("-i 1000x", "-i: `1000x` is no interval in us; write a number from 1 to 100000000"),
+        ("-i abc", "-i: invalid interval in us \"abc\": expected a number from 10 to 100000000"),
+        ("-i 0", "-i: invalid interval in us \"0\": expected a number from 10 to 100000000"),
+        ("-i -5", "-i: invalid interval in us \"-5\": expected a number from 10 to 100000000"),
+        ("-i 9", "-i: invalid interval in us \"9\": expected a number from 10 to 100000000"),
+        ("-i 200000000", "-i: invalid interval in us \"200000000\": expected a number from 10 to 100000000"),
+        ("-i 1000x", "-i: invalid interval in us \"1000x\": expected a number from 10 to 100000000"),
         ("-i 99999999 -t2", "-d: the last of 2 threads has an interval of 100000499 us; the longest is 100 s"),
-        ("-l abc", "-l: `abc` is no number of loops; write a number from 0 to 2147483647"),
-        ("-l +5", "-l: `+5` is no number of loops; write a number from 0 to 2147483647"),
-        ("-p 100", "-p: `100` is no priority; write a number from 0 to 99"),
-        ("-p -p", "-p: `-p` is no priority; write a number from 0 to 99"),
-        ("-p 0", "-p: a priority is 1 to 99; leave it out for a normal thread"),
+        ("-l abc", "-l: invalid number of loops \"abc\": expected a number from 0 to 2147483647"),
+        ("-l +5", "-l: invalid number of loops \"+5\": expected a number from 0 to 2147483647"),
+        ("-p 100", "-p: invalid priority \"100\": expected a number from 0 to 99"),
+        ("-p -p", "-p: invalid priority \"-p\": expected a number from 0 to 99"),
         ("-smp -p 80", &format!("`-smp` {smp}")),
         ("-smp80", &format!("`-smp80` {smp}")),
-        ("-t0", "-t: `0` is no number of threads; write a number from 1 to 1024"),
-        ("-t foo", "-t: `foo` is no number of threads; write a number from 1 to 1024"),
+        ("-t0", "-t: invalid number of threads \"0\": expected a number from 1 to 1024"),
+        ("-t foo", "-t: invalid number of threads \"foo\": expected a number from 1 to 1024"),
         ("-t2 --priospread -p1", "-p: 2 threads from priority 1 do not all lie between 1 and 99; give another -p"),
         ("-t99 --policy=fifo", "-p: 99 threads from priority 100 do not all lie between 1 and 99; give another -p"),
         ("--policy=foo", "--policy: unknown policy `foo` (known: other normal batch idle fifo rr)"),
@@ -215,10 +239,10 @@ fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
         ("-a x", "-a: `x` is no list of CPUs; write it like 0-3,5"),
         ("--mainaffinity 9", "--mainaffinity: CPU 9 cannot be used here; this process may use 0-3"),
         ("-c 2", "-c: `2` is no clock; write 0 (monotonic) or 1 (realtime)"),
-        ("-h 0", "-h: `0` is no number of rows; write a number from 1 to 10000000"),
-        ("-h 10000001", "-h: `10000001` is no number of rows; write a number from 1 to 10000000"),
+        ("-h 0", "-h: invalid number of rows \"0\": expected a number from 1 to 10000000"),
+        ("-h 10000001", "-h: invalid number of rows \"10000001\": expected a number from 1 to 10000000"),
         ("-b", "-b needs a value; see --help"),
-        ("-b 0", "-b: `0` is no latency; write a number from 1 to 2147483647"),
+        ("-b 0", "-b: invalid latency \"0\": expected a number from 1 to 2147483647"),
         ("-o2", "-o is only meaningful with -v"),
         ("--histfile=x", "--histfile without -h or -H: there is no histogram to write"),
         ("--json=", "--json needs a file name"),
@@ -234,6 +258,11 @@ fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
         ("-F x", "-F is not carried out; read the status with SIGUSR1 instead"),
         ("--spike=5", "--spike is not carried out; `-v` prints every value, with its cycle"),
         ("--spike-nodes=5", "--spike-nodes is not carried out; `-v` prints every value, with its cycle"),
+        ("-qfb 50", &format!("-f {TRACED}")),
+        ("--ftrace", &format!("--ftrace {TRACED}")),
+        ("-T wakeup", &format!("-T {TRACED}")),
+        ("--nano", "unknown option `--nano`; see --help"),
+        ("-g 5", "-g is not carried out; `-H` has a column for all threads"),
         (
             "--deepest-idle-state=1",
             "--deepest-idle-state is not carried out; --latency limits idle states by their exit latency",
@@ -246,11 +275,11 @@ fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
 #[test]
 fn help_version_and_the_environment() {
     let usable = "0-1".parse().unwrap();
-    assert_eq!(read(&words("-q --help"), &usable, None), Ok(Asked::Help));
-    assert_eq!(read(&words("-?"), &usable, None), Ok(Asked::Help));
-    assert_eq!(read(&words("--version"), &usable, None), Ok(Asked::Version));
+    assert_eq!(read(&words("-q --help"), &usable, None), Ok(Invocation::Help));
+    assert_eq!(read(&words("-?"), &usable, None), Ok(Invocation::Help));
+    assert_eq!(read(&words("--version"), &usable, None), Ok(Invocation::Version));
     let layout = |line: &str, environment| match read(&words(line), &usable, environment) {
-        Ok(Asked::Measure(options)) => options.layout,
+        Ok(Invocation::Measure(options)) => options.layout,
         other => panic!("{other:?}"),
     };
     assert_eq!(layout("", Some("2.7")), Layout::V2_7);

@@ -64,16 +64,13 @@ fn release(fs: &HostFs) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn only_what_interrupts_nobody_is_read() {
-        let root = std::env::temp_dir().join(format!("punctual-sensors-{}", std::process::id()));
-        let fs = HostFs { root: root.clone() };
-        let set = |path: &str, value: &str| {
-            let path = root.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, value).unwrap();
-        };
+        let scratch = Scratch::new();
+        let fs = scratch.machine();
+        let set = |path: &str, value: &str| drop(scratch.file(path, value));
         set("sys/class/thermal/thermal_zone0/type", "acpitz\n");
         set("sys/class/thermal/thermal_zone0/temp", "27800\n");
         set("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
@@ -92,6 +89,5 @@ mod tests {
             }
         }
         assert_eq!((heat_throttlings(&fs, &measured), heat_throttlings(&fs, &CpuSet::default())), (Some(3), None));
-        std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -5,6 +5,7 @@ use crate::host::process;
 use model::{CpuSet, PreparedSetting};
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// One change. As it stands in the journal, it can be undone by another process.
@@ -70,11 +71,10 @@ impl Change {
     pub(super) fn make(&self, fs: &HostFs) -> Result<bool, String> {
         match self {
             Change::File { path, during, form, .. } => match write(fs, path, during) {
-                // An interrupt that the kernel manages itself, or that belongs to one CPU.
-                Err(err) if *form == Form::Interrupt && err.raw_os_error() == Some(libc::EIO) => Ok(false),
+                Err(err) if *form == Form::Interrupt && is_kept_by_kernel(&err, mode(fs, path)) => Ok(false),
                 Err(err) => {
                     let advice = match err.kind() {
-                        io::ErrorKind::PermissionDenied => "; run as root",
+                        io::ErrorKind::PermissionDenied => advice(sys::process::effective_user_id()),
                         io::ErrorKind::ReadOnlyFilesystem => "; a container may not change it: prepare the host itself",
                         _ => "",
                     };
@@ -88,9 +88,18 @@ impl Change {
                     }
                 },
             },
-            Change::Stopped { pid, name, .. } => stop(*pid)
-                .map(|()| true)
-                .map_err(|err| format!("cannot stop {name} (process {pid}): {err}; run as root")),
+            Change::Stopped { pid, name, .. } => stop(*pid).map(|()| true).map_err(|err| {
+                let advice = advice(sys::process::effective_user_id());
+                format!("cannot stop {name} (process {pid}): {err}{advice}")
+            }),
+        }
+    }
+
+    /// The file that it changes, below the root.
+    pub(super) fn path(&self) -> Option<&str> {
+        match self {
+            Change::File { path, .. } => Some(path),
+            Change::Stopped { .. } => None,
         }
     }
 
@@ -134,7 +143,7 @@ impl Change {
                     return Ok(Undone::AsBefore);
                 }
                 let was_stopped = process::state_of(*pid) == Some('T');
-                rt::sys::process::signal(*pid, libc::SIGCONT)
+                sys::process::signal(*pid, libc::SIGCONT)
                     .map(|()| match was_stopped {
                         true => Undone::PutBack(format!("{name} (process {pid}): goes on")),
                         false => Undone::AsBefore,
@@ -184,9 +193,32 @@ impl Form {
     }
 }
 
+/// Whether the kernel refuses to move an interrupt at all, with `err`, by anyone: it manages the interrupt itself, or that
+/// belongs to one CPU. `EIO` up to Linux 6.5, `EPERM` since (`write_irq_affinity`, kernel/irq/proc.c); some kernels also take
+/// away the write permission in `mode`, so that without root's rights the file cannot be opened.
+fn is_kept_by_kernel(err: &io::Error, mode: Option<u32>) -> bool {
+    match err.raw_os_error() {
+        Some(libc::EIO | libc::EPERM) => true,
+        Some(libc::EACCES) => mode.is_some_and(|mode| mode & 0o222 == 0),
+        _ => false,
+    }
+}
+
+fn mode(fs: &HostFs, path: &str) -> Option<u32> {
+    std::fs::metadata(fs.root.join(path)).ok().map(|metadata| metadata.mode())
+}
+
+/// What `user` can do where a right is missing.
+fn advice(user: u32) -> &'static str {
+    match user {
+        0 => "; a container, lockdown or the kernel itself refuses it, also to root",
+        _ => "; run as root",
+    }
+}
+
 /// Stops a process, and waits until it is.
 fn stop(pid: u32) -> io::Result<()> {
-    rt::sys::process::signal(pid, libc::SIGSTOP)?;
+    sys::process::signal(pid, libc::SIGSTOP)?;
     for _ in 0..1000 {
         if process::state_of(pid) == Some('T') {
             return Ok(());
@@ -213,4 +245,26 @@ pub(super) fn read(fs: &HostFs, path: &str, form: Form) -> Option<String> {
 fn write(fs: &HostFs, path: &str, value: &str) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(fs.root.join(path))?;
     io::Write::write_all(&mut file, format!("{value}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_that_no_user_may_move_is_no_matter_of_rights() {
+        for (errno, mode, kept) in [
+            (libc::EIO, Some(0o644), true),
+            (libc::EPERM, Some(0o644), true),
+            (libc::EPERM, Some(0o444), true),
+            (libc::EACCES, Some(0o444), true),
+            (libc::EACCES, Some(0o644), false),
+            (libc::EACCES, None, false),
+            (libc::EINVAL, Some(0o444), false),
+            (libc::EROFS, Some(0o644), false),
+        ] {
+            assert_eq!(is_kept_by_kernel(&io::Error::from_raw_os_error(errno), mode), kept, "{errno} {mode:?}");
+        }
+        assert!(!advice(0).contains("run as root") && advice(1000).contains("run as root"));
+    }
 }

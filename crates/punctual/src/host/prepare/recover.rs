@@ -6,16 +6,28 @@ use crate::host::HostFs;
 use crate::host::process;
 use model::Recovered;
 
-/// Undoes every journal whose process is gone. Those of living processes are left alone.
+/// Undoes every journal whose process is gone. Those of living processes are left alone and named: a measurement holds the
+/// lock of the machine for as long as its cell lives, so its holder meets none of its own.
 pub(crate) fn recover(fs: &HostFs) -> Vec<Recovered> {
     let mut all = Vec::new();
     for (path, entry) in journal::all(fs) {
+        let not = |pid, reason| Recovered {
+            pid,
+            restored: Vec::new(),
+            left: Vec::new(),
+            failed: vec![reason],
+            rebooted: false,
+        };
         let recovered = match entry {
-            Ok(entry) if is_alive(&entry) => continue,
-            Ok(entry) => undo(fs, &entry),
-            Err(reason) => {
-                Recovered { pid: None, restored: Vec::new(), left: Vec::new(), failed: vec![reason], rebooted: false }
+            Ok(entry) if is_alive(&entry) => {
+                let (pid, path) = (entry.pid, path.display());
+                let reason = format!(
+                    "process {pid} has changed settings and still runs ({path}); wait until it ends, or: kill {pid}"
+                );
+                not(Some(pid), reason)
             }
+            Ok(entry) => undo(fs, &entry),
+            Err(reason) => not(None, reason),
         };
         // A journal that still has something to put back stays, for somebody who may.
         if recovered.failed.is_empty() {

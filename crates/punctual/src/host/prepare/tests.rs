@@ -1,10 +1,12 @@
 //! Changing settings on a recorded machine.
 
 use super::*;
+use crate::testing::Scratch;
 use std::path::PathBuf;
 
 /// A machine in a directory of its own: four CPUs, two idle states each, three interrupts.
 struct Machine {
+    scratch: Scratch,
     fs: HostFs,
 }
 
@@ -12,10 +14,9 @@ const IRQ: &str = "proc/irq/24/smp_affinity_list";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 impl Machine {
-    fn new(name: &str) -> Machine {
-        let root: PathBuf = std::env::temp_dir().join(format!("punctual-prepare-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&root);
-        let machine = Machine { fs: HostFs { root } };
+    fn new() -> Machine {
+        let scratch = Scratch::new();
+        let machine = Machine { fs: scratch.machine(), scratch };
         machine.set("sys/devices/system/cpu/online", "0-3");
         for cpu in 0..4 {
             let directory = format!("sys/devices/system/cpu/cpu{cpu}");
@@ -43,9 +44,7 @@ impl Machine {
     }
 
     fn set(&self, path: &str, value: &str) {
-        let path = self.fs.root.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, format!("{value}\n")).unwrap();
+        self.scratch.file(path, format!("{value}\n"));
     }
 
     fn get(&self, path: &str) -> String {
@@ -80,18 +79,12 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.fs.root);
-    }
-}
-
 const EVERYTHING: &str = "governor=performance,idle_latency=10us,rt_runtime=900ms,timer_migration=off,\
                           transparent_hugepages=never,irq_cpus=others,housekeeping_cpus=others";
 
 #[test]
 fn everything_is_changed_and_put_back() {
-    let machine = Machine::new("everything");
+    let machine = Machine::new();
     let before = machine.all();
     let preparation = machine.prepare(EVERYTHING).unwrap();
     for (path, value) in [
@@ -123,14 +116,14 @@ fn everything_is_changed_and_put_back() {
 
 #[test]
 fn what_is_so_already_is_left_alone_and_leaves_no_journal() {
-    let machine = Machine::new("already");
+    let machine = Machine::new();
     let preparation = machine.prepare("timer_migration=on,transparent_hugepages=always").unwrap();
     assert_eq!((preparation.settings(), machine.journals()), (Vec::new(), 0));
 }
 
 #[test]
 fn a_setting_that_cannot_be_is_one_line_and_nothing_stays_changed() {
-    let machine = Machine::new("refused");
+    let machine = Machine::new();
     std::fs::remove_dir_all(machine.fs.root.join("sys/devices/system/cpu/cpu3/cpufreq")).unwrap();
     let before = machine.all();
     for (text, message) in [
@@ -148,7 +141,7 @@ fn a_setting_that_cannot_be_is_one_line_and_nothing_stays_changed() {
 
 #[test]
 fn a_value_that_the_kernel_does_not_take_is_noticed_and_the_rest_put_back() {
-    let machine = Machine::new("ignored");
+    let machine = Machine::new();
     // A file that takes everything and says nothing.
     std::fs::remove_file(machine.fs.root.join(THP)).unwrap();
     std::os::unix::fs::symlink("/dev/null", machine.fs.root.join(THP)).unwrap();
@@ -159,7 +152,7 @@ fn a_value_that_the_kernel_does_not_take_is_noticed_and_the_rest_put_back() {
 
 #[test]
 fn a_value_that_something_else_has_changed_shows_and_is_left_alone() {
-    let machine = Machine::new("daemon");
+    let machine = Machine::new();
     let preparation = machine.prepare("timer_migration=off,transparent_hugepages=never").unwrap();
     machine.set(THP, "madvise");
     let at_end: Vec<_> = preparation.settings().into_iter().map(|setting| setting.at_end.unwrap()).collect();
@@ -188,10 +181,13 @@ fn process_ticks() -> u64 {
 
 #[test]
 fn recover_puts_back_what_a_killed_process_left_and_only_that() {
-    let machine = Machine::new("recover");
+    let machine = Machine::new();
     let before = machine.all();
     let living = machine.prepare("timer_migration=off").unwrap();
-    assert_eq!(recover(&machine.fs), [], "its process lives");
+    let [recovered] = &recover(&machine.fs)[..] else { panic!("its process lives") };
+    let told = format!("process {} has changed settings and still runs (", std::process::id());
+    assert!(recovered.failed[0].starts_with(&told) && recovered.restored.is_empty(), "{recovered:?}");
+    assert_eq!((machine.journals(), machine.get("proc/sys/kernel/timer_migration").as_str()), (1, "0"));
     drop(living);
     killed(&machine, machine.prepare(EVERYTHING).unwrap());
     // As if it had been killed after the first changes.
@@ -205,7 +201,7 @@ fn recover_puts_back_what_a_killed_process_left_and_only_that() {
 
 #[test]
 fn after_another_boot_nothing_is_to_be_put_back() {
-    let machine = Machine::new("boot");
+    let machine = Machine::new();
     killed(&machine, machine.prepare("timer_migration=off").unwrap());
     machine.set("proc/sys/kernel/random/boot_id", "the-next");
     let recovered = recover(&machine.fs);
@@ -213,18 +209,69 @@ fn after_another_boot_nothing_is_to_be_put_back() {
     assert_eq!((machine.get("proc/sys/kernel/timer_migration"), machine.journals()), ("0".to_owned(), 0));
 }
 
-#[test]
-fn a_journal_that_cannot_be_read_is_named_and_kept() {
-    let machine = Machine::new("damaged");
-    machine.set("run/punctual/1.journal.json", "{");
+/// What `recover` says of the one journal, which is kept, and changes nothing.
+#[track_caller]
+fn refused(machine: &Machine) -> String {
+    let before = machine.all();
     let recovered = recover(&machine.fs);
-    assert!(recovered[0].failed[0].contains("run/punctual/1.journal.json"), "{recovered:?}");
-    assert_eq!(machine.journals(), 1);
+    assert_eq!((recovered.len(), recovered[0].failed.len(), recovered[0].restored.len()), (1, 1, 0), "{recovered:?}");
+    assert_eq!((machine.journals(), machine.all()), (1, before));
+    recovered[0].failed[0].clone()
+}
+
+#[test]
+fn a_journal_that_cannot_be_used_is_named_and_kept() {
+    let machine = Machine::new();
+    let path = machine.fs.root.join("run/punctual/1.journal.json");
+    let expect = |reason: &str| {
+        let said = refused(&machine);
+        let begin = format!("{}: {reason}", path.display());
+        let end = "; settings may have been left changed: look at them, then remove this file";
+        assert!(said.starts_with(&begin) && said.ends_with(end), "{said}");
+    };
+    for (text, reason) in [("", "EOF"), ("{", "EOF"), ("[1]", "invalid ")] {
+        machine.set("run/punctual/1.journal.json", text);
+        expect(reason);
+    }
+    let journal = |path: &str| {
+        let change = format!(r#"{{"kind":"file","path":"{path}","before":"1","during":"0","form":"text"}}"#);
+        format!(r#"{{"pid":4194305,"started_ticks":1,"boot_id":"this-boot","changes":[{change}]}}"#)
+    };
+    let outside = machine.fs.root.join("outside");
+    machine.set("outside", "0");
+    for bad in ["outside", "sys/../outside", "../outside", &outside.display().to_string()] {
+        machine.set("run/punctual/1.journal.json", &journal(bad));
+        expect(&format!("/{bad} is no setting of this program's"));
+    }
+    machine.set("proc/sys/kernel/timer_migration", "0");
+    machine.set("run/punctual/1.journal.json", &journal("proc/sys/kernel/timer_migration"));
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    mode(&path, 0o646);
+    expect("other users may write it");
+    mode(&path, 0o644);
+    // Not through a link, not out of a FIFO, for which it would wait.
+    std::fs::rename(&path, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &path).unwrap();
+    expect("Too many levels of symbolic links");
+    std::fs::remove_file(&path).unwrap();
+    std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    expect("it is no regular file");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::rename(&outside, &path).unwrap();
+    let directory = path.parent().unwrap();
+    mode(directory, 0o777);
+    assert!(refused(&machine).starts_with(&format!("{}: other users may write it, so", directory.display())));
+    assert!(machine.prepare("transparent_hugepages=never").unwrap_err().contains("other users may write it, so"));
+    mode(directory, 0o1777);
+    assert_eq!(recover(&machine.fs)[0].restored, ["/proc/sys/kernel/timer_migration: 1"]);
+    assert_eq!(machine.journals(), 0);
 }
 
 #[test]
 fn a_stopped_process_goes_on_afterwards() {
-    let machine = Machine::new("irqbalance");
+    let machine = Machine::new();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     machine.set(&format!("proc/{}/comm", child.id()), "irqbalance");
     let state = || crate::host::process::state_of(child.id());

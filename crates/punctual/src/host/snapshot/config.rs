@@ -116,6 +116,7 @@ fn unpack(fs: &HostFs, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn options_that_matter_are_kept() {
@@ -131,12 +132,10 @@ mod tests {
 
     #[test]
     fn a_broken_archive_is_unknown() {
-        let root = std::env::temp_dir().join(format!("punctual-config-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("proc")).unwrap();
+        let scratch = Scratch::new();
         for bytes in [&b""[..], b"\x1f\x8b\x08", b"CONFIG_HZ=250"] {
-            std::fs::write(root.join("proc/config.gz"), bytes).unwrap();
-            assert!(Config::read(&HostFs { root: root.clone() }, Some("6.1")).is_none());
+            scratch.file("proc/config.gz", bytes);
+            assert!(Config::read(&scratch.machine(), Some("6.1")).is_none());
         }
-        std::fs::remove_dir_all(root).unwrap();
     }
 }

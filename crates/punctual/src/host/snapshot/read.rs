@@ -5,7 +5,7 @@ use model::CpuSet;
 
 impl HostFs {
     /// A list of CPUs; an empty file is the empty set, and so is `(null)`, which `nohz_full` says without any.
-    pub(super) fn cpu_list(&self, path: &str) -> Option<CpuSet> {
+    pub(in crate::host) fn cpu_list(&self, path: &str) -> Option<CpuSet> {
         let text = std::fs::read_to_string(self.root.join(path)).ok()?;
         if text.trim() == "(null)" { Some(CpuSet::default()) } else { text.parse().ok() }
     }

@@ -30,7 +30,7 @@ struct Stat {
 pub(super) fn read(fs: &HostFs) -> Tasks {
     let own: Option<u32> = fs.text("proc/self/stat").and_then(|stat| stat.split(' ').next()?.parse().ok());
     let processes = fs.numbered("proc", "");
-    let mut found = Found::default();
+    let mut found = TaskScan::default();
     for pid in &processes {
         let Some(process) = found.look_at(fs, &format!("proc/{pid}/stat")) else { continue };
         if DAEMONS.contains(&process.name.as_str()) && !found.daemons.contains(&process.name) {
@@ -60,13 +60,13 @@ pub(super) fn read(fs: &HostFs) -> Tasks {
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct TaskScan {
     looked_at: u32,
     realtime: Vec<RealtimeTask>,
     daemons: Vec<String>,
 }
 
-impl Found {
+impl TaskScan {
     fn look_at(&mut self, fs: &HostFs, path: &str) -> Option<Stat> {
         self.looked_at = self.looked_at.saturating_add(1);
         if self.looked_at > MOST {

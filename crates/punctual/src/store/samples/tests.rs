@@ -1,6 +1,7 @@
 //! Files of samples, read back by the library's reader.
 
 use super::*;
+use crate::testing::Scratch;
 use analysis::testing::RunBuilder;
 use model::{MonoTime, Span};
 use parquet::record::RowAccessor;
@@ -8,33 +9,6 @@ use proptest::prelude::*;
 
 /// A row: CPU, cycle, latency.
 type Row = (u32, u64, i64);
-
-/// A directory of its own, which goes with it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("punctual-samples-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("a.parquet")
-    }
-
-    fn names(&self) -> Vec<String> {
-        let names = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.collect()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A record that began 5 ns after boot, with a further CPU 7 ns later.
 fn record() -> Record {
@@ -70,8 +44,8 @@ fn read(path: &Path) -> Vec<Row> {
 
 #[test]
 fn what_was_written_is_read_back() {
-    let scratch = Scratch::new("boundaries");
-    let path = scratch.file();
+    let scratch = Scratch::new();
+    let path = scratch.path("a.parquet");
     let extremes = [i64::MIN, i64::MAX, 0, -1, 1, i64::MAX, i64::MIN];
     let cases: [Vec<Row>; 8] = [
         vec![],
@@ -96,19 +70,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_samples_are_read_back(latencies in proptest::collection::vec(any::<(u8, i64)>(), 0..600)) {
-        let scratch = Scratch::new("any");
+        let scratch = Scratch::new();
         let mut rows: Vec<Row> =
             (0..).zip(latencies).map(|(cycle, (cpu, ns))| (u32::from(cpu % 3), cycle, ns)).collect();
-        write_file(&scratch.file(), &rows);
+        write_file(&scratch.path("a.parquet"), &rows);
         rows.sort_unstable();
-        prop_assert_eq!(read(&scratch.file()), rows);
+        prop_assert_eq!(read(&scratch.path("a.parquet")), rows);
     }
 }
 
 #[test]
 fn a_row_group_holds_one_cpu_and_is_written_once_it_is_large_enough() {
-    let scratch = Scratch::new("groups");
-    let mut writer = SampleWriter::create(&scratch.file()).unwrap();
+    let scratch = Scratch::new();
+    let mut writer = SampleWriter::create(&scratch.path("a.parquet")).unwrap();
     let rows: Vec<Row> =
         (0..GROUP as u64).map(|cycle| (1, cycle, 12_000 + (cycle * 7919 % 6007).cast_signed())).collect();
     push(&mut writer, &rows[1..]);
@@ -119,7 +93,7 @@ fn a_row_group_holds_one_cpu_and_is_written_once_it_is_large_enough() {
     writer.write_full().unwrap();
     assert_eq!((writer.rows(0).cycles.len(), writer.rows(1).cycles.len()), (1, 0));
     writer.finish(&record()).unwrap();
-    let reader = reader(&scratch.file());
+    let reader = reader(&scratch.path("a.parquet"));
     let whole = i64::try_from(GROUP).unwrap();
     let groups = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect::<Vec<_>>();
     assert_eq!(groups, [whole, 1]);
@@ -132,9 +106,9 @@ fn a_row_group_holds_one_cpu_and_is_written_once_it_is_large_enough() {
 
 #[test]
 fn a_file_says_what_it_is_of_and_when_a_cycle_was_due() {
-    let scratch = Scratch::new("about");
-    write_file(&scratch.file(), &[(0, 0, 1)]);
-    let reader = reader(&scratch.file());
+    let scratch = Scratch::new();
+    write_file(&scratch.path("a.parquet"), &[(0, 0, 1)]);
+    let reader = reader(&scratch.path("a.parquet"));
     let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap();
     let value = |key: &str| metadata.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref());
     assert_eq!(value("name"), Some("messaging/fifo:80/1ms/clock_nanosleep"));
@@ -147,8 +121,8 @@ fn a_file_says_what_it_is_of_and_when_a_cycle_was_due() {
 
 #[test]
 fn parts_of_other_processes_are_moved_in_as_they_are() {
-    let scratch = Scratch::new("parts");
-    let mut whole = SampleWriter::create(&scratch.file()).unwrap();
+    let scratch = Scratch::new();
+    let mut whole = SampleWriter::create(&scratch.path("a.parquet")).unwrap();
     let rows: [Vec<Row>; 3] =
         [vec![(0, 0, 5), (0, 1, 6)], vec![], (0..30_000_u64).map(|cycle| (2, cycle, -cycle.cast_signed())).collect()];
     for (cpu, rows) in (0..).zip(&rows) {
@@ -157,21 +131,24 @@ fn parts_of_other_processes_are_moved_in_as_they_are() {
         whole.append(&part).unwrap();
     }
     whole.finish(&record()).unwrap();
-    assert_eq!(read(&scratch.file()), rows.concat());
+    assert_eq!(read(&scratch.path("a.parquet")), rows.concat());
     assert_eq!(scratch.names(), ["a.parquet"], "the parts are gone");
 }
 
 #[test]
 fn nothing_is_overwritten_and_nothing_unfinished_is_left() {
-    let scratch = Scratch::new("kept");
-    let writer = SampleWriter::create(&scratch.file()).unwrap();
+    let scratch = Scratch::new();
+    let writer = SampleWriter::create(&scratch.path("a.parquet")).unwrap();
     assert_eq!(scratch.names(), ["a.parquet.partial"]);
     drop(writer);
     assert_eq!(scratch.names(), [""; 0]);
-    std::fs::write(scratch.file(), "mine").unwrap();
-    let said = SampleWriter::create(&scratch.file()).unwrap_err().to_string();
-    assert_eq!(said, format!("{} exists; name another file with --samples, or remove it", scratch.file().display()));
-    assert_eq!(std::fs::read_to_string(scratch.file()).unwrap(), "mine");
+    std::fs::write(scratch.path("a.parquet"), "mine").unwrap();
+    let said = SampleWriter::create(&scratch.path("a.parquet")).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        format!("{} exists; name another file with --samples, or remove it", scratch.path("a.parquet").display())
+    );
+    assert_eq!(std::fs::read_to_string(scratch.path("a.parquet")).unwrap(), "mine");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(in crate::trace) fn formats() -> Vec<(String, Format)> {
         ),
         of("sched/sched_waking", 2, &[("pid", 24, 4)]),
         of("timer/hrtimer_start", 3, &[("hrtimer", 8, 8), ("expires", 24, 8), ("softexpires", 32, 8)]),
-        of("timer/hrtimer_expire_entry", 4, &[("hrtimer", 8, 8)]),
+        of("timer/hrtimer_expire_entry", 4, &[("hrtimer", 8, 8), ("function", 24, 8)]),
         of("irq/irq_handler_entry", 5, &[("irq", 8, 4), ("name", 12, 4)]),
         of("irq/irq_handler_exit", 6, &[("irq", 8, 4)]),
         of("irq/softirq_entry", 7, &[("vec", 8, 4)]),
@@ -43,6 +43,8 @@ pub(in crate::trace) fn formats() -> Vec<(String, Format)> {
         of("ftrace/print", 14, &[]),
         of("irq_vectors/local_timer_entry", 15, &[]),
         of("irq_vectors/local_timer_exit", 16, &[]),
+        of("timer/timer_expire_entry", 18, &[("timer", 8, 8), ("function", 24, 8)]),
+        of("sched/sched_pi_setprio", 19, &[("pid", 12, 4), ("oldprio", 16, 4), ("newprio", 20, 4)]),
     ]
 }
 
@@ -79,7 +81,7 @@ pub(in crate::trace) fn all_kinds() -> Vec<Record> {
         ),
         data(2, 8, 28, &[(24, &int(9))]),
         data(3, 8, 48, &[(8, &long(0xabc)), (24, &long(50_000)), (32, &long(10))]),
-        data(4, 8, 32, &[(8, &long(0xabc))]),
+        data(4, 8, 32, &[(8, &long(0xabc)), (24, &long(0xf00))]),
         data(5, 8, 28, &[(8, &int(36)), (12, &int(12 << 16 | 16)), (16, b"virtio1-req\0")]),
         data(6, 8, 16, &[(8, &int(36))]),
         data(7, 8, 12, &[(8, &int(9))]),
@@ -93,6 +95,8 @@ pub(in crate::trace) fn all_kinds() -> Vec<Record> {
         data(14, 8, 24, &[]),
         data(15, 8, 12, &[]),
         data(16, 8, 12, &[]),
+        data(18, 8, 40, &[(24, &long(0xf01))]),
+        data(19, 8, 24, &[(12, &int(9)), (16, &int(120)), (20, &int(9))]),
         // Of no meaning here.
         data(17, 8, 12, &[]),
     ];
@@ -109,13 +113,13 @@ fn decoded(pages: &[u8]) -> (Trace, Counted) {
 #[test]
 fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
     let (trace, counted) = decoded(&page(1000, 0, &written(&all_kinds()), &LAYOUT, None));
-    assert_eq!(counted, Counted { events: 18, damaged: 0 });
+    assert_eq!(counted, Counted { events: 20, damaged: 0 });
     let what: Vec<_> = trace.cpus[0].events.iter().map(|event| event.what).collect();
     let want = [
         What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: -1 },
         What::Waking { pid: 9 },
         What::TimerStart { timer: 0xabc, expires_ns: 50_000, soft_ns: 10 },
-        What::TimerExpire { timer: 0xabc },
+        What::TimerExpire { timer: 0xabc, function: Some(0xf00) },
         What::Enter(Context::Interrupt(36)),
         What::Leave(Context::Interrupt(36)),
         What::Enter(Context::Softirq(9)),
@@ -129,6 +133,8 @@ fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
         What::Mark,
         What::Enter(Context::Vector(0)),
         What::Leave(Context::Vector(0)),
+        What::WheelExpire { function: 0xf01 },
+        What::Inherit { pid: 9, priority: 9 },
     ];
     assert_eq!(what, want);
     let first = trace.cpus[0].events[0];
@@ -136,6 +142,7 @@ fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
     assert_eq!((trace.names[&7].as_str(), trace.names[&8].as_str()), ("a b-[c]", "0123456789abcdef"));
     assert_eq!((trace.interrupts[&36].as_str(), trace.vectors[0].as_str()), ("virtio1-req", "local_timer"));
     assert_eq!(trace.stacks, [[0x11, 0x22]]);
+    assert!(trace.timer_functions.iter().eq(&[0xf00, 0xf01]));
 }
 
 #[test]
@@ -149,5 +156,5 @@ fn lost_and_damaged_pages_are_known() {
     assert_eq!((trace.cpus[0].is_cut, trace.cpus[0].lost_ns.len()), (true, 0));
     assert_eq!((trace.covers(0, 1009), trace.covers(0, 1010)), (false, true));
     let (trace, counted) = decoded(&[good.clone(), vec![0xff; LAYOUT.page_bytes], good].concat());
-    assert_eq!((counted.events, counted.damaged, trace.cpus[0].events.len()), (36, 1, 34));
+    assert_eq!((counted.events, counted.damaged, trace.cpus[0].events.len()), (40, 1, 38));
 }

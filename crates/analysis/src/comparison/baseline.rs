@@ -1,0 +1,304 @@
+//! A run beside an older one: no cell may be later than it was.
+
+use crate::comparison::comparability::{Difference, Role};
+use crate::comparison::{Answer, Arm, Comparison, Question, compare};
+use crate::findings::Finding;
+use crate::run::RunSummary;
+use crate::stats::paired::holm;
+use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
+use crate::wording::number;
+use model::{Cell, Entry, Header};
+
+/// The chance below which a cell counts as later, after adjustment for the number of cells.
+const LEVEL: f64 = 0.05;
+
+/// A run: its header and its entries.
+pub type RunRef<'a> = (&'a Header, &'a [Entry]);
+
+/// Adds to the summary of `new` whether each of its cells is later than the same cell of `old`. The runs are separate in
+/// time, so nothing is shown unless `question` forces it: then a change of the machine in between counts as one, and in what
+/// they differ is a finding.
+///
+/// # Errors
+/// One line, when they cannot be compared and it is not forced.
+pub fn check_against(
+    summary: &mut RunSummary,
+    new: RunRef<'_>,
+    old: RunRef<'_>,
+    question: &Question<'_>,
+) -> Result<(), String> {
+    let compared: Vec<Option<Comparison>> =
+        (0..new.0.cells.len()).map(|cell| comparison(summary, new, old, cell, question)).collect();
+    if let Some(why) = compared.iter().flatten().find_map(Comparison::why_not) {
+        return Err(format!("this run and the baseline are {why}"));
+    }
+    for difference in compared.iter().flatten().flat_map(|one| one.differences.clone()) {
+        let Difference { fact, a: baseline, b: now, role } = difference;
+        let finding = Finding::BaselineDiffers { fact, baseline, now, prevents: role == Role::Prevents };
+        if !summary.findings.contains(&finding) {
+            summary.findings.push(finding);
+        }
+    }
+    summary.findings.sort_by_key(Finding::importance);
+    let chances: Vec<f64> =
+        compared.iter().flatten().map(|one| one.primary.ratio.map_or(1.0, |ratio| ratio.p)).collect();
+    let mut adjusted = holm(&chances).into_iter();
+    for (cell, comparison) in summary.cells.iter().zip(compared) {
+        let name = cell.name.clone();
+        let verdict = match &comparison {
+            None => untold(&name, "the baseline has no such cell"),
+            Some(comparison) => judged(&name, comparison, adjusted.next().unwrap_or(1.0)),
+        };
+        summary.cases.push(Case { cell: Some(name), limit: "baseline".to_owned(), verdict });
+    }
+    let verdicts = summary.cases.iter().filter(|case| case.limit == "baseline").map(|case| &case.verdict);
+    summary.verdict = Verdict::together(std::iter::once(&summary.verdict).chain(verdicts));
+    Ok(())
+}
+
+fn untold(cell: &str, why: &str) -> Verdict {
+    Verdict::NotShown { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
+}
+
+/// The comparison of a cell with the same one of the older run; `None` when that has none.
+fn comparison(
+    summary: &RunSummary,
+    (header, entries): RunRef<'_>,
+    (old_header, old_entries): RunRef<'_>,
+    cell: usize,
+    question: &Question<'_>,
+) -> Option<Comparison> {
+    let asked = header.cells.get(cell)?;
+    let other = old_header.cells.iter().position(|other| is_same(asked, other))?;
+    let name = summary.cells.get(cell)?.name.clone();
+    let (old, new) = (arm("the baseline".to_owned(), old_entries, other), arm(name, entries, cell));
+    Some(compare(&old, &new, None, question))
+}
+
+fn arm(name: String, entries: &[Entry], cell: usize) -> Arm<'_> {
+    Arm { name, entries: entries.iter().filter(|entry| entry.planned.cell_index == cell).collect() }
+}
+
+/// Whether two cells mean the same conditions; how long they are measured may differ.
+fn is_same(a: &Cell, b: &Cell) -> bool {
+    (&a.kernel, &a.load, a.policy, a.period, a.task, &a.cpus)
+        == (&b.kernel, &b.load, b.policy, b.period, b.task, &b.cpus)
+}
+
+/// What a gate says of a comparison with what was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Not later by more than the margin (95 %).
+    NotLater,
+    /// Later, beyond chance, and by more than the margin as far as can be told.
+    Later,
+    /// Neither is shown.
+    Open,
+}
+
+impl Gate {
+    /// `p`: the chance of such a ratio by chance alone, adjusted for the number of cells.
+    #[must_use]
+    pub fn of(comparison: &Comparison, p: f64) -> Gate {
+        match (&comparison.answer, comparison.primary.ratio) {
+            (Answer::Different, Some(ratio)) if ratio.value >= comparison.margin && p < LEVEL => Gate::Later,
+            (Answer::Different | Answer::Equivalent | Answer::Undecided { .. }, Some(ratio))
+                if ratio.interval.1 <= comparison.margin =>
+            {
+                Gate::NotLater
+            }
+            _ => Gate::Open,
+        }
+    }
+}
+
+fn judged(name: &str, comparison: &Comparison, p: f64) -> Verdict {
+    let said = comparison.sentence().trim_end_matches('.').to_owned();
+    let cell = name.to_owned();
+    match (Gate::of(comparison, p), comparison.primary.ratio) {
+        (Gate::Later, Some(ratio)) => {
+            Verdict::Fail { violations: vec![Violation::Later { cell, ratio: ratio.value, said }] }
+        }
+        (Gate::NotLater, Some(ratio)) if matches!(comparison.answer, Answer::Undecided { .. }) => {
+            let (metric, times, blocks) = (comparison.primary.metric, number(ratio.interval.1), comparison.blocks);
+            let said = format!("{metric} is at most {times} times that of the baseline (95 %, {blocks} blocks)");
+            Verdict::Pass { kept: vec![Kept::NotLater { cell, said }] }
+        }
+        (Gate::NotLater, _) => Verdict::Pass { kept: vec![Kept::NotLater { cell, said }] },
+        (Gate::Open, Some(ratio)) if comparison.answer == Answer::Different && ratio.value >= comparison.margin => {
+            let cells = "with so many cells compared, one of them would look like this by chance";
+            untold(name, &format!("{said}; {cells}"))
+        }
+        (Gate::Open, Some(_)) if comparison.answer == Answer::Different => {
+            let margin = number(comparison.margin);
+            untold(name, &format!("{said}; whether by more than the margin of {margin} times, more blocks would show"))
+        }
+        _ => untold(name, &said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use std::sync::Arc;
+
+    /// A run of eight blocks whose latencies are `factor` times as large, one day after the first one for each `day`.
+    fn run(factor: i64, day: u64) -> RunBuilder {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.plan.repetitions = 8;
+        run.header.started_unix_ms += day * 86_400_000;
+        for block in 0..8 {
+            run.measure(block, 0, move |cpu, cycle| {
+                let noise = (cycle * 7_919 + u64::from(cpu) * 104_729 + u64::from(block) * 31) % 1_009;
+                factor * (5_000 + i64::try_from(noise).unwrap() + i64::from(block) * 13)
+            });
+        }
+        run
+    }
+
+    fn verdict(new: &RunBuilder, old: &RunBuilder, force: bool) -> String {
+        let mut summary = summarise(&new.header, &new.entries);
+        let question = Question { force, ..Question::default() };
+        let (newer, older) = ((&new.header, &new.entries[..]), (&old.header, &old.entries[..]));
+        if let Err(why) = check_against(&mut summary, newer, older, &question) {
+            return why;
+        }
+        if new.header.plan.require.is_empty() {
+            assert_eq!(summary.cases.last().unwrap().verdict.exit_status(), summary.verdict.exit_status());
+        }
+        summary.verdict.to_string()
+    }
+
+    #[test]
+    fn later_fails_and_earlier_or_equal_passes() {
+        let (slow, fast, same) = (run(3, 1), run(1, 0), run(1, 1));
+        let later = verdict(&slow, &fast, true);
+        assert!(later.starts_with("Verdict: FAIL none/fifo:80: DIFFERENT: "), "{later}");
+        let earlier = verdict(&fast, &slow, true);
+        assert!(earlier.starts_with("Verdict: PASS none/fifo:80: DIFFERENT: "), "{earlier}");
+        let equal = verdict(&same, &fast, true);
+        assert!(equal.starts_with("Verdict: PASS none/fifo:80: EQUIVALENT: "), "{equal}");
+    }
+
+    #[test]
+    fn runs_that_are_separate_in_time_show_nothing_by_themselves() {
+        let said = verdict(&run(3, 1), &run(1, 0), false);
+        assert!(said.starts_with("Verdict: NOT SHOWN: none/fifo:80: UNDECIDED: "), "{said}");
+    }
+
+    /// What the gate of docs/ci.md says in so many experiments of 12 blocks, whose latencies differ by a fifth from block to
+    /// block: `[later, not later]`.
+    fn gates(factor: f64, experiments: u64) -> [usize; 2] {
+        let gate = |experiment: u64| {
+            let mut random = model::SplitMix64::new(experiment);
+            let mut side = |day: u64, factor: f64| {
+                let mut run = RunBuilder::new();
+                run.cell("none", "fifo:80");
+                run.header.cells[0].period = "10ms".parse().unwrap();
+                (run.header.plan.repetitions, run.header.started_unix_ms) = (12, 1_790_000_000_000 + day * 86_400_000);
+                for block in 0..12 {
+                    let of_block = factor * (0.8 + 0.4 * random.below(1_000) as f64 / 1_000.0);
+                    let seed = random.next_bits();
+                    run.measure(block, 0, move |cpu, cycle| {
+                        let noise = model::SplitMix64::new(seed + cycle * 2 + u64::from(cpu)).below(5_000);
+                        #[expect(clippy::cast_possible_truncation, reason = "some microseconds")]
+                        let ns = (of_block * (20_000.0 + noise as f64)) as i64;
+                        ns
+                    });
+                }
+                run
+            };
+            let (old, new) = (side(0, 1.0), side(0, factor));
+            let question =
+                Question { metric: Some(model::Level::P50), margin: Some(1.25), force: true, ..Question::default() };
+            let compared =
+                compare(&arm(String::new(), &old.entries, 0), &arm(String::new(), &new.entries, 0), None, &question);
+            Gate::of(&compared, compared.primary.ratio.map_or(1.0, |ratio| ratio.p))
+        };
+        let all: Vec<Gate> = (0..experiments).map(gate).collect();
+        [Gate::Later, Gate::NotLater].map(|which| all.iter().filter(|gate| **gate == which).count())
+    }
+
+    #[test]
+    fn a_version_is_not_later_than_itself_and_half_as_late_again_is_found() {
+        let [later, not_later] = gates(1.0, 60);
+        assert!(later == 0 && not_later > 50, "{later} and {not_later} of 60");
+        let [later, not_later] = gates(1.5, 60);
+        assert!(later >= 57 && not_later == 0, "{later} and {not_later} of 60");
+    }
+
+    #[test]
+    fn a_difference_within_the_margin_does_not_fail() {
+        let (slow, fast) = (run(1, 1), run(1, 0));
+        let mut comparison = comparison(
+            &summarise(&slow.header, &slow.entries),
+            (&slow.header, &slow.entries),
+            (&fast.header, &fast.entries),
+            0,
+            &Question { force: true, ..Question::default() },
+        )
+        .unwrap();
+        let mut of = |answer, value, interval, p| {
+            comparison.answer = answer;
+            comparison.primary.ratio = Some(crate::comparison::Ratio { value, interval, p });
+            Gate::of(&comparison, p)
+        };
+        let undecided = || Answer::Undecided { blocks_needed: None };
+        for (answer, value, interval, p, gate) in [
+            (Answer::Different, 1.3, (1.1, 1.5), 0.01, Gate::Later),
+            (Answer::Different, 1.3, (1.1, 1.5), 0.06, Gate::Open),
+            (Answer::Different, 1.2, (1.1, 1.5), 0.01, Gate::Open),
+            (Answer::Different, 0.5, (0.4, 0.6), 0.01, Gate::NotLater),
+            (Answer::Equivalent, 1.1, (1.05, 1.2), 0.01, Gate::NotLater),
+            (undecided(), 0.9, (0.6, 1.25), 0.5, Gate::NotLater),
+            (undecided(), 1.1, (0.9, 1.26), 0.5, Gate::Open),
+        ] {
+            assert_eq!(of(answer.clone(), value, interval, p), gate, "{answer:?} {value} {interval:?} {p}");
+        }
+    }
+
+    #[test]
+    fn a_cell_that_the_baseline_lacks_is_not_shown() {
+        let mut old = run(1, 0);
+        old.header.cells[0].policy = "fifo:81".parse().unwrap();
+        let said = verdict(&run(1, 1), &old, true);
+        assert_eq!(said, "Verdict: NOT SHOWN: none/fifo:80: the baseline has no such cell");
+    }
+
+    #[test]
+    fn another_machine_is_no_baseline_unless_forced_and_what_differs_is_a_finding() {
+        let (new, mut old) = (run(1, 1), run(1, 0));
+        for entry in &mut old.entries {
+            Arc::make_mut(&mut entry.record.host_before).cpu_model = Some("Cortex-A76".to_owned());
+            Arc::make_mut(&mut entry.record.host_before).governors = vec!["powersave".to_owned()];
+        }
+        assert_eq!(
+            verdict(&new, &old, false),
+            "this run and the baseline are not comparable: they differ in CPU model (Cortex-A76 and Cortex-A53), so a \
+             ratio would be of nothing; --force compares all the same"
+        );
+        let mut summary = summarise(&new.header, &new.entries);
+        let question = Question { force: true, ..Question::default() };
+        let (newer, older) = ((&new.header, &new.entries[..]), (&old.header, &old.entries[..]));
+        check_against(&mut summary, newer, older, &question).unwrap();
+        let said: Vec<_> = summary.findings.iter().map(ToString::to_string).collect();
+        let expected = [
+            "CPU model is not the same as in the baseline: Cortex-A76 there, Cortex-A53 here; not comparable, and forced",
+            "frequency governor is not the same as in the baseline: powersave there, performance here",
+        ];
+        assert!(expected.iter().all(|expected| said.contains(&(*expected).to_owned())), "{said:?}");
+    }
+
+    #[test]
+    fn a_requirement_and_a_baseline_are_one_verdict() {
+        let (mut new, old) = (run(1, 1), run(1, 0));
+        new.header.plan.require.set_all("max=1us").unwrap();
+        assert!(verdict(&new, &old, true).starts_with("Verdict: FAIL none/fifo:80: max "));
+        new.header.plan.require = model::Requirement::default();
+        new.header.plan.require.set_all("misses_per_hour=1").unwrap();
+        assert!(verdict(&new, &old, true).starts_with("Verdict: NOT SHOWN: none/fifo:80: 0 misses"));
+    }
+}

@@ -1,0 +1,327 @@
+//! In what two measurements differ, and whether their latencies can be compared at all.
+//!
+//! What is varied on purpose, to see its effect, is shown beside the answer: kernel, governor, policy, load.
+//! What makes a latency be of something else prevents an answer: how often and by what the thread waits, and on which
+//! machine. One of these that is asked about by name is allowed.
+
+use crate::machine::facts;
+use crate::wording::texts_apart;
+use model::{Cell, Conditions, Explain, Header, Host};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Conditions that prevent a comparison unless they are asked about. The method names its clock, too; roles name machines.
+const PREVENTING: &[&str] = &["time", "period", "method", "roles"];
+
+/// A condition, or a fact about the machine, that is not the same for both.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Difference {
+    /// Which.
+    pub fact: &'static str,
+    /// What it was for the first; `None`: unknown.
+    pub a: Option<String>,
+    /// What it was for the second; `None`: unknown.
+    pub b: Option<String>,
+    /// What it means for the comparison.
+    pub role: Role,
+}
+
+/// What a difference means for a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A ratio of such latencies is of nothing.
+    Prevents,
+    /// Part of the ratio, beside what is asked.
+    Beside,
+    /// It is what is asked about.
+    Asked,
+}
+
+/// `period (1ms and 200us)`.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = [&self.a, &self.b].map(|value| value.as_deref().unwrap_or("unknown"));
+        let (a, b) = texts_apart(a, b);
+        write!(f, "{} ({a} and {b})", self.fact)
+    }
+}
+
+/// In what two measurements differ, each a cell on a machine; `asked`: the axes of [`model::Selector::AXES`] that are asked
+/// about.
+#[must_use]
+pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<Difference> {
+    let conditions = conditions(a.0).into_iter().zip(conditions(b.0)).filter(|(a, b)| a != b);
+    let conditions = conditions.map(|((fact, a), (_, b))| {
+        let role = match () {
+            () if asked.contains(&fact) => Role::Asked,
+            () if PREVENTING.contains(&fact) => Role::Prevents,
+            () => Role::Beside,
+        };
+        Difference { fact, a: Some(a), b: Some(b), role }
+    });
+    conditions.chain(of_machines(a.1, b.1)).collect()
+}
+
+/// In what a machine is no longer what it was at the start of a run, but what the run's plan sets itself.
+#[must_use]
+pub fn since(header: &Header, now: &Host) -> Vec<Difference> {
+    with_roles(facts::differences_but_made(&header.host, now, &header.plan.conditions.prepare))
+}
+
+/// In what two machines differ.
+fn of_machines(a: &Host, b: &Host) -> Vec<Difference> {
+    // Most pairs are of one machine, and thousands of records have the same.
+    if a == b { Vec::new() } else { with_roles(facts::differences(a, b)) }
+}
+
+fn with_roles(facts: Vec<facts::Difference>) -> Vec<Difference> {
+    let role = |fact| if facts::tells_machines_apart(fact) { Role::Prevents } else { Role::Beside };
+    facts.into_iter().map(|(fact, a, b)| Difference { fact, a, b, role: role(fact) }).collect()
+}
+
+/// In what two runs differ as a whole: where their sets of values are not the same, and the machines they began on.
+#[must_use]
+pub fn of_runs(a: &Header, b: &Header) -> Vec<Difference> {
+    let values = |header: &Header, index: usize| -> String {
+        let of_cell = |cell| conditions(cell).into_iter().nth(index).map(|(_, value)| value);
+        let values: BTreeSet<String> = header.cells.iter().filter_map(of_cell).collect();
+        values.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let names = a.cells.first().map(conditions).unwrap_or_default();
+    let conditions = names.iter().enumerate().filter(|_| !b.cells.is_empty()).filter_map(|(index, (fact, _))| {
+        let (a, b) = (values(a, index), values(b, index));
+        let role = if PREVENTING.contains(fact) { Role::Prevents } else { Role::Beside };
+        (a != b).then_some(Difference { fact, a: Some(a), b: Some(b), role })
+    });
+    conditions.chain(of_machines(&a.host, &b.host)).collect()
+}
+
+/// All conditions of a cell, as texts in one order.
+fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
+    let Cell { kernel, load, policy, period, task, cpus, duration, deadline: _, lock_memory, load_cpus, conditions } =
+        cell;
+    let Conditions {
+        warm_up,
+        timer_slack,
+        align,
+        distance,
+        cpu_dma_latency_us,
+        load_policy,
+        load_must_hold: _,
+        prepare,
+        explain,
+        stop_above: _,
+        // It runs outside the measured CPUs.
+        on_spike: _,
+        // They run when the cell is over.
+        tracers: _,
+        roles,
+    } = conditions;
+    fn or<T: ToString>(value: Option<&T>, otherwise: &str) -> String {
+        value.map_or(otherwise.to_owned(), ToString::to_string)
+    }
+    let prepare = if prepare.is_empty() { "nothing".to_owned() } else { prepare.to_string() };
+    vec![
+        ("time", kernel.time().to_owned()),
+        ("kernel", kernel.to_string()),
+        ("load", load.to_string()),
+        ("policy", policy.to_string()),
+        ("period", period.to_string()),
+        ("method", task.to_string()),
+        ("measured CPUs", cpus.to_string()),
+        ("duration", duration.to_string()),
+        ("warm-up", warm_up.to_string()),
+        ("deadline", cell.deadline().to_string()),
+        ("timer slack", or(timer_slack.as_ref(), "the kernel's")),
+        ("align", or(align.as_ref(), "none")),
+        ("distance", or(distance.as_ref(), "none")),
+        ("memory", if *lock_memory { "locked" } else { "not locked" }.to_owned()),
+        ("cpu_dma_latency, us", or(cpu_dma_latency_us.as_ref(), "left alone")),
+        ("CPUs of the load", or(load_cpus.as_ref(), "all")),
+        ("policy of the load", or(load_policy.as_ref(), "other")),
+        ("settings made", prepare),
+        ("roles", if roles.is_empty() { "none".to_owned() } else { roles.to_string() }),
+        ("traced", explain.as_ref().map_or("no", traced).to_owned()),
+    ]
+}
+
+/// What tracing adds to every wake-up; which of them are explained adds nothing.
+fn traced(asked: &Explain) -> &'static str {
+    match (asked.stacks, asked.witness.is_some()) {
+        (false, false) => "yes",
+        (true, false) => "with stacks",
+        (false, true) => "with a witness",
+        (true, true) => "with stacks and a witness",
+    }
+}
+
+/// One sentence that says what prevents a comparison; `None` when nothing does.
+#[must_use]
+pub fn why_not(differences: &[Difference]) -> Option<String> {
+    let preventing: Vec<_> = differences.iter().filter(|difference| difference.role == Role::Prevents).collect();
+    let named = preventing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    (!preventing.is_empty()).then(|| format!("not comparable: they differ in {named}, so a ratio would be of nothing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, cell, host};
+    use model::{Prepare, Span};
+
+    fn of_cells(change: impl Fn(&mut Cell), asked: &[&str]) -> Vec<(&'static str, Role)> {
+        let mut other = cell("none", "other");
+        change(&mut other);
+        let found = differences((&cell("none", "other"), &host()), (&other, &host()), asked);
+        found.into_iter().map(|one| (one.fact, one.role)).collect()
+    }
+
+    fn of_hosts(change: impl Fn(&mut Host)) -> Vec<(&'static str, Role)> {
+        let mut other = host();
+        change(&mut other);
+        of_machines(&host(), &other).into_iter().map(|one| (one.fact, one.role)).collect()
+    }
+
+    #[test]
+    fn equal_measurements_do_not_differ() {
+        assert_eq!((of_cells(|_| (), &[]), of_hosts(|_| ())), (Vec::new(), Vec::new()));
+        assert_eq!(why_not(&[]), None);
+        // How a requirement or a load is judged is no condition of the latency.
+        assert_eq!(of_cells(|cell| cell.conditions.load_must_hold = model::Percent::new(50), &[]), []);
+    }
+
+    #[test]
+    fn what_is_waited_for_prevents_a_comparison_unless_it_is_asked_about() {
+        let half = |cell: &mut Cell| cell.period = "500us".parse().unwrap();
+        // A miss is one of the period, where there is no other deadline.
+        assert_eq!(of_cells(half, &[]), [("period", Role::Prevents), ("deadline", Role::Beside)]);
+        assert_eq!(of_cells(half, &["method"])[0], ("period", Role::Prevents));
+        assert_eq!(of_cells(half, &["period"])[0], ("period", Role::Asked));
+        for method in ["timerfd", "clock_nanosleep:realtime", "clock_nanosleep:relative", "sleep:python3"] {
+            let other = |cell: &mut Cell| cell.task = method.parse().unwrap();
+            assert_eq!(of_cells(other, &["period", "policy"]), [("method", Role::Prevents)], "{method}");
+            assert_eq!(of_cells(other, &["method"]), [("method", Role::Asked)], "{method}");
+        }
+    }
+
+    #[test]
+    fn answers_of_other_machines_are_not_compared() {
+        assert_eq!(
+            of_cells(|cell| cell.conditions.roles.target = "ssh:board".parse().ok(), &["load"]),
+            [("roles", Role::Prevents)]
+        );
+    }
+
+    #[test]
+    fn what_is_changed_on_purpose_is_shown() {
+        let cpus = |cpu: u32| [cpu].into_iter().collect();
+        type Changes<'a> = [(&'a str, &'a dyn Fn(&mut Cell)); 12];
+        let changes: Changes<'_> = [
+            ("load", &|cell| cell.load = "messaging".parse().unwrap()),
+            ("policy", &|cell| cell.policy = "fifo:80".parse().unwrap()),
+            ("measured CPUs", &|cell| cell.cpus = cpus(1)),
+            ("duration", &|cell| cell.duration = Span::SECOND),
+            ("warm-up", &|cell| cell.conditions.warm_up = Span::SECOND),
+            ("timer slack", &|cell| cell.conditions.timer_slack = Some(Span(1_000))),
+            ("align", &|cell| cell.conditions.align = Some(Span(0))),
+            ("memory", &|cell| cell.lock_memory = false),
+            ("cpu_dma_latency, us", &|cell| cell.conditions.cpu_dma_latency_us = None),
+            ("CPUs of the load", &|cell| cell.load_cpus = Some(cpus(0))),
+            ("policy of the load", &|cell| cell.conditions.load_policy = Some("batch".parse().unwrap())),
+            ("settings made", &|cell| {
+                cell.conditions.prepare = Prepare { timer_migration: Some(false), ..Prepare::default() }
+            }),
+        ];
+        for (fact, change) in changes {
+            assert_eq!(of_cells(change, &[]), [(fact, Role::Beside)]);
+        }
+        assert_eq!(of_cells(|cell| cell.policy = "rr:80".parse().unwrap(), &["policy"]), [("policy", Role::Asked)]);
+    }
+
+    #[test]
+    fn another_machine_prevents_a_comparison_and_another_configuration_does_not() {
+        let text = |text: &str| Some(text.to_owned());
+        type Changes<'a> = [(&'a str, Role, &'a dyn Fn(&mut Host)); 11];
+        let changes: Changes<'_> = [
+            ("CPU model", Role::Prevents, &|host| host.cpu_model = text("Cortex-A76")),
+            ("architecture", Role::Prevents, &|host| host.architecture = text("riscv64")),
+            ("hypervisor", Role::Prevents, &|host| host.hypervisor = text("KVM")),
+            ("machine", Role::Prevents, &|host| host.platform.machine = text("Board 8")),
+            ("kernel", Role::Beside, &|host| host.kernel_release = text("6.12.0")),
+            ("boot parameters", Role::Beside, &|host| host.command_line = text("mitigations=off")),
+            ("container", Role::Beside, &|host| host.container = text("docker")),
+            ("frequency governor", Role::Beside, &|host| host.governors = vec!["powersave".to_owned()]),
+            ("clock source", Role::Beside, &|host| host.clock_source = text("hpet")),
+            ("preemption model", Role::Beside, &|host| host.preemption = Some(model::Preemption::None)),
+            ("transparent huge pages", Role::Beside, &|host| host.memory.huge_pages = text("always")),
+        ];
+        for (fact, role, change) in changes {
+            assert_eq!(of_hosts(change), [(fact, role)]);
+        }
+        let mitigations = |host: &mut Host| {
+            host.processors.vulnerabilities = [("spectre_v2".to_owned(), "Vulnerable".to_owned())].into();
+        };
+        assert_eq!(of_hosts(mitigations), [], "unknown of one");
+        assert_eq!(of_hosts(|host| host.cpu_model = None), [], "unknown of one");
+        assert_eq!(
+            of_hosts(|host| (host.boot_id, host.hostname) = (None, text("other"))),
+            [],
+            "no part of a fingerprint"
+        );
+    }
+
+    #[test]
+    fn the_line_names_all_that_prevents_and_nothing_else() {
+        let mut other = cell("messaging", "other");
+        other.period = "200us".parse().unwrap();
+        let machine = Host { cpu_model: Some("Cortex-A76".to_owned()), hypervisor: Some("KVM".to_owned()), ..host() };
+        let found = differences((&cell("none", "other"), &host()), (&other, &machine), &[]);
+        assert_eq!(
+            why_not(&found).unwrap(),
+            "not comparable: they differ in period (1ms and 200us), hypervisor (none seen and KVM), CPU model \
+             (Cortex-A53 and Cortex-A76), so a ratio would be of nothing"
+        );
+        assert_eq!(found.iter().filter(|one| one.role == Role::Beside).count(), 2, "load, deadline: {found:?}");
+    }
+
+    #[test]
+    fn runs_differ_where_their_sets_of_values_do() {
+        let (mut a, mut b) = (RunBuilder::new(), RunBuilder::new());
+        a.cell("none", "other").cell("none", "fifo:80");
+        b.cell("none", "fifo:80").cell("none", "other");
+        assert_eq!(of_runs(&a.header, &b.header), []);
+        b.cell("messaging", "other");
+        b.header.cells[2].period = "2ms".parse().unwrap();
+        b.header.host.kernel_release = Some("6.12.0".to_owned());
+        let found: Vec<_> = of_runs(&a.header, &b.header).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "load (none and messaging, none)",
+                "period (1ms and 1ms, 2ms)",
+                "deadline (1ms and 1ms, 2ms)",
+                "kernel (6.1.0-21-rt-arm64 and 6.12.0)"
+            ]
+        );
+        assert_eq!(of_runs(&a.header, &RunBuilder::new().header), [], "without any cell");
+    }
+
+    #[test]
+    fn what_a_plan_sets_itself_is_no_difference_when_its_run_goes_on() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other");
+        let mut now = host();
+        (now.governors, now.scheduling.timer_migration) = (vec!["powersave".to_owned()], Some(true));
+        (now.boot_id, now.cpu_model) = (Some("b8".to_owned()), Some("Cortex-A76".to_owned()));
+        let facts = |run: &RunBuilder| since(&run.header, &now).into_iter().map(|one| one.fact).collect::<Vec<_>>();
+        assert_eq!(facts(&run), ["CPU model", "frequency governor", "timer migration"], "a boot is none");
+        run.header.plan.conditions.prepare = Prepare { timer_migration: Some(false), ..Prepare::default() };
+        assert_eq!(facts(&run), ["CPU model", "frequency governor"]);
+        run.header.plan.conditions.prepare.governor = Some("performance".to_owned());
+        assert_eq!(facts(&run), ["CPU model"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! A comparison of costs in sentences, and its exit status.
+
+use super::{Change, CostComparison};
+use crate::comparison::comparability::{self, Difference, Role};
+use crate::comparison::{Metric, Refusal};
+use crate::wording::things;
+use model::Level;
+use std::fmt;
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:+.1} %", self.percent)?;
+        self.interval_percent.map_or(Ok(()), |(lower, upper)| write!(f, " [{lower:+.1} to {upper:+.1}]"))
+    }
+}
+
+impl CostComparison {
+    /// Whether a difference is shown: of the fixed amount of work, where that was measured, or of any operation. Groups are to
+    /// explore: with them, a wrong answer would have twice the chance.
+    #[must_use]
+    pub fn finds_a_difference(&self) -> bool {
+        match &self.total {
+            Some(total) => total.is_different,
+            None => self.operations.iter().any(|one| one.is_different),
+        }
+    }
+
+    /// The answer in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (needed, of) = (self.blocks_needed, self.operations.len() as u64);
+        let blocks = things(self.blocks, "block");
+        let different = self.operations.iter().filter(|one| one.is_different).count();
+        let all = self.all.map(|change| format!(" The geometric mean of all changes by {change}.")).unwrap_or_default();
+        let few = self.blocks < needed;
+        match different {
+            _ if let Some(why) = self.refused.as_ref().filter(|why| !matches!(why, Refusal::FewBlocks { .. })) => {
+                format!("UNDECIDED: {}", why.in_words(Metric::Quantile(Level::P50)))
+            }
+            _ if of == 0 => "UNDECIDED: no operation was measured in every block of both.".to_owned(),
+            0 if few => format!(
+                "UNDECIDED: to show that one of {of} operations differs takes {needed} blocks with both, and there are \
+                 {}; measure more (--repetitions {needed}).{all}",
+                self.blocks
+            ),
+            0 => format!(
+                "Not shown to differ: none of {of} operations ({blocks}; a wrong one is found with a chance of 5 % at \
+                 most).{all}"
+            ),
+            n => format!(
+                "DIFFERENT: {n} of {of} operations ({blocks}; a wrong one is among them with a chance of 5 % at most).{all}"
+            ),
+        }
+    }
+
+    /// What has to be known beside the answer.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        // Every name of a cell says its load and policy.
+        let is_told = |one: &&Difference| one.role == Role::Asked || ["load", "policy"].contains(&one.fact);
+        let said = |one: &Difference| match one.role {
+            Role::Prevents => format!("Not comparable, and forced: {one}."),
+            _ => format!("Not the same for both: {one}."),
+        };
+        self.differences.iter().filter(|one| !is_told(one)).map(said).collect()
+    }
+
+    /// Why the two cannot be compared, if they differ in what prevents it.
+    #[must_use]
+    pub fn why_not(&self) -> Option<String> {
+        let why = comparability::why_not(&self.differences).filter(|_| self.refused == Some(Refusal::Incomparable))?;
+        Some(format!("{why}; --force compares all the same"))
+    }
+
+    /// The exit status of the program: 2 different, 0 nothing is shown to differ, 3 when it could not have been.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match () {
+            () if self.finds_a_difference() => 2,
+            () if self.refused.is_some() || self.operations.is_empty() => 3,
+            () if self.total.is_none() && self.blocks < self.blocks_needed => 3,
+            () => 0,
+        }
+    }
+}

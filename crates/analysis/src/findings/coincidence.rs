@@ -1,0 +1,175 @@
+//! What else happened in the worst seconds: a coincidence, which may be a cause or none.
+
+use super::Finding;
+use crate::summary::pool::Pool;
+use model::{Entry, MachineSecond};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many of the worst seconds are looked at.
+const WORST: usize = 5;
+/// With fewer seconds than this, the worst are not set apart from the others.
+const SECONDS: usize = 20;
+/// In so many of the worst seconds something has to have happened.
+const AT_LEAST: usize = 3;
+/// Chance, over all kinds of things together, of finding one by accident.
+const BY_ACCIDENT: f64 = 0.05;
+/// As many are said; the clearest first.
+const SAID: usize = 2;
+
+/// What was there in most of the worst seconds, and seldom in the others.
+pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
+    let mut seconds: Vec<(i64, &MachineSecond)> = pool.entries.iter().flat_map(|entry| rows(entry)).collect();
+    if seconds.len() < SECONDS {
+        return Vec::new();
+    }
+    seconds.sort_by_key(|(max_ns, _)| Reverse(*max_ns));
+    let (worst, others) = seconds.split_at(WORST);
+    let (among_worst, among_others) = (count(worst), count(others));
+    // Many kinds of interrupts give many chances to find one that means nothing.
+    let kinds = among_worst.keys().chain(among_others.keys()).collect::<BTreeSet<_>>().len() as f64;
+    let mut found: Vec<(usize, usize, String)> = Vec::new();
+    for (what, in_worst) in among_worst {
+        let in_others = among_others.get(&what).copied().unwrap_or(0);
+        let chance = chance(in_worst, worst.len(), in_worst + in_others, seconds.len());
+        if in_worst >= AT_LEAST && chance * kinds < BY_ACCIDENT {
+            found.push((in_worst, in_others, what));
+        }
+    }
+    found.sort_by_key(|(in_worst, in_others, _)| (*in_others, Reverse(*in_worst)));
+    let finding = |(in_worst, in_others, what)| Finding::Coincidence {
+        what,
+        in_worst,
+        worst: worst.len(),
+        in_others,
+        others: others.len(),
+    };
+    found.into_iter().take(SAID).map(finding).collect()
+}
+
+/// The chance that at least `hits` of `drawn` seconds, taken at random out of `all`, are among the `marked` ones: the
+/// upper tail of the hypergeometric distribution.
+fn chance(hits: usize, drawn: usize, marked: usize, all: usize) -> f64 {
+    let choose = |n: usize, k: usize| (0..k).map(|i| (n as f64 - i as f64) / (k - i) as f64).product::<f64>();
+    let of = |i: usize| choose(marked, i) * choose(all - marked, drawn - i) / choose(all, drawn);
+    (hits..=drawn.min(marked)).filter(|i| drawn - i <= all - marked).map(of).sum()
+}
+
+/// Every second of the machine in which some thread woke, with the largest latency in it.
+fn rows(entry: &Entry) -> Vec<(i64, &MachineSecond)> {
+    let record = &entry.record;
+    let mut maxima = vec![None; record.machine.len()];
+    for thread in &record.threads {
+        for second in &thread.seconds {
+            let (Some(max_ns), Some(cycle)) = (second.max_ns, second.max_cycle) else { continue };
+            // The row that was read first after the wake-up was over.
+            let due_ns = thread.offset.ns().saturating_add(cycle.saturating_mul(record.cell.period.ns()));
+            let woke_ns = due_ns.saturating_add_signed(max_ns);
+            let row = record.machine.iter().position(|row| row.at.ns() >= woke_ns);
+            if let Some(slot) = row.and_then(|row| maxima.get_mut(row)) {
+                *slot = (*slot).max(Some(max_ns));
+            }
+        }
+    }
+    maxima.into_iter().zip(&record.machine).filter_map(|(max_ns, row)| Some((max_ns?, row))).collect()
+}
+
+/// In how many of the seconds each thing happened.
+fn count(seconds: &[(i64, &MachineSecond)]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for what in seconds.iter().flat_map(|(_, row)| happened(row)) {
+        *counts.entry(what).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// What happened in one second, in words.
+fn happened(row: &MachineSecond) -> Vec<String> {
+    let named = [
+        ("time taken by the hypervisor (steal)", row.steal_ms),
+        ("page faults with I/O", row.major_faults),
+        ("moves of a measured thread to another CPU", row.migrations),
+        ("throttling of the control group", row.group_throttlings),
+        ("slowing down by heat", row.heat_throttlings),
+        ("system management interrupts", row.smis),
+    ];
+    let named = named.into_iter().filter(|(_, count)| count.is_some_and(|count| count > 0));
+    let interrupts = row.interrupts_by_kind.keys().map(|kind| format!("interrupts {kind} on measured CPUs"));
+    let soft = row.soft_interrupts_by_kind.keys().map(|kind| format!("soft interrupts {kind} on measured CPUs"));
+    named.map(|(what, _)| what.to_owned()).chain(interrupts).chain(soft).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use model::Span;
+
+    /// 30 seconds at 1 ms in one block: the wake-ups of the seconds `late` are late.
+    fn run(late: &[u64], change: impl Fn(u64, &mut MachineSecond)) -> Vec<String> {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").measure(0, 0, |_, _| 5_000);
+        let record = &mut run.entries[0].record;
+        record.threads.truncate(1);
+        record.threads[0].seconds = (0..30)
+            .map(|second| model::Second {
+                second,
+                max_ns: Some(if late.contains(&second) { 900_000 } else { 5_000 }),
+                max_cycle: Some(second * 1000 + 500),
+                ..model::Second::default()
+            })
+            .collect();
+        record.machine = (0..30)
+            .map(|second| {
+                let at = Span((second + 1) * 1_000_000_000);
+                let mut row = MachineSecond { at, elapsed: Span::SECOND, ..MachineSecond::default() };
+                change(second, &mut row);
+                row
+            })
+            .collect();
+        let findings = summarise(&run.header, &run.entries).cell_findings.remove(0);
+        findings.iter().map(ToString::to_string).filter(|text| text.contains("worst seconds")).collect()
+    }
+
+    #[test]
+    fn what_is_in_most_of_the_worst_seconds_and_seldom_in_others_is_said() {
+        let late = [3, 8, 13, 18, 23];
+        let said = run(&late, |second, row| row.steal_ms = Some(if [3, 8, 13, 20].contains(&second) { 10 } else { 0 }));
+        assert_eq!(
+            said,
+            [
+                "3 of the 5 worst seconds had time taken by the hypervisor (steal), and 1 of the other 25: a coincidence, \
+              not shown to be the cause"
+            ]
+        );
+        let in_two = run(&late, |second, row| row.steal_ms = Some(u64::from([3, 8].contains(&second))));
+        assert_eq!(in_two, Vec::<String>::new());
+        let in_all = run(&late, |_, row| row.steal_ms = Some(10));
+        assert_eq!(in_all, Vec::<String>::new(), "as often in the others");
+    }
+
+    #[test]
+    fn the_chance_is_that_of_drawing_without_putting_back() {
+        // 4 marked among 30, 5 drawn, at least 3 hits: (4 x 325 + 26) / 142506.
+        assert!((chance(3, 5, 4, 30) - 1326.0 / 142_506.0).abs() < 1e-12);
+        assert!((chance(0, 5, 4, 30) - 1.0).abs() < 1e-12);
+        assert!((chance(5, 5, 30, 30) - 1.0).abs() < 1e-12);
+        assert!(chance(5, 5, 4, 30).abs() < f64::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn kinds_of_interrupts_are_told_apart() {
+        let said = run(&[1, 2, 3, 4, 5], |second, row| {
+            row.interrupts_by_kind.insert("LOC".to_owned(), 1000);
+            if second < 6 {
+                row.interrupts_by_kind.insert("30:virtio1-req.0".to_owned(), 7);
+            }
+        });
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].starts_with("5 of the 5 worst seconds had interrupts 30:virtio1-req.0 on measured CPUs"),
+            "{said:?}"
+        );
+    }
+}

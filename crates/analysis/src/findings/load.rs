@@ -1,0 +1,145 @@
+//! Whether the load was what it says.
+
+use super::Finding;
+use crate::summary::pool::Pool;
+use model::{LoadRecord, Percent};
+
+/// Findings about each part of the load, over all measurements of a cell.
+pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
+    let parts = pool.entries.iter().map(|entry| entry.record.loads.len()).max().unwrap_or(0);
+    let least = pool.cell.conditions.load_must_hold.unwrap_or(Percent::HALF);
+    (0..parts).flat_map(|part| of_part(pool, part, least)).collect()
+}
+
+fn of_part(pool: &Pool<'_>, part: usize, least: Percent) -> Vec<Finding> {
+    let records: Vec<&LoadRecord> = pool.entries.iter().filter_map(|entry| entry.record.loads.get(part)).collect();
+    let Some(load) = records.first().map(|record| record.load.clone()) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let failures: Vec<_> = records.iter().filter_map(|record| record.failure.as_ref()).collect();
+    if let Some(first) = failures.first() {
+        findings.push(Finding::LoadFailed {
+            load: load.clone(),
+            reason: first.reason.clone(),
+            at_ms: first.at.ns() / 1_000_000,
+            measurements: failures.len() as u64,
+        });
+    }
+    // One that failed has fallen, too, which says no more.
+    let lasting = records.iter().filter(|record| record.failure.is_none());
+    let shares = lasting.clone().filter_map(|record| record.lowest_share());
+    let low: Vec<f64> = shares.filter(|share| (share * 100.0).floor() < f64::from(least.get())).collect();
+    if let Some(share) = low.iter().copied().min_by(f64::total_cmp) {
+        findings.push(Finding::LoadFell { load: load.clone(), share, measurements: low.len() as u64 });
+    }
+    let idle = lasting.filter(|record| record.did_nothing()).count();
+    if idle > 0 {
+        findings.push(Finding::LoadDidNothing { load, measurements: idle as u64 });
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use crate::verdict::Verdict;
+    use model::{LoadFailure, LoadSecond, ProgramRecord, Span};
+
+    fn second(operations: u64, cpu_us: u64) -> LoadSecond {
+        LoadSecond { elapsed: Span::SECOND, operations: Some(operations), cpu_us: Some(cpu_us) }
+    }
+
+    fn run(change: impl Fn(&mut LoadRecord)) -> RunBuilder {
+        let mut run = RunBuilder::new();
+        run.cell("messaging", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
+        for entry in &mut run.entries {
+            let mut load = LoadRecord {
+                load: "messaging".to_owned(),
+                seconds: vec![second(1000, 1_000_000); 6],
+                ..LoadRecord::default()
+            };
+            change(&mut load);
+            entry.record.loads = vec![load];
+        }
+        run
+    }
+
+    fn said(run: &RunBuilder) -> Vec<String> {
+        let findings = summarise(&run.header, &run.entries).cell_findings.remove(0);
+        let of_load = |text: &String| text.starts_with("load ");
+        findings.iter().map(ToString::to_string).filter(of_load).collect()
+    }
+
+    #[test]
+    fn a_load_that_lasted_is_nothing_to_say() {
+        assert_eq!(said(&run(|_| ())), Vec::<String>::new());
+        let half = |load: &mut LoadRecord| load.seconds[3..].fill(second(500, 0));
+        assert_eq!(said(&run(half)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_load_that_failed_or_fell_is_said_once() {
+        let failure =
+            LoadFailure { at: Span(1_500_000_000), reason: "process 7 ended (signal: 9 (SIGKILL))".to_owned() };
+        assert_eq!(
+            said(&run(|load| load.failure = Some(failure.clone()))),
+            [
+                "load messaging: process 7 ended (signal: 9 (SIGKILL)) after 1.5 s in 2 measurements: not all of the time was \
+              measured under it; measure again"
+            ]
+        );
+        let mut fell = run(|load| load.seconds[3..].fill(second(499, 0)));
+        assert_eq!(
+            said(&fell),
+            ["load messaging fell to 49 % of its rate at the start in 2 measurements: see what else ran; \
+              --load-must-hold makes that an error"]
+        );
+        fell.header.cells[0].conditions.load_must_hold = Percent::new(40);
+        assert_eq!(said(&fell), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_load_that_did_nothing_is_named() {
+        let program = || Some(ProgramRecord { path: "/bin/sleep".to_owned(), version: None });
+        for (program, second, is_named) in [
+            (program(), second(0, 0), true),
+            (program(), second(0, 1), false),
+            (program(), LoadSecond { cpu_us: None, ..second(0, 0) }, false),
+            (None, second(0, 5), true),
+            (None, second(1, 0), false),
+        ] {
+            let idle = run(|load| (load.program, load.seconds) = (program.clone(), vec![second; 2]));
+            let text = "load messaging did nothing in 2 measurements: their latencies are those without it; \
+                        punctual load shows what it does alone";
+            let expected: &[&str] = if is_named { &[text] } else { &[] };
+            assert_eq!(said(&idle), expected, "{program:?} {second:?}");
+        }
+    }
+
+    /// The verdict on a run that is far within its limit, or beyond it.
+    fn verdict(change: impl Fn(&mut LoadRecord), limit: Span) -> Verdict {
+        let mut run = run(change);
+        run.header.plan.require.max = Some(limit);
+        summarise(&run.header, &run.entries).verdict
+    }
+
+    #[test]
+    fn a_requirement_is_not_shown_to_be_kept_under_a_load_that_was_not_there() {
+        let failure = LoadFailure { at: Span(0), reason: "8 of 40 workers stalled".to_owned() };
+        let failed = |load: &mut LoadRecord| load.failure = Some(failure.clone());
+        let idle = |load: &mut LoadRecord| load.seconds.fill(second(0, 0));
+        let fell = |load: &mut LoadRecord| load.seconds[3..].fill(second(499, 0));
+        let (kept, violated) = (Span(100_000_000), Span(1));
+        assert!(matches!(verdict(|_| (), kept), Verdict::Pass { .. }));
+        assert!(matches!(verdict(fell, kept), Verdict::Pass { .. }), "less of a load is one all the same");
+        for (verdict, why) in [
+            (verdict(failed, kept), "load messaging: 8 of 40 workers stalled"),
+            (verdict(idle, kept), "load messaging: it did nothing"),
+        ] {
+            assert!(matches!(verdict, Verdict::NotShown { .. }), "{verdict:?}");
+            assert!(verdict.to_string().contains(why), "{verdict}");
+        }
+        assert!(matches!(verdict(failed, violated), Verdict::Fail { .. }), "too late is too late");
+    }
+}

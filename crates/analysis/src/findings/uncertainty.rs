@@ -1,0 +1,91 @@
+//! Quantiles that are refused or rest on little, and blocks that differ.
+
+use super::Finding;
+use crate::stats::histogram::merged;
+use crate::stats::quantile::quantile;
+use crate::stats::special::whole;
+use crate::stats::woodruff::{MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal};
+use crate::summary::cell::CellSummary;
+use crate::summary::pool::Pool;
+use model::{Entry, Histogram, Level, Task};
+
+/// Samples worth fewer independent ones than this share are remarked on.
+const DEPENDENT: u64 = 10;
+
+/// How much the blocks differ: what the interval of one stretch of time does not know.
+pub(super) fn by_block(pool: &Pool<'_>) -> Option<Finding> {
+    let of_entry = |entry: &&Entry| merged(entry.record.threads.iter().map(|thread| &thread.histogram));
+    let blocks: Vec<Histogram> = pool.entries.iter().map(of_entry).filter(|block| block.n > 0).collect();
+    let has_enough = |level: &Level| blocks.iter().all(|block| block.n as f64 * (1.0 - level.p()) >= MIN_EXCEEDANCES);
+    let level = [Level::P99, Level::P50].into_iter().find(has_enough).filter(|_| blocks.len() > 1)?;
+    let values = || blocks.iter().filter_map(|block| quantile(block, level.p()));
+    let (least_ns, most_ns) = (values().min()?, values().max()?);
+    let blocks = u64::try_from(blocks.len()).unwrap_or(u64::MAX);
+    (least_ns < most_ns).then_some(Finding::ByBlock { level, blocks, least_ns, most_ns })
+}
+
+/// Quantiles that are refused, or that have no interval, or rest on few independent samples.
+pub(super) fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
+    // Of a cell that changed they would be numbers about a mixture, and more time would make them no better.
+    let is_steady = |level: Level| summary.steadiness.courses.allows_interval(level);
+    let few = |level: Level| match summary.quantiles.at(level) {
+        Quantile::Refused(Refusal::FewExceedances { .. }) if !is_steady(level) => None,
+        Quantile::Refused(Refusal::FewExceedances { n_eff, times_as_long, .. }) => {
+            let more = summary.measured.as_secs_f64() * (times_as_long - 1.0) * 1e9;
+            let more_ns = (more > 0.0).then(|| whole(more));
+            Some(Finding::FewSamples { level, n_eff: *n_eff, more_ns })
+        }
+        _ => None,
+    };
+    // Of sleeps the tail beyond is not shown.
+    let is_shown = |level: &Level| *level != Level::P999 || !matches!(pool.cell.task, Task::Sleep(_));
+    // The lowest that is refused says it for those above.
+    let refused = Level::USUAL.into_iter().filter(is_shown).find_map(few);
+    let mut findings: Vec<_> = refused.into_iter().collect();
+    let slices = pool.n_slices();
+    if slices < MIN_SLICES && summary.samples > 0 {
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        findings.push(Finding::FewSlices { slices: count(slices), need: count(MIN_SLICES) });
+    }
+    let n_eff = summary.n_eff.filter(|_| is_steady(Level::P99));
+    let dependent = n_eff.filter(|n_eff| n_eff.saturating_mul(DEPENDENT) < summary.samples);
+    findings.extend(dependent.map(|n_eff| Finding::Dependent { samples: summary.samples, n_eff }));
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::cell::tests::findings_of;
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use model::Span;
+
+    #[test]
+    fn no_advice_to_measure_longer_is_given_where_latency_changed() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.cells[0].duration = Span(60_000_000_000);
+        run.header.cells[0].period = "10ms".parse().unwrap();
+        run.measure(0, 0, |cpu, cycle| {
+            let noise = model::SplitMix64::new(cycle * 2 + u64::from(cpu)).below(1_000);
+            5_000 + i64::try_from(noise).unwrap() + if cycle < 3_000 { 0 } else { 9_000 }
+        });
+        let summary = summarise(&run.header, &run.entries);
+        assert_eq!(summary.cells[0].quantiles.p50.value_ns(), None, "two states: too few independent samples");
+        let said: Vec<_> = summary.cell_findings[0].iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|said| said.starts_with("p50 changed at t = ")), "{said:?}");
+        assert!(!said.iter().any(|said| said.contains("more would do")), "{said:?}");
+    }
+
+    #[test]
+    fn how_much_blocks_differ_is_said() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        for block in 0..3 {
+            run.measure(block, 0, move |_, _| 5_000 + 1_000 * i64::from(block));
+        }
+        let by_block = Finding::ByBlock { level: model::Level::P99, blocks: 3, least_ns: 5_000, most_ns: 7_000 };
+        assert!(findings_of(&run).contains(&by_block), "{:?}", findings_of(&run));
+    }
+}

@@ -1,0 +1,74 @@
+//! Checks of clocks and timers.
+
+use super::{Check, Outcome, text};
+use crate::machine::facts::FAST_CLOCKS;
+use model::{CpuSet, Host};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "clock-source",
+        why: "Reading a clock that is a device takes a microsecond or more, in every system call that needs the time, and \
+              the device is shared by all CPUs.",
+        source: "Documentation/timers/timekeeping.rst, clock_gettime(2), vdso(7)",
+        examine: clock_source,
+    },
+    Check {
+        name: "tsc",
+        why: "A time stamp counter that changes its rate or stops in deep idle states makes the kernel fall back to a slow \
+              clock, possibly while measuring.",
+        source: "arch/x86/kernel/tsc.c, Intel SDM volume 3, 19.17.1 (invariant TSC)",
+        examine: tsc,
+    },
+    Check {
+        name: "timer-device",
+        why: "A timer that belongs to no CPU must be programmed over the bus, and its interrupt is passed on to the CPU that \
+              waits.",
+        source: "Documentation/timers/highres.rst, kernel/time/tick-broadcast.c",
+        examine: timer_device,
+    },
+];
+
+const FILE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+fn clock_source(host: &Host) -> Outcome {
+    let Some(clock) = &host.clock_source else { return Outcome::unknown("the clock source cannot be read") };
+    if FAST_CLOCKS.contains(&clock.as_str()) {
+        return Outcome::ok(clock);
+    }
+    let slow = Outcome::will(format!("{clock} is slow to read"));
+    match host.clocks.available.iter().find(|clock| FAST_CLOCKS.contains(&clock.as_str())) {
+        Some(better) => slow.write(FILE, better, clock),
+        None => slow.change("dmesg | grep -i clocksource (why the kernel distrusts the fast one)", "nothing to undo"),
+    }
+}
+
+fn tsc(host: &Host) -> Outcome {
+    match (host.clocks.tsc_is_invariant, host.clock_source.as_deref()) {
+        (None, _) => Outcome::not_here("no time stamp counter shows itself"),
+        (Some(true), _) => Outcome::ok("constant_tsc and nonstop_tsc"),
+        (Some(false), Some("tsc")) => {
+            Outcome::may("the clock source is a counter without constant_tsc and nonstop_tsc")
+                .boot_with("processor.max_cstate=1")
+                .caution("keeps it from stopping; its rate may still change with the frequency")
+        }
+        (Some(false), _) => Outcome::not_here("the counter is not the clock source"),
+    }
+}
+
+fn timer_device(host: &Host) -> Outcome {
+    let is_slow = |device: &str| ["hpet", "pit", "bc_hrtimer"].iter().any(|slow| device.starts_with(slow));
+    let devices = &host.clocks.timer_devices;
+    if devices.is_empty() {
+        return Outcome::unknown("the timers cannot be read");
+    }
+    let slow: CpuSet = devices.iter().filter(|on| is_slow(&on.value)).flat_map(|on| on.cpus.iter()).collect();
+    let names: Vec<_> = devices.iter().map(|on| on.value.as_str()).collect();
+    if slow.is_empty() {
+        return Outcome::ok(names.join(", "));
+    }
+    let outcome = Outcome::may(format!("{}: {}", text::cpus(&slow), names.join(", ")));
+    match ["nolapic", "nolapic_timer"].into_iter().find(|word| host.boot_parameter(word).is_some()) {
+        Some(word) => outcome.change(format!("boot without {word}"), format!("kernel parameter {word}")),
+        None => outcome,
+    }
+}

@@ -1,0 +1,60 @@
+//! Checks of what this user may ask for.
+
+use super::{Check, Outcome};
+use model::Host;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "realtime-permission",
+        why: "A thread that may not be a real-time thread takes turns with all others.",
+        source: "sched(7), Privileges and resource limits; capabilities(7), CAP_SYS_NICE",
+        examine: realtime_permission,
+    },
+    Check {
+        name: "memory-lock",
+        why: "Memory that is not locked may be taken away, and each first access to a page is a fault.",
+        source: "mlockall(2), capabilities(7), CAP_IPC_LOCK",
+        examine: memory_lock,
+    },
+];
+
+const PROGRAM: &str = "\"$(command -v punctual)\"";
+
+fn with_capabilities(outcome: Outcome) -> Outcome {
+    // chgrp takes the capabilities of a file away, so it comes first (chown(2)). Every user that may start the program may
+    // then occupy CPUs at real-time priority: therefore a group.
+    let allow = format!("chgrp rt {PROGRAM} && chmod 750 {PROGRAM} && setcap cap_sys_nice,cap_ipc_lock+ep {PROGRAM}");
+    outcome.change(allow, format!("setcap -r {PROGRAM}"))
+}
+
+fn realtime_permission(host: &Host) -> Outcome {
+    let permissions = &host.scheduling.permissions;
+    match (permissions.cap_sys_nice, permissions.realtime_priority) {
+        (Some(true), _) => Outcome::ok("any policy and priority (CAP_SYS_NICE)"),
+        (_, Some(0)) => with_capabilities(Outcome::may("none: real-time policies are refused")),
+        (_, Some(priority)) => Outcome::ok(format!("priorities up to {priority} (RLIMIT_RTPRIO)")),
+        (_, None) => Outcome::unknown("capabilities and limits cannot be read"),
+    }
+}
+
+/// What measuring locks: the program, and logs and stacks of each CPU, with samples kept.
+const LOCKED_BYTES: i64 = 32 << 20;
+const LOCKED_BYTES_PER_CPU: i64 = 13 << 20;
+
+fn memory_lock(host: &Host) -> Outcome {
+    let permissions = &host.scheduling.permissions;
+    let n_cpus = host.cpus_allowed.as_ref().or(host.cpus_online.as_ref()).map_or(1, model::CpuSet::len);
+    let n_cpus = i64::try_from(n_cpus).unwrap_or(i64::MAX);
+    let need = LOCKED_BYTES.saturating_add(LOCKED_BYTES_PER_CPU.saturating_mul(n_cpus));
+    match (permissions.cap_ipc_lock, permissions.locked_memory_bytes) {
+        (Some(true), _) => Outcome::ok("any amount (CAP_IPC_LOCK)"),
+        (_, Some(-1)) => Outcome::ok("any amount (RLIMIT_MEMLOCK)"),
+        (_, Some(bytes)) if bytes >= need => Outcome::ok(format!("up to {} MiB", bytes >> 20)),
+        (_, Some(bytes)) => with_capabilities(Outcome::may(format!(
+            "{} MiB may be locked, and {} MiB are wanted",
+            bytes >> 20,
+            need >> 20
+        ))),
+        (_, None) => Outcome::unknown("capabilities and limits cannot be read"),
+    }
+}

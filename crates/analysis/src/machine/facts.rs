@@ -1,0 +1,347 @@
+//! The facts of a machine that latency depends on, as texts: to tell a change, and to tell one machine from another.
+
+use crate::machine::texts::*;
+use model::{Host, Prepare, Roles, fnv1a};
+use serde::Serialize;
+use std::fmt;
+
+/// A fact, its text, and what it is used for.
+struct Fact {
+    name: &'static str,
+    text: fn(&Host) -> Option<String>,
+    /// Whether it should hold from the start of a run to its end: it does not change by itself.
+    holds: bool,
+    /// Whether it is part of the fingerprint: results of machines that differ in it are hard to compare. What only root
+    /// can read is not, nor what differs from boot to boot.
+    compares: bool,
+    /// Whether machines that differ in it are different ones, so that a latency of one says nothing of the other.
+    identifies: bool,
+}
+
+const fn identifies(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { name, text, holds: true, compares: true, identifies: true }
+}
+
+const fn both(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { name, text, holds: true, compares: true, identifies: false }
+}
+
+const fn holds(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { name, text, holds: true, compares: false, identifies: false }
+}
+
+const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { name, text, holds: false, compares: true, identifies: false }
+}
+
+/// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
+pub(crate) const FAST_CLOCKS: [&str; 6] =
+    ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource", "timebase"];
+
+/// The fact about other threads with a real-time policy.
+const OTHER_TASKS: &str = "other real-time tasks";
+
+/// All facts. docs/doctor-checks.md lists those of the fingerprint; a test compares.
+const FACTS: &[Fact] = &[
+    holds("boot", |host| host.boot_id.clone()),
+    both("kernel", |host| host.kernel_release.clone()),
+    both("kernel version", |host| host.kernel_version.clone()),
+    holds("command line", |host| host.command_line.clone()),
+    compares("boot parameters", boot_parameters),
+    both("preemption model", |host| host.preemption.map(|model| model.name().to_owned())),
+    both("kernel options", |host| pairs(&host.kernel.options)),
+    holds("tracer", |host| host.kernel.tracer.clone()),
+    both("lock checking", |host| switch(host.kernel.lockdep)),
+    both("expedited RCU", |host| both_switches(host.kernel.rcu_normal, host.kernel.rcu_expedited)),
+    compares("consoles", |host| words(&host.kernel.consoles)),
+    both("console level", |host| number(host.kernel.console_level)),
+    identifies("machine", |host| host.platform.machine.clone()),
+    both("firmware", |host| host.platform.firmware.clone()),
+    identifies("hypervisor", |host| Some(host.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned()))),
+    both("container", |host| Some(host.container.clone().unwrap_or_else(|| "none seen".to_owned()))),
+    identifies("architecture", |host| host.architecture.clone()),
+    identifies("CPU model", |host| host.cpu_model.clone()),
+    compares("CPU kinds", |host| groups(&host.processors.kinds, Clone::clone)),
+    both("microcode", |host| groups(&host.processors.microcode, Clone::clone)),
+    both("CPUs on line", |host| cpus(host.cpus_online.as_ref())),
+    both("threads of a core", |host| switch(host.processors.smt_active)),
+    both("memory nodes", |host| some_of(host.processors.nodes.len())),
+    both("mitigations", |host| pairs(&host.processors.vulnerabilities)),
+    both("clock source", |host| host.clock_source.clone()),
+    both("timer", |host| groups(&host.clocks.timer_devices, Clone::clone)),
+    both("frequency governor", |host| Some(host.governors.join(" "))),
+    both("frequency limits", frequency_limits),
+    both("energy preference", |host| {
+        groups(&host.power.frequency, |policy| policy.energy_preference.clone().unwrap_or_default())
+    }),
+    both("turbo", |host| switch(host.power.turbo)),
+    both("idle driver", |host| host.power.idle_driver.clone()),
+    both("idle governor", |host| host.power.idle_governor.clone()),
+    both("idle states", idle_states),
+    both("guest_halt_poll_ns", |host| number(host.power.halt_poll_ns)),
+    both("PCIe ASPM", |host| host.power.pcie_aspm.clone()),
+    both("sched_rt_runtime_us", |host| number(host.rt_runtime_us)),
+    both("sched_rt_period_us", |host| number(host.rt_period_us)),
+    both("real-time budget of the group", |host| number(host.scheduling.cgroup_rt_runtime_us)),
+    both("CPU quota", |host| number(host.scheduling.cpu_quota_us)),
+    holds("fair server", |host| groups(&host.scheduling.fair_server_runtime_us, ToString::to_string)),
+    both("sched_ext", |host| host.scheduling.sched_ext.clone()),
+    both("autogroup", |host| switch(host.scheduling.autogroup)),
+    both("isolated CPUs", |host| cpus(host.cpus_isolated.as_ref())),
+    both("nohz_full", |host| cpus(host.scheduling.nohz_full.as_ref())),
+    both("workqueue CPUs", |host| cpus(host.scheduling.workqueue_cpus.as_ref())),
+    both("timer migration", |host| switch(host.scheduling.timer_migration)),
+    both("NUMA balancing", |host| switch(host.scheduling.numa_balancing)),
+    both("soft watchdog", |host| switch(host.scheduling.soft_watchdog)),
+    both("NMI watchdog", |host| switch(host.scheduling.nmi_watchdog)),
+    holds("interrupt affinities", irq_affinities),
+    both("default interrupt affinity", |host| cpus(host.interrupts.default_cpus.as_ref())),
+    holds(OTHER_TASKS, other_tasks),
+    both("daemons", |host| host.tasks.is_complete.then(|| host.tasks.daemons.join(" "))),
+    both("transparent huge pages", |host| host.memory.huge_pages.clone()),
+    both("swap, bytes", |host| number(host.memory.swap_bytes)),
+    both("page merging", |host| switch(host.memory.ksm)),
+    both("compaction", |host| number(host.memory.compaction_proactiveness)),
+    both("compaction of locked pages", |host| switch(host.memory.compacts_locked_pages)),
+    both("statistics interval, s", |host| number(host.memory.stat_interval_s)),
+];
+
+/// A fact that differs between two hosts, and its texts.
+pub type Difference = (&'static str, Option<String>, Option<String>);
+
+/// The names of all facts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FACTS.iter().map(|fact| fact.name)
+}
+
+/// The texts of all facts of `host`, in the order of [`names`]; `None`: unknown.
+pub fn all(host: &Host) -> impl Iterator<Item = Option<String>> {
+    FACTS.iter().map(|fact| (fact.text)(host))
+}
+
+/// The same of a host that only somebody else's file describes: what would be said of an unknown machine, too, such as
+/// that no hypervisor was seen, is not known.
+#[must_use]
+pub fn told(host: &Host) -> Vec<Option<String>> {
+    let unknown = Host::default();
+    all(host).zip(all(&unknown)).map(|(fact, unknown)| if fact == unknown { None } else { fact }).collect()
+}
+
+/// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell, and what
+/// another one of its `roles` is here.
+#[must_use]
+pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -> Vec<Difference> {
+    let mut made = made_by(prepare);
+    if !roles.is_empty() {
+        made.push(OTHER_TASKS);
+    }
+    let held = FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name));
+    if earlier.interrupts == later.interrupts {
+        return differing(held, earlier, later);
+    }
+    let with_shared = |host: &Host, other: &Host| {
+        let interrupts = host.interrupts.shared_with(&other.interrupts);
+        Host { interrupts, ..host.clone() }
+    };
+    differing(held, &with_shared(earlier, later), &with_shared(later, earlier))
+}
+
+/// The facts of a fingerprint in which `a` and `b` differ.
+pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
+    differing(FACTS.iter().filter(|fact| fact.compares), a, b)
+}
+
+/// The facts of a fingerprint in which `later` is not `earlier`, but those that `prepare` changes for a cell.
+pub(crate) fn differences_but_made(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
+    let made = made_by(prepare);
+    differing(FACTS.iter().filter(|fact| fact.compares && !made.contains(&fact.name)), earlier, later)
+}
+
+/// Whether machines that differ in the fact of this name are different ones.
+pub(crate) fn tells_machines_apart(name: &str) -> bool {
+    FACTS.iter().any(|fact| fact.identifies && fact.name == name)
+}
+
+/// What is unknown of one of them is no difference.
+fn differing<'a>(facts: impl Iterator<Item = &'a Fact>, a: &Host, b: &Host) -> Vec<Difference> {
+    let texts = facts.map(|fact| (fact.name, (fact.text)(a), (fact.text)(b)));
+    texts.filter(|(_, a, b)| a.is_some() && b.is_some() && a != b).collect()
+}
+
+/// Facts that a cell changes itself for as long as it lasts; whether they stayed is a finding of its own.
+fn made_by(prepare: &Prepare) -> Vec<&'static str> {
+    let Prepare {
+        governor,
+        idle_latency,
+        rt_runtime_us,
+        timer_migration,
+        transparent_hugepages,
+        pause_irqbalance: _,
+        irq_cpus,
+        housekeeping_cpus,
+        cgroup,
+    } = prepare;
+    let made = [
+        (governor.is_some(), &["frequency governor", "energy preference"][..]),
+        (idle_latency.is_some(), &["idle states"]),
+        (rt_runtime_us.is_some(), &["sched_rt_runtime_us", "real-time budget of the group"]),
+        (timer_migration.is_some(), &["timer migration"]),
+        (transparent_hugepages.is_some(), &["transparent huge pages"]),
+        (irq_cpus.is_some(), &["interrupt affinities", "default interrupt affinity"]),
+        (housekeeping_cpus.is_some(), &["workqueue CPUs"]),
+        (cgroup.is_some(), &["real-time budget of the group", "CPU quota"]),
+    ];
+    made.into_iter().filter(|(is_made, _)| *is_made).flat_map(|(_, names)| names).copied().collect()
+}
+
+/// The names of the facts that make up a fingerprint, in its order.
+pub fn of_fingerprint() -> impl Iterator<Item = &'static str> {
+    FACTS.iter().filter(|fact| fact.compares).map(|fact| fact.name)
+}
+
+/// Stands for everything about a machine that results depend on: 16 hexadecimal digits. Machines with the same one can be
+/// compared; of others, the facts that differ say whether.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The fingerprint of `host`: a hash of the facts that [`of_fingerprint`] names.
+    #[must_use]
+    pub fn of(host: &Host) -> Fingerprint {
+        let facts = FACTS.iter().filter(|fact| fact.compares);
+        let lines =
+            facts.map(|fact| format!("{}={}\n", fact.name, (fact.text)(host).unwrap_or_else(|| "?".to_owned())));
+        Fingerprint(format!("{:016x}", fnv1a(&lines.collect::<String>())))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::host;
+    use model::RealtimeTask;
+
+    #[test]
+    fn a_machine_changes_only_where_both_sides_are_known() {
+        let changes =
+            |earlier: &Host, later: &Host| super::changes(earlier, later, &Prepare::default(), &Roles::default());
+        assert_eq!(changes(&host(), &host()), []);
+        assert_eq!(
+            changes(&Host::default(), &host()),
+            [("frequency governor", Some(String::new()), Some("performance".to_owned()))]
+        );
+        let mut later = host();
+        later.memory.huge_pages = Some("always".to_owned());
+        later.kernel.tracer = None;
+        let expected = ("transparent huge pages", Some("madvise".to_owned()), Some("always".to_owned()));
+        assert_eq!(changes(&host(), &later), [expected]);
+    }
+
+    #[test]
+    fn what_changes_by_itself_is_no_change() {
+        let mut later = host();
+        later.platform.steal_ms = Some(77);
+        later.platform.cpu_time_ms = Some(78);
+        later.platform.hottest = None;
+        later.platform.smi_count = Some(3);
+        later.interrupts.groups[0].effective = None;
+        later.interrupts.groups.push(model::IrqGroup::new(&[999], "0".parse().unwrap(), None));
+        later.cpus_allowed = None;
+        assert_eq!(changes(&host(), &later, &Prepare::default(), &Roles::default()), []);
+        assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&later));
+    }
+
+    #[test]
+    fn the_fingerprint_is_stable_and_notices_what_matters() {
+        let of = |change: fn(&mut Host)| {
+            let mut host = host();
+            change(&mut host);
+            Fingerprint::of(&host).to_string()
+        };
+        let same = of(|_| ());
+        assert_eq!(same, "caf3682ef07a0426", "results of this machine are compared by it for ever");
+        assert_eq!(same, of(|host| host.hostname = None));
+        assert_eq!(same, of(|host| host.boot_id = None));
+        assert_eq!(same, of(|host| host.command_line.as_mut().unwrap().insert_str(0, "BOOT_IMAGE=/vmlinuz-2 ")));
+        assert_eq!(same, of(|host| host.kernel.tracer = None), "only root can read it");
+        let changes: [fn(&mut Host); 6] = [
+            |host| host.command_line.as_mut().unwrap().push_str(" nosmt"),
+            |host| host.kernel_release = Some("6.2".to_owned()),
+            |host| host.governors.clear(),
+            |host| host.hypervisor = Some("KVM".to_owned()),
+            |host| host.power.idle_states[0].disabled = host.cpus_online.clone().unwrap(),
+            |host| host.scheduling.nohz_full = None,
+        ];
+        for change in changes {
+            assert_ne!(same, of(change));
+        }
+    }
+
+    #[test]
+    fn a_target_on_the_same_machine_is_no_change() {
+        let mut later = host();
+        let thread = RealtimeTask {
+            name: "measured/1".to_owned(),
+            policy: "fifo".to_owned(),
+            priority: Some(80),
+            is_kernel: false,
+            count: 1,
+        };
+        later.tasks.realtime = vec![thread];
+        let changed = |roles: &Roles| changes(&host(), &later, &Prepare::default(), roles).len();
+        let target = Roles { target: "here".parse().ok(), ..Roles::default() };
+        assert_eq!((changed(&Roles::default()), changed(&target)), (1, 0));
+    }
+
+    #[test]
+    fn what_a_cell_changes_itself_is_no_change() {
+        let mut later = host();
+        later.governors = vec!["powersave".to_owned()];
+        later.scheduling.timer_migration = Some(true);
+        let names = |prepare: &Prepare| {
+            changes(&host(), &later, prepare, &Roles::default()).into_iter().map(|(name, ..)| name).collect::<Vec<_>>()
+        };
+        let mut prepare = Prepare::default();
+        assert_eq!(names(&prepare), ["frequency governor", "timer migration"]);
+        prepare.set("governor", "powersave").unwrap();
+        assert_eq!(names(&prepare), ["timer migration"]);
+        prepare.set("timer_migration", "on").unwrap();
+        assert_eq!(names(&prepare), [""; 0]);
+    }
+
+    #[test]
+    fn every_fact_that_a_cell_can_change_is_one() {
+        let mut prepare = Prepare::default();
+        for (key, value) in [
+            ("governor", "performance"),
+            ("idle_latency", "0us"),
+            ("rt_runtime", "unlimited"),
+            ("timer_migration", "off"),
+            ("transparent_hugepages", "never"),
+            ("irqbalance", "paused"),
+            ("irq_cpus", "others"),
+            ("housekeeping_cpus", "others"),
+            ("cgroup", "/x"),
+        ] {
+            let _ = prepare.set(key, value);
+        }
+        for made in made_by(&prepare) {
+            assert!(FACTS.iter().any(|fact| fact.name == made), "{made}");
+        }
+        assert_eq!(made_by(&prepare).len(), 12);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::BTreeSet<_> = FACTS.iter().map(|fact| fact.name).collect();
+        assert_eq!(names.len(), FACTS.len());
+    }
+}

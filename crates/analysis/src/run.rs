@@ -1,0 +1,66 @@
+//! A run from its records to its verdict: summaries of its cells, findings, and what is required.
+
+use crate::findings::{self, Finding, Realtime};
+use crate::search::shortfall::{Shortfall, shortfalls};
+use crate::summary::cell::{self, CellSummary};
+use crate::summary::pool::Pool;
+use crate::summary::{looks, names};
+use crate::verdict::{Case, Judged, Verdict};
+use model::{Entry, Header};
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread::Builder;
+
+/// What a run says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSummary {
+    /// One for each cell, in the order of the plan; also those without any record.
+    pub cells: Vec<CellSummary>,
+    /// What is true of each of these cells, most important first.
+    pub cell_findings: Vec<Vec<Finding>>,
+    /// What is true of the run as a whole, most important first.
+    pub findings: Vec<Finding>,
+    /// What is missing until the numbers are sure enough; `None` unless the run was to end when they are.
+    pub shortfalls: Option<Vec<Shortfall>>,
+    /// Whether the machine keeps what the plan requires.
+    pub verdict: Verdict,
+    /// The same for each limit in each cell; empty when nothing was required.
+    pub cases: Vec<Case>,
+}
+
+/// Computes everything a run says. Pure: the same records give the same summary, on any machine.
+#[must_use]
+pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
+    let names = names::of_cells(&header.cells);
+    let pools = Pool::of_run(header, entries);
+    let named: Vec<_> = pools.iter().zip(names).collect();
+    let cells = on_all_cpus(&named, |(pool, name)| cell::summary(header, pool, name.clone()));
+    let pairs: Vec<_> = pools.iter().zip(&cells).collect();
+    let realtime = Realtime::of(&cells);
+    let cell_findings = on_all_cpus(&pairs, |(pool, cell)| findings::of_cell(header, pool, cell, &realtime));
+    let findings = findings::of_run(header, entries, &cells);
+    // A requirement is one of latencies.
+    let judged = cells.iter().zip(&cell_findings).map(|(summary, findings)| Judged { summary, findings });
+    let waiting: Vec<Judged<'_>> = judged.filter(|one| one.summary.cell.task.has_latencies()).collect();
+    let verdict = Verdict::of(header, entries, &waiting);
+    let cases = Case::all(header, entries, &waiting);
+    let summaries = || waiting.iter().map(|one| one.summary);
+    let shortfalls = looks::looks(header).map(|_| shortfalls(&header.plan.require, summaries()));
+    RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases }
+}
+
+/// What `of` makes of each item, in their order, by as many threads as there are CPUs: a run may have thousands of cells.
+/// The calling thread does what no thread can be made for.
+pub fn on_all_cpus<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let all = |part: &[T]| part.iter().map(&of).collect::<Vec<R>>();
+    let all = &all;
+    std::thread::scope(|scope| {
+        let parts = items.chunks(items.len().div_ceil(threads).max(1));
+        let begin = |part| Builder::new().spawn_scoped(scope, move || all(part)).map_err(|_| part);
+        let parts: Vec<_> = parts.map(begin).collect();
+        let end =
+            |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        parts.into_iter().flat_map(|part| part.map_or_else(all, end)).collect()
+    })
+}

@@ -1,0 +1,163 @@
+//! Whether it was measured for long enough, and for how much longer to measure.
+//!
+//! It is never enough *because* the maximum stopped rising: under pure chance no new maximum comes in the second half of
+//! every other run.
+
+use crate::stats::rate::zero_events_upper;
+use crate::stats::special::whole;
+use crate::wording::{duration, number};
+use model::{Cell, Level, Period, Span};
+use std::fmt;
+
+/// The chance that a run of `next` exceeds the maximum of one that took `measured`, on a machine that stays the same:
+/// `next / (measured + next)`, whatever the distribution (the largest of all is equally likely anywhere).
+#[must_use]
+pub fn new_maximum(measured: Span, next: Span) -> Option<f64> {
+    let (measured, next) = (measured.ns() as f64, next.ns() as f64);
+    (measured + next > 0.0).then(|| next / (measured + next))
+}
+
+/// Independent samples whose maximum bounds the `p` quantile from above at this confidence: `ln(1 - confidence) / ln p`,
+/// rounded up. `None` unless both are between 0 and 1.
+#[must_use]
+pub fn samples_to_bound(p: f64, confidence: f64) -> Option<u64> {
+    let between = |share: f64| 0.0 < share && share < 1.0;
+    (between(p) && between(confidence)).then(|| whole(((-confidence).ln_1p() / p.ln()).ceil()))
+}
+
+/// The highest quantile level that `samples` independent samples can show, of those that are shown at all; `None` when
+/// there are too few for any. It takes 10 samples above it.
+#[must_use]
+pub fn highest_level(samples: u64) -> Option<Level> {
+    let is_shown =
+        |level: &Level| samples as f64 * (1.0 - level.p()) >= crate::stats::woodruff::MIN_EXCEEDANCES * (1.0 - 1e-9);
+    Level::ALL.into_iter().rev().find(is_shown)
+}
+
+/// What a measurement can show, before it is made. `Display` is one sentence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outlook {
+    /// Time to be measured; blocks add up.
+    pub measured: Span,
+    /// Its period.
+    pub period: Period,
+    /// The highest quantile that so many samples can show, if they are all independent; `None`: not even the median.
+    pub level: Option<Level>,
+    /// The rate an hour that is not excluded at 95 % if nothing is seen; `None` without any time.
+    pub per_hour: Option<f64>,
+}
+
+impl Outlook {
+    /// What `blocks` measurements of this cell can show together.
+    #[must_use]
+    pub fn of(cell: &Cell, blocks: u32) -> Outlook {
+        let measured = Span(cell.duration.ns().saturating_mul(u64::from(blocks)));
+        let cycles = cell.period.cycles_in(cell.duration).saturating_mul(u64::from(blocks));
+        let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
+        let hours = measured.as_secs_f64() / 3600.0;
+        Outlook {
+            measured,
+            period: cell.period,
+            level: highest_level(cycles.saturating_mul(cpus)),
+            per_hour: (hours > 0.0).then(|| zero_events_upper(hours)),
+        }
+    }
+}
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: ", duration(self.measured.ns() as f64), duration(self.period.ns() as f64))?;
+        match self.level {
+            Some(level) => write!(f, "{level} at best")?,
+            None => f.write_str("too few wake-ups for any quantile")?,
+        }
+        let rate = self.per_hour.map(|rate| number(three_digits(rate)));
+        rate.map_or(Ok(()), |rate| write!(f, "; a rate below {rate} per hour cannot be excluded"))
+    }
+}
+
+/// The value with three digits that matter, rounded up.
+fn three_digits(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor() - 2.0);
+    (value / unit - 1e-9).ceil() * unit
+}
+
+/// How wide an interval is: half of its width over its value. `None` for a value of 0.
+#[must_use]
+pub fn half_width(value_ns: i64, interval_ns: (i64, i64)) -> Option<f64> {
+    let width = interval_ns.1.saturating_sub(interval_ns.0) as f64;
+    (value_ns > 0).then(|| width / 2.0 / value_ns as f64)
+}
+
+/// Time to measure in all until an interval that is now `half_width` wide is at most `target`: widths shrink with the
+/// root of the time. What is measured when it is narrow enough already. `None` for a target of 0 or less.
+#[must_use]
+pub fn time_needed(measured: Span, half_width: f64, target: f64) -> Option<Span> {
+    let times = (half_width / target).powi(2).max(1.0);
+    (target > 0.0 && times.is_finite()).then(|| Span(whole((measured.ns() as f64 * times).ceil())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_maximum_is_as_likely_as_the_time_says() {
+        let hour = Span(3_600_000_000_000);
+        for (times, chance) in [(1, 0.5), (3, 0.75), (10, 10.0 / 11.0), (0, 0.0)] {
+            assert_eq!(new_maximum(hour, Span(hour.ns() * times)), Some(chance), "{times}");
+        }
+        assert_eq!(new_maximum(Span(0), Span(0)), None);
+    }
+
+    #[test]
+    fn the_maximum_of_so_many_samples_bounds_a_quantile() {
+        for (p, n) in [(0.99, 299), (0.999, 2_995), (0.9999, 29_956), (0.99999, 299_572), (0.999_999, 2_995_731)] {
+            assert_eq!(samples_to_bound(p, 0.95), Some(n), "{p}");
+        }
+        assert_eq!((samples_to_bound(1.0, 0.95), samples_to_bound(0.5, 0.0)), (None, None));
+    }
+
+    #[test]
+    fn a_level_takes_ten_samples_above_it() {
+        for (samples, level) in [
+            (19, None),
+            (20, Some(Level::P50)),
+            (999, Some(Level::P50)),
+            (1_000, Some(Level::P99)),
+            (10_000, Some(Level::P999)),
+        ] {
+            assert_eq!(highest_level(samples), level, "{samples}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_shown_is_said_before() {
+        let mut cell = crate::testing::cell("none", "other");
+        for (seconds, period, blocks, said) in [
+            (10, "1ms", 1, "10 s at 1 ms: p99.9 at best; a rate below 1 080 per hour cannot be excluded"),
+            (2, "1ms", 1, "2 s at 1 ms: p99 at best; a rate below 5 400 per hour cannot be excluded"),
+            (2, "1ms", 6, "12 s at 1 ms: p99.9 at best; a rate below 899 per hour cannot be excluded"),
+            (36_000, "10us", 1, "10 h at 10 us: p99.999 at best; a rate below 0.3 per hour cannot be excluded"),
+            (
+                2,
+                "1s",
+                1,
+                "2 s at 1 s: too few wake-ups for any quantile; a rate below 5 400 per hour cannot be excluded",
+            ),
+        ] {
+            (cell.duration, cell.period) = (Span(seconds * 1_000_000_000), period.parse().unwrap());
+            assert_eq!(Outlook::of(&cell, blocks).to_string(), said);
+        }
+    }
+
+    #[test]
+    fn time_grows_with_the_square_of_the_width() {
+        assert_eq!(half_width(100, (80, 140)), Some(0.3));
+        assert_eq!(half_width(0, (0, 0)), None);
+        let minute = Span(60_000_000_000);
+        assert_eq!(time_needed(minute, 0.3, 0.1).map(Span::ns), Some(540_000_000_000));
+        assert_eq!(time_needed(minute, 0.05, 0.1), Some(minute));
+        assert_eq!(time_needed(minute, 0.3, 0.0), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! Numbers in, a number out or a refusal with its reason: quantiles and their intervals, rates, tests, tails.
+
+pub(crate) mod course;
+mod design;
+pub mod factorial;
+pub(crate) mod histogram;
+pub(crate) mod levels;
+pub(crate) mod order_interval;
+pub mod paired;
+pub(crate) mod quantile;
+pub(crate) mod ranks;
+pub(crate) mod rate;
+pub(crate) mod special;
+pub mod stationarity;
+pub mod tail;
+pub(crate) mod woodruff;

@@ -1,0 +1,180 @@
+//! Which quantiles are shown: one rule for tables, pictures, comparisons and limits.
+//!
+//! How many independent samples lie above a quantile differs from each to the next, so that one may be refused below
+//! another that is not. Samples that cannot tell p99 are not believed about p99.9: a quantile is shown as long as it and
+//! every lower one, on the way up from the median by nines, has enough samples above it.
+
+use crate::stats::woodruff::{Quantile, Refusal, estimate_of};
+use model::{Histogram, Level};
+use serde::Serialize;
+
+/// Steps for each nine: 50 %, 68 %, 82 %, 90 %, 94.4 % ...
+const STEPS_A_NINE: i32 = 4;
+
+/// The most nines that are tried; 10^16 samples would have them all.
+const MOST_NINES: i32 = 16;
+
+/// Rounding of `1 - p`.
+const NEARLY: f64 = 1.0 - 1e-9;
+
+/// The quantiles of one distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(into = "QuantilesDocument")]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Quantile,
+    /// 99 %.
+    pub p99: Quantile,
+    /// 99.9 %.
+    pub p999: Quantile,
+    /// 99.99 %.
+    pub p9999: Quantile,
+    /// 99.999 %.
+    pub p99999: Quantile,
+}
+
+impl Quantiles {
+    pub(crate) fn of(pooled: &Histogram, slices: &[Histogram], confidence: f64) -> Quantiles {
+        levels(|p| estimate_of(pooled, slices, p, confidence))
+    }
+
+    /// Of each level what `quantile` says.
+    pub(crate) fn by(quantile: impl Fn(Level) -> Quantile) -> Quantiles {
+        Quantiles {
+            p50: quantile(Level::P50),
+            p99: quantile(Level::P99),
+            p999: quantile(Level::P999),
+            p9999: quantile(Level::P9999),
+            p99999: quantile(Level::P99999),
+        }
+    }
+
+    /// The same values, with intervals only where they hold.
+    pub(crate) fn with_intervals_where(self, holds: impl Fn(Level) -> bool) -> Quantiles {
+        Quantiles::by(|level| if holds(level) { *self.at(level) } else { self.at(level).without_interval() })
+    }
+
+    /// The quantile of this level.
+    #[must_use]
+    pub fn at(&self, level: Level) -> &Quantile {
+        match level {
+            Level::P50 => &self.p50,
+            Level::P99 => &self.p99,
+            Level::P999 => &self.p999,
+            Level::P9999 => &self.p9999,
+            Level::P99999 => &self.p99999,
+        }
+    }
+}
+
+/// Quantiles as keys with their unit.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct QuantilesDocument {
+    p50_ns: Option<i64>,
+    p50_interval_ns: Option<(i64, i64)>,
+    p50_refused: Option<Refusal>,
+    p99_ns: Option<i64>,
+    p99_interval_ns: Option<(i64, i64)>,
+    p99_refused: Option<Refusal>,
+    p999_ns: Option<i64>,
+    p999_interval_ns: Option<(i64, i64)>,
+    p999_refused: Option<Refusal>,
+    p9999_ns: Option<i64>,
+    p9999_interval_ns: Option<(i64, i64)>,
+    p9999_refused: Option<Refusal>,
+    p99999_ns: Option<i64>,
+    p99999_interval_ns: Option<(i64, i64)>,
+    p99999_refused: Option<Refusal>,
+}
+
+impl From<Quantiles> for QuantilesDocument {
+    fn from(Quantiles { p50, p99, p999, p9999, p99999 }: Quantiles) -> QuantilesDocument {
+        QuantilesDocument {
+            p50_ns: p50.value_ns(),
+            p50_interval_ns: p50.interval_ns(),
+            p50_refused: p50.refusal(),
+            p99_ns: p99.value_ns(),
+            p99_interval_ns: p99.interval_ns(),
+            p99_refused: p99.refusal(),
+            p999_ns: p999.value_ns(),
+            p999_interval_ns: p999.interval_ns(),
+            p999_refused: p999.refusal(),
+            p9999_ns: p9999.value_ns(),
+            p9999_interval_ns: p9999.interval_ns(),
+            p9999_refused: p9999.refusal(),
+            p99999_ns: p99999.value_ns(),
+            p99999_interval_ns: p99999.interval_ns(),
+            p99999_refused: p99999.refusal(),
+        }
+    }
+}
+
+/// The shares of samples above each quantile on the way up from the median.
+fn exceedances() -> impl Iterator<Item = f64> {
+    let rung = |step: i32| 10_f64.powf(-f64::from(step) / f64::from(STEPS_A_NINE));
+    std::iter::once(0.5).chain((2..=MOST_NINES * STEPS_A_NINE).map(rung))
+}
+
+/// The quantiles of every table.
+pub(crate) fn levels(quantile: impl Fn(f64) -> Quantile) -> Quantiles {
+    let highest = Level::ALL.map(|level| 1.0 - level.p()).into_iter().fold(1.0, f64::min);
+    let is_refused = |exceedance: &f64| matches!(quantile(1.0 - exceedance), Quantile::Refused(_));
+    let refused = exceedances().take_while(|exceedance| *exceedance > highest / NEARLY).find(is_refused);
+    let at = |level: Level| match (quantile(level.p()), refused) {
+        (Quantile::Known { value_ns, .. }, Some(refused)) if refused * NEARLY > 1.0 - level.p() => {
+            Quantile::Refused(Refusal::LowerRefused { estimate_ns: value_ns })
+        }
+        (quantile, _) => quantile,
+    };
+    Quantiles::by(at)
+}
+
+/// The quantiles of a picture, each with the share of samples above it: up to the first that is refused. Without the
+/// median there is none above it.
+pub(crate) fn rungs(quantile: impl Fn(f64) -> Quantile) -> Vec<(f64, Quantile)> {
+    let all = exceedances().map(|exceedance| (exceedance, quantile(1.0 - exceedance)));
+    all.take_while(|(_, quantile)| matches!(quantile, Quantile::Known { .. })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A quantile that is refused where `refuse` says so of its exceedance.
+    fn of(refuse: impl Fn(f64) -> bool) -> impl Fn(f64) -> Quantile {
+        move |p| match refuse(1.0 - p) {
+            true => Quantile::Refused(Refusal::FewExceedances {
+                n_eff: 974,
+                exceedances: 9.74,
+                times_as_long: 10.0 / 9.74,
+                estimate_ns: Some(1),
+                at_least_ns: Some(1),
+            }),
+            false => Quantile::Known { value_ns: 7, interval_ns: None, n_eff: None },
+        }
+    }
+
+    #[test]
+    fn no_level_is_shown_above_one_that_is_refused() {
+        let shown = |refuse: &dyn Fn(f64) -> bool| {
+            let quantiles = levels(of(refuse));
+            let shown = Level::ALL.map(|level| quantiles.at(level).value_ns().is_some());
+            let last = rungs(of(refuse)).last().map_or(1.0, |(exceedance, _)| *exceedance);
+            // What the table shows the picture shows, and the other way round.
+            for (level, shown) in Level::ALL.into_iter().zip(shown) {
+                assert_eq!(shown, last * NEARLY <= 1.0 - level.p(), "{level}: {last}");
+            }
+            shown
+        };
+        let near = |of: f64| move |exceedance: f64| (exceedance / of - 1.0).abs() < 0.01;
+        assert_eq!(shown(&|_| false), [true, true, true, true, true]);
+        assert_eq!(shown(&near(0.01)), [true, false, false, false, false], "p99 is refused, p99.9 is not");
+        assert_eq!(shown(&near(0.056_234)), [true, false, false, false, false], "94.4 % is refused");
+        assert_eq!(shown(&near(0.001)), [true, true, false, false, false]);
+        assert_eq!(shown(&near(0.5)), [false; 5]);
+        assert_eq!(shown(&|exceedance| exceedance < 0.0009), [true, true, true, false, false]);
+        assert_eq!(levels(of(near(0.01))).p999, Quantile::Refused(Refusal::LowerRefused { estimate_ns: 7 }));
+    }
+}

@@ -1,0 +1,187 @@
+//! How late it may get in up to ten times the measured time: an upper limit, behind gates, or a refusal.
+//!
+//! Excesses of block maxima over a high threshold follow a generalised Pareto distribution when one mechanism makes
+//! them. Without the gates the answer depends on the threshold by factors (76 on a real run of 280 s), and a second,
+//! rare mechanism makes it wrong in either direction. A mechanism that never acted while measuring is never covered.
+
+mod extremal_index;
+mod fitness;
+mod gev;
+mod gpd;
+mod profile;
+mod search;
+
+pub use extremal_index::extremal_index;
+pub use fitness::{Gap, MOST_DISTANCE, anderson_darling, widest_by_chance, widest_gap};
+pub use gev::Gev;
+pub use gpd::{Gpd, SHAPES};
+pub use profile::{Level, ONE_SIDED_95, TWO_SIDED_95, level};
+
+use crate::stats::special::whole;
+use crate::stats::stationarity::{Gate, MIN_BLOCKS, Periodicity, joined, periodicity};
+use serde::Serialize;
+
+/// How far ahead the tail may be carried: this many times the measured time.
+pub const MOST_TIMES: f64 = 10.0;
+
+/// Excesses that a fit takes, at least and at most.
+const EXCESSES: (usize, usize) = (30, 500);
+
+/// Between two thresholds the most likely level may differ by this factor.
+const MOST_SENSITIVE: f64 = 2.0;
+
+/// The limit may be this many times the most likely level.
+const MOST_WIDE: f64 = 3.0;
+
+/// The resolution of the maxima may be this share of the scale; coarser ones bend the shape.
+const MOST_COARSE: f64 = 0.1;
+
+/// Shapes that a limit is computed for: never one that claims an end of the tail.
+const WITHOUT_END: std::ops::RangeInclusive<f64> = 0.0..=1.5;
+
+/// An upper limit of what is exceeded once, on average, in some multiple of the measured time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TailDocument"))]
+pub struct TailLimit {
+    /// The multiple.
+    pub times: f64,
+    /// The one-sided 95 % upper limit, in the unit of the maxima.
+    #[serde(rename = "upper_ns")]
+    pub upper: f64,
+    /// The most likely level. It is below the limit and nothing to rely on.
+    #[serde(skip)]
+    pub point: f64,
+    /// Length of the blocks, in seconds.
+    #[serde(rename = "block_seconds")]
+    pub block: usize,
+    /// How many blocks exceeded the threshold.
+    pub excesses: usize,
+}
+
+/// Why the tail is not carried further.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum TailRefusal {
+    /// More than [`MOST_TIMES`] the measured time ahead; or not a multiple at all.
+    TooFar,
+    /// The run is not one of a kind, or too short to tell.
+    NotStationary(Gate),
+    /// Spikes come at regular distances, in seconds: they have one cause, which no distribution describes.
+    Periodic(Periodicity),
+    /// Fewer than 150 blocks.
+    FewBlocks {
+        /// Blocks there are.
+        blocks: usize,
+    },
+    /// The maxima do not vary above the threshold.
+    NoExcesses,
+    /// The maxima are too coarse for the scale of the tail.
+    Coarse,
+    /// The excesses are not of the fitted distribution.
+    NotPareto {
+        /// The statistic of Anderson and Darling.
+        distance: f64,
+    },
+    /// The largest maxima are a population of their own: they are an event with a rate, not a tail.
+    SeparateMode {
+        /// Blocks above the gap.
+        above: usize,
+        /// The largest maximum below it.
+        from: f64,
+        /// The smallest maximum above it.
+        to: f64,
+    },
+    /// The most likely level depends on the threshold.
+    ThresholdSensitive {
+        /// By this factor between two thresholds.
+        factor: f64,
+    },
+    /// The limit is so far above the most likely level that it says nothing.
+    TooWide,
+}
+
+/// The one-sided 95 % upper limit of the level that is exceeded once in `times` the measured time, from the maxima of
+/// consecutive seconds, which are known to within `resolution`.
+///
+/// # Errors
+/// The first gate that refuses.
+pub fn tail_limit(seconds: &[f64], times: f64, resolution: f64) -> Result<TailLimit, TailRefusal> {
+    if times.is_nan() || times <= 0.0 || times > MOST_TIMES {
+        return Err(TailRefusal::TooFar);
+    }
+    let Gate::Passed { block, blocks } = Gate::of(seconds) else {
+        return Err(TailRefusal::NotStationary(Gate::of(seconds)));
+    };
+    let mut maxima = joined(seconds, block);
+    if let Some(found) = periodicity(&maxima) {
+        return Err(TailRefusal::Periodic(Periodicity { lag: found.lag * block, ..found }));
+    }
+    if blocks < MIN_BLOCKS {
+        return Err(TailRefusal::FewBlocks { blocks });
+    }
+    maxima.sort_by(f64::total_cmp);
+    let tenth = usize::try_from(whole((0.1 * blocks as f64).round())).unwrap_or(EXCESSES.1);
+    let most = tenth.clamp(EXCESSES.0, EXCESSES.1);
+    let (tail, half) = (Tail::of(&maxima, most), Tail::of(&maxima, (most / 2).max(20)));
+    let (tail, half) = tail.zip(half).ok_or(TailRefusal::NoExcesses)?;
+    tail.fits(resolution)?;
+
+    let levels = [&tail, &half].map(|tail| tail.upper_limit(times));
+    let [Some(at_tail), Some(at_half)] = levels else { return Err(TailRefusal::TooWide) };
+    let (low, high) = (at_tail.0.min(at_half.0), at_tail.0.max(at_half.0));
+    if high > MOST_SENSITIVE * low {
+        return Err(TailRefusal::ThresholdSensitive { factor: high / low });
+    }
+    let upper = at_tail.1.max(at_half.1);
+    if at_tail.1 > MOST_WIDE * at_tail.0 {
+        return Err(TailRefusal::TooWide);
+    }
+    Ok(TailLimit { times, upper, point: high, block, excesses: tail.excesses.len() })
+}
+
+/// The maxima above a threshold.
+struct Tail {
+    threshold: f64,
+    /// What they have above it, ascending, each above 0.
+    excesses: Vec<f64>,
+}
+
+impl Tail {
+    /// Of ascending maxima the largest `k`, less the one below them. `None` when there are no excesses.
+    fn of(ascending: &[f64], k: usize) -> Option<Tail> {
+        let threshold = *ascending.get(ascending.len().checked_sub(k + 1)?)?;
+        let above = ascending.iter().skip(ascending.len() - k).map(|x| x - threshold);
+        let excesses: Vec<f64> = above.filter(|excess| *excess > 0.0).collect();
+        (!excesses.is_empty()).then_some(Tail { threshold, excesses })
+    }
+
+    /// Whether one generalised Pareto distribution describes the excesses.
+    fn fits(&self, resolution: f64) -> Result<(), TailRefusal> {
+        let (gpd, _) = Gpd::fit(&self.excesses).ok_or(TailRefusal::NoExcesses)?;
+        if resolution > MOST_COARSE * gpd.scale {
+            return Err(TailRefusal::Coarse);
+        }
+        let residuals: Vec<f64> = self.excesses.iter().map(|y| gpd.standard(*y)).collect();
+        let gap = widest_gap(&residuals).filter(|gap| gap.spacing > widest_by_chance(residuals.len()));
+        if let Some(Gap { above, .. }) = gap {
+            let at = |above: usize| self.excesses.iter().rev().nth(above).map_or(0.0, |excess| *excess);
+            let (from, to) = (self.threshold + at(above), self.threshold + at(above - 1));
+            return Err(TailRefusal::SeparateMode { above, from, to });
+        }
+        match anderson_darling(&residuals) {
+            Some(distance) if distance <= MOST_DISTANCE => Ok(()),
+            distance => Err(TailRefusal::NotPareto { distance: distance.unwrap_or(f64::INFINITY) }),
+        }
+    }
+
+    /// The most likely level and its upper limit.
+    fn upper_limit(&self, times: f64) -> Option<(f64, f64)> {
+        let found = level(&self.excesses, times * self.excesses.len() as f64, WITHOUT_END, ONE_SIDED_95)?;
+        Some((self.threshold + found.point, self.threshold + found.upper?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! Quantiles with an interval that survives autocorrelation: slices of the run are the units, not samples.
+//!
+//! Woodruff's interval (Woodruff 1952): the uncertainty of "how many samples exceed this value" is measured between
+//! slices, and carried back to a value through the pooled histogram. In simulations with nominal 95 % it holds for
+//! 94 % of runs with an autocorrelation of 0.9, where the interval for independent samples holds for 61 %.
+
+mod ladder;
+
+use crate::stats::order_interval::{binomial_quantile, order_ranks};
+use crate::stats::quantile::{bucket_at, lower_edge, rank, upper_edge};
+use crate::stats::special::{student_t, whole};
+use model::{Histogram, Level};
+use serde::Serialize;
+
+/// Fewer slices than this say too little about how much slices differ; there is a value then but no interval.
+pub const MIN_SLICES: usize = 10;
+
+/// Independent samples that must lie above a quantile before it is shown.
+pub const MIN_EXCEEDANCES: f64 = 10.0;
+
+/// Confidence of every interval of a quantile.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A quantile of a cell, or why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Quantile {
+    /// Enough independent samples lie above it.
+    Known {
+        /// The value, ns: at most 0.78 % too large, never too small.
+        value_ns: i64,
+        /// Its 95 % interval, ns; `None` when there are too few slices for one.
+        interval_ns: Option<(i64, i64)>,
+        /// Independent samples the recorded ones are worth; `None` when there are too few slices to tell.
+        n_eff: Option<u64>,
+    },
+    /// The samples cannot answer.
+    Refused(Refusal),
+}
+
+/// Why a quantile is not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Refusal {
+    /// There is no sample at all.
+    NoSamples,
+    /// Only smallest, mean and largest are known, as some imported files tell them.
+    NoDistribution,
+    /// It lies beyond the histogram of the tool that measured it.
+    Beyond {
+        /// It is at least this, ns.
+        at_least_ns: i64,
+    },
+    /// Fewer than [`MIN_EXCEEDANCES`] independent samples lie above it.
+    FewExceedances {
+        /// Independent samples the recorded ones are worth.
+        n_eff: u64,
+        /// Independent samples above the quantile.
+        exceedances: f64,
+        /// How many times as long to measure, above 1.
+        times_as_long: f64,
+        /// Its value all the same, ns, of which little is known; `None` where not even one independent sample lies above it.
+        estimate_ns: Option<i64>,
+        /// What it is at least (95 %), ns; `None` where nothing is known.
+        at_least_ns: Option<i64>,
+    },
+    /// A lower one is refused: where less is asked of the samples than here, and they cannot answer, this one is not believed.
+    LowerRefused {
+        /// Its value all the same, ns.
+        estimate_ns: i64,
+    },
+}
+
+/// A quantile in the output, shown or refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The value, ns.
+    Known(i64),
+    /// An estimate of which too little is known, ns: shown with a mark.
+    About(i64),
+    /// It is at least this, ns.
+    AtLeast(i64),
+    /// Nothing.
+    Nothing,
+}
+
+impl Quantile {
+    /// Why it is refused; `None` when it is known.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Quantile::Known { .. } => None,
+            Quantile::Refused(refusal) => Some(*refusal),
+        }
+    }
+
+    /// The value, ns; `None` when refused.
+    #[must_use]
+    pub fn value_ns(&self) -> Option<i64> {
+        match self {
+            Quantile::Known { value_ns, .. } => Some(*value_ns),
+            Quantile::Refused(_) => None,
+        }
+    }
+
+    /// The value, or of a refused one what is known all the same.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        match *self {
+            Quantile::Known { value_ns, .. } => Told::Known(value_ns),
+            Quantile::Refused(
+                Refusal::FewExceedances { estimate_ns: Some(ns), .. } | Refusal::LowerRefused { estimate_ns: ns },
+            ) => Told::About(ns),
+            Quantile::Refused(
+                Refusal::FewExceedances { at_least_ns: Some(ns), .. } | Refusal::Beyond { at_least_ns: ns },
+            ) => Told::AtLeast(ns),
+            Quantile::Refused(_) => Told::Nothing,
+        }
+    }
+
+    /// The 95 % interval, ns; `None` when there is none.
+    #[must_use]
+    pub fn interval_ns(&self) -> Option<(i64, i64)> {
+        match self {
+            Quantile::Known { interval_ns, .. } => *interval_ns,
+            Quantile::Refused(_) => None,
+        }
+    }
+
+    /// The same value without its interval.
+    #[must_use]
+    pub(crate) fn without_interval(self) -> Quantile {
+        match self {
+            Quantile::Known { value_ns, n_eff, .. } => Quantile::Known { value_ns, interval_ns: None, n_eff },
+            refused @ Quantile::Refused(_) => refused,
+        }
+    }
+
+    /// Independent samples the recorded ones are worth; `None` when there are too few slices or samples to tell.
+    #[must_use]
+    pub fn n_eff(&self) -> Option<u64> {
+        match self {
+            Quantile::Known { n_eff, .. } => *n_eff,
+            Quantile::Refused(Refusal::FewExceedances { n_eff, .. }) => Some(*n_eff),
+            Quantile::Refused(_) => None,
+        }
+    }
+}
+
+/// The quantile of `pooled`, judged by how much its `slices` differ. They are in the order of time and may differ in
+/// length; `pooled` is their sum.
+#[must_use]
+pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quantile {
+    estimate_at(pooled, slices, level, CONFIDENCE)
+}
+
+/// The same, with an interval of another confidence than [`CONFIDENCE`].
+#[must_use]
+pub fn estimate_at(pooled: &Histogram, slices: &[Histogram], level: Level, confidence: f64) -> Quantile {
+    estimate_of(pooled, slices, level.p(), confidence)
+}
+
+/// The same, of any `p` from 0 to below 1.
+pub(crate) fn estimate_of(pooled: &Histogram, slices: &[Histogram], p: f64, confidence: f64) -> Quantile {
+    let exceedance = 1.0 - p;
+    let Some(bucket) = bucket_at(pooled, rank(pooled.n, p)) else {
+        return Quantile::Refused(Refusal::NoSamples);
+    };
+    let mut counts = counts(pooled, slices, bucket, exceedance);
+    counts.retain(|count| count.n > 0);
+    let spread = Spread::of(&counts, confidence);
+    let n_eff = spread.map_or(pooled.n as f64, |spread| pooled.n as f64 / spread.design_effect.max(1.0));
+    let exceedances = n_eff * exceedance;
+    // Rounding alone may not refuse: 10 000 samples have 10 above their p99.9.
+    if exceedances < MIN_EXCEEDANCES * (1.0 - 1e-9) {
+        return Quantile::Refused(Refusal::FewExceedances {
+            n_eff: whole(n_eff),
+            exceedances,
+            times_as_long: MIN_EXCEEDANCES / exceedances,
+            estimate_ns: (exceedances >= 1.0).then(|| upper_edge(pooled, bucket)),
+            at_least_ns: at_least(pooled, p, n_eff),
+        });
+    }
+    Quantile::Known {
+        value_ns: upper_edge(pooled, bucket),
+        interval_ns: spread.and_then(|spread| interval(pooled, p, spread.relative, confidence)),
+        n_eff: spread.map(|_| whole(n_eff)),
+    }
+}
+
+/// The value that the `p` quantile exceeds in 95 of 100 cases, as if the samples were `n_eff` independent ones.
+fn at_least(pooled: &Histogram, p: f64, n_eff: f64) -> Option<i64> {
+    let of = whole(n_eff);
+    let share = binomial_quantile(of, p, 1.0 - CONFIDENCE) as f64 / of as f64;
+    let rank = whole(share * pooled.n as f64);
+    Some(lower_edge(pooled, bucket_at(pooled, Some(rank).filter(|rank| *rank > 0)?)?))
+}
+
+/// The interval for a relative uncertainty of the exceedance probability, never narrower than for independent samples.
+fn interval(pooled: &Histogram, p: f64, relative: f64, confidence: f64) -> Option<(i64, i64)> {
+    let exceedance = 1.0 - p;
+    let (first, last) = order_ranks(pooled.n, p, confidence)?;
+    let lower = rank(pooled.n, 1.0 - exceedance * relative.exp()).min(first);
+    let upper = rank(pooled.n, 1.0 - exceedance * (-relative).exp()).max(last);
+    Some((lower_edge(pooled, bucket_at(pooled, lower)?), upper_edge(pooled, bucket_at(pooled, upper)?)))
+}
+
+/// One slice: how many samples it has, and how many of them exceed the quantile.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Count {
+    pub(crate) n: u64,
+    pub(crate) above: u64,
+}
+
+/// Exceedances of the `p` quantile in each slice; `None` without samples.
+pub(crate) fn exceedances(pooled: &Histogram, slices: &[Histogram], p: f64) -> Option<Vec<Count>> {
+    let bucket = bucket_at(pooled, rank(pooled.n, p))?;
+    Some(counts(pooled, slices, bucket, 1.0 - p))
+}
+
+/// Exceedances of the quantile's bucket in each slice. Where a single bucket holds most of what should lie above, its
+/// lower edge is nearer to the quantile, and counts from there.
+fn counts(pooled: &Histogram, slices: &[Histogram], bucket: model::Bucket, exceedance: f64) -> Vec<Count> {
+    let by_upper_edge = pooled.count_above(bucket.upper_ns) as f64 >= 0.5 * exceedance * pooled.n as f64;
+    let above = |slice: &Histogram| match bucket.lower_ns.checked_sub(1) {
+        _ if by_upper_edge => slice.count_above(bucket.upper_ns),
+        Some(below) => slice.count_above(below),
+        None => slice.n,
+    };
+    slices.iter().map(|slice| Count { n: slice.n, above: above(slice) }).collect()
+}
+
+/// How much the slices differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    /// Half the width of the interval of the exceedance probability, on a logarithmic scale.
+    pub(crate) relative: f64,
+    /// Variance of the exceedances over what it would be for independent samples.
+    pub(crate) design_effect: f64,
+}
+
+impl Spread {
+    /// `None` for fewer than [`MIN_SLICES`], or when nothing exceeds the quantile.
+    ///
+    /// The exceedance probability is the ratio of two sums over slices, so slices of unequal length count by their
+    /// length (ratio estimator; Cochran 1977, 6.3). With equal lengths this is the plain mean and its standard error.
+    pub(crate) fn of(counts: &[Count], confidence: f64) -> Option<Spread> {
+        if counts.len() < MIN_SLICES {
+            return None;
+        }
+        let counts = ladder::independent(counts);
+        let (m, n) = (counts.len() as f64, counts.iter().map(|c| c.n).sum::<u64>() as f64);
+        let p = counts.iter().map(|c| c.above).sum::<u64>() as f64 / n;
+        if p <= 0.0 {
+            return None;
+        }
+        let squares: f64 = counts.iter().map(|c| (c.above as f64 - p * c.n as f64).powi(2)).sum();
+        let variance = squares * m / (m - 1.0) / (n * n);
+        let independent = p * (1.0 - p) / n;
+        Some(Spread {
+            relative: student_t(m - 1.0, 0.5 + confidence / 2.0) * variance.sqrt() / p,
+            // All samples above the lower edge: nothing varies, so nothing is known against independence.
+            design_effect: if independent > 0.0 { variance / independent } else { 1.0 },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

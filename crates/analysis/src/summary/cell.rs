@@ -1,0 +1,311 @@
+//! A cell in numbers: the distribution, its uncertainty, and its worst moment.
+
+use crate::explain;
+use crate::stats::histogram::standard_deviation;
+use crate::stats::levels::Quantiles;
+use crate::stats::rate::Rate;
+use crate::summary::cost::{self, CostSummary};
+use crate::summary::due_time::{self, DueTimes};
+use crate::summary::intensity::{self, Busy, LoadRate};
+use crate::summary::late::{self, Late, Views};
+use crate::summary::pool::Pool;
+use crate::summary::responses::{self, Response};
+use crate::summary::steadiness::Steadiness;
+use crate::summary::tracers::{self, Stages, Tracers};
+use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
+use serde::Serialize;
+
+/// What the blocks of one cell say together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CellSummary {
+    /// The cell.
+    #[serde(skip)]
+    pub cell: Cell,
+    /// What this run calls it: load and policy, and every other axis that has more than one value.
+    #[serde(skip)]
+    pub name: String,
+    /// Whether it is the second measurement of a cell in each block (A/A).
+    #[serde(skip)]
+    pub again: bool,
+    /// Blocks that measured it.
+    pub blocks: u32,
+    /// Time measured; blocks add up, CPUs do not.
+    #[serde(rename = "measured_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
+    pub measured: Span,
+    /// Wake-ups recorded.
+    pub samples: u64,
+    /// Due times missed; of answers those without one.
+    pub missed: u64,
+    /// Wake-ups before their due time.
+    pub early: u64,
+    /// Samples for which there was no room.
+    pub lost: u64,
+    /// Waits that had not ended when their block did; `None` when there was none.
+    pub censored: Option<Open>,
+    /// How long reading the clock takes, ns: the longest of its blocks. `None` where records do not tell.
+    pub clock_reading_ns: Option<u64>,
+    /// Smallest latency, ns.
+    pub min_ns: Option<i64>,
+    /// Mean latency, ns. For comparison with other tools only: a tail moves it.
+    pub mean_ns: Option<f64>,
+    /// Standard deviation of the latency, ns; `None` below 2 samples. It says little about a heavy tail.
+    pub stddev_ns: Option<f64>,
+    /// The distribution by wake-up.
+    #[serde(flatten)]
+    pub quantiles: Quantiles,
+    /// Largest latency and its moment.
+    #[serde(skip)]
+    pub max: Option<Max>,
+    /// Independent samples the recorded ones are worth at p99; `None` when too few slices tell.
+    pub n_eff: Option<u64>,
+    /// Whether it was the same from beginning to end. A quantile that was not has no interval.
+    pub steadiness: Steadiness,
+    /// The distribution by due time.
+    #[serde(rename = "by_due_time")]
+    pub due_times: DueTimes,
+    /// How many are later than what is required of a quantile.
+    #[serde(skip)]
+    pub(crate) late: Vec<Late>,
+    /// Episodes of wake-ups later than the deadline; `None` without measured time.
+    pub misses: Option<Rate>,
+    /// The language that was measured; `None` for other methods, or without a record.
+    pub runtime: Option<RuntimeRecord>,
+    /// What came over the link beside answers, and what did not; `None` where no line was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Response>,
+    /// What each part of the load achieved; empty without one.
+    pub loads: Vec<LoadRate>,
+    /// What the kernel's tracers saw after it; `None` unless that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracers: Option<Tracers>,
+    /// What operations cost; `None` for every method but `cost`, or without a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostSummary>,
+    /// How busy the machine was while measuring.
+    pub machine: Busy,
+    /// What made late wake-ups late; `None` unless that was asked.
+    pub explained: Option<ExplainRecord>,
+    /// The two stages of every wake-up; `None` unless it was traced, and seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
+}
+
+/// Waits that were still open when their block ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Open {
+    /// How many.
+    pub waits: u64,
+    /// The longest was already late by this much, ns.
+    pub at_least_ns: u64,
+}
+
+/// The largest latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MaxAt"))]
+pub struct Max {
+    /// Its value, ns.
+    #[serde(skip)]
+    pub latency_ns: i64,
+    /// Whether it is an open wait or a trigger without an answer, so the latency is at least this.
+    #[serde(skip)]
+    pub at_least: bool,
+    /// In which block, from 0.
+    pub block: u32,
+    /// On which CPU.
+    pub cpu: u32,
+    /// When it was due: ms since the run began, by the wall clock. `None` when the record does not say.
+    pub run_ms: Option<u64>,
+}
+
+/// What the records of `pool` say; `name`: what the run calls it.
+pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
+    let histogram = pool.histogram();
+    let stretches: Vec<_> = pool.stretches().into_iter().collect();
+    let steadiness = Steadiness::of(pool, &histogram, &stretches);
+    let slices: Vec<Histogram> = stretches.into_iter().map(|(_, slice)| slice).collect();
+    let quantiles = Quantiles::of(&histogram, &slices, pool.confidence);
+    let shown = |all: Quantiles| all.with_intervals_where(|level| steadiness.courses.allows_interval(level));
+    let by_due_time = due_time::slices(pool);
+    let due_times = DueTimes::of(pool, quantiles, by_due_time.as_ref());
+    let views = Views { by_wakeup: (&histogram, &slices), by_due_time: by_due_time.as_ref() };
+    let late = late::of(&header.plan.require, &views, pool.cell.period);
+    CellSummary {
+        cell: pool.cell.clone(),
+        again: name.ends_with("/again"),
+        name,
+        blocks: u32::try_from(pool.entries.len()).unwrap_or(u32::MAX),
+        measured: pool.measured(),
+        samples: pool.sum(|thread| thread.recorded),
+        missed: pool.sum(|thread| thread.missed + thread.never_answered()),
+        early: pool.sum(|thread| thread.early),
+        lost: pool.sum(|thread| thread.lost),
+        censored: open_waits(pool),
+        clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
+        min_ns: histogram.min_ns,
+        mean_ns: (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64),
+        stddev_ns: standard_deviation(&histogram),
+        max: max(header, pool),
+        n_eff: quantiles.p99.n_eff(),
+        steadiness,
+        due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
+        late,
+        quantiles: shown(quantiles),
+        misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
+        runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
+        response: responses::of(pool),
+        loads: intensity::loads(pool),
+        tracers: tracers::of(pool),
+        cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
+        machine: intensity::busy(header, pool),
+        stages: tracers::stages(pool),
+        explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
+    }
+}
+
+fn open_waits(pool: &Pool<'_>) -> Option<Open> {
+    let waits = pool.sum(|thread| u64::from(thread.censored.is_some()));
+    let longest = pool.threads().filter_map(|(_, thread)| thread.censored).map(|open| open.at_least_ns).max();
+    longest.map(|at_least_ns| Open { waits, at_least_ns })
+}
+
+/// The largest latency of any thread; an open wait and a trigger without an answer count with what they had reached.
+fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
+    let period_ns = pool.cell.period.ns();
+    let of_thread = |(entry, thread): (&Entry, &model::ThreadRecord)| {
+        let at = |latency_ns, at_least, cycle: Option<i64>| {
+            let after_start = cycle.map(|cycle| i128::from(cycle) * i128::from(period_ns) / 1_000_000);
+            let since_run = i128::from(entry.record.started_unix_ms) - i128::from(header.started_unix_ms);
+            let run_ms = after_start.map(|ms| u64::try_from(since_run + ms).unwrap_or(0));
+            Max { latency_ns, at_least, block: entry.planned.block, cpu: thread.cpu, run_ms }
+        };
+        let cycle = thread.worst.first().and_then(|worst| i64::try_from(worst.cycle).ok());
+        let ended = thread.histogram.max_ns.map(|max_ns| at(max_ns, false, cycle));
+        let open =
+            thread.censored.map(|open| at(i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true, Some(open.cycle)));
+        let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
+        [ended, open, never.map(|at_least_ns| at(at_least_ns, true, None))]
+    };
+    // Of equal ones the first in time.
+    let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
+    pool.threads().flat_map(of_thread).flatten().reduce(later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::histogram::merged;
+    use crate::stats::woodruff::Quantile;
+    use crate::stats::woodruff::Refusal;
+    use crate::summarise;
+    use crate::summary::due_time::by_due_time;
+    use crate::testing::RunBuilder;
+    use model::{LoadRecord, LoadSecond};
+
+    fn run(latency_ns: impl Fn(u32, u64) -> i64 + Copy) -> CellSummary {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other");
+        run.header.plan.repetitions = 2;
+        run.measure(0, 0, latency_ns).measure(1, 0, latency_ns);
+        summarise(&run.header, &run.entries).cells.remove(0)
+    }
+
+    #[test]
+    fn a_cell_without_records_has_no_numbers() {
+        let mut builder = RunBuilder::new();
+        builder.cell("none", "other");
+        let cell = &summarise(&builder.header, &[]).cells[0];
+        assert_eq!((cell.blocks, cell.samples, cell.measured), (0, 0, Span(0)));
+        assert_eq!((cell.min_ns, cell.mean_ns, cell.stddev_ns, cell.max, cell.misses), (None, None, None, None, None));
+        assert_eq!(cell.quantiles.p50, Quantile::Refused(Refusal::NoSamples));
+        assert_eq!(cell.n_eff, None);
+    }
+
+    #[test]
+    fn blocks_and_cpus_are_added_up_but_time_only_by_block() {
+        let cell = run(|cpu, _| if cpu == 0 { 5_000 } else { 7_000 });
+        assert_eq!((cell.blocks, cell.samples, cell.measured), (2, 8_000, Span(4_000_000_000)));
+        assert_eq!((cell.min_ns, cell.mean_ns), (Some(5_000), Some(6_000.0)));
+        let stddev = cell.stddev_ns.unwrap();
+        assert!((stddev - 1_000.0 * (8_000.0f64 / 7_999.0).sqrt()).abs() < 1e-9, "{stddev}");
+        assert_eq!(cell.quantiles.p99.value_ns(), Some(7_000));
+        assert_eq!(cell.due_times.quantiles, cell.quantiles, "nothing was missed");
+    }
+
+    #[test]
+    fn the_maximum_knows_its_moment() {
+        let cell = run(|cpu, cycle| if (cpu, cycle) == (1, 1_500) { 80_000 } else { 5_000 });
+        // The run's first measurement begins 1 s after it, and the wake-up was due 1.5 s after that; of equal ones the first.
+        let expected = Max { latency_ns: 80_000, at_least: false, block: 0, cpu: 1, run_ms: Some(2_500) };
+        assert_eq!(cell.max, Some(expected));
+        assert_eq!(cell.quantiles.p99.value_ns(), Some(5_023), "the upper edge of the bucket of 5000 ns");
+    }
+
+    #[test]
+    fn an_open_wait_makes_the_maximum_a_lower_bound() {
+        let cell = run(|cpu, cycle| if cpu == 1 && cycle >= 1_500 { i64::MAX } else { 5_000 });
+        let expected = Max { latency_ns: 500_000_000, at_least: true, block: 0, cpu: 1, run_ms: Some(2_500) };
+        assert_eq!(cell.max, Some(expected));
+        assert_eq!(cell.censored, Some(Open { waits: 2, at_least_ns: 500_000_000 }));
+        assert_eq!((cell.samples, cell.missed), (7_000, 998));
+        assert!(cell.due_times.at_least);
+        assert_eq!(cell.due_times.n, 8_000, "each due time once");
+        assert_eq!(cell.misses.map(|rate| rate.episodes), Some(2));
+    }
+
+    #[test]
+    fn missed_due_times_show_in_the_second_view_only() {
+        // One stall of 400 ms in each block: 0.05 % of the wake-ups, but a fifth of the time.
+        let cell = run(|_, cycle| if cycle == 1_000 { 400_000_000 } else { 5_000 });
+        assert_eq!((cell.samples, cell.missed), (4 * 1_601, 4 * 399));
+        assert_eq!(cell.due_times.n, 8_000);
+        let max_ns = cell.max.map(|max| max.latency_ns);
+        assert_eq!(max_ns, Some(400_000_000));
+        assert!(cell.quantiles.p99.value_ns() < Some(6_000), "{:?}", cell.quantiles.p99);
+        let by_due_time = by_due_time(&merged([&one_stall()].into_iter()), cell.cell.period);
+        assert!(crate::quantile(&by_due_time, 0.9) > Some(190_000_000));
+        assert!(!cell.due_times.at_least);
+    }
+
+    fn one_stall() -> Histogram {
+        let mut histogram = Histogram::default();
+        histogram.record_n(5_000, 1_600);
+        histogram.record(400_000_000);
+        histogram
+    }
+
+    #[test]
+    fn episodes_on_two_cpus_at_once_are_one() {
+        let cell = run(|_, cycle| if cycle == 100 || cycle == 1_900 { 3_000_000 } else { 5_000 });
+        let rate = cell.misses.unwrap();
+        assert_eq!(rate.episodes, 4, "two in each block, on both CPUs");
+        assert!((rate.per_hour - 3600.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_load_is_summed_over_blocks() {
+        let mut builder = RunBuilder::new();
+        builder.cell("messaging", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
+        for (entry, operations) in builder.entries.iter_mut().zip([400, 1200]) {
+            let second =
+                LoadSecond { elapsed: Span(2_000_000_000), operations: Some(operations), cpu_us: Some(1_000_000) };
+            let later = LoadSecond { operations: Some(operations / 2), ..second };
+            let seconds = vec![second, second, later, later];
+            entry.record.loads = vec![LoadRecord { operation: "message".to_owned(), seconds, ..LoadRecord::default() }];
+        }
+        let cell = summarise(&builder.header, &builder.entries).cells.remove(0);
+        assert_eq!(
+            cell.loads,
+            [LoadRate {
+                load: String::new(),
+                operation: "message".to_owned(),
+                per_second: Some(300.0),
+                cpus_used: Some(0.5),
+                lowest_share: Some(0.5),
+            }]
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! What operations cost: the distribution of each over its batches, and groups of them.
+
+use model::{CostOperation, CostScope, OperationRecord, Record, SkippedOperation, Task};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What the blocks of a cost cell say together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CostSummary {
+    /// Time, ns, that reading the clock was found to take, and that was subtracted from every batch: the largest of all blocks.
+    pub clock_ns: u64,
+    /// In the order of the suite.
+    pub operations: Vec<OperationCost>,
+    /// Of groups of operations.
+    pub groups: Vec<GroupCost>,
+    /// Time, ns, of the fixed amount of work, the median over the blocks; `None` unless that was measured, all of it.
+    pub total_ns: Option<f64>,
+    /// What was not measured, in any block.
+    pub skipped: Vec<SkippedOperation>,
+}
+
+/// What one operation costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OperationCost {
+    /// Group and name: `syscall/read`.
+    pub name: String,
+    /// What one of them is.
+    pub unit: String,
+    /// Batches of all blocks.
+    pub batches: u64,
+    /// Operations in a batch; the smallest of all blocks.
+    pub per_batch: u64,
+    /// Time, ns, of one operation: the median batch, divided; of several blocks the median of their medians.
+    pub median_ns: f64,
+    /// The same of the batch that 99 % do not exceed, over all blocks.
+    pub p99_ns: f64,
+    /// The same of the longest batch.
+    pub worst_ns: f64,
+    /// Million bytes a second, by the median; `None` where bytes are not what it is about.
+    pub mb_per_s: Option<f64>,
+}
+
+/// What the operations of one group cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GroupCost {
+    /// The group.
+    pub group: String,
+    /// How many of its operations were measured.
+    pub operations: u64,
+    /// Geometric mean of their medians, ns: only ratios of it mean something.
+    pub geometric_mean_ns: f64,
+}
+
+/// The time of one operation in a batch, ns, without the clock's.
+fn each(batch_ns: u64, per_batch: u64, clock_ns: u64) -> f64 {
+    batch_ns.saturating_sub(clock_ns) as f64 / per_batch.max(1) as f64
+}
+
+/// The value of this rank among ascending ones: the smallest that a share of them does not exceed.
+fn at(ascending: &[f64], share: f64) -> Option<f64> {
+    let rank = crate::stats::special::whole((ascending.len() as f64 * share).ceil()).max(1);
+    usize::try_from(rank - 1).ok().and_then(|index| ascending.get(index)).copied()
+}
+
+/// The median.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some(0.5 * (values.get(last / 2)? + values.get(values.len() / 2)?))
+}
+
+/// The geometric mean; `None` of none, or where one is 0.
+pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let is_known = !values.is_empty() && values.iter().all(|value| *value > 0.0);
+    is_known.then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())
+}
+
+/// What an operation costs in one record: the median of its batches, ns.
+#[must_use]
+pub fn cost_of(operation: &OperationRecord, clock_ns: u64) -> Option<f64> {
+    median(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, clock_ns)).collect())
+}
+
+/// Of the records of one cell; `None` when none of them is of the cost suite.
+pub(crate) fn summary<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> Option<CostSummary> {
+    let costs = records.clone().filter_map(|record| record.cost.as_ref());
+    let clock_ns = costs.clone().map(|cost| cost.clock_ns).max()?;
+    let mut by_name: BTreeMap<usize, Vec<(u64, &OperationRecord)>> = BTreeMap::new();
+    let mut skipped: Vec<SkippedOperation> = Vec::new();
+    for cost in costs {
+        for operation in &cost.operations {
+            let place = model::COST_OPERATIONS.iter().position(|known| known.name == operation.name);
+            by_name.entry(place.unwrap_or(usize::MAX)).or_default().push((cost.clock_ns, operation));
+        }
+        for one in &cost.skipped {
+            if !skipped.contains(one) {
+                skipped.push(one.clone());
+            }
+        }
+    }
+    let operations: Vec<OperationCost> = by_name.values().filter_map(|blocks| operation_cost(blocks)).collect();
+    let is_total = records.clone().any(|record| record.cell.task == Task::Cost(CostScope::Total));
+    let total = |record: &Record| total_of(record).filter(|_| is_total);
+    Some(CostSummary {
+        clock_ns,
+        groups: groups(&operations),
+        operations,
+        total_ns: median(records.filter_map(total).collect()),
+        skipped,
+    })
+}
+
+/// Time of the fixed amount of work, ns; `None` when a part of it was not carried out, or it was not the fixed amount.
+#[must_use]
+pub fn total_of(record: &Record) -> Option<f64> {
+    let cost = record.cost.as_ref()?;
+    let is_whole = record.cell.task == Task::Cost(CostScope::Total) && cost.skipped.is_empty();
+    is_whole.then(|| cost.operations.iter().flat_map(|operation| &operation.batches_ns).map(|ns| *ns as f64).sum())
+}
+
+fn operation_cost(blocks: &[(u64, &OperationRecord)]) -> Option<OperationCost> {
+    let (_, first) = blocks.first()?;
+    let known = CostOperation::named(&first.name);
+    let median_ns = median(blocks.iter().filter_map(|(clock_ns, operation)| cost_of(operation, *clock_ns)).collect())?;
+    let mut all: Vec<f64> = Vec::new();
+    for (clock_ns, operation) in blocks {
+        all.extend(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, *clock_ns)));
+    }
+    all.sort_by(f64::total_cmp);
+    // A byte a nanosecond is a thousand million of them a second.
+    let mb_per_s = known.and_then(|known| known.bytes).filter(|_| median_ns > 0.0);
+    Some(OperationCost {
+        name: first.name.clone(),
+        unit: known.map_or_else(|| "operation".to_owned(), |known| known.unit.to_owned()),
+        batches: all.len() as u64,
+        per_batch: blocks.iter().map(|(_, operation)| operation.per_batch).min()?,
+        median_ns,
+        p99_ns: at(&all, 0.99)?,
+        worst_ns: *all.last()?,
+        mb_per_s: mb_per_s.map(|bytes| bytes as f64 / median_ns * 1e3),
+    })
+}
+
+/// The name of an operation's group.
+pub(crate) fn group_of(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(group, _)| group)
+}
+
+fn groups(operations: &[OperationCost]) -> Vec<GroupCost> {
+    let mut groups: Vec<GroupCost> = Vec::new();
+    for of_group in operations.chunk_by(|a, b| group_of(&a.name) == group_of(&b.name)) {
+        let medians: Vec<f64> = of_group.iter().map(|operation| operation.median_ns).collect();
+        let mean = of_group.first().zip(geometric_mean(&medians));
+        groups.extend(mean.map(|(first, geometric_mean_ns)| GroupCost {
+            group: group_of(&first.name).to_owned(),
+            operations: medians.len() as u64,
+            geometric_mean_ns,
+        }));
+    }
+    groups
+}

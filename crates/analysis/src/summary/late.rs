@@ -1,0 +1,223 @@
+//! How many are later than a limit: what a requirement on a quantile asks, also where the quantile itself is refused.
+//!
+//! "p99 <= limit" says that at most 1 % is later than the limit. None of 299 independent samples later shows that (95 %),
+//! where p99 itself takes 1 000. Samples are not independent: they count as many as they are worth where they are worth
+//! least, at p90, p99, p99.9 or the limit, and a thread that is once later than the limit is so for about as long as the limit.
+
+use crate::stats::quantile::upper_edge;
+use crate::stats::special::share_interval;
+use crate::stats::woodruff::{CONFIDENCE, Count, MIN_EXCEEDANCES, MIN_SLICES, Spread, exceedances};
+use crate::summary::due_time::View;
+use model::{Histogram, Level, Period, Requirement, Span};
+
+/// Upper limit of the advice on how many times as long to measure: a million.
+const MOST_TIMES: f64 = 1e6;
+
+/// The distribution of a cell by wake-up and, where that is another one, by due time: all, and the slices of it.
+pub(crate) struct Views<'a> {
+    pub(crate) by_wakeup: (&'a Histogram, &'a [Histogram]),
+    pub(crate) by_due_time: Option<&'a (Histogram, Vec<Histogram>)>,
+}
+
+/// How many are later than what is required of a quantile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Late {
+    pub(crate) level: Level,
+    pub(crate) view: View,
+    /// How many are later, at most.
+    pub(crate) late: u64,
+    /// Of how many.
+    pub(crate) of: u64,
+    /// Independent ones they are worth.
+    pub(crate) n_eff: f64,
+    /// The 95 % interval of the share that is later.
+    pub(crate) share: (f64, f64),
+    /// How many times as long to measure until it is shown to be kept; `None` where too many are later, or for ever.
+    pub(crate) times_as_long: Option<f64>,
+}
+
+/// For each required quantile, by wake-up and by due time; none with fewer than 10 slices.
+pub(crate) fn of(require: &Requirement, views: &Views<'_>, period: Period) -> Vec<Late> {
+    let both = if views.by_due_time.is_none() { View::Both } else { View::WakeUps };
+    let all = |(level, limit): (Level, Span)| {
+        let (pooled, slices) = views.by_wakeup;
+        let by_wakeup = of_view(pooled, slices, (level, limit), period).map(|late| Late { view: both, ..late });
+        let by_due_time = views.by_due_time.and_then(|(all, slices)| of_view(all, slices, (level, limit), period));
+        [by_wakeup, by_due_time]
+    };
+    require.quantiles().flat_map(all).flatten().collect()
+}
+
+impl Late {
+    /// Whether the limit is shown to be kept: none is later, of as many as that takes. A few that are later came together as a
+    /// rule, and a handful of stretches says too little of their share.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.late == 0 && self.share.1 <= 1.0 - self.level.p()
+    }
+
+    /// Whether the limit is shown to be violated.
+    pub(crate) fn is_violated(&self) -> bool {
+        self.share.0 > 1.0 - self.level.p()
+    }
+}
+
+/// Whether a requirement on the quantile `level` is shown to be kept, and to be violated, where that quantile has no interval;
+/// `None` with fewer than 10 slices.
+#[must_use]
+pub fn share_later(
+    pooled: &Histogram,
+    slices: &[Histogram],
+    level: Level,
+    limit: Span,
+    period: Period,
+) -> Option<(bool, bool)> {
+    of_view(pooled, slices, (level, limit), period).map(|late| (late.is_kept(), late.is_violated()))
+}
+
+fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Span), period: Period) -> Option<Late> {
+    let later = |slice: &Histogram, is_later: &dyn Fn(u64, i64) -> bool| {
+        let later = slice.buckets().rev().take_while(|bucket| is_later(bucket.lower_ns, upper_edge(slice, *bucket)));
+        later.map(|bucket| bucket.count).sum::<u64>()
+    };
+    let at_most = |slice: &Histogram| later(slice, &|_, upper| u64::try_from(upper).is_ok_and(|ns| ns > limit.ns()));
+    let at_least = |slice: &Histogram| later(slice, &|lower, _| lower > limit.ns());
+    let counts = |above: &dyn Fn(&Histogram) -> u64| -> Vec<Count> {
+        slices.iter().filter(|slice| slice.n > 0).map(|slice| Count { n: slice.n, above: above(slice) }).collect()
+    };
+    let (most, least) = (counts(&at_most), counts(&at_least));
+    if most.len() < MIN_SLICES {
+        return None;
+    }
+    let effects = [0.9, 0.99, 0.999].into_iter().filter(|p| pooled.n as f64 * (1.0 - p) >= MIN_EXCEEDANCES);
+    let effects = effects.filter_map(|p| {
+        let counts: Vec<_> = exceedances(pooled, slices, p)?.into_iter().filter(|count| count.n > 0).collect();
+        Some(Spread::of(&counts, CONFIDENCE)?.design_effect)
+    });
+    let of_limit = limit.ns() as f64 / period.ns() as f64;
+    let effect = effects.fold(of_limit.max(1.0), f64::max);
+    let (upper, lower) = (share(&most, effect)?, share(&least, effect)?);
+    let allowed = 1.0 - level.p();
+    let times_as_long = || {
+        let mut times = 1.0;
+        while share_interval(upper.seen * times, upper.of * times)?.1 > allowed {
+            times *= 1.01;
+            if times > MOST_TIMES {
+                return None;
+            }
+        }
+        Some(times)
+    };
+    Some(Late {
+        level,
+        view: View::DueTimes,
+        late: most.iter().map(|count| count.above).sum(),
+        of: pooled.n,
+        n_eff: upper.of,
+        share: (lower.interval.0, upper.interval.1),
+        times_as_long: if upper.seen < allowed * upper.of { times_as_long() } else { None },
+    })
+}
+
+/// A share as if of independent samples.
+struct Share {
+    seen: f64,
+    of: f64,
+    interval: (f64, f64),
+}
+
+/// The share above, where samples are worth one in `effect` at best. Those that follow each other through neighbouring
+/// slices came together, and count once.
+fn share(counts: &[Count], effect: f64) -> Option<Share> {
+    let (n, above) = counts.iter().fold((0, 0), |(n, above), count| (n + count.n, above + count.above));
+    if above == 0 {
+        let of = n as f64 / effect;
+        return Some(Share { seen: 0.0, of, interval: share_interval(0.0, of)? });
+    }
+    let spread = Spread::of(counts, CONFIDENCE)?;
+    let is_later = |count: &Count| count.above > 0;
+    let begin = counts.windows(2).filter(|pair| is_later(&pair[1]) && !is_later(&pair[0])).count();
+    let stretches = (begin + usize::from(counts.first().is_some_and(is_later))) as f64;
+    let p = above as f64 / n as f64;
+    // In a slice that holds several stalls they count as one, too, unless slices differ as little as chance makes them.
+    let worth = above as f64 / effect.max(spread.design_effect);
+    let is_everywhere = counts.iter().filter(|count| is_later(count)).count() * 2 > counts.len();
+    let seen = if is_everywhere { worth } else { worth.min(stretches) };
+    let of = seen / p;
+    let (lower, upper) = share_interval(seen, of)?;
+    let interval = (lower.min(p * (-spread.relative).exp()), upper.max((p * spread.relative.exp()).min(1.0)));
+    Some(Share { seen, of, interval })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// Slices of 20 samples of 5 us; the given ones are later.
+    fn of(slices: i64, level: Level, limit_ns: u64, late: impl Fn(i64, i64) -> Option<i64>) -> Late {
+        let slice =
+            |slice: i64| Histogram::of(&(0..20).map(|i| late(slice, i).unwrap_or(5_000 + i)).collect::<Vec<_>>());
+        let slices: Vec<Histogram> = (0..slices).map(slice).collect();
+        let mut require = Requirement::default();
+        match level {
+            Level::P999 => require.p999 = Some(Span(limit_ns)),
+            _ => require.p99 = Some(Span(limit_ns)),
+        }
+        let all = crate::stats::histogram::merged(slices.iter());
+        let views = Views { by_wakeup: (&all, &slices), by_due_time: None };
+        let period = Period::try_from(Span(1_000_000)).unwrap();
+        let found = super::of(&require, &views, period);
+        assert_eq!(found.len(), 1);
+        found[0]
+    }
+
+    #[test]
+    fn none_later_shows_as_much_as_its_number() {
+        // 299 independent samples exclude 1 %; at the limit of 1 ms, one is one.
+        let short = of(14, Level::P99, 1_000_000, |_, _| None);
+        assert_eq!((short.late, short.of), (0, 280));
+        assert!(short.share.1 > 0.01 && (short.times_as_long.unwrap() - 299.0 / 280.0).abs() < 0.02, "{short:?}");
+        let enough = of(15, Level::P99, 1_000_000, |_, _| None);
+        assert!(enough.share.1 <= 0.01 && enough.times_as_long == Some(1.0), "{enough:?}");
+        // Later than 20 ms is a thread for 20 ms: 20 due times are worth one.
+        let coarse = of(15, Level::P99, 20_000_000, |_, _| None);
+        assert!((coarse.n_eff - 15.0).abs() < 1e-9 && coarse.share.1 > 0.1, "{coarse:?}");
+        assert!(of(300, Level::P99, 20_000_000, |_, _| None).share.1 <= 0.01);
+        assert!(of(149, Level::P999, 1_000_000, |_, _| None).share.1 > 0.001);
+        assert!(of(150, Level::P999, 1_000_000, |_, _| None).share.1 <= 0.001);
+    }
+
+    #[test]
+    fn one_long_stall_is_one_event() {
+        // 6 of 20 slices, one after the other: 30 % of the samples, and they came once.
+        let stall = of(20, Level::P99, 1_000_000, |slice, _| (7..13).contains(&slice).then_some(9 * MS));
+        assert_eq!(stall.late, 120);
+        assert!(stall.n_eff < 4.0 && stall.share.0 < 0.01 && stall.share.1 > 0.8, "{stall:?}");
+        assert_eq!(stall.times_as_long, None, "more time does not show that it is kept");
+        // Half of the time is beyond chance.
+        let half = of(20, Level::P99, 1_000_000, |slice, _| (7..17).contains(&slice).then_some(9 * MS));
+        assert!(half.share.0 > 0.01, "{half:?}");
+        // As often as every other slice, it is a state.
+        let often = of(200, Level::P99, 1_000_000, |slice, i| (i == 3 && slice % 3 > 0).then_some(9 * MS));
+        assert!(often.share.0 > 0.01 && often.share.1 < 0.06, "{often:?}");
+    }
+
+    #[test]
+    fn what_shares_the_bucket_of_the_limit_counts_against_it() {
+        let at = |limit_ns| of(100, Level::P99, limit_ns, |slice, i| (i == 0 && slice == 50).then_some(3 * MS + 1));
+        // 3 ms and 3 ms + 1 ns are in one bucket: it is not shown to be later, nor to be on time.
+        let near = at(3_000_000);
+        assert_eq!((near.late, near.share.0), (1, 0.0));
+        assert_eq!(at(3_000_001).late, 0, "the largest of all is known exactly");
+    }
+
+    #[test]
+    fn neighbours_that_resemble_each_other_are_worth_less() {
+        // p99 comes in bursts of whole slices, far below the limit.
+        let bursts = of(400, Level::P99, 1_000_000, |slice, _| (slice % 40 == 7).then_some(200_000));
+        assert!(bursts.n_eff < 1_000.0, "{bursts:?}");
+        let even = of(400, Level::P99, 1_000_000, |slice, i| (slice % 2 == i % 2 && i < 2).then_some(200_000));
+        assert!(even.n_eff > 7_000.0, "{even:?}");
+    }
+}

@@ -1,0 +1,218 @@
+//! What the kernel's tracers saw of a cell, all its blocks and CPUs together.
+
+use crate::stats::quantile::quantile;
+use crate::summary::pool::Pool;
+use model::{Histogram, Level, OsnoiseRecord, TimerlatRecord, TracersRecord};
+use serde::Serialize;
+
+/// What `timerlat` and `osnoise` saw after the blocks of a cell, under its load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tracers {
+    /// `null`: the kernel has no such tracer.
+    pub timerlat: Option<Timerlat>,
+    /// `null`: the kernel has no such tracer, or none of its samples ended.
+    pub osnoise: Option<Osnoise>,
+}
+
+/// How late the kernel's own timer was, and the thread that it wakes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Timerlat {
+    /// To the timer's handler.
+    pub irq: TracedLatency,
+    /// To the thread; it holds the way to the handler.
+    pub thread: TracedLatency,
+    /// Lines that the trace had no room for.
+    pub lost: u64,
+}
+
+/// Stages of every wake-up of a cell that was traced. Of timers the two that timerlat tells, on any kernel with events of timers;
+/// of answers and devices those within this machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stages {
+    /// To the timer's handler; `null` where none is waited for.
+    pub irq: Option<TracedLatency>,
+    /// From the interrupt until the thread was being woken; `null` where a timer is waited for.
+    pub handler: Option<TracedLatency>,
+    /// From then until it was switched in; `null` where a timer is waited for.
+    pub queue: Option<TracedLatency>,
+    /// To the thread, which is the latency itself; it holds the way to the handler.
+    pub thread: TracedLatency,
+}
+
+impl Stages {
+    /// Those that there are, each with what it is called.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &TracedLatency)> {
+        let known = [
+            ("irq: to its interrupt", self.irq.as_ref()),
+            ("interrupt to waking", self.handler.as_ref()),
+            ("waking to switch", self.queue.as_ref()),
+            ("thread: to its clock", Some(&self.thread)),
+        ];
+        known.into_iter().filter_map(|(name, stage)| Some((name, stage?)))
+    }
+}
+
+/// The stages of a cell; `None` where none were seen.
+pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
+    let [mut irq, mut handler, mut queue, mut thread]: [Histogram; 4] = Default::default();
+    for record in pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref()) {
+        record.irq.iter().for_each(|seen| irq.merge(&seen.histogram));
+        record.answers.iter().for_each(|seen| handler.merge(&seen.handler));
+        record.answers.iter().for_each(|seen| queue.merge(&seen.queue));
+    }
+    pool.threads().for_each(|(_, of_cpu)| thread.merge(&of_cpu.histogram));
+    let known = |histogram: &Histogram| (histogram.n > 0).then(|| latency(histogram));
+    let [irq, handler, queue] = [&irq, &handler, &queue].map(known);
+    let is_any = irq.is_some() || handler.is_some();
+    is_any.then(|| Stages { irq, handler, queue, thread: latency(&thread) })
+}
+
+/// A distribution that a tracer told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedLatency {
+    /// Lines of it.
+    pub samples: u64,
+    /// Smallest, ns; `null` without samples.
+    pub min_ns: Option<i64>,
+    /// Median, ns; `null` without samples.
+    pub p50_ns: Option<i64>,
+    /// 99 % are at most this, ns; `null` without samples.
+    pub p99_ns: Option<i64>,
+    /// Largest, ns; `null` without samples.
+    pub max_ns: Option<i64>,
+}
+
+/// What kept a thread from running that always wants to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Osnoise {
+    /// Samples that ended.
+    pub samples: u64,
+    /// Their length, us.
+    pub runtime_us: u64,
+    /// Time of it that the thread did not have, us.
+    pub noise_us: u64,
+    /// The same, percent of that length.
+    pub noise_percent: f64,
+    /// The longest interference, us.
+    pub max_single_us: u64,
+    /// Interferences that no work of the kernel explains.
+    pub hardware: u64,
+    /// By non-maskable interrupts.
+    pub nmi: u64,
+    /// By interrupts.
+    pub irq: u64,
+    /// By soft interrupts.
+    pub softirq: u64,
+    /// By other threads.
+    pub thread: u64,
+}
+
+/// What they saw; `None` unless that was asked for.
+pub(crate) fn of(pool: &Pool<'_>) -> Option<Tracers> {
+    let seen: Vec<&TracersRecord> = pool.entries.iter().filter_map(|entry| entry.record.tracers.as_ref()).collect();
+    (!seen.is_empty()).then(|| Tracers {
+        timerlat: timerlat(seen.iter().filter_map(|seen| seen.timerlat.as_deref())),
+        osnoise: osnoise(seen.iter().filter_map(|seen| seen.osnoise.as_deref())),
+    })
+}
+
+fn timerlat<'a>(records: impl Iterator<Item = &'a [TimerlatRecord]>) -> Option<Timerlat> {
+    let (mut irq, mut thread, mut lost, mut is_there) = (Histogram::default(), Histogram::default(), 0, false);
+    for record in records {
+        is_there = true;
+        for of_cpu in record {
+            irq.merge(&of_cpu.irq);
+            thread.merge(&of_cpu.thread);
+            lost += of_cpu.lost;
+        }
+    }
+    is_there.then(|| Timerlat { irq: latency(&irq), thread: latency(&thread), lost })
+}
+
+pub(crate) fn latency(histogram: &Histogram) -> TracedLatency {
+    let at = |level: Level| quantile(histogram, level.p());
+    TracedLatency {
+        samples: histogram.n,
+        min_ns: histogram.min_ns,
+        p50_ns: at(Level::P50),
+        p99_ns: at(Level::P99),
+        max_ns: histogram.max_ns,
+    }
+}
+
+fn osnoise<'a>(records: impl Iterator<Item = &'a [OsnoiseRecord]>) -> Option<Osnoise> {
+    let all: Vec<&OsnoiseRecord> = records.flatten().collect();
+    let sum = |of: fn(&OsnoiseRecord) -> u64| all.iter().map(|record| of(record)).fold(0, u64::saturating_add);
+    let (runtime_us, noise_us) = (sum(|record| record.runtime_us), sum(|record| record.noise_us));
+    Some(Osnoise {
+        samples: sum(|record| record.samples),
+        max_single_us: all.iter().filter_map(|record| record.max_single_us).max()?,
+        noise_percent: if runtime_us == 0 { 0.0 } else { 100.0 * noise_us as f64 / runtime_us as f64 },
+        runtime_us,
+        noise_us,
+        hardware: sum(|record| record.hardware),
+        nmi: sum(|record| record.nmi),
+        irq: sum(|record| record.irq),
+        softirq: sum(|record| record.softirq),
+        thread: sum(|record| record.thread),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+
+    /// Two blocks of a cell whose records have these.
+    fn run(seen: [Option<TracersRecord>; 2]) -> Option<Tracers> {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        for (block, seen) in (0..).zip(seen) {
+            run.measure(block, 0, |_, _| 5_000);
+            run.entries.last_mut().unwrap().record.tracers = seen;
+        }
+        summarise(&run.header, &run.entries).cells[0].tracers.clone()
+    }
+
+    fn seen(cpu: u32, irq: &[i64], thread: &[i64], noise_us: u64) -> TracersRecord {
+        let timerlat = TimerlatRecord { cpu, irq: Histogram::of(irq), thread: Histogram::of(thread), lost: 1 };
+        let osnoise = OsnoiseRecord {
+            cpu,
+            samples: 1,
+            runtime_us: 1_000,
+            noise_us,
+            max_single_us: Some(noise_us / 2),
+            irq: 4,
+            ..OsnoiseRecord::default()
+        };
+        TracersRecord { timerlat: Some(vec![timerlat]), osnoise: Some(vec![osnoise]) }
+    }
+
+    #[test]
+    fn blocks_add_up() {
+        let Tracers { timerlat, osnoise } =
+            run([Some(seen(0, &[10, 20], &[100], 10)), Some(seen(0, &[30], &[300], 30))]).unwrap();
+        let (timerlat, osnoise) = (timerlat.unwrap(), osnoise.unwrap());
+        let irq = TracedLatency { samples: 3, min_ns: Some(10), p50_ns: Some(20), p99_ns: Some(30), max_ns: Some(30) };
+        assert_eq!((timerlat.irq, timerlat.thread.max_ns, timerlat.lost), (irq, Some(300), 2));
+        assert_eq!((osnoise.samples, osnoise.noise_us, osnoise.max_single_us, osnoise.irq), (2, 40, 15, 8));
+        assert!((osnoise.noise_percent - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_or_is_not_in_the_kernel_is_unknown() {
+        assert_eq!(run([None, None]), None);
+        let none = TracersRecord { timerlat: None, osnoise: None };
+        assert_eq!(run([Some(none.clone()), Some(none)]), Some(Tracers { timerlat: None, osnoise: None }));
+        // A tracer that told nothing is there, and has no numbers.
+        let mute = TracersRecord { timerlat: Some(Vec::new()), osnoise: Some(vec![OsnoiseRecord::default()]) };
+        let Tracers { timerlat, osnoise } = run([Some(mute), None]).unwrap();
+        assert_eq!((timerlat.unwrap().irq.max_ns, osnoise), (None, None));
+    }
+}

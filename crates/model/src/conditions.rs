@@ -1,0 +1,100 @@
+//! The conditions of a measurement: what is the same in every cell of a plan.
+
+use crate::{CpuSet, Explain, Percent, Policy, Prepare, Roles, Span, Task};
+use serde::{Deserialize, Serialize};
+
+/// What holds for every cell of a plan, apart from its point in the matrix.
+///
+/// A plan has it as it was asked for, a cell as far as it applies to it ([`Conditions::that_apply`]).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Conditions {
+    /// Time, ns, whose cycles run but are not recorded.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Span,
+    /// Timer slack, ns, of the measured threads. `null`: the kernel's default for the policy (50 us for normal
+    /// policies, none for real-time ones), `PR_SET_TIMERSLACK(2const)`.
+    #[serde(rename = "timer_slack_ns")]
+    pub timer_slack: Option<Span>,
+    /// First due time, ns after a full second of the method's clock. `null`: at once.
+    #[serde(rename = "align_ns", default)]
+    pub align: Option<Span>,
+    /// How much later, ns, the due times of each next CPU are. `null`: all at the same time.
+    #[serde(rename = "distance_ns", default)]
+    pub distance: Option<Span>,
+    /// Value, us, held in `/dev/cpu_dma_latency` while measuring. `null`: left alone.
+    pub cpu_dma_latency_us: Option<u32>,
+    /// How the load is scheduled. `null`: `other` at nice 0.
+    #[serde(default)]
+    pub load_policy: Option<Policy>,
+    /// Share, percent, of its rate at the start that the load has to keep, or the cell is an error. `null`: a load that
+    /// ends or falls behind is recorded as such, and is a finding.
+    #[serde(rename = "load_must_hold_percent", default)]
+    pub load_must_hold: Option<Percent>,
+    /// Settings of the machine that are changed for as long as the cell lasts.
+    #[serde(default)]
+    pub prepare: Prepare,
+    /// How late wake-ups are explained, by tracing the kernel meanwhile. `null`: they are not.
+    #[serde(default)]
+    pub explain: Option<Explain>,
+    /// Latency, ns, above which a wake-up ends the cell for all its threads. `null`: none does.
+    #[serde(rename = "stop_above_ns", default)]
+    pub stop_above: Option<Span>,
+    /// Shell command that runs at a spike, outside the measured CPUs, with the spike as JSON on its stdin ([`Explanation`]). A
+    /// spike is what is explained or, where nothing is, the wake-up that ends the cell. `null`: none.
+    ///
+    /// [`Explanation`]: crate::Explanation
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_spike: Option<String>,
+    /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracers: bool,
+    /// Machines that take part, where answers are measured over a link.
+    #[serde(default, skip_serializing_if = "Roles::is_empty")]
+    pub roles: Roles,
+}
+
+impl Conditions {
+    /// Those of them that a cell of `task` and `policy` can have. A cell without a load has no conditions of one.
+    #[must_use]
+    pub fn that_apply(&self, task: Task, policy: Policy, is_loaded: bool) -> Conditions {
+        let all = if task.has_latencies() { self.clone() } else { self.of_costs() };
+        Conditions {
+            // A language's program warms up by itself, before it is let go.
+            warm_up: if task.runtime().is_some() { Span(0) } else { all.warm_up },
+            timer_slack: all.timer_slack.filter(|_| !policy.is_realtime()),
+            load_policy: all.load_policy.filter(|_| is_loaded),
+            load_must_hold: all.load_must_hold.filter(|_| is_loaded),
+            ..all
+        }
+    }
+
+    /// Those that apply where nothing waits for due times.
+    fn of_costs(&self) -> Conditions {
+        let Conditions { cpu_dma_latency_us, load_policy, load_must_hold, ref prepare, ref roles, .. } = *self;
+        let (prepare, roles) = (prepare.clone(), roles.clone());
+        Conditions { cpu_dma_latency_us, load_policy, load_must_hold, prepare, roles, ..Conditions::default() }
+    }
+
+    /// Those that were not always there, in a fixed order, as they are part of a cell's identity, with the CPUs of its
+    /// load. What is not asked for is left out, so that a cell keeps its identity when more can be asked.
+    pub(crate) fn canonical_text(&self, load_cpus: Option<&CpuSet>) -> String {
+        let Conditions { align, distance, load_policy, load_must_hold, prepare, explain, stop_above, .. } = self;
+        let prepare = Some(prepare).filter(|prepare| !prepare.is_empty());
+        let roles = Some(&self.roles).filter(|roles| !roles.is_empty());
+        let words = [
+            align.map(|offset| format!(" align {offset}")),
+            distance.map(|distance| format!(" distance {distance}")),
+            load_cpus.map(|cpus| format!(" load on {cpus}")),
+            load_policy.map(|policy| format!(" load as {policy}")),
+            load_must_hold.map(|share| format!(" load holds {}", share.get())),
+            prepare.map(|prepare| format!(" prepare {prepare}")),
+            explain.as_ref().map(|asked| format!(" explain {asked}")),
+            stop_above.map(|above| format!(" stop above {above}")),
+            self.on_spike.as_ref().map(|command| format!(" on spike {command}")),
+            self.tracers.then(|| " tracers".to_owned()),
+            roles.map(|roles| format!(" {roles}")),
+        ];
+        words.into_iter().flatten().collect()
+    }
+}

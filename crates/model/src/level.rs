@@ -1,0 +1,81 @@
+//! The levels of quantiles that summaries show and limits are set for.
+
+use crate::UnknownWord;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The level of a quantile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The median.
+    P50,
+    /// 99 % of the samples are at most this.
+    P99,
+    /// 99.9 % of the samples are at most this.
+    P999,
+    /// 99.99 % of the samples are at most this.
+    P9999,
+    /// 99.999 % of the samples are at most this.
+    P99999,
+}
+
+impl Level {
+    /// All of them, ascending.
+    pub const ALL: [Level; 5] = [Level::P50, Level::P99, Level::P999, Level::P9999, Level::P99999];
+
+    /// Those that a measurement of a usual length can show, ascending: tables always have them, and one that cannot be
+    /// shown is a finding.
+    pub const USUAL: [Level; 3] = [Level::P50, Level::P99, Level::P999];
+
+    /// Every level as it is typed.
+    pub const KNOWN: &[&str] = &["p50", "p99", "p99.9", "p99.99", "p99.999"];
+
+    /// The share of samples at or below the quantile, 0 to 1.
+    #[must_use]
+    pub fn p(self) -> f64 {
+        match self {
+            Level::P50 => 0.5,
+            Level::P99 => 0.99,
+            Level::P999 => 0.999,
+            Level::P9999 => 0.9999,
+            Level::P99999 => 0.99999,
+        }
+    }
+
+    /// As limits and JSON name it: `p999`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Level::P50 => "p50",
+            Level::P99 => "p99",
+            Level::P999 => "p999",
+            Level::P9999 => "p9999",
+            Level::P99999 => "p99999",
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Level, UnknownWord> {
+        let is_it = |level: &Level| level.key() == text || level.to_string() == text;
+        Level::ALL.into_iter().find(is_it).ok_or_else(|| UnknownWord::new("quantile", text, Level::KNOWN))
+    }
+}
+
+impl fmt::Display for Level {
+    /// As tables head it: `p99.9`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Level::P50 => "p50",
+            Level::P99 => "p99",
+            Level::P999 => "p99.9",
+            Level::P9999 => "p99.99",
+            Level::P99999 => "p99.999",
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! Text from elsewhere on its way to people: what a terminal or a page would act upon is taken out.
+
+use std::borrow::Cow;
+
+/// What stands in place of a character that is taken out.
+const TAKEN_OUT: char = '\u{fffd}';
+
+/// Whether a character shows as itself.
+///
+/// Control characters move the cursor, change colors and titles (ECMA-48). Characters of direction turn the text after them
+/// (Unicode Standard Annex 9, table 4). Line and paragraph separators begin a line.
+#[must_use]
+pub fn is_plain(c: char) -> bool {
+    let is_direction =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !(c.is_control() || is_direction || matches!(c, '\u{2028}' | '\u{2029}'))
+}
+
+/// The text on one line, with U+FFFD in place of each character that does not show as itself. Line feeds and tabs become
+/// blanks.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if is_plain(c) => c,
+        _ => TAKEN_OUT,
+    };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_upon_a_terminal_is_taken_out() {
+        for (text, shown) in [
+            ("", ""),
+            ("gate, 80 \u{b5}s, \u{65e5}\u{672c}", "gate, 80 \u{b5}s, \u{65e5}\u{672c}"),
+            ("\x1b]0;title\x07\x1b[2Jx", "\u{fffd}]0;title\u{fffd}\u{fffd}[2Jx"),
+            ("a\nb\r\tc", "a b  c"),
+            ("\u{9b}2J\x7f\0", "\u{fffd}2J\u{fffd}\u{fffd}"),
+            ("\u{202e}txt\u{2066}\u{2069}\u{200f}", "\u{fffd}txt\u{fffd}\u{fffd}\u{fffd}"),
+            ("a\u{2028}b\u{85}c", "a\u{fffd}b\u{fffd}c"),
+        ] {
+            assert_eq!(plain(text), shown, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What is measured in a cell.
+
+use crate::word::as_text;
+use crate::{ClockId, CostScope, Link, LinkError, Method, MethodError, UnknownWord};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A language whose ordinary sleep is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Runtime {
+    /// C with the system's library.
+    C,
+    /// Python 3.
+    Python3,
+    /// JavaScript in Node.js.
+    Node,
+    /// Go.
+    Go,
+    /// Java.
+    Java,
+}
+
+impl Runtime {
+    /// Every runtime as it is typed.
+    pub const KNOWN: &[&str] = &["c", "python3", "node", "go", "java"];
+    const ALL: [Runtime; 5] = [Runtime::C, Runtime::Python3, Runtime::Node, Runtime::Go, Runtime::Java];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Runtime::C => "c",
+            Runtime::Python3 => "python3",
+            Runtime::Node => "node",
+            Runtime::Go => "go",
+            Runtime::Java => "java",
+        }
+    }
+}
+
+impl FromStr for Runtime {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        let known = Runtime::ALL.into_iter().find(|runtime| runtime.name() == text);
+        known.ok_or_else(|| UnknownWord::new("runtime", text, Runtime::KNOWN))
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+as_text!(Runtime, UnknownWord);
+
+/// What is measured in a cell. Its key in plans and records is `method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Task {
+    /// How late a thread wakes up that waits for due times, one a period.
+    Cyclic(Method),
+    /// How late the ordinary sleep of a language ends, in a program of its own.
+    Sleep(Runtime),
+    /// How soon an interrupt is answered. The trigger is sent, or comes from a device, once a period.
+    Response(Link),
+    /// What the kernel's operations cost.
+    Cost(CostScope),
+}
+
+impl Task {
+    /// `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`, the most common one.
+    pub const CLOCK_NANOSLEEP: Task = Task::Cyclic(Method::CLOCK_NANOSLEEP);
+
+    /// Every task as it is typed: the methods, and what is none.
+    pub const KNOWN: &[&str] = &[
+        "clock_nanosleep[:relative][:CLOCK]",
+        "nanosleep",
+        "timerfd[:CLOCK]",
+        "itimer",
+        "posix_timer[:CLOCK]",
+        "futex[:CLOCK]",
+        "poll",
+        "deadline",
+        "sleep:RUNTIME",
+        "response:LINK",
+        "cost[:GROUP]",
+    ];
+
+    /// Whether latencies are measured, and not costs.
+    #[must_use]
+    pub fn has_latencies(self) -> bool {
+        !matches!(self, Task::Cost(_))
+    }
+
+    /// How its thread waits for due times; `None` where none does.
+    #[must_use]
+    pub fn method(self) -> Option<Method> {
+        if let Task::Cyclic(method) = self { Some(method) } else { None }
+    }
+
+    /// The language whose sleep is measured, if one is.
+    #[must_use]
+    pub fn runtime(self) -> Option<Runtime> {
+        if let Task::Sleep(runtime) = self { Some(runtime) } else { None }
+    }
+
+    /// The link whose answers are measured, if any are.
+    #[must_use]
+    pub fn link(self) -> Option<Link> {
+        if let Task::Response(link) = self { Some(link) } else { None }
+    }
+
+    /// Whether waits are for a length of time, so that there are no due times on a grid.
+    #[must_use]
+    pub fn is_relative(self) -> bool {
+        self.runtime().is_some() || self.method().is_some_and(Method::is_relative)
+    }
+
+    /// Whether a late wake-up misses the due times before it. Not where waits are relative, and not where each trigger
+    /// has an answer of its own, however late that of another one is.
+    #[must_use]
+    pub fn misses_when_late(self) -> bool {
+        let is_answered_one_by_one =
+            self.link().is_some_and(|link| !matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_)));
+        !self.is_relative() && !is_answered_one_by_one
+    }
+
+    /// The clock by which its due times are known.
+    #[must_use]
+    pub fn clock(self) -> ClockId {
+        self.method().map_or(ClockId::Monotonic, Method::clock)
+    }
+
+    /// Whether timer slack delays its wake-ups.
+    #[must_use]
+    pub fn has_timer_slack(self) -> bool {
+        self.runtime().is_some() || self.method().is_some_and(Method::has_timer_slack)
+    }
+
+    /// Whether it measures in processes of their own: one for each CPU, or a language's.
+    #[must_use]
+    pub fn is_in_other_processes(self) -> bool {
+        self.runtime().is_some() || self.method().is_some_and(Method::is_one_a_process)
+    }
+}
+
+/// Why a text names no task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// No such task, or runtime.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWord),
+    /// An option that a method does not have.
+    #[error(transparent)]
+    Method(MethodError),
+    /// `sleep` alone.
+    #[error("`sleep` needs a language; write sleep:python3 (known: c python3 node go java)")]
+    NoRuntime,
+    /// `response` alone.
+    #[error("`response` needs a link; write response:uio, or response:udp:HOST:PORT")]
+    NoLink,
+    /// A link that is none.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+impl FromStr for Task {
+    type Err = TaskError;
+
+    fn from_str(text: &str) -> Result<Self, TaskError> {
+        let (word, of_what) = text.split_once(':').map_or((text, None), |(word, of_what)| (word, Some(of_what)));
+        Ok(match word {
+            "sleep" => Task::Sleep(of_what.ok_or(TaskError::NoRuntime)?.parse()?),
+            "response" => Task::Response(of_what.ok_or(TaskError::NoLink)?.parse()?),
+            "cost" => Task::Cost(of_what.map_or(Ok(CostScope::All), str::parse)?),
+            _ => Task::Cyclic(text.parse().map_err(|err| match err {
+                MethodError::Unknown(_) => UnknownWord::new("method", text, Task::KNOWN).into(),
+                err => TaskError::Method(err),
+            })?),
+        })
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Task::Cyclic(method) => method.fmt(f),
+            Task::Sleep(runtime) => f.pad(&format!("sleep:{runtime}")),
+            Task::Response(link) => f.pad(&format!("response:{link}")),
+            Task::Cost(CostScope::All) => f.pad("cost"),
+            Task::Cost(scope) => f.pad(&format!("cost:{scope}")),
+        }
+    }
+}
+
+as_text!(Task, TaskError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_print_as_they_are_typed() {
+        for text in [
+            "clock_nanosleep:relative:tai",
+            "sleep:c",
+            "sleep:python3",
+            "sleep:node",
+            "sleep:go",
+            "sleep:java",
+            "response:uio",
+            "response:udp:192.0.2.7:4000",
+            "cost",
+            "cost:total",
+            "cost:syscall",
+            "cost:switch/2p_0k",
+        ] {
+            assert_eq!(text.parse::<Task>().map(|task| task.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!("clock_nanosleep:monotonic".parse(), Ok(Task::CLOCK_NANOSLEEP));
+    }
+
+    #[test]
+    fn a_wrong_task_is_one_line() {
+        for (text, message) in [
+            ("poll:", "poll takes no ``; it takes none"),
+            ("sleep", "`sleep` needs a language; write sleep:python3 (known: c python3 node go java)"),
+            ("response", "`response` needs a link; write response:uio, or response:udp:HOST:PORT"),
+            ("response:udp:x", "`udp:x` is no link; write udp:HOST:PORT"),
+            ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
+        ] {
+            assert_eq!(text.parse::<Task>().map_err(|err| err.to_string()), Err(message.to_owned()));
+        }
+        let TaskError::Unknown(unknown) = "costs".parse::<Task>().unwrap_err() else { panic!("unknown") };
+        assert_eq!(unknown.nearest().as_deref(), Some("cost"));
+        assert_eq!(&Task::KNOWN[..Method::KNOWN.len()], Method::KNOWN);
+    }
+}

@@ -1,0 +1,47 @@
+//! Runs that were recorded before conditions and tasks had types of their own: one of each kind of task.
+
+use punctual_model::{Entry, Header, Task};
+use serde_json::Value;
+
+#[test]
+fn records_of_every_task_are_read_and_mean_the_same() {
+    let tasks = ["clock_nanosleep:realtime", "sleep:c", "response:udp:127.0.0.1:47123", "cost:syscall"];
+    let texts = [
+        include_str!("records/cyclic.jsonl"),
+        include_str!("records/sleep.jsonl"),
+        include_str!("records/response.jsonl"),
+        include_str!("records/cost.jsonl"),
+    ];
+    for (task, text) in tasks.into_iter().zip(texts) {
+        let (header, entry) = text.split_once('\n').unwrap();
+        let read: Header = serde_json::from_str(header).unwrap();
+        let task: Task = task.parse().unwrap();
+        assert_eq!(read.cells[0].task, task);
+        assert_eq!(meaning(serde_json::to_value(&read).unwrap()), meaning(serde_json::from_str(header).unwrap()));
+        let read: Entry = serde_json::from_str(entry).unwrap();
+        assert_eq!((read.record.cell.task, read.record.cell_id), (task, read.record.cell.id()));
+        let written = serde_json::to_value(serde_json::from_str::<Entry>(entry).unwrap()).unwrap();
+        assert_eq!(meaning(written), meaning(serde_json::from_str(entry).unwrap()));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    let text = include_str!("records/cyclic.jsonl").lines().next().unwrap();
+    for (key, unknown) in [("\"lock_memory\":", "\"lock\":"), ("\"timer_slack_ns\":", "\"slack_ns\":")] {
+        let other = text.replace(key, unknown);
+        assert!(other != text && serde_json::from_str::<Header>(&other).is_err(), "{key}");
+    }
+}
+
+/// The value without what says that nothing is asked for: it may be left out.
+fn meaning(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, meaning(value)));
+            Value::Object(fields.filter(|(key, value)| !(key == "tracers" && *value == Value::Bool(false))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(meaning).collect(),
+        other => other,
+    }
+}

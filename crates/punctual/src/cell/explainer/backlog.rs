@@ -1,0 +1,177 @@
+//! Traces that were taken and are not explained yet: from the thread that takes them to the one that explains them.
+
+use rt::Late;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of traces that wait, at most; from half of that on they are explained also where that disturbs what is measured.
+const MOST_BYTES: usize = 128 << 20;
+
+/// The pages of each CPU.
+pub(super) type Pages = Vec<Vec<u8>>;
+
+/// A trace as it was when a spike stopped it, and the spikes.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) pages: Pages,
+    /// Whether older pages were dropped.
+    pub(super) is_cut: bool,
+    /// The late wake-ups of each measured thread.
+    pub(super) late: Vec<Vec<Late>>,
+    /// From when on the trace is whole, `CLOCK_MONOTONIC`, ns.
+    pub(super) armed_ns: u64,
+    /// By how much the clock of the method is ahead of that one, ns.
+    pub(super) ahead_ns: i64,
+}
+
+impl Taken {
+    fn bytes(&self) -> usize {
+        self.pages.iter().map(Vec::len).sum()
+    }
+
+    /// The largest of its latencies, ns.
+    fn worst_ns(&self) -> i64 {
+        self.late.iter().flatten().map(|late| late.latency.0).max().unwrap_or(i64::MIN)
+    }
+}
+
+/// The late wake-ups of each measured thread in a trace that found no room, and by how much the clock of the method is ahead.
+pub(super) type NoRoom = (Vec<Vec<Late>>, i64);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    traces: Vec<Taken>,
+    /// The spikes of traces that found no room.
+    dropped: Vec<NoRoom>,
+    /// Pages that are explained, to be used again.
+    spare: Vec<Pages>,
+    is_over: bool,
+}
+
+/// The traces that wait.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    /// Whether they are explained as they come, not only at the end or when there is little room.
+    at_once: bool,
+    most_bytes: usize,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl Backlog {
+    pub(super) fn new(at_once: bool) -> Backlog {
+        Backlog { at_once, most_bytes: MOST_BYTES, waiting: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a trace. Without room, those with the smallest latencies are dropped.
+    pub(super) fn push(&self, taken: Taken) {
+        let mut waiting = self.lock();
+        waiting.traces.push(taken);
+        // Latest last.
+        waiting.traces.sort_by_key(Taken::worst_ns);
+        while waiting.traces.len() > 1 && waiting.traces.iter().map(Taken::bytes).sum::<usize>() > self.most_bytes {
+            let Taken { late, pages, ahead_ns, .. } = waiting.traces.remove(0);
+            waiting.dropped.push((late, ahead_ns));
+            waiting.spare.push(pages);
+        }
+        self.changed.notify_one();
+    }
+
+    /// Pages to fill: empty ones, of so many CPUs.
+    pub(super) fn pages(&self, n_cpus: usize) -> Pages {
+        let mut pages = self.lock().spare.pop().unwrap_or_else(|| vec![Vec::new(); n_cpus]);
+        pages.iter_mut().for_each(Vec::clear);
+        pages
+    }
+
+    /// Takes pages back.
+    pub(super) fn reuse(&self, pages: Pages) {
+        let mut waiting = self.lock();
+        // One is filled while another is explained.
+        if waiting.spare.len() < 2 {
+            waiting.spare.push(pages);
+        }
+    }
+
+    /// No more traces come.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_one();
+    }
+
+    /// The trace with the largest latency, once one is to be explained; `None` when no more will be.
+    pub(super) fn next(&self) -> Option<Taken> {
+        let mut waiting = self.lock();
+        loop {
+            let is_full = || waiting.traces.iter().map(Taken::bytes).sum::<usize>() > self.most_bytes / 2;
+            if self.at_once || waiting.is_over || is_full() {
+                match waiting.traces.pop() {
+                    None if waiting.is_over => return None,
+                    None => {}
+                    taken => return taken,
+                }
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The spikes of the traces that found no room.
+    pub(super) fn dropped(&self) -> Vec<NoRoom> {
+        std::mem::take(&mut self.lock().dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{ClockTime, Nanos};
+
+    fn taken(latency: i64, bytes: usize) -> Taken {
+        let late = vec![vec![Late { due: ClockTime(5), latency: Nanos(latency) }], Vec::new()];
+        Taken { pages: vec![vec![0; bytes]], is_cut: false, late, armed_ns: 0, ahead_ns: 0 }
+    }
+
+    #[test]
+    fn the_latest_is_explained_first_and_the_least_late_is_dropped_without_room() {
+        let backlog = Backlog { most_bytes: 100, ..Backlog::new(true) };
+        for (latency, bytes) in [(10, 50), (300, 40), (20, 10), (200, 30)] {
+            backlog.push(taken(latency, bytes));
+        }
+        backlog.end();
+        let order: Vec<i64> = std::iter::from_fn(|| backlog.next()).map(|taken| taken.worst_ns()).collect();
+        assert_eq!(order, [300, 200, 20]);
+        let dropped = backlog.dropped().into_iter().flat_map(|(late, _)| late).flatten();
+        let dropped: Vec<i64> = dropped.map(|late| late.latency.0).collect();
+        assert_eq!(dropped, [10]);
+        // The only one is kept, whatever its size.
+        let backlog = Backlog { most_bytes: 100, ..Backlog::new(true) };
+        backlog.push(taken(1, 500));
+        assert!(backlog.next().is_some() && backlog.dropped().is_empty());
+    }
+
+    #[test]
+    fn where_explaining_disturbs_traces_wait_for_the_end_or_until_there_is_little_room() {
+        let backlog = Backlog { most_bytes: 100, ..Backlog::new(false) };
+        backlog.push(taken(1, 51));
+        assert!(backlog.next().is_some());
+        backlog.push(taken(1, 50));
+        let waits = std::thread::scope(|scope| {
+            let explaining = scope.spawn(|| backlog.next().is_some());
+            backlog.end();
+            explaining.join().unwrap()
+        });
+        assert!(waits && backlog.next().is_none());
+    }
+
+    #[test]
+    fn pages_are_used_again_and_empty() {
+        let backlog = Backlog::new(true);
+        backlog.reuse(vec![vec![7; 9]; 2]);
+        let pages = backlog.pages(2);
+        assert!(pages.len() == 2 && pages.iter().all(|pages| pages.is_empty() && pages.capacity() >= 9));
+        assert_eq!(backlog.pages(3).len(), 3);
+    }
+}

@@ -1,0 +1,329 @@
+//! Runs and imports that are nearly right: read, judged and shown in every format, for as long as `cargo xtask fuzz` asks.
+//!
+//! Whatever is refused or accepted, nothing may panic: in a release build that is an abort. Sums of impossible numbers wrap
+//! there; they are counted and pass. `PUNCTUAL_FUZZ_RUNS` names a directory with real runs, which are mutated, too.
+
+#![expect(clippy::disallowed_macros, reason = "developer output")]
+
+use super::*;
+use crate::import::{ImportOptions, Unit, import};
+use analysis::comparison::{self, Question};
+use analysis::testing::RunBuilder;
+use model::{Plan, Span, SplitMix64};
+use report::{ImportedSet, OwnRun, html};
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+struct Random(SplitMix64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.0.next_bits() % u64::try_from(end.max(1)).unwrap()).unwrap()
+    }
+
+    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// Values that arithmetic, dates and layouts stumble over.
+fn strange(random: &mut Random) -> Value {
+    let numbers: [Value; 12] = [
+        0.into(),
+        1.into(),
+        (-1).into(),
+        u64::MAX.into(),
+        i64::MAX.into(),
+        i64::MIN.into(),
+        u32::MAX.into(),
+        Span::MAX.ns().into(),
+        model::LAST_UNIX_MS.into(),
+        (model::LAST_UNIX_MS + 1).into(),
+        1e308.into(),
+        (-0.5).into(),
+    ];
+    let others = [Value::Null, "".into(), "\n\u{1b}[2J\u{202e}".into(), true.into(), Value::Array(Vec::new())];
+    if random.below(4) > 0 { random.one(&numbers).clone() } else { random.one(&others).clone() }
+}
+
+/// Changes one value somewhere below.
+fn mutate(value: &mut Value, random: &mut Random) {
+    let length = match value {
+        Value::Array(items) => items.len(),
+        Value::Object(members) => members.len(),
+        _ => 0,
+    };
+    // Deep values are the many; each level is left with the same chance.
+    if length == 0 || random.below(12) == 0 {
+        *value = match value {
+            Value::Number(number) if random.below(2) == 0 => {
+                let near = number.as_i64().unwrap_or(0);
+                random
+                    .one(&[near.wrapping_add(1), near.wrapping_neg(), near.wrapping_mul(1000), near / 1000])
+                    .to_owned()
+                    .into()
+            }
+            _ => strange(random),
+        };
+        return;
+    }
+    let at = random.below(length);
+    match value {
+        Value::Array(items) => match random.below(8) {
+            0 => drop(items.remove(at)),
+            1 => items.insert(at, items[random.below(length)].clone()),
+            2 => items.swap(at, random.below(length)),
+            _ => mutate(&mut items[at], random),
+        },
+        Value::Object(members) => {
+            let key = members.keys().nth(at).unwrap().clone();
+            if random.below(20) == 0 {
+                members.remove(&key);
+            } else {
+                mutate(members.get_mut(&key).unwrap(), random);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The file of a run, line by line.
+fn run() -> Vec<Value> {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other").cell("messaging", "fifo:80").require("max=1ms,p99=200us,misses_per_hour=1");
+    run.header.plan.repetitions = 6;
+    for block in 0..6 {
+        for cell in 0..2 {
+            run.measure(block, cell, |cpu, cycle| {
+                i64::try_from(cycle * 37 % 5_000).unwrap() + i64::from(cpu) * 900_000
+            });
+        }
+    }
+    let entries = run.entries.iter().map(|entry| serde_json::to_value(entry).unwrap());
+    std::iter::once(serde_json::to_value(&run.header).unwrap()).chain(entries).collect()
+}
+
+fn imports() -> Vec<Value> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");
+    let read = |name: &str| {
+        import(&dir.join(name), &ImportOptions { unit: Some(Unit::Us), ..ImportOptions::default() }).unwrap()
+    };
+    let mut require = model::Requirement::default();
+    require.set_all("max=1ms,p99=200us").unwrap();
+    let header = ImportHeader {
+        format: model::RUN_FORMAT,
+        tool: "t".to_owned(),
+        imported_unix_ms: 1_790_000_000_000,
+        title: "t".to_owned(),
+        require,
+    };
+    let measurements = ["cyclictest-h.txt", "jitterdebugger-us.raw", "rteval-cyclictest.xml"].map(read).concat();
+    let measurements = measurements.iter().map(|measurement| serde_json::to_value(measurement).unwrap());
+    std::iter::once(serde_json::to_value(header).unwrap()).chain(measurements).collect()
+}
+
+const FORMATS: [RunFormat; 9] = [
+    RunFormat::Text,
+    RunFormat::Json,
+    RunFormat::Csv,
+    RunFormat::Md,
+    RunFormat::Junit,
+    RunFormat::Tap,
+    RunFormat::Lava,
+    RunFormat::Hgrm,
+    RunFormat::Prom,
+];
+
+/// Does with a run all that the commands do. Whether its header could be read.
+fn is_shown(dir: &Path) -> bool {
+    let Ok(run) = store::read(dir) else { return false };
+    let (header, entries) = (&run.header, &run.entries[..]);
+    let summary = analysis::summarise(header, entries);
+    for format in FORMATS {
+        let shown = Shown { all_findings: true, each_spike: true, ..format.into() };
+        let _ = document(header, entries, &summary, shown);
+    }
+    let ours = report::PageRun::Own(OwnRun { name: "r", header, entries, summary: &summary });
+    html(&[ours]);
+    html(&[ours, ours]);
+    if header.cells.len() > 1 {
+        let _ = comparison::compare_cells(header, entries, 0, 1, &Question::default());
+    }
+    let again = &mut analysis::summarise(header, entries);
+    let _ = analysis::check_against(again, (header, entries), (header, entries), &Question::default());
+    run.damage.iter().for_each(|damage| assert!(!damage.to_string().is_empty()));
+    true
+}
+
+/// The same with imported measurements.
+fn is_import_shown(dir: &Path) -> bool {
+    let Ok(Some(run)) = store::read_imported(dir) else { return false };
+    let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
+    for format in FORMATS {
+        let _ = imported(&run.header, &summary, format.into());
+    }
+    let imports = report::PageRun::Imported(ImportedSet { name: "r", header: &run.header, summary: &summary });
+    html(&[imports]);
+    html(&[imports, imports]);
+    if let [a, b, ..] = &summary.cells[..] {
+        let _ = comparison::compare_imported(a, b, &Question::default());
+    }
+    true
+}
+
+/// Calls `tried` with mutations for as long as is asked; it says whether what it was given could be read.
+fn fuzz(name: &str, mut mutated: impl FnMut(&mut Random) -> Vec<u8>, tried: impl Fn(&Path, &[u8]) -> bool) {
+    let dir = std::env::temp_dir().join(format!("punctual-fuzz-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let seconds = std::env::var("PUNCTUAL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (start, long) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(0)));
+    let seed = std::env::var("PUNCTUAL_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let (mut random, mut runs, mut accepted, mut wrapped) = (Random(SplitMix64::new(seed)), 0_u64, 0_u64, 0_u64);
+    while if seconds.is_some() { start.elapsed() < long } else { runs < 40 } {
+        let bytes = mutated(&mut random);
+        match std::panic::catch_unwind(AssertUnwindSafe(|| tried(&dir, &bytes))) {
+            Ok(is_accepted) => accepted += u64::from(is_accepted),
+            Err(panic) if is_overflow(&*panic) => wrapped += 1,
+            Err(panic) => {
+                let path = dir.with_extension("found");
+                std::fs::write(&path, &bytes).unwrap();
+                eprintln!("{name}: run {runs} with seed {seed} panics; the file is {}", path.display());
+                std::panic::resume_unwind(panic);
+            }
+        }
+        runs += 1;
+    }
+    eprintln!("{name}: {runs} files, {accepted} accepted, {wrapped} with sums that wrap");
+    std::fs::remove_dir_all(dir).unwrap();
+    assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the reader show nothing");
+}
+
+/// Whether arithmetic has overflowed, which only builds with checks see.
+fn is_overflow(panic: &(dyn std::any::Any + Send)) -> bool {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.is_some_and(|text| text.starts_with("attempt to ") && text.ends_with(" with overflow"))
+}
+
+/// A file with some of its values changed, and sometimes a bit. Without checksums, so that more than these is tried.
+fn changed(lines: &[Value], random: &mut Random) -> Vec<u8> {
+    let mut lines = lines.to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(lines.len());
+        mutate(&mut lines[at], random);
+    }
+    let mut bytes = lines.iter().map(|line| line.to_string() + "\n").collect::<String>().into_bytes();
+    if random.below(4) == 0 {
+        let at = random.below(bytes.len());
+        bytes[at] ^= 1 << random.below(8);
+    }
+    bytes
+}
+
+fn lines_of(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line.as_object_mut().unwrap().remove("xxh3");
+        line
+    };
+    text.lines().map(line).collect()
+}
+
+/// Real runs, where some are named.
+fn real_runs() -> Vec<Vec<Value>> {
+    let dir = std::env::var_os("PUNCTUAL_FUZZ_RUNS").map(PathBuf::from);
+    let found = dir.map(|dir| store::below(&dir).unwrap().0).unwrap_or_default();
+    found
+        .iter()
+        .map(|found| found.dir.join("run.jsonl"))
+        .filter(|file| file.exists())
+        .map(|file| lines_of(&file))
+        .collect()
+}
+
+#[test]
+fn fuzz_runs() {
+    let seeds: Vec<_> = std::iter::once(run()).chain(real_runs()).collect();
+    let mutated = |random: &mut Random| {
+        let lines = random.one(&seeds).clone();
+        changed(&lines, random)
+    };
+    fuzz("runs", mutated, |dir, bytes| {
+        std::fs::write(dir.join("run.jsonl"), bytes).unwrap();
+        is_shown(dir)
+    });
+}
+
+#[test]
+fn fuzz_imports() {
+    let seed = imports();
+    fuzz(
+        "imports",
+        |random| changed(&seed, random),
+        |dir, bytes| {
+            std::fs::write(dir.join("imported.jsonl"), bytes).unwrap();
+            is_import_shown(dir)
+        },
+    );
+}
+
+#[test]
+fn fuzz_plans() {
+    let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    let mut paths: Vec<_> = std::fs::read_dir(plans).unwrap().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let seeds: Vec<_> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    let words: [&[u8]; 8] = [b"18446744073709551615", b"-1", b"1e308", b"\"", b"[[", b"366d", b"\\u001b", b"\xff"];
+    let mutated = |random: &mut Random| {
+        let mut bytes = random.one(&seeds).clone();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len());
+            match random.below(4) {
+                0 => bytes[at] ^= 1 << random.below(8),
+                1 => drop(bytes.drain(at..(at + random.below(40)).min(bytes.len()))),
+                2 => drop(bytes.splice(at..at, random.one(&words).to_vec())),
+                _ => {
+                    // A number becomes another one.
+                    let is_digit = |byte: &u8| byte.is_ascii_digit();
+                    let Some(start) = bytes[at..].iter().position(is_digit).map(|n| at + n) else { continue };
+                    let end = bytes[start..].iter().position(|byte| !is_digit(byte)).map_or(bytes.len(), |n| start + n);
+                    drop(bytes.splice(start..end, random.one(&words).to_vec()));
+                }
+            }
+        }
+        bytes
+    };
+    fuzz("plans", mutated, |_, bytes| {
+        let Ok(plan) = Plan::parse(&String::from_utf8_lossy(bytes)) else { return false };
+        assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()), "a plan says itself again");
+        let machine = crate::campaign::Machine {
+            cpus: [0, 1].into_iter().collect(),
+            lock_memory: true,
+            dma_latency: true,
+            may_have: &|_| true,
+            why_not: &|_| None,
+            why_no_load: &|_| None,
+        };
+        let _ = crate::campaign::expand(&plan, &machine);
+        true
+    });
+}
+
+#[test]
+fn fuzz_cells() {
+    let mut run = RunBuilder::new();
+    run.cell("messaging", "deadline:1ms/10ms/10ms").cell("disk:/tmp", "fifo:80");
+    let seeds: Vec<_> = run.header.cells.iter().map(|cell| serde_json::to_value(cell).unwrap()).collect();
+    let mutated = |random: &mut Random| {
+        let cell = random.one(&seeds).clone();
+        changed(&[cell], random)
+    };
+    fuzz("cells", mutated, |_, bytes| {
+        let Ok(cell) = serde_json::from_slice::<model::Cell>(bytes) else { return false };
+        let _ = cell.check().and_then(|()| cell.check_on(&[0, 1].into_iter().collect()));
+        let _ = (cell.label(), cell.id(), cell.period.cycles_in(cell.duration));
+        true
+    });
+}

@@ -1,0 +1,194 @@
+//! Takes a command line apart as getopt_long(3) does for cyclictest: clusters, attached values, prefixes of long names.
+
+use std::iter::Peekable;
+use std::slice::Iter;
+
+/// Whether an option has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// `-q`
+    Nothing,
+    /// `-p80`, `-p 80`, `--priority=80`, `--priority 80`
+    Value,
+    /// As `Value`, or alone. cyclictest itself looks at the next word, which getopt does not.
+    MaybeValue,
+}
+
+/// One option: its letter, its long name (empty if it has none), and whether it has a value.
+#[derive(Debug)]
+pub(super) struct OptionSpec<Id: 'static> {
+    pub(super) id: Id,
+    pub(super) short: Option<char>,
+    pub(super) long: &'static str,
+    pub(super) takes: Takes,
+    /// Must be written out, so that it makes no prefix of cyclictest 2.4 ambiguous: one of ours, or of older releases.
+    pub(super) in_full: bool,
+}
+
+/// One option as it was given.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GivenOption<Id> {
+    pub(super) id: Id,
+    /// As it was typed, without its value: `-p`, `--prio`.
+    pub(super) typed: String,
+    pub(super) value: Option<String>,
+}
+
+/// Finds the options in `words`, in their order.
+///
+/// # Errors
+/// One line: an unknown or ambiguous option, a value that is missing or too many, or a word that belongs to no option.
+pub(super) fn options<Id: Copy>(
+    known: &'static [OptionSpec<Id>],
+    words: &[String],
+) -> Result<Vec<GivenOption<Id>>, String> {
+    let mut given = Vec::new();
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        // Shell scripts and rteval pass an empty word for an option that is not set; getopt skips it, too.
+        if word.is_empty() {
+            continue;
+        }
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            given.push(by_name(known, long, &mut words)?);
+        } else if let Some(cluster) = word.strip_prefix('-').filter(|cluster| !cluster.is_empty() && word != "--") {
+            by_letters(known, cluster, &mut words, &mut given)?;
+        } else if word != "--" || words.peek().is_some() {
+            let word = if word == "--" { words.next().unwrap_or(word) } else { word };
+            return Err(format!("`{word}` belongs to no option; see --help"));
+        }
+    }
+    Ok(given)
+}
+
+/// `--name`, `--name=value`, `--name value`, where `name` may be cut short as long as it is unambiguous.
+fn by_name<Id: Copy>(
+    known: &'static [OptionSpec<Id>],
+    long: &str,
+    words: &mut Peekable<Iter<'_, String>>,
+) -> Result<GivenOption<Id>, String> {
+    let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
+    let typed = format!("--{name}");
+    let exact = known.iter().find(|option| option.long == name && !name.is_empty());
+    let option = exact.map_or_else(
+        || {
+            let fits = |option: &&OptionSpec<Id>| !option.in_full && option.long.starts_with(name) && !name.is_empty();
+            let fitting: Vec<_> = known.iter().filter(fits).collect();
+            match fitting[..] {
+                [] => Err(format!("unknown option `{typed}`; see --help")),
+                [option] => Ok(option),
+                _ => {
+                    let names: Vec<_> = fitting.iter().map(|option| format!("--{}", option.long)).collect();
+                    Err(format!("`{typed}` is ambiguous; write one of {}", names.join(" ")))
+                }
+            }
+        },
+        Ok,
+    )?;
+    if option.takes == Takes::Nothing && attached.is_some() {
+        return Err(format!("{typed} takes no value"));
+    }
+    let value = attached.or_else(|| next_word(option.takes, words));
+    complete(option, typed, value)
+}
+
+/// `-qmu`, `-Sp90`: letters without a value, then at most one whose value is the rest of the word, or the next word.
+fn by_letters<Id: Copy>(
+    known: &'static [OptionSpec<Id>],
+    cluster: &str,
+    words: &mut Peekable<Iter<'_, String>>,
+    given: &mut Vec<GivenOption<Id>>,
+) -> Result<(), String> {
+    let mut rest = cluster.chars();
+    while let Some(letter) = rest.next() {
+        let typed = format!("-{letter}");
+        let option = known
+            .iter()
+            .find(|option| option.short == Some(letter))
+            .ok_or_else(|| format!("unknown option `{typed}` in `-{cluster}`; see --help"))?;
+        let attached = (option.takes != Takes::Nothing && !rest.as_str().is_empty()).then(|| rest.as_str().to_owned());
+        if attached.is_some() {
+            rest = "".chars();
+        }
+        let value = attached.or_else(|| next_word(option.takes, words));
+        given.push(complete(option, typed, value)?);
+    }
+    Ok(())
+}
+
+/// The next word, if the option takes it: any for one that needs a value, else one that is no option.
+fn next_word(takes: Takes, words: &mut Peekable<Iter<'_, String>>) -> Option<String> {
+    match takes {
+        Takes::Nothing => None,
+        Takes::Value => words.next().cloned(),
+        Takes::MaybeValue => words.next_if(|word| !word.is_empty() && !word.starts_with('-')).cloned(),
+    }
+}
+
+fn complete<Id: Copy>(
+    option: &OptionSpec<Id>,
+    typed: String,
+    value: Option<String>,
+) -> Result<GivenOption<Id>, String> {
+    if option.takes == Takes::Value && value.is_none() {
+        return Err(format!("{typed} needs a value; see --help"));
+    }
+    Ok(GivenOption { id: option.id, typed, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[OptionSpec<char>] = &[
+        OptionSpec { id: 'q', short: Some('q'), long: "quiet", takes: Takes::Nothing, in_full: false },
+        OptionSpec { id: 'p', short: Some('p'), long: "priority", takes: Takes::Value, in_full: false },
+        OptionSpec { id: 's', short: None, long: "priospread", takes: Takes::Nothing, in_full: false },
+        OptionSpec { id: 't', short: Some('t'), long: "threads", takes: Takes::MaybeValue, in_full: false },
+        OptionSpec { id: 'o', short: None, long: "quick", takes: Takes::Nothing, in_full: true },
+    ];
+
+    fn parsed(line: &[&str]) -> Result<String, String> {
+        let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+        let given = options(KNOWN, &words)?;
+        let one = |given: &GivenOption<char>| format!("{}{}", given.id, given.value.clone().unwrap_or_default());
+        Ok(given.iter().map(one).collect::<Vec<_>>().join(","))
+    }
+
+    #[test]
+    fn options_are_found_as_getopt_finds_them() {
+        for (line, found) in [
+            (&[][..], ""),
+            (&[""], ""),
+            (&["", "-q", "", "-t", "", "-p", "80", ""], "q,t,p80"),
+            (&["-p", ""], "p"),
+            (&["-q"], "q"),
+            (&["-qt4"], "q,t4"),
+            (&["-qt", "4", "-q"], "q,t4,q"),
+            (&["-t", "-q"], "t,q"),
+            (&["-qp80"], "q,p80"),
+            (&["-qp", "80"], "q,p80"),
+            (&["-p", "-5"], "p-5"),
+            (&["-p 80"], "p 80"),
+            (&["--priority=80"], "p80"),
+            (&["--priority", "80"], "p80"),
+            (&["--pri", "x"], "`--pri` is ambiguous; write one of --priority --priospread"),
+            (&["--prior=7", "--qui"], "p7,q"),
+            (&["--quick"], "o"),
+            (&["--quic"], "unknown option `--quic`; see --help"),
+            (&["--threads", "--thr=3"], "t,t3"),
+            (&["--"], ""),
+            (&["--", "-q"], "`-q` belongs to no option; see --help"),
+            (&["-q", "word"], "`word` belongs to no option; see --help"),
+            (&["-"], "`-` belongs to no option; see --help"),
+            (&["-qz"], "unknown option `-z` in `-qz`; see --help"),
+            (&["--=x"], "unknown option `--`; see --help"),
+            (&["--nosuch=1"], "unknown option `--nosuch`; see --help"),
+            (&["--quiet=1"], "--quiet takes no value"),
+            (&["-p"], "-p needs a value; see --help"),
+            (&["--prior"], "--prior needs a value; see --help"),
+        ] {
+            assert_eq!(parsed(line).unwrap_or_else(|err| err), found, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Numbers, times and columns as these tools write them.
+
+use super::Flaw;
+use model::{Period, Span};
+use std::str::FromStr;
+
+/// A number, or what is wrong with it.
+pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, Flaw> {
+    word.trim().parse().map_err(|_| Flaw::at(line, format!("`{}` is no {what}", shortened(word.trim()))))
+}
+
+/// `value` units of `unit_ns`, in ns.
+pub(super) fn ns(value: i64, unit_ns: u64) -> Result<i64, String> {
+    let ns = i64::try_from(unit_ns).ok().and_then(|unit| value.checked_mul(unit));
+    let is_sane = |ns: &i64| ns.unsigned_abs() <= Span::MAX.ns();
+    ns.filter(is_sane).ok_or_else(|| format!("a latency of {value} is longer than a year"))
+}
+
+/// A latency in microseconds with decimals, in ns.
+pub(super) fn us(word: &str, line: usize) -> Result<i64, Flaw> {
+    let us: f64 = number(word, line, "latency in microseconds")?;
+    let ns = us * 1e3;
+    if !ns.is_finite() || ns.abs() > Span::MAX.ns() as f64 {
+        return Err(Flaw::at(line, format!("a latency of {us} us is longer than a year")));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "rounded and below 2^55")]
+    let whole = ns.round() as i64;
+    Ok(whole)
+}
+
+/// A period in microseconds; `None` when none of ours can be so long or short.
+pub(super) fn period_us(us: u64) -> Option<Period> {
+    Period::try_from(Span(us.checked_mul(1_000)?)).ok()
+}
+
+/// `HH:MM:SS`, hours as many as it takes.
+pub(super) fn clock(word: &str) -> Option<Span> {
+    let mut parts = word.trim().splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    seconds_span(hours.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?)
+}
+
+/// So many seconds; `None` beyond a year.
+pub(super) fn seconds_span(seconds: u64) -> Option<Span> {
+    seconds.checked_mul(Span::SECOND.ns()).map(Span).filter(|span| *span <= Span::MAX)
+}
+
+/// The value of an option in a command line: `-i100`, `-i 100`, `--interval=100`.
+pub(super) fn option<'a>(command_line: &'a str, short: &str, long: &str) -> Option<&'a str> {
+    let mut words = command_line.split_whitespace();
+    while let Some(word) = words.next() {
+        if word == short || word == long {
+            return words.next();
+        }
+        let attached = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
+        let of_short = word.strip_prefix(short).filter(|_| !word.starts_with("--"));
+        if let Some(value) = attached.or(of_short) {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// What of a word is shown in an error.
+fn shortened(word: &str) -> String {
+    const LONG: usize = 40;
+    let plain: String = word.chars().map(|c| if model::is_plain(c) { c } else { '?' }).take(LONG + 1).collect();
+    if plain.chars().count() > LONG { plain.chars().take(LONG).chain("...".chars()).collect() } else { plain }
+}

@@ -1,0 +1,119 @@
+//! Limits on the shape of XML that keep reading it linear.
+//!
+//! The parser compares each attribute of an element with all others, and copies the namespaces in scope for each element
+//! that declares one.
+
+use super::Flaw;
+
+/// Attributes of an element at most; rteval's have 10.
+const MOST_ATTRIBUTES: usize = 64;
+/// Elements within each other at most; rteval's are 8.
+const MOST_DEPTH: usize = 64;
+
+/// Declarations of namespaces in a document at most; rteval has none.
+const MOST_NAMESPACES: usize = 64;
+
+/// Refuses too many attributes or namespaces, and elements nested too deeply. What is no XML is left to the parser.
+pub(super) fn check_shape(text: &str) -> Result<(), Flaw> {
+    let (mut at, mut depth, mut namespaces) = (0, 0_usize, 0);
+    while let Some(found) = text[at..].find('<') {
+        let start = at + found;
+        let rest = &text[start..];
+        let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")];
+        if let Some((open, close)) = skipped.iter().find(|(open, _)| rest.starts_with(open)) {
+            let Some(end) = rest[open.len()..].find(close) else { return Ok(()) };
+            at = start + open.len() + end + close.len();
+            continue;
+        }
+        let Some(tag) = Tag::of(rest) else { return Ok(()) };
+        let too = |what: String| {
+            let line = text[..start].bytes().filter(|byte| *byte == b'\n').count() + 1;
+            Err(Flaw::at(line, what))
+        };
+        if tag.attributes > MOST_ATTRIBUTES {
+            return too(format!("an element with more than {MOST_ATTRIBUTES} attributes, which rteval never writes"));
+        }
+        namespaces += usize::from(tag.has_namespace);
+        if namespaces > MOST_NAMESPACES {
+            return too(format!("more than {MOST_NAMESPACES} elements with namespaces, which rteval never writes"));
+        }
+        depth = if tag.closes { depth.saturating_sub(1) } else { depth + usize::from(!tag.is_empty) };
+        if depth > MOST_DEPTH {
+            return too(format!("elements nested more than {MOST_DEPTH} deep, which rteval never writes"));
+        }
+        at = start + tag.length;
+    }
+    Ok(())
+}
+
+/// A tag, from `<` to `>`.
+#[derive(Debug)]
+struct Tag {
+    length: usize,
+    attributes: usize,
+    /// Whether it seems to declare one.
+    has_namespace: bool,
+    closes: bool,
+    is_empty: bool,
+}
+
+impl Tag {
+    /// The tag that `text` begins with; `None` when it does not end.
+    fn of(text: &str) -> Option<Tag> {
+        let mut attributes = 0;
+        let mut quote = None;
+        for (at, byte) in text.bytes().enumerate() {
+            match (quote, byte) {
+                (Some(open), _) if byte == open => quote = None,
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (None, b'=') => attributes += 1,
+                (None, b'>') => {
+                    let tag = &text[..at];
+                    return Some(Tag {
+                        length: at + 1,
+                        attributes,
+                        has_namespace: attributes > 0 && tag.contains("xmlns"),
+                        closes: tag.starts_with("</"),
+                        is_empty: tag.ends_with('/'),
+                    });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_shapes_that_cost_more_than_their_length_are_refused() {
+        let attributes = |n: usize| -> String {
+            (0..n).fold("<rteval>\n<a".to_owned(), |all, i| format!("{all} b{i}='>'")) + "/></rteval>"
+        };
+        let nested = |n: usize| "<a>".repeat(n) + &"</a>".repeat(n);
+        let quoted = "<a b='<!--'/>\n<!-- <c xmlns=1> -->\n<![CDATA[<d xmlns=1>]]><?e xmlns=1?>".to_owned();
+        let siblings = "<a><b/></a>".repeat(1_000);
+        for (text, refused) in [
+            (String::new(), None),
+            (attributes(64), None),
+            (attributes(65), Some((2, "an element with more than 64 attributes, which rteval never writes"))),
+            (nested(64), None),
+            (nested(65), Some((1, "elements nested more than 64 deep, which rteval never writes"))),
+            (quoted, None),
+            (siblings, None),
+            ("<a xmlns:b='c'/>".repeat(64), None),
+            (
+                "<a xmlns:b='c'/>\n".repeat(65),
+                Some((65, "more than 64 elements with namespaces, which rteval never writes")),
+            ),
+            ("<a b='".to_owned(), None),
+            ("<!-- ".to_owned(), None),
+        ] {
+            let refused = refused.map_or(Ok(()), |(line, reason)| Err(Flaw::at(line, reason)));
+            assert_eq!(check_shape(&text), refused, "{}", text.chars().take(50).collect::<String>());
+        }
+    }
+}

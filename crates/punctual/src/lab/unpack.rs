@@ -1,0 +1,124 @@
+//! The kernel in a package, with its configuration and the modules that the lab needs.
+
+use super::devices::MODULES;
+use super::tar::{self, TarError};
+use super::{LabError, Monitor, modules};
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What the lab takes out of a package. It comes from anywhere and may be read as root, so nothing of it is unpacked on disk.
+#[derive(Debug)]
+pub(super) struct Unpacked {
+    pub(super) kernel: Vec<u8>,
+    pub(super) config: Option<String>,
+    /// Uncompressed, by their names.
+    pub(super) modules: Vec<(String, Vec<u8>)>,
+}
+
+const KERNEL: &str = "boot/vmlinuz-";
+const CONFIG: &str = "boot/config-";
+
+/// The most bytes of a file with this name; `None` when it is not wanted.
+fn at_most(name: &str) -> Option<u64> {
+    let is_in_boot = |begin| name.strip_prefix(begin).is_some_and(|rest: &str| !rest.contains('/'));
+    let is_module = || {
+        let below = ["lib/modules/", "usr/lib/modules/"].iter().any(|begin| name.starts_with(begin));
+        below && modules::stem(Path::new(name)).is_some_and(|stem| MODULES.contains(&stem)) && !name.ends_with('/')
+    };
+    match () {
+        () if is_in_boot(KERNEL) => Some(256 << 20),
+        () if is_in_boot(CONFIG) => Some(4 << 20),
+        () if is_module() => Some(32 << 20),
+        () => None,
+    }
+}
+
+/// Reads the package `archive`; ends early when `monitor` asks for it.
+///
+/// # Errors
+/// When it is no whole package, holds no kernel, or has something else than files where files belong.
+pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, LabError> {
+    const PROGRAM: &str = "dpkg-deb";
+    let failed = |err: io::Error| match err.kind() {
+        io::ErrorKind::NotFound => {
+            LabError::program(PROGRAM, "is not installed; unpack the package elsewhere and name the vmlinuz in it")
+        }
+        _ => LabError::program(PROGRAM, err),
+    };
+    let mut command = Command::new(PROGRAM);
+    let command = command.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null());
+    let mut unpacker = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let stdout = unpacker.stdout.take().ok_or_else(|| failed(io::Error::other("a pipe is missing")))?;
+    let files = tar::read(&mut UntilStopped { stream: stdout, monitor }, &at_most);
+    if (monitor.is_stopped)() {
+        let _ = unpacker.kill();
+    }
+    let output = unpacker.wait_with_output().map_err(failed)?;
+    let in_package = |name: &str, what: String| LabError::file(archive, format!("{name} in the package {what}"));
+    let files = match files {
+        Err(TarError::NotRegular(name)) => return Err(in_package(&name, "is not a regular file".to_owned())),
+        Err(TarError::TooLarge(name, most)) => {
+            return Err(in_package(&name, format!("has more than {} MiB", most >> 20)));
+        }
+        _ if !output.status.success() => {
+            let said = super::last_words(&output.stderr);
+            let said = said.trim_start_matches("dpkg-deb: error: ").trim_start_matches("dpkg-deb (subprocess): ");
+            return Err(LabError::file(archive, format!("no whole package; fetch it again ({PROGRAM}: {said})")));
+        }
+        Err(TarError::Io(err)) => {
+            return Err(LabError::file(archive, format!("no whole package; fetch it again ({err})")));
+        }
+        Ok(files) => files,
+    };
+    let (mut kernel, mut config, mut found) = (None, None, Vec::new());
+    for (name, content) in files {
+        match () {
+            () if name.starts_with(KERNEL) => kernel = kernel.or(Some(content)),
+            () if name.starts_with(CONFIG) => config = config.or(String::from_utf8(content).ok()),
+            // One that cannot be uncompressed is missing where it is needed.
+            () => found.extend(modules::uncompressed(Path::new(&name), content)),
+        }
+    }
+    let none = || LabError::file(archive, "the package holds no kernel; name another, like linux-image-*.deb");
+    Ok(Unpacked { kernel: kernel.ok_or_else(none)?, config, modules: found })
+}
+
+/// A stream that fails once an end is asked for.
+struct UntilStopped<'a, R> {
+    stream: R,
+    monitor: Monitor<'a>,
+}
+
+impl<R: Read> Read for UntilStopped<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if (self.monitor.is_stopped)() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.stream.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_kernel_its_configuration_and_modules_of_the_lab_are_wanted() {
+        for (name, is_wanted) in [
+            ("boot/vmlinuz-6.1.0-9-amd64", true),
+            ("boot/config-6.1.0-9-amd64", true),
+            ("boot/System.map-6.1.0-9-amd64", false),
+            ("boot/vmlinuz-x/y", false),
+            ("boot/vmlinuz-x/", false),
+            ("usr/boot/vmlinuz-x", false),
+            ("lib/modules/6.1.0-9-amd64/kernel/drivers/uio/uio.ko", true),
+            ("usr/lib/modules/6.12.94/kernel/drivers/uio/uio_pci_generic.ko.xz", true),
+            ("lib/modules/6.1.0-9-amd64/kernel/drivers/uio/uio.ko/", false),
+            ("lib/modules/6.1.0-9-amd64/kernel/drivers/uio/uio_cif.ko", false),
+            ("etc/uio.ko", false),
+        ] {
+            assert_eq!(at_most(name).is_some(), is_wanted, "{name}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! JSON of files that may come from another user: read without what a terminal would act upon.
+
+use model::{is_plain, plain};
+use serde::de::{DeserializeOwned, Error};
+use serde_json::Value;
+
+/// Parts of a run that are carried out again when it is resumed: they are refused, not changed.
+const CARRIED_OUT: [&str; 3] = ["plan", "cells", "cell"];
+
+/// Reads a value from one line. Facts, names and reasons are shown on one line wherever they stand: characters that move a
+/// cursor, or would begin another line, are replaced.
+///
+/// # Errors
+/// When it is no such value, or has a control character in a word of its plan.
+pub(super) fn from_str<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
+    // Without escapes and beyond ASCII there is nothing to replace: nearly all lines are so.
+    let is_clean = line.is_ascii() && !line.contains('\\');
+    if is_clean {
+        return serde_json::from_str(line);
+    }
+    let mut value: Value = serde_json::from_str(line)?;
+    if clean(&mut value, false)? { serde_json::from_value(value) } else { serde_json::from_str(line) }
+}
+
+/// Cleans all texts below `value`; whether one was changed.
+fn clean(value: &mut Value, is_carried_out: bool) -> serde_json::Result<bool> {
+    match value {
+        Value::String(text) if text.chars().all(is_plain) => Ok(false),
+        Value::String(text) if is_carried_out => {
+            Err(serde_json::Error::custom(format_args!("a control character in `{}`", plain(text))))
+        }
+        Value::String(text) => {
+            *text = plain(text).into_owned();
+            Ok(true)
+        }
+        Value::Array(items) => items.iter_mut().try_fold(false, |any, item| Ok(clean(item, is_carried_out)? || any)),
+        Value::Object(members) => {
+            let mut is_changed = false;
+            for (key, member) in members.iter_mut() {
+                let is_carried_out = is_carried_out || CARRIED_OUT.contains(&key.as_str());
+                match key.as_str() {
+                    // A shell reads it, line by line; it is never shown but as one line.
+                    "on_spike" if is_carried_out && member.is_string() => {}
+                    "title" => is_changed |= clean(member, false)?,
+                    _ => is_changed |= clean(member, is_carried_out)?,
+                }
+            }
+            if members.keys().any(|key| !key.chars().all(is_plain)) {
+                let old = std::mem::take(members);
+                *members = old.into_iter().map(|(key, member)| (plain(&key).into_owned(), member)).collect();
+                is_changed = true;
+            }
+            Ok(is_changed)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn facts_are_cleaned_and_what_is_carried_out_is_refused_or_kept() {
+        let read = |value: Value| from_str::<Value>(&value.to_string()).map_err(|err| err.to_string());
+        assert_eq!(
+            read(
+                json!({"host": {"hostname": "a\n<LAVA\x1b[2J", "x\ny": ["\u{202e}"]}, "n": 1, "quoted": "a \"b\" \\"})
+            ),
+            Ok(
+                json!({"host": {"hostname": "a <LAVA\u{fffd}[2J", "x y": ["\u{fffd}"]}, "n": 1, "quoted": "a \"b\" \\"})
+            )
+        );
+        let plan = json!({"plan": {"title": "a\nb", "on_spike": "first\nsecond"}, "cells": [{"load": "cmd:\u{b5}"}]});
+        assert_eq!(
+            read(plan),
+            Ok(json!({"plan": {"title": "a b", "on_spike": "first\nsecond"}, "cells": [{"load": "cmd:\u{b5}"}]}))
+        );
+        for carried_out in [
+            json!({"plan": {"axes": {"load": ["disk:/a\nb"]}}}),
+            json!({"cells": [{"load": "disk:/a\nb"}]}),
+            json!({"record": {"cell": {"kernel": "disk:/a\nb"}}}),
+        ] {
+            assert_eq!(read(carried_out), Err("a control character in `disk:/a b`".to_owned()));
+        }
+    }
+}

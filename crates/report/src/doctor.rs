@@ -1,0 +1,122 @@
+//! What the checks say of a machine, as text and JSON.
+
+use super::lines::Lines;
+use super::{Style, json};
+use crate::sections::machine::named;
+use analysis::doctor::{Examined, Outcome, Severity};
+use analysis::facts::Fingerprint;
+use model::Host;
+use serde_json::Value;
+use std::io;
+
+/// Columns that a name gets; the longest has 22 letters.
+const NAME: usize = 22;
+
+/// The checks of a machine, and how to show them.
+#[derive(Debug)]
+pub struct Examination<'a> {
+    /// Name and version of this program.
+    pub tool: &'a str,
+    /// The machine.
+    pub host: &'a Host,
+    /// What the checks say, worst first.
+    pub checks: Vec<Examined>,
+}
+
+impl Examination<'_> {
+    /// Whether anything will make it late.
+    pub fn will_be_late(&self) -> bool {
+        self.count(Severity::Will) > 0
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.checks.iter().filter(|check| check.outcome.severity == severity).count()
+    }
+
+    /// What has to be known at a glance: what will and what may, and the names of what is unknown; `style.all_findings`
+    /// adds the rest.
+    ///
+    /// # Errors
+    /// When `out` does not take it.
+    pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        let mut machine = vec![self.tool.to_owned()];
+        machine.extend(named(self.host));
+        lines.facts(out, &machine)?;
+        lines.facts(out, &self.totals())?;
+        writeln!(out)?;
+        let is_shown = |severity| style.all_findings || matches!(severity, Severity::Will | Severity::May);
+        for check in self.checks.iter().filter(|check| is_shown(check.outcome.severity)) {
+            listed(out, check, &lines)?;
+        }
+        let unknown = self.checks.iter().filter(|check| check.outcome.severity == Severity::Unknown);
+        let unknown: Vec<_> = unknown.map(|check| check.name).collect();
+        if !style.all_findings && !unknown.is_empty() {
+            lines.paragraph(out, "", &format!(" ? unknown: {}", unknown.join(", ")))?;
+        }
+        lines.paragraph(out, "", "punctual doctor NAME explains a check; --all shows every one.")
+    }
+
+    /// The checks in full.
+    ///
+    /// # Errors
+    /// When `out` does not take it.
+    pub fn explained(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        for (i, check) in self.checks.iter().enumerate() {
+            if i > 0 {
+                writeln!(out)?;
+            }
+            let Outcome { severity, found, remedy } = &check.outcome;
+            lines.heading(out, &format!("{}: {}", check.name, spelled(*severity).1))?;
+            lines.hanging(out, "  found   ", found)?;
+            lines.hanging(out, "  why     ", check.why)?;
+            lines.hanging(out, "  source  ", check.source)?;
+            if let Some(remedy) = remedy {
+                // Commands are not broken, so that they can be copied.
+                writeln!(out, "  change  {}", remedy.change)?;
+                writeln!(out, "  undo    {}", remedy.undo)?;
+                remedy.caution.as_ref().map_or(Ok(()), |caution| lines.hanging(out, "  but     ", caution))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One document, with every check that was asked for.
+    pub fn json(&self) -> Value {
+        json::of_checks(self.tool, self.host, &self.checks)
+    }
+
+    fn totals(&self) -> Vec<String> {
+        let totals = SEVERITIES.map(|severity| (self.count(severity), spelled(severity).1));
+        let words = totals.into_iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+        words.chain([format!("fingerprint {}", Fingerprint::of(self.host))]).collect()
+    }
+}
+
+const SEVERITIES: [Severity; 5] =
+    [Severity::Will, Severity::May, Severity::Unknown, Severity::Ok, Severity::DoesNotApply];
+
+/// The mark of a severity, and what it is called.
+fn spelled(severity: Severity) -> (&'static str, &'static str) {
+    match severity {
+        Severity::Will => ("!!", "will make it late"),
+        Severity::May => (" !", "may"),
+        Severity::Unknown => (" ?", "unknown"),
+        Severity::Ok => ("ok", "ok"),
+        Severity::DoesNotApply => (" -", "not here"),
+    }
+}
+
+/// A check as a row: its mark, name and what was found; below it what to do.
+fn listed(out: &mut dyn io::Write, check: &Examined, lines: &Lines) -> io::Result<()> {
+    let Outcome { severity, found, remedy } = &check.outcome;
+    lines.hanging(out, &format!("{} {:<NAME$}  ", spelled(*severity).0, check.name), found)?;
+    if let Some(remedy) = remedy {
+        let indent = " ".repeat(NAME + 5);
+        writeln!(out, "{indent}{}", remedy.change)?;
+        remedy.caution.as_ref().map_or(Ok(()), |caution| lines.hanging(out, &indent, &format!("({caution})")))?;
+        writeln!(out, "{indent}undo: {}", remedy.undo)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! A run in the formats that other programs read: spreadsheets, issue trackers, CI systems, monitoring.
+
+mod csv;
+mod hgrm;
+mod junit;
+mod lava;
+mod markdown;
+mod page;
+mod prometheus;
+mod tap;
+
+use analysis::{Case, Verdict};
+
+pub use csv::csv;
+pub use hgrm::{HgrmCell, hgrm};
+pub use junit::junit;
+pub use lava::lava;
+pub use markdown::markdown;
+pub use page::Page;
+pub(crate) use page::Row;
+pub use prometheus::prometheus;
+pub use tap::tap;
+
+/// What became of one test, as CI systems tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    /// The measurement cannot tell: neither a pass nor a failure.
+    NotShown,
+    /// Nothing was required, so nothing was tested.
+    NotAsked,
+}
+
+/// One line of a test report.
+#[derive(Debug)]
+struct Test<'a> {
+    /// The cell's name; `run` for what is asked of the run as a whole.
+    of: &'a str,
+    /// The limit as it is typed; `measured` where nothing was required.
+    limit: &'a str,
+    outcome: Outcome,
+    /// What was found, in a sentence without its full stop.
+    why: String,
+    /// Measured time of the cell, s; 0 for the run as a whole.
+    seconds: f64,
+}
+
+/// A run as tests: one for each limit in each cell, or, where nothing was required, one for each cell that says so.
+fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
+    if *page.verdict == Verdict::NoneAsked {
+        let test = |row: &'a Row<'_>| {
+            let why = "nothing was required".to_owned();
+            Test { of: row.name, limit: "measured", outcome: Outcome::NotAsked, why, seconds: row.seconds() }
+        };
+        return page.rows.iter().map(test).collect();
+    }
+    let test = |case: &'a Case| {
+        let outcome = match case.verdict {
+            Verdict::Pass { .. } => Outcome::Passed,
+            Verdict::Fail { .. } => Outcome::Failed,
+            Verdict::NotShown { .. } | Verdict::NoneAsked => Outcome::NotShown,
+        };
+        let row = page.rows.iter().find(|row| Some(row.name) == case.cell.as_deref());
+        let virtually = if row.is_some_and(Row::is_virtual) { " (virtual time)" } else { "" };
+        Test {
+            of: case.cell.as_deref().unwrap_or("run"),
+            limit: &case.limit,
+            outcome,
+            why: case.verdict.sentence() + virtually,
+            seconds: row.map_or(0.0, Row::seconds),
+        }
+    };
+    page.cases.iter().map(test).collect()
+}
+
+/// A number without an exponent and without zeros at its end, which every reader of these formats takes.
+fn decimal(value: f64) -> String {
+    let text = format!("{value:.9}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    // A time in s since 1970 has digits for microseconds, not for nanoseconds: nine of them would show what is none.
+    let exact = value.to_string();
+    let shorter = if exact.len() < text.len() { &exact } else { text };
+    if shorter == "-0" { "0".to_owned() } else { shorter.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

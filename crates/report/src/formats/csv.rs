@@ -1,0 +1,150 @@
+//! Comma-separated values (RFC 4180, lines ended by a line feed): one row for each cell, units in the heads.
+
+use super::page::{Page, Row};
+use analysis::{CellSummary, Level, Osnoise, Timerlat};
+use std::fmt::Display;
+
+/// A column: its head, and what it holds of a cell; empty where nothing is known.
+type Column = (&'static str, fn(&Row<'_>) -> String);
+
+const COLUMNS: [Column; 44] = [
+    ("started_unix_ms", |row| known(row.started_unix_ms)),
+    ("hostname", |row| known(row.host.hostname.as_ref())),
+    ("kernel_release", |row| known(row.host.kernel_release.as_ref())),
+    ("name", |row| row.name.to_owned()),
+    ("kernel", |row| own(row, |cell| cell.cell.kernel.to_string())),
+    ("time", |row| known(row.time())),
+    ("load", |row| known(row.load.as_ref())),
+    ("policy", |row| known(row.policy.as_ref())),
+    ("period_ns", |row| known(row.period.map(model::Period::ns))),
+    ("method", |row| known(row.method.as_ref())),
+    ("cpus", |row| known(row.cpus.as_ref())),
+    ("cell_id", |row| own(row, |cell| cell.cell.id().to_string())),
+    ("blocks", |row| own(row, |cell| cell.blocks)),
+    ("measured_ns", |row| known(row.measured.map(model::Span::ns))),
+    ("samples", |row| known(row.samples)),
+    ("missed", |row| known(row.missed)),
+    ("early", |row| own(row, |cell| cell.early)),
+    ("lost", |row| own(row, |cell| cell.lost)),
+    ("censored", |row| own(row, |cell| cell.censored.map_or(0, |open| open.waits))),
+    ("min_ns", |row| known(row.min_ns)),
+    ("mean_ns", |row| known(row.mean_ns)),
+    ("stddev_ns", |row| known(row.stddev_ns)),
+    ("p50_ns", |row| value(row, Level::P50)),
+    ("p50_lower_ns", |row| lower(row, Level::P50)),
+    ("p50_upper_ns", |row| upper(row, Level::P50)),
+    ("p99_ns", |row| value(row, Level::P99)),
+    ("p99_lower_ns", |row| lower(row, Level::P99)),
+    ("p99_upper_ns", |row| upper(row, Level::P99)),
+    ("p999_ns", |row| value(row, Level::P999)),
+    ("p999_lower_ns", |row| lower(row, Level::P999)),
+    ("p999_upper_ns", |row| upper(row, Level::P999)),
+    ("max_ns", |row| known(row.max_ns)),
+    ("max_is_lower_bound", |row| known(row.max().map(|max| max.at_least))),
+    ("max_block", |row| known(row.max().map(|max| max.block))),
+    ("max_cpu", |row| known(row.max_cpu)),
+    ("n_eff", |row| known(row.n_eff)),
+    ("miss_episodes", |row| known(row.own.and_then(|cell| cell.misses).map(|rate| rate.episodes))),
+    ("misses_upper_per_hour", |row| known(row.own.and_then(|cell| cell.misses).map(|rate| rate.upper_per_hour))),
+    // Behind those that have always been there, whose places programs may know.
+    ("p9999_ns", |row| value(row, Level::P9999)),
+    ("p9999_lower_ns", |row| lower(row, Level::P9999)),
+    ("p9999_upper_ns", |row| upper(row, Level::P9999)),
+    ("p99999_ns", |row| value(row, Level::P99999)),
+    ("p99999_lower_ns", |row| lower(row, Level::P99999)),
+    ("p99999_upper_ns", |row| upper(row, Level::P99999)),
+];
+
+/// Those of a run whose plan asks for the kernel's tracers, after all others.
+const OF_TRACERS: [Column; 15] = [
+    ("timerlat_irq_samples", |row| known(timerlat(row).map(|seen| seen.irq.samples))),
+    ("timerlat_irq_p50_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.p50_ns))),
+    ("timerlat_irq_max_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.max_ns))),
+    ("timerlat_thread_samples", |row| known(timerlat(row).map(|seen| seen.thread.samples))),
+    ("timerlat_thread_p50_ns", |row| known(timerlat(row).and_then(|seen| seen.thread.p50_ns))),
+    ("timerlat_thread_max_ns", |row| known(timerlat(row).and_then(|seen| seen.thread.max_ns))),
+    ("timerlat_lost", |row| known(timerlat(row).map(|seen| seen.lost))),
+    ("osnoise_runtime_us", |row| known(osnoise(row).map(|seen| seen.runtime_us))),
+    ("osnoise_noise_us", |row| known(osnoise(row).map(|seen| seen.noise_us))),
+    ("osnoise_max_single_us", |row| known(osnoise(row).map(|seen| seen.max_single_us))),
+    ("osnoise_hardware", |row| known(osnoise(row).map(|seen| seen.hardware))),
+    ("osnoise_nmi", |row| known(osnoise(row).map(|seen| seen.nmi))),
+    ("osnoise_irq", |row| known(osnoise(row).map(|seen| seen.irq))),
+    ("osnoise_softirq", |row| known(osnoise(row).map(|seen| seen.softirq))),
+    ("osnoise_thread", |row| known(osnoise(row).map(|seen| seen.thread))),
+];
+
+/// The cells of a run as CSV. The first columns say which run it is, so that files can be put below each other.
+pub fn csv(page: &Page<'_>) -> String {
+    let is_traced = page.rows.iter().any(|row| row.own.is_some_and(|cell| cell.tracers.is_some()));
+    let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).collect();
+    let line = |fields: Vec<String>| fields.join(",") + "\n";
+    let mut text = line(columns.iter().map(|(head, _)| (*head).to_owned()).collect());
+    for row in &page.rows {
+        text += &line(columns.iter().map(|(_, show)| field(&show(row))).collect());
+    }
+    text
+}
+
+fn timerlat<'a>(row: &Row<'a>) -> Option<&'a Timerlat> {
+    row.own?.tracers.as_ref()?.timerlat.as_ref()
+}
+
+fn osnoise<'a>(row: &Row<'a>) -> Option<&'a Osnoise> {
+    row.own?.tracers.as_ref()?.osnoise.as_ref()
+}
+
+fn known(value: Option<impl Display>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn own<T: Display>(row: &Row<'_>, of: fn(&CellSummary) -> T) -> String {
+    known(row.own.map(of))
+}
+
+fn value(row: &Row<'_>, level: Level) -> String {
+    known(row.quantiles.at(level).value_ns())
+}
+
+fn lower(row: &Row<'_>, level: Level) -> String {
+    known(row.quantiles.at(level).interval_ns().map(|(lower, _)| lower))
+}
+
+fn upper(row: &Row<'_>, level: Level) -> String {
+    known(row.quantiles.at(level).interval_ns().map(|(_, upper)| upper))
+}
+
+/// A field as RFC 4180 wants it: in quotes where it holds a comma, a quote or a line break; or a semicolon or a tab, which some
+/// spreadsheets divide at. A text that a spreadsheet would take for a formula gets an apostrophe; numbers stay numbers.
+fn field(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r', ';', '\t']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_only_where_they_must_be() {
+        for (text, quoted) in [
+            ("", ""),
+            ("none", "none"),
+            ("a,b", "\"a,b\""),
+            ("a;=b", "\"a;=b\""),
+            ("say \"x\"", "\"say \"\"x\"\"\""),
+            ("a\nb", "\"a\nb\""),
+            ("-12.5", "-12.5"),
+            ("+3", "+3"),
+            ("1=2", "1=2"),
+            ("=cmd|'/C calc'!A0", "'=cmd|'/C calc'!A0"),
+            ("@SUM(A1,A2)", "\"'@SUM(A1,A2)\""),
+            ("+1+cmd", "'+1+cmd"),
+            ("-1-cmd", "'-1-cmd"),
+            ("\t=x", "\"'\t=x\""),
+        ] {
+            assert_eq!(field(text), quoted);
+        }
+    }
+}

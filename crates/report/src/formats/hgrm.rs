@@ -1,0 +1,120 @@
+//! The percentile distribution of HdrHistogram, which its plotters read.
+//!
+//! Layout as `HistogramLogProcessor` writes it: four columns with five steps to each halving of the distance to 100 %, then three
+//! lines of `#`. Values are in microseconds, three decimals.
+
+use analysis::quantile;
+use model::Histogram;
+use std::fmt::Write;
+
+/// Steps for each halving of what is left to 100 %, as the original has by default.
+const STEPS_PER_HALVING: i32 = 5;
+
+/// A cell of which the distribution is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct HgrmCell<'a> {
+    /// The cell's name.
+    pub name: &'a str,
+    /// Whether its microseconds are virtual ones.
+    pub is_virtual: bool,
+    /// Mean latency, ns; `None` where it is not known.
+    pub mean_ns: Option<f64>,
+    /// Standard deviation, ns; `None` where it is not known.
+    pub stddev_ns: Option<f64>,
+}
+
+/// One cell's distribution. `buckets` of the last line are those that hold samples.
+pub fn hgrm(cell: &HgrmCell<'_>, histogram: &Histogram) -> String {
+    let HgrmCell { name, is_virtual, mean_ns, stddev_ns } = *cell;
+    let mut text = format!(
+        "# {}: latency by wake-up, {}\n{:>12} {:>14} {:>10} {:>14}\n\n",
+        name.replace(char::is_control, " "),
+        if is_virtual { "virtual us" } else { "us" },
+        "Value",
+        "Percentile",
+        "TotalCount",
+        "1/(1-Percentile)"
+    );
+    let us = |ns: f64| ns / 1e3;
+    let mut step = 0_i32;
+    let mut shown: Option<u64> = None;
+    while let Some(ns) = quantile(histogram, share(step)) {
+        let up_to = histogram.n - histogram.count_above(u64::try_from(ns).unwrap_or(0));
+        if up_to >= histogram.n {
+            break;
+        }
+        if shown != Some(up_to) {
+            let _ = writeln!(
+                text,
+                "{:12.3} {:2.12} {up_to:10} {:14.2}",
+                us(ns as f64),
+                share(step),
+                1.0 / (1.0 - share(step))
+            );
+        }
+        shown = Some(up_to);
+        step += 1;
+    }
+    if let Some(max_ns) = histogram.max_ns {
+        let _ = writeln!(text, "{:12.3} {:2.12} {:10}", us(max_ns as f64), 1.0, histogram.n);
+    }
+    let (mean, stddev) = (mean_ns.map_or(f64::NAN, us), stddev_ns.map_or(f64::NAN, us));
+    let max = histogram.max_ns.map_or(f64::NAN, |ns| us(ns as f64));
+    let _ = writeln!(text, "#[Mean    = {mean:12.3}, StdDeviation   = {stddev:12.3}]");
+    let _ = writeln!(text, "#[Max     = {max:12.3}, Total count    = {:12}]", histogram.n);
+    let _ = writeln!(text, "#[Buckets = {:12}, SubBuckets     = {:12}]", histogram.buckets().count(), 128);
+    text
+}
+
+/// The share of samples at a step: 0, 0.1 ... 0.5, 0.55 ... 0.75, and so on towards 1.
+fn share(step: i32) -> f64 {
+    let (halvings, within) = (step / STEPS_PER_HALVING, step % STEPS_PER_HALVING);
+    let left = 0.5_f64.powi(halvings);
+    1.0 - left + left / 2.0 * f64::from(within) / f64::from(STEPS_PER_HALVING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> HgrmCell<'_> {
+        HgrmCell { name, is_virtual: false, mean_ns: None, stddev_ns: None }
+    }
+
+    #[test]
+    fn virtual_microseconds_are_called_that() {
+        let cell = HgrmCell { is_virtual: true, ..named("a kernel/none/fifo:80") };
+        let text = hgrm(&cell, &Histogram::default());
+        assert!(text.starts_with("# a kernel/none/fifo:80: latency by wake-up, virtual us\n"), "{text}");
+    }
+
+    #[test]
+    fn shares_go_to_one_by_halves() {
+        let shares: Vec<_> = [0, 1, 5, 6, 10, 15].map(share).to_vec();
+        assert_eq!(shares, [0.0, 0.1, 0.5, 0.55, 0.75, 0.875]);
+    }
+
+    #[test]
+    fn rows_rise_and_end_with_the_maximum() {
+        let latencies: Vec<i64> = (1..=10_000).map(|i| i * 100).collect();
+        let text = hgrm(&named("none/other"), &Histogram::of(&latencies));
+        let rows: Vec<Vec<f64>> = text
+            .lines()
+            .skip(3)
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split_whitespace().map(|word| word.parse().unwrap()).collect())
+            .collect();
+        assert!(rows.len() > 30, "{text}");
+        assert!(rows.windows(2).all(|pair| pair[0][0] <= pair[1][0] && pair[0][2] < pair[1][2]));
+        assert_eq!(rows.last().unwrap(), &[1000.0, 1.0, 10_000.0]);
+        for row in &rows[..rows.len() - 1] {
+            assert!(row[2] >= row[1] * 10_000.0 && (row[3] - 1.0 / (1.0 - row[1])).abs() < 0.01, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn no_samples_are_no_rows() {
+        let text = hgrm(&named("x\ny"), &Histogram::default());
+        assert!(text.starts_with("# x y: ") && text.contains("Total count    =            0]"), "{text}");
+    }
+}

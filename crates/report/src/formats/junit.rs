@@ -1,0 +1,83 @@
+//! JUnit XML as Jenkins, GitLab and most CI systems read it (the `junit-10.xsd` of Jenkins' xUnit plugin, the Surefire schema).
+//!
+//! A violated limit is a `failure`. One that was not shown is an `error`: no verdict came out, and that must not be green.
+
+use super::page::Page;
+use super::{Outcome, Test, as_tests};
+use std::fmt::Write;
+
+/// The cases of a run as one test suite.
+pub fn junit(page: &Page<'_>) -> String {
+    let tests = as_tests(page);
+    let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
+    let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::NotShown), count(Outcome::NotAsked));
+    let seconds: f64 = page.rows.iter().map(super::page::Row::seconds).sum();
+    let name = escaped(page.title);
+    let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
+    let host = page.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(text, "<testsuites name=\"punctual\" {counts} time=\"{seconds:.3}\">");
+    let _ = writeln!(
+        text,
+        "  <testsuite name=\"{name}\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\"{}{}>",
+        page.started_unix_ms.map(timestamp).unwrap_or_default(),
+        host.unwrap_or_default()
+    );
+    properties(&mut text, page);
+    tests.iter().for_each(|test| case(&mut text, test));
+    text.push_str("  </testsuite>\n</testsuites>\n");
+    text
+}
+
+/// What the numbers are of.
+fn properties(text: &mut String, page: &Page<'_>) {
+    let host = page.host;
+    let facts = [
+        ("tool", Some(page.tool.to_owned())),
+        ("cpu_model", host.cpu_model.clone()),
+        ("kernel_release", host.kernel_release.clone()),
+        ("preemption", host.preemption.map(|model| model.name().to_owned())),
+        ("hypervisor", host.hypervisor.clone()),
+        ("container", host.container.clone()),
+    ];
+    text.push_str("    <properties>\n");
+    for (name, value) in facts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        let _ = writeln!(text, "      <property name=\"{name}\" value=\"{}\"/>", escaped(&value));
+    }
+    text.push_str("    </properties>\n");
+}
+
+fn case(text: &mut String, test: &Test<'_>) {
+    let (of, limit, why) = (escaped(test.of), escaped(test.limit), escaped(&test.why));
+    let _ = write!(text, "    <testcase classname=\"punctual.{of}\" name=\"{limit}\" time=\"{:.3}\">", test.seconds);
+    let _ = match test.outcome {
+        Outcome::Passed => write!(text, "<system-out>{why}</system-out>"),
+        Outcome::Failed => write!(text, "<failure type=\"violated\" message=\"{why}\"/>"),
+        Outcome::NotShown => write!(text, "<error type=\"not_shown\" message=\"{why}\"/>"),
+        Outcome::NotAsked => write!(text, "<skipped message=\"{why}\"/>"),
+    };
+    text.push_str("</testcase>\n");
+}
+
+/// ISO 8601 without a zone, as the schema has it; the time is UTC.
+fn timestamp(unix_ms: u64) -> String {
+    let text = crate::rfc3339(unix_ms);
+    format!(" timestamp=\"{}\"", text.trim_end_matches('Z'))
+}
+
+/// Text for an attribute or an element. XML 1.0 has no way to write most control characters: they become blanks.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            // Noncharacters are no XML either (Extensible Markup Language 1.0, 2.2).
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

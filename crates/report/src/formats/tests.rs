@@ -1,0 +1,307 @@
+//! Every format against golden files, and against the rules of who reads it. `UPDATE_EXPECT=1` renews the files.
+
+use super::*;
+use crate::tests::{lab, run, starved};
+use analysis::testing::RunBuilder;
+use analysis::{histograms, summarise};
+use expect_test::{ExpectFile, expect_file};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs that show everything: nothing required, a violated limit, one that is not shown, and nothing measured.
+fn runs() -> [RunBuilder; 4] {
+    let mut failed = run();
+    failed.header.plan.title = "\"Quick\" <look> | 1 & 2 # a_b".to_owned();
+    failed.header.plan.require.set_all("max=30us,p999=1ms,misses_per_hour=9").unwrap();
+    let mut empty = RunBuilder::new();
+    empty.cell("cmd:true # x", "other").require("max=1ms");
+    [run(), failed, starved(), empty]
+}
+
+fn in_all(form: fn(&Page<'_>) -> String) -> [String; 4] {
+    runs().map(|run| form(&Page::of_run(&run.header, &summarise(&run.header, &run.entries), false)))
+}
+
+fn check(text: &str, golden: ExpectFile) {
+    golden.assert_eq(text);
+}
+
+#[test]
+fn csv_has_as_many_fields_as_heads() {
+    let [unasked, ..] = in_all(csv);
+    check(&unasked, expect_file!["../../tests/golden/formats/run.csv"]);
+    let mut lines = unasked.lines();
+    let heads: Vec<_> = lines.next().unwrap().split(',').collect();
+    assert_eq!(heads.iter().collect::<BTreeSet<_>>().len(), heads.len(), "no head twice");
+    for row in lines {
+        // A list of CPUs like 0,2 would be quoted; here there is none.
+        assert_eq!(row.split(',').count(), heads.len(), "{row}");
+    }
+}
+
+#[test]
+fn markdown_is_a_table_with_a_verdict() {
+    let [unasked, failed, ..] = in_all(markdown);
+    check(&unasked, expect_file!["../../tests/golden/formats/run.md"]);
+    check(&failed, expect_file!["../../tests/golden/formats/run-fail.md"]);
+    for text in [unasked, failed] {
+        let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+        let table: Vec<_> = text.lines().filter(|line| line.starts_with('|')).map(bars).collect();
+        assert!(table.len() == 6 && table.iter().all(|n| *n == table[0]), "{text}");
+    }
+}
+
+#[test]
+fn junit_keeps_the_rules_of_its_schema() {
+    let [unasked, failed, starved, empty] = in_all(junit);
+    check(&failed, expect_file!["../../tests/golden/formats/run-fail.xml"]);
+    check(&unasked, expect_file!["../../tests/golden/formats/run.xml"]);
+    for text in [unasked, failed, starved, empty] {
+        junit_rules(&text);
+        let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/formats/junit.xsd");
+        accepted("xmllint", &["--noout", "--nonet", "--schema", schema, "-"], &text);
+    }
+}
+
+/// Asserts that an outside program, if it is installed, takes the text.
+#[track_caller]
+fn accepted(program: &str, arguments: &[&str], text: &str) {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        println!("skipped: needs {program}");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+    assert!(output.status.success(), "{program}: {said}\n{text}");
+}
+
+/// What `junit-10.xsd` of Jenkins asks: which elements lie in which, their attributes, and that the counts are right.
+#[track_caller]
+fn junit_rules(text: &str) {
+    /// Element, what may be in it, attributes it must have, attributes it may have.
+    type Rule = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+    const MAY: [Rule; 8] = [
+        ("testsuites", &["testsuite"], &[], &["name", "tests", "failures", "errors", "time"]),
+        (
+            "testsuite",
+            &["properties", "testcase"],
+            &["name", "tests", "failures", "errors"],
+            &["time", "skipped", "timestamp", "hostname"],
+        ),
+        ("properties", &["property"], &[], &[]),
+        ("property", &[], &["name", "value"], &[]),
+        ("testcase", &["skipped", "error", "failure", "system-out"], &["name"], &["classname", "time"]),
+        ("skipped", &[], &[], &["message"]),
+        ("failure", &[], &[], &["message", "type"]),
+        ("error", &[], &[], &["message", "type"]),
+    ];
+    let body = text.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").expect("a declaration");
+    let mut open: Vec<String> = Vec::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut suite = BTreeMap::new();
+    for (tag, _) in body.split('<').skip(1).map(|rest| rest.split_once('>').expect("a closed tag")) {
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "{text}");
+            continue;
+        }
+        let (name, attributes) = tag.trim_end_matches('/').split_once(' ').unwrap_or((tag.trim_end_matches('/'), ""));
+        let attributes: BTreeMap<&str, &str> = attributes
+            .split_terminator("\" ")
+            .map(|pair| pair.trim_end_matches('"').split_once("=\"").expect("name=\"value\""))
+            .collect();
+        if let Some(parent) = open.last() {
+            let (_, children, ..) = MAY.iter().find(|may| may.0 == parent).expect("a known element");
+            assert!(children.contains(&name), "{name} in {parent}");
+        }
+        if name == "system-out" {
+            open.push(name.to_owned());
+            continue;
+        }
+        let (.., must, may) = MAY.iter().find(|may| may.0 == name).unwrap_or_else(|| panic!("unknown {name}"));
+        assert!(must.iter().all(|key| attributes.contains_key(key)), "{tag}");
+        assert!(attributes.keys().all(|key| must.contains(key) || may.contains(key)), "{tag}");
+        for (key, value) in &attributes {
+            let entities = ["&amp;", "&lt;", "&gt;", "&quot;"];
+            let bare = entities.iter().fold((*value).to_owned(), |text, entity| text.replace(entity, ""));
+            assert!(!bare.contains(['&', '"', '<']), "{value}");
+            // SUREFIRE_TIME: digits, a point, digits.
+            let is_time = || value.split_once('.').is_some_and(|(s, ms)| s.parse::<u64>().is_ok() && ms.len() == 3);
+            assert!(*key != "time" || is_time(), "{value}");
+        }
+        *counts.entry(name.to_owned()).or_default() += 1;
+        if name == "testsuite" {
+            suite = attributes.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        }
+        if !tag.ends_with('/') {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    for (attribute, element) in
+        [("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")]
+    {
+        let counted = counts.get(element).copied().unwrap_or(0);
+        assert_eq!(suite[attribute], counted.to_string(), "{attribute}");
+    }
+}
+
+#[test]
+fn tap_counts_its_lines() {
+    let texts = in_all(tap);
+    check(&texts[1], expect_file!["../../tests/golden/formats/run-fail.tap"]);
+    for text in texts {
+        let plan = text.lines().nth(1).and_then(|line| line.strip_prefix("1..")).expect("a plan");
+        let tests: Vec<_> =
+            text.lines().filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).collect();
+        assert_eq!(plan.split(' ').next(), Some(tests.len().to_string().as_str()), "{text}");
+        for (line, number) in tests.iter().zip(1..) {
+            let rest = line.trim_start_matches("not ").strip_prefix(&format!("ok {number} - ")).expect("in order");
+            let hash = rest.replace("\\#", "").find('#');
+            assert_eq!(hash.is_some(), line.ends_with("# SKIP nothing was required"), "{line}");
+        }
+        assert!(text.lines().filter(|line| *line == "  ---").count() == text.lines().filter(|l| *l == "  ...").count());
+    }
+}
+
+#[test]
+fn lava_takes_every_signal() {
+    let texts = in_all(lava);
+    check(&texts[1], expect_file!["../../tests/golden/formats/run-fail.lava"]);
+    for text in texts {
+        let mut ids = BTreeSet::new();
+        for line in text.lines() {
+            // The dispatcher's pattern: `<LAVA_SIGNAL_(\S+) ([^>]+)>`; parameters apart by blanks, each with one `=`.
+            let signal = line.strip_prefix("<LAVA_SIGNAL_").and_then(|rest| rest.strip_suffix('>')).expect(line);
+            let (name, parameters) = signal.split_once(' ').unwrap();
+            assert!(name == "TESTCASE" && !parameters.contains('>'), "{line}");
+            let pairs: BTreeMap<_, _> = parameters
+                .split_whitespace()
+                .map(|parameter| match parameter.split('=').collect::<Vec<_>>()[..] {
+                    [key, value] => (key.to_lowercase(), value),
+                    _ => panic!("malformed parameter in {line}"),
+                })
+                .collect();
+            assert!(ids.insert(pairs["test_case_id"].to_owned()), "twice: {line}");
+            assert!(["pass", "fail", "skip", "unknown"].contains(&pairs["result"]), "{line}");
+            let is_decimal = |text: &&str| {
+                let digits = text.trim_start_matches('-');
+                digits.chars().all(|c| c.is_ascii_digit() || c == '.') && text.parse::<f64>().is_ok()
+            };
+            assert!(pairs.get("measurement").is_none_or(is_decimal), "{line}");
+            assert_eq!(pairs.contains_key("measurement"), pairs.contains_key("units"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn hgrm_is_as_the_original_writes_it() {
+    let run = run();
+    let summary = summarise(&run.header, &run.entries);
+    let cell = &summary.cells[1];
+    let text = hgrm(
+        &HgrmCell { name: &cell.name, is_virtual: false, mean_ns: cell.mean_ns, stddev_ns: cell.stddev_ns },
+        &histograms(&run.header, &run.entries)[1],
+    );
+    check(&text, expect_file!["../../tests/golden/formats/run.hgrm"]);
+}
+
+#[test]
+fn numbers_have_no_more_digits_than_they_need() {
+    for (value, text) in [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (15_039.0 * 1e-9, "0.000015039"),
+        (1_795_261_632_135.0 / 1e3, "1795261632.135"),
+        (1e-12, "0"),
+        (44_000.0, "44000"),
+        (0.1 + 0.2, "0.3"),
+    ] {
+        assert_eq!(decimal(value), text);
+    }
+}
+
+#[test]
+fn prometheus_keeps_its_grammar() {
+    let texts = in_all(prometheus);
+    check(&texts[1], expect_file!["../../tests/golden/formats/run-fail.prom"]);
+    for text in texts {
+        prometheus_grammar(&text);
+        accepted("promtool", &["check", "metrics"], &text);
+    }
+}
+
+/// The text format 0.0.4: each family once, its HELP and TYPE before its samples, names and labels as allowed, no sample
+/// twice, and what `promtool check metrics` asks of names.
+#[track_caller]
+fn prometheus_grammar(text: &str) {
+    assert!(text.ends_with('\n'));
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
+    let (mut helped, mut family) = (String::new(), (String::new(), String::new()));
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            helped = rest.split(' ').next().unwrap().to_owned();
+            assert!(is_name(&helped) && families.insert(helped.clone()), "{line}");
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(name == helped && ["gauge", "summary"].contains(&kind), "{line}");
+            let reserved = ["_total", "_count", "_sum", "_bucket"];
+            assert!(!reserved.iter().any(|end| name.ends_with(end)), "{line}");
+            family = (name.to_owned(), kind.to_owned());
+        } else {
+            let (series, value) = line.rsplit_once(' ').expect("a value");
+            assert!(value == "NaN" || value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
+            let (name, labels) = series.split_once('{').map_or((series, ""), |(name, rest)| (name, rest));
+            let base =
+                if family.1 == "summary" { name.trim_end_matches("_sum").trim_end_matches("_count") } else { name };
+            assert_eq!(base, family.0, "{line}");
+            assert!(samples.insert(series.to_owned()), "twice: {line}");
+            if !labels.is_empty() {
+                let labels = labels.strip_suffix('}').expect("a closing brace").replace("\\\\", "").replace("\\\"", "");
+                let parts: Vec<_> = labels.split('"').collect();
+                assert!(parts.len() % 2 == 1 && parts.last() == Some(&""), "{line}");
+                for name in parts.iter().step_by(2).filter(|part| !part.is_empty()) {
+                    let name = name.trim_start_matches(',').strip_suffix('=').expect("an equals sign");
+                    assert!(is_name(name) && !name.starts_with("__"), "{line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn virtual_time_is_called_that_in_every_format() {
+    let mut run = lab(&["preempt=none", "clock=emulated"]);
+    run.require("max=1s");
+    let summary = summarise(&run.header, &run.entries);
+    let page = Page::of_run(&run.header, &summary, false);
+    let csv = csv(&page);
+    let mut lines = csv.lines();
+    let index = lines.next().unwrap().split(',').position(|head| head == "time").unwrap();
+    let times: Vec<_> = lines.map(|line| line.split(',').nth(index).unwrap()).collect();
+    assert_eq!(times, ["virtual", "emulated", "virtual", "emulated"]);
+    let is_virtual = |line: &&str| line.contains("preempt=none") || line.contains("preempt-none");
+    let all = |text: &str, of: &str, virtually: &str, otherwise: &str| {
+        let lines: Vec<_> = text.lines().filter(|line| line.contains(of)).collect();
+        assert!(lines.len() >= 4, "{text}");
+        for line in lines {
+            let (is, is_not) = if is_virtual(&line) { (virtually, otherwise) } else { (otherwise, virtually) };
+            assert!(line.contains(is) && !line.contains(is_not), "{line}");
+        }
+    };
+    all(&prometheus(&page), "punctual_latency_seconds{", "time=\"virtual\"", "time=\"emulated\"");
+    all(&lava(&page), "-p50 ", "UNITS=virtual-us ", "UNITS=us ");
+    for text in [junit(&page), tap(&page)] {
+        let verdicts: Vec<_> = text.lines().filter(|line| line.contains("PASS max ")).collect();
+        assert_eq!(verdicts.len(), 4, "{text}");
+        assert_eq!(verdicts.iter().filter(|line| line.contains(" (virtual time)")).count(), 2, "{verdicts:?}");
+    }
+    assert!(markdown(&page).contains("of lab kernels virtual ones, 1000 instructions"));
+}

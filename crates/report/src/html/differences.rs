@@ -1,0 +1,76 @@
+//! Several runs on one page: in what they differ beside their latencies, and whether these can be compared at all.
+
+use super::markup::{Markup, Prose};
+use super::{OwnRun, PageRun, runs};
+use analysis::comparability::{self, Role};
+
+/// Differences listed for a pair of runs; all facts are in the table of the machine.
+const LISTED: usize = 8;
+
+/// Says of each further run in what it differs from the first; nothing where there is one run, or all are alike.
+pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+    let ours: Vec<_> = runs::own(runs).collect();
+    let Some((first, others)) = ours.split_first() else { return };
+    let sentences: Vec<(bool, String)> = others.iter().flat_map(|run| pair(*first, *run, runs)).collect();
+    if sentences.is_empty() {
+        return;
+    }
+    page.raw("<section id=joined>\n<h2>Between the runs</h2>\n<ul class=findings>\n");
+    for (prevents, sentence) in sentences {
+        let strong = if prevents { "<strong>Not comparable.</strong> " } else { "" };
+        page.add(format_args!("<li>{strong}{}\n", Prose(sentence)));
+    }
+    page.raw("</ul>\n</section>\n");
+}
+
+/// What prevents a comparison of two runs, then what does not; each whether it is the former.
+fn pair((a, first): (usize, &OwnRun<'_>), (b, run): (usize, &OwnRun<'_>), runs: &[PageRun<'_>]) -> Vec<(bool, String)> {
+    let letters = [a, b].map(|index| super::letter(runs, index).unwrap_or('?'));
+    let differences = comparability::of_runs(first.header, run.header);
+    let of_role = |role| differences.iter().filter(move |one| one.role == role).map(ToString::to_string);
+    let sentence = |all: Vec<String>| {
+        let more = match all.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let listed = all.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        format!("{} and {} differ in {listed}{more}.", letters[0], letters[1])
+    };
+    let both = [(true, of_role(Role::Prevents).collect()), (false, of_role(Role::Beside).collect::<Vec<_>>())];
+    both.into_iter().filter(|(_, all)| !all.is_empty()).map(|(prevents, all)| (prevents, sentence(all))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::testing::RunBuilder;
+    use analysis::{RunSummary, summarise};
+
+    fn page(runs: &[RunBuilder]) -> String {
+        let summaries: Vec<RunSummary> = runs.iter().map(|run| summarise(&run.header, &run.entries)).collect();
+        let shown = runs.iter().zip(&summaries).map(|(run, summary)| {
+            PageRun::Own(OwnRun { name: "runs/<x>", header: &run.header, entries: &run.entries, summary })
+        });
+        let mut page = Markup::default();
+        write(&mut page, &shown.collect::<Vec<_>>());
+        page.into_string()
+    }
+
+    #[test]
+    fn only_runs_that_differ_are_told_apart() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other");
+        let (mut slow, mut patched) = (run.clone(), run.clone());
+        slow.header.cells[0].period = "2ms".parse().unwrap();
+        slow.header.host.kernel_release = Some("6.12 <rt>".to_owned());
+        patched.header.host.kernel_release = Some("6.13".to_owned());
+        assert_eq!((page(&[]), page(&[run.clone()]), page(&[run.clone(), run.clone()])), Default::default());
+        assert_eq!(
+            page(&[run, slow, patched]),
+            "<section id=joined>\n<h2>Between the runs</h2>\n<ul class=findings>\n\
+             <li><strong>Not comparable.</strong> A and B differ in period (1ms and 2ms).\n\
+             <li>A and B differ in deadline (1ms and 2ms), kernel (6.1.0-21-rt-arm64 and 6.12 &lt;rt&gt;).\n\
+             <li>A and C differ in kernel (6.1.0-21-rt-arm64 and 6.13).\n</ul>\n</section>\n"
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! What made late wake-ups late: the causes of a cell, and each of the worst as a picture of who had the CPU when.
+
+use super::markup::{Markup, Prose, Text};
+use super::table::numbers;
+use super::{PageRun, runs};
+use crate::sections::explained::{self, stages, unseen};
+use analysis::explain::{blame, cause_name, evidence_name, not_caught, phase_name};
+use analysis::wording::{count, duration};
+use model::{Cause, Evidence, ExplainRecord, Explanation, PhaseLength, Segment};
+use std::fmt::Write;
+
+/// Pictures of a cell that are shown; the others are there on demand.
+const SHOWN: usize = 4;
+/// Width of the time in a picture, in its units, and where its rows are.
+const WIDTH: f64 = 1720.0;
+const LEFT: f64 = 20.0;
+const PHASES: (u32, u32) = (4, 44);
+const OWNERS: (u32, u32) = (56, 84);
+const AXIS: u32 = 152;
+const HEIGHT: u32 = 200;
+/// What a character takes, about; a name without room is left to the words below, and to who points at it.
+const CHARACTER: f64 = 18.0;
+/// A stretch is never narrower: also of the shortest something is to be seen.
+const NARROWEST: f64 = 3.0;
+
+pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+    for (index, run) in runs::own(runs) {
+        let cells = || run.summary.cells.iter().filter_map(|cell| Some((cell, cell.explained.as_ref()?)));
+        if cells().next().is_none() {
+            continue;
+        }
+        let badge = super::badge(runs, index);
+        page.add(format_args!("<section class=later id=explained{index}>\n<h2>What made it late{badge}</h2>\n"));
+        for (cell, explained) in cells() {
+            page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
+            if let Some(said) = not_caught(explained, cell.max.map(|max| max.latency_ns)) {
+                page.add(format_args!("<p><b>{}</b></p>\n", Prose(said)));
+            }
+            causes(page, explained);
+            if let Some(both) = &cell.stages {
+                numbers(page, "Stages", "", &stages(both));
+                if let Some(said) = unseen(both, explained) {
+                    page.add(format_args!("<p>{}</p>\n", Prose(said)));
+                }
+            }
+            key(page, explained);
+            let (first, rest) = explained.worst.split_at(explained.worst.len().min(SHOWN));
+            first.iter().for_each(|one| spike(page, one));
+            if !rest.is_empty() {
+                page.add(format_args!("<details><summary>{} more</summary>\n", rest.len()));
+                rest.iter().for_each(|one| spike(page, one));
+                page.raw("</details>\n");
+            }
+        }
+        page.raw("</section>\n");
+    }
+}
+
+/// The table of causes.
+fn causes(page: &mut Markup, record: &ExplainRecord) {
+    let ExplainRecord { above, spikes, explained: n, not_covered, causes, .. } = record;
+    let above = above.map_or_else(|| "a threshold that was not found".to_owned(), |above| duration(above.ns() as f64));
+    page.add(format_args!(
+        "<p>{} wake-ups later than {above}: {} explained, {} not covered by the trace.</p>\n",
+        count(*spikes),
+        count(*n),
+        count(*not_covered)
+    ));
+    if causes.is_empty() {
+        return;
+    }
+    numbers(page, "Causes", "", &explained::totals(record));
+}
+
+/// Which colour a cause has: kinds of causes, as many as eyes tell apart.
+fn colour(cause: Cause) -> usize {
+    match cause {
+        Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling => 0,
+        Cause::NonPreemptible => 1,
+        Cause::Interrupt | Cause::Softirq => 2,
+        Cause::IrqsOff => 3,
+        Cause::Steal => 4,
+        Cause::Throttling | Cause::Stopped => 5,
+        Cause::TimerSlack | Cause::IdleExit => 6,
+        Cause::PageFault | Cause::OwnOverrun | Cause::Away | Cause::Unknown => 7,
+        Cause::Ordinary => 8,
+    }
+}
+
+/// The names of the colours that the pictures of a cell have.
+fn key(page: &mut Markup, explained: &ExplainRecord) {
+    let segments = explained.worst.iter().flat_map(|one| &one.segments);
+    let mut causes: Vec<Cause> = segments.map(|segment| segment.cause).collect();
+    causes.sort_by_key(|cause| (colour(*cause), *cause));
+    causes.dedup();
+    if causes.is_empty() {
+        return;
+    }
+    page.raw("<ul class=key>");
+    for colours in causes.chunk_by(|a, b| colour(*a) == colour(*b)) {
+        let names: Vec<_> = colours.iter().map(|cause| cause_name(*cause, None)).collect();
+        let class = colours.first().map_or(0, |cause| colour(*cause));
+        let words = Text(names.join(", "));
+        page.add(format_args!(
+            "<li><svg viewBox=\"0 0 32 10\"><rect class=w{class} width=32 height=10 /></svg>{words}"
+        ));
+    }
+    page.raw(
+        "<li><svg viewBox=\"0 0 32 10\"><rect class=\"w8 open\" width=32 height=10 /></svg>dashed: not sure</ul>\n",
+    );
+}
+
+/// One late wake-up: its phases above, who had the CPU below, and time.
+fn spike(page: &mut Markup, one: &Explanation) {
+    let Explanation { cpu, due_ns, latency, phases, segments, doubts, .. } = one;
+    let scale = WIDTH / latency.ns().max(1) as f64;
+    let late = duration(latency.ns() as f64);
+    page.add(format_args!(
+        "<figure class=spike><svg viewBox=\"0 0 1760 {HEIGHT}\" role=img aria-label=\"A wake-up {late} late: phases and who had the CPU\">\
+         <g transform=\"translate({LEFT})\">"
+    ));
+    let mut at = 0.0;
+    for PhaseLength { phase, length } in phases {
+        let width = length.ns() as f64 * scale;
+        let name = phase_name(*phase);
+        boxed(page, "phase", (at, width), PHASES, name, &format!("{name}: {}", duration(length.ns() as f64)));
+        at += width;
+    }
+    for segment in segments {
+        let Segment { at, length, owner, cause, or, evidence, place, .. } = segment;
+        let open = if matches!(evidence, Evidence::TwoReadings | Evidence::CannotTell) { " open" } else { "" };
+        let class = format!("\"w{}{open}\"", colour(*cause));
+        let mut title = format!(
+            "{}: {}, {} [{}]",
+            owner.name,
+            cause_name(*cause, *or),
+            duration(length.ns() as f64),
+            evidence_name(*evidence)
+        );
+        if let Some(place) = place {
+            let _ = write!(title, "; {place}");
+        }
+        boxed(page, &class, (at.ns() as f64 * scale, length.ns() as f64 * scale), OWNERS, &owner.name, &title);
+    }
+    axis(page, latency.ns(), scale);
+    page.raw("</g></svg><figcaption>");
+    page.add(format_args!(
+        "<b>{late} late</b>, CPU {cpu}, {:.4} s into the measurement. {}",
+        *due_ns as f64 / 1e9,
+        Prose(blame(one))
+    ));
+    doubts.iter().for_each(|doubt| page.add(format_args!(" Doubt: {}.", Text(doubt))));
+    page.raw("</figcaption></figure>\n");
+}
+
+/// A box with its name, where there is room for it.
+fn boxed(page: &mut Markup, class: &str, (at, width): (f64, f64), (top, height): (u32, u32), name: &str, title: &str) {
+    let width = width.max(NARROWEST);
+    page.add(format_args!(
+        "<rect class={class} x={at:.1} y={top} width={width:.1} height={height}><title>{}</title></rect>",
+        Text(title)
+    ));
+    if name.chars().count() as f64 * CHARACTER < width {
+        let (x, y) = (at + width / 2.0, top + height / 2 + 10);
+        let kind = if class == "phase" { "" } else { " class=on" };
+        page.add(format_args!("<text{kind} x={x:.1} y={y}>{}</text>", Text(name)));
+    }
+}
+
+/// Time since the wake-up was due, at round values.
+fn axis(page: &mut Markup, latency_ns: u64, scale: f64) {
+    let step = step(latency_ns);
+    let mut ticks = String::new();
+    let mut names = String::new();
+    let mut at_ns = 0;
+    while at_ns <= latency_ns {
+        let x = at_ns as f64 * scale;
+        // Writing to a String never fails.
+        let _ = write!(ticks, "M{x:.1},{}v14", AXIS - 6);
+        let anchor = if at_ns == 0 { " class=first" } else { "" };
+        let name = if at_ns == 0 { "due".to_owned() } else { duration(at_ns as f64) };
+        // The last one would leave the picture.
+        let is_last = latency_ns - at_ns < step / 4 && at_ns > 0;
+        let anchor = if is_last { " class=last" } else { anchor };
+        let _ = write!(names, "<text{anchor} x={x:.1} y={}>{name}</text>", AXIS + 38);
+        at_ns += step;
+    }
+    page.add(format_args!("<path class=tick d=\"M0,{AXIS}h{WIDTH}{ticks}\"/><g class=tx>{names}</g>"));
+}
+
+/// A round distance of ticks: four to ten of them.
+fn step(latency_ns: u64) -> u64 {
+    let mut power = 1;
+    while power * 10 <= latency_ns / 4 {
+        power *= 10;
+    }
+    [5, 2, 1].into_iter().map(|factor| factor * power).find(|step| step * 4 <= latency_ns).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Owner, Phase, Span};
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        for (latency_ns, expected) in
+            [(0, 1), (3, 1), (4, 1), (9, 2), (412_000, 100_000), (1_000_000, 200_000), (2_000_000, 500_000)]
+        {
+            let found = step(latency_ns);
+            assert_eq!(found, expected, "{latency_ns}");
+            assert!(latency_ns / found <= 10, "{latency_ns}");
+        }
+    }
+
+    #[test]
+    fn a_spike_is_drawn_to_scale_with_what_is_not_sure_marked_and_foreign_names_as_text() {
+        let segment = |at, length, cause, or, evidence, name: &str| Segment {
+            at: Span(at),
+            length: Span(length),
+            phase: Phase::Queue,
+            owner: Owner { name: name.to_owned(), pid: Some(7) },
+            cause,
+            or,
+            evidence,
+            place: None,
+        };
+        let one = Explanation {
+            cpu: 1,
+            cycle: 5,
+            due_ns: 5_000_000,
+            latency: Span(430_000),
+            phases: vec![
+                PhaseLength { phase: Phase::Expiry, length: Span(43_000) },
+                PhaseLength { phase: Phase::Queue, length: Span(387_000) },
+            ],
+            shares: Vec::new(),
+            segments: vec![
+                segment(43_000, 215_000, Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings, "<b>&"),
+                segment(258_000, 1, Cause::Softirq, None, Evidence::Direct, "softirq RCU"),
+            ],
+            doubts: Vec::new(),
+        };
+        let mut page = Markup::default();
+        spike(&mut page, &one);
+        let page = page.into_string();
+        for part in [
+            "430 us late",
+            "class=phase x=172.0 y=4 width=1548.0",
+            "class=\"w1 open\" x=172.0 y=56 width=860.0",
+            "<title>&lt;b&gt;&amp;: not preemptible or CPU stood still, 215 us [two readings]</title>",
+            "class=\"w2\" x=1032.0 y=56 width=3.0",
+            ">400 us</text>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(!page.contains("<b>&"), "{page}");
+    }
+
+    #[test]
+    fn every_cause_has_a_colour_of_the_style() {
+        let style = include_str!("style.css");
+        assert!((0..=8).all(|class| style.contains(&format!(".w{class} {{"))));
+    }
+}

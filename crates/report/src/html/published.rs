@@ -1,0 +1,186 @@
+//! The published rows of the study that a run repeats, next to the run's own: facts side by side, no ranking.
+
+use super::OwnRun;
+use super::markup::{Markup, Text};
+use super::matrix::ns;
+use super::table::table as framed_table;
+use crate::published::{self, Row, stands_for};
+use crate::sections::latencies::dash;
+use analysis::CellSummary;
+use analysis::wording::{count, duration};
+use model::{Host, Kernel, LabClock, Load, Study};
+use std::collections::BTreeSet;
+
+const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
+
+/// What is compared: cells with the same period and a load of the same kind.
+#[derive(PartialEq)]
+struct Topic<'a> {
+    load: &'a str,
+    our_load: Option<&'a str>,
+    period_us: Option<&'a str>,
+}
+
+pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, badge: &str) {
+    let (about, rows) = (published::about(study), published::rows(study));
+    page.add(format_args!(
+        "<section class=later>\n<h2>Beside what was published{badge}</h2>\n<p><b>{}.</b> {}. {}.</p>\n",
+        Text(about.text("title")),
+        Text(about.text("source")),
+        Text(about.text("note"))
+    ));
+    conditions(page, &about, &rows, run);
+    let mut topics: Vec<Topic<'_>> = Vec::new();
+    for row in &rows {
+        let topic = Topic { load: row.text("load"), our_load: row.get("our_load"), period_us: row.get("period_us") };
+        if !topics.contains(&topic) {
+            topics.push(topic);
+        }
+    }
+    let measured = |topic: &Topic<'_>| run.summary.cells.iter().any(|cell| cell.blocks > 0 && is_of(cell, topic));
+    let (both, theirs): (Vec<_>, Vec<_>) = topics.into_iter().partition(measured);
+    table(page, &both, &rows, run);
+    if !theirs.is_empty() {
+        page.add(format_args!("<details><summary>{} more published, without a cell here</summary>\n", theirs.len()));
+        table(page, &theirs, &rows, run);
+        page.raw("</details>\n");
+    }
+    page.raw(
+        "<p class=quiet>Other machines, kernels, loads and lengths of measurement: the rows show what was seen where, not \
+         which is better.</p>\n</section>\n",
+    );
+}
+
+fn table(page: &mut Markup, topics: &[Topic<'_>], rows: &[Row], run: &OwnRun<'_>) {
+    if topics.is_empty() {
+        return;
+    }
+    framed_table(page, "Published rows", "beside", HEAD, |page| {
+        for topic in topics {
+            let ours: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0 && is_of(cell, topic)).collect();
+            group(page, topic, rows, &ours, run);
+        }
+    });
+}
+
+fn is_of(cell: &CellSummary, topic: &Topic<'_>) -> bool {
+    let period = topic.period_us.and_then(|us| us.parse::<u64>().ok()).and_then(|us| us.checked_mul(1_000));
+    // A plan may call a load what it likes.
+    let load = topic.our_load.and_then(|load| load.parse::<Load>().ok());
+    period.is_none_or(|ns| cell.cell.period.ns() == ns) && load.is_some_and(|load| stands_for(&cell.cell.load, &load))
+}
+
+/// What differs, before any number.
+fn conditions(page: &mut Markup, about: &Row, rows: &[Row], run: &OwnRun<'_>) {
+    let host = run.summary.cells.iter().find_map(target).unwrap_or(&run.header.host);
+    let started = crate::rfc3339(run.header.started_unix_ms);
+    let kernels: BTreeSet<_> = rows.iter().map(|row| row.text("kernel")).collect();
+    let kernels = kernels.into_iter().collect::<Vec<_>>().join(", ");
+    let given = |fact| about.get(fact).unwrap_or("not given").to_owned();
+    let ours = crate::sections::machine::named(host)
+        .into_iter()
+        .skip(usize::from(host.hostname.is_some()))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let kernels_here: BTreeSet<String> = run.summary.cells.iter().map(|cell| kernel(cell, run)).collect();
+    let mut clocks: Vec<_> = run.summary.cells.iter().map(|cell| cell.cell.kernel.clock()).collect();
+    clocks.sort_unstable();
+    clocks.dedup();
+    let times: Vec<_> = clocks.iter().map(|clock| time(*clock)).collect();
+    let ours = if clocks.contains(&None) || clocks.is_empty() { ours } else { format!("QEMU, on {ours}") };
+    page.raw("<table class=conditions><thead><tr><th scope=col>differs in<th scope=col>published<th scope=col>here</thead><tbody>\n");
+    for (what, published, here) in [
+        ("machine", given("machine"), ours),
+        ("year", given("year"), started.get(..4).unwrap_or_default().to_owned()),
+        ("kernel", kernels, kernels_here.into_iter().collect::<Vec<_>>().join(", ")),
+        ("time", "real".to_owned(), times.join(", ")),
+    ] {
+        // Where nothing runs in a guest, time is nothing that differs.
+        if what == "time" && published == here {
+            continue;
+        }
+        page.add(format_args!("<tr><th scope=row>{what}<td>{}<td>{}\n", Text(published), Text(here)));
+    }
+    page.raw("</tbody></table>\n");
+}
+
+fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummary], run: &OwnRun<'_>) {
+    let period = topic.period_us.and_then(|us| us.parse::<f64>().ok()).map(|us| duration(us * 1e3));
+    let period = period.map(|period| format!("{period}, ")).unwrap_or_default();
+    let stand_in = match (topic.our_load, ours.first()) {
+        // As the study's table calls it, unless it is another one.
+        (Some(load), Some(first)) if load.parse::<Load>().is_ok_and(|load| load.parts() == first.cell.load.parts()) => {
+            format!(" (here: {load})")
+        }
+        (Some(_), Some(first)) => format!(" (here: {})", first.cell.load.label()),
+        _ => String::new(),
+    };
+    page.add(format_args!(
+        "<tbody><tr><th class=topic colspan={} scope=rowgroup>{}\n",
+        HEAD.len(),
+        Text(format!("{period}load {}{stand_in}", topic.load))
+    ));
+    let of_topic = |row: &&Row| row.text("load") == topic.load && row.get("period_us") == topic.period_us;
+    for row in rows.iter().filter(of_topic) {
+        let us =
+            |column| row.get(column).and_then(|us| us.parse::<f64>().ok()).map_or_else(dash, |us| duration(us * 1e3));
+        let plain = |column| row.get(column).map_or_else(dash, |n| n.parse().map_or_else(|_| n.to_owned(), count));
+        let kernel = row.text("kernel");
+        let preemption = row.get("preemption").filter(|model| !kernel.contains(model));
+        let preemption = preemption.map(|model| format!(" ({model})")).unwrap_or_default();
+        let thread = row.get("thread").map(|thread| format!(", thread {thread}")).unwrap_or_default();
+        let machine = row.get("machine").map(|machine| format!("{machine}: ")).unwrap_or_default();
+        let [min, mean, max, stddev] = ["min_us", "mean_us", "max_us", "stddev_us"].map(us);
+        let policy = row.get("policy").map_or_else(dash, str::to_owned);
+        let name = format!("{machine}{kernel}{preemption}{thread}");
+        fields(page, "", &[name, policy, plain("samples"), min, mean, max, stddev, plain("overruns")]);
+    }
+    for cell in ours {
+        let virtually = if cell.cell.kernel.is_virtual() { ", virtual time" } else { "" };
+        let missed = if cell.cell.task.is_relative() { dash() } else { count(cell.missed) };
+        let values = [
+            format!("here: {}{virtually}", kernel(cell, run)),
+            cell.cell.policy.to_string(),
+            count(cell.samples),
+            cell.min_ns.map_or_else(dash, ns),
+            cell.mean_ns.map_or_else(dash, duration),
+            cell.max.map_or_else(dash, |max| format!("{}{}", if max.at_least { "> " } else { "" }, ns(max.latency_ns))),
+            cell.stddev_ns.map_or_else(dash, duration),
+            missed,
+        ];
+        fields(page, " class=ours", &values);
+    }
+    page.raw("</tbody>\n");
+}
+
+/// A row without a head.
+pub(super) fn fields(page: &mut Markup, class: &str, values: &[String]) {
+    page.add(format_args!("<tr{class}>"));
+    values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
+    page.raw("\n");
+}
+
+/// The machine that answered, where one was started for that.
+fn target(cell: &CellSummary) -> Option<&Host> {
+    cell.response.as_ref()?.target.as_ref()?.host.as_deref()
+}
+
+/// The kernel of a cell: that of the machine, or of its guest.
+fn kernel(cell: &CellSummary, run: &OwnRun<'_>) -> String {
+    match &cell.cell.kernel {
+        Kernel::Running => {
+            target(cell).unwrap_or(&run.header.host).kernel_release.clone().unwrap_or_else(|| "unknown".to_owned())
+        }
+        lab @ Kernel::Lab(_) => lab.to_string(),
+    }
+}
+
+/// What the times of cells are.
+fn time(clock: Option<LabClock>) -> &'static str {
+    match clock {
+        None => "real",
+        Some(LabClock::Virtual) => "virtual: an instruction counts as a nanosecond, nothing else takes time",
+        Some(LabClock::Emulated) => "real, of an emulated machine: no latency of any hardware",
+        Some(LabClock::Kvm) => "real, of a KVM guest",
+    }
+}

@@ -1,0 +1,88 @@
+//! Imported measurements as one JSON document: units in the keys, and `null` for what is not known.
+
+use analysis::{Case, Courses, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
+use model::{Host, ImportHeader, Source, Span, StatedConditions};
+use serde::Serialize;
+
+/// What `punctual show --format json` prints of imported measurements.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ImportedDocument<'a> {
+    imported: &'a ImportHeader,
+    cells: Vec<CellDocument<'a>>,
+    verdict: &'a Verdict,
+    /// One for each limit in each cell; empty when nothing was required.
+    cases: &'a [Case],
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ImportedCell"))]
+struct CellDocument<'a> {
+    name: &'a str,
+    source: &'a Source,
+    conditions: &'a StatedConditions,
+    host: &'a Host,
+    started_unix_ms: Option<u64>,
+    measured_ns: Option<Span>,
+    resolution_ns: Span,
+    summary: SummaryDocument<'a>,
+    findings: Vec<Remark<'a>>,
+}
+
+/// A finding and its sentence, so that a program need not know every kind.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ImportedRemark"))]
+struct Remark<'a> {
+    #[serde(flatten)]
+    finding: &'a ImportedFinding,
+    sentence: String,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ImportedNumbers"))]
+struct SummaryDocument<'a> {
+    threads: usize,
+    #[serde(flatten)]
+    cell: &'a ImportedCell,
+    n_eff: Option<u64>,
+    /// Whether it stayed the same; `at` is the stretch of `stretches` before which it changed.
+    steadiness: CoursesDocument,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ImportedCourses"))]
+struct CoursesDocument {
+    stretches: usize,
+    #[serde(flatten)]
+    courses: Courses<usize>,
+}
+
+/// The measurements, and the verdict.
+pub(crate) fn document<'a>(header: &'a ImportHeader, summary: &'a ImportedSummary) -> ImportedDocument<'a> {
+    let ImportedSummary { cells, verdict, cases } = summary;
+    ImportedDocument { imported: header, cells: cells.iter().map(cell).collect(), verdict, cases }
+}
+
+fn cell(cell: &ImportedCell) -> CellDocument<'_> {
+    let ImportedCell { imported, name, .. } = cell;
+    CellDocument {
+        name,
+        source: &imported.source,
+        conditions: &imported.conditions,
+        host: &imported.host,
+        started_unix_ms: imported.started_unix_ms,
+        measured_ns: imported.measured,
+        resolution_ns: imported.resolution,
+        summary: SummaryDocument {
+            threads: imported.threads.len(),
+            cell,
+            n_eff: cell.quantiles.p99.n_eff(),
+            steadiness: CoursesDocument { stretches: cell.stretches, courses: cell.courses },
+        },
+        findings: cell.findings.iter().map(|finding| Remark { finding, sentence: finding.to_string() }).collect(),
+    }
+}

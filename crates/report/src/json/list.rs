@@ -1,0 +1,132 @@
+//! Runs below a directory as one JSON document: what `punctual list --format json` prints.
+
+use analysis::{ImportedSummary, RunSummary, Verdict};
+use model::{Header, Host, ImportHeader};
+use serde::Serialize;
+
+/// A run of the list.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Listed {
+    /// Its directory.
+    pub path: String,
+    /// When it began, or was imported, ms since 1970-01-01 UTC.
+    pub started_unix_ms: u64,
+    /// Node name of the machine.
+    pub host: Option<String>,
+    /// Its kernel, `uname -r`.
+    pub kernel_release: Option<String>,
+    /// Of the plan, or of the import.
+    pub title: String,
+    /// `none` (asked), `pass`, `fail` or `not_shown`.
+    pub verdict: String,
+    /// The verdict in one line.
+    pub text: String,
+    /// Cells of the plan.
+    pub cells: usize,
+    /// Measurements that can be read.
+    pub measurements: usize,
+    /// Measurements that the plan asks for.
+    pub planned: usize,
+    /// All files in its directory, bytes.
+    pub bytes: u64,
+    /// Lines that cannot be read.
+    pub damage: Vec<String>,
+}
+
+/// A directory whose run cannot be read at all.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unreadable {
+    /// The directory.
+    pub path: String,
+    /// All files in it, bytes.
+    pub bytes: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// All that was found.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct List {
+    /// Runs, the oldest first.
+    pub runs: Vec<Listed>,
+    /// What is damaged beyond reading.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl List {
+    /// Adds a run.
+    pub fn add(
+        &mut self,
+        (path, bytes): (String, u64),
+        header: &Header,
+        (summary, measurements): (&RunSummary, usize),
+        damage: Vec<String>,
+    ) {
+        self.runs.push(Listed {
+            path,
+            started_unix_ms: header.started_unix_ms,
+            host: header.host.hostname.clone(),
+            kernel_release: header.host.kernel_release.clone(),
+            title: header.plan.title.clone(),
+            verdict: word(&summary.verdict),
+            text: summary.verdict.to_string(),
+            cells: header.cells.len(),
+            measurements,
+            planned: header.n_measurements(),
+            bytes,
+            damage,
+        });
+        self.sort();
+    }
+
+    /// Adds imported measurements.
+    pub fn add_imported(
+        &mut self,
+        (path, bytes): (String, u64),
+        header: &ImportHeader,
+        summary: &ImportedSummary,
+        damage: Vec<String>,
+    ) {
+        let hosts: Vec<_> = summary.cells.iter().map(|cell| &cell.imported.host).collect();
+        let same = |of: fn(&Host) -> &Option<String>| {
+            let first = hosts.first().and_then(|host| of(host).clone());
+            first.filter(|first| hosts.iter().all(|host| of(host).as_ref() == Some(first)))
+        };
+        let measurements = summary.cells.len();
+        let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
+        self.runs.push(Listed {
+            path,
+            started_unix_ms: header.imported_unix_ms,
+            host: same(|host| &host.hostname),
+            kernel_release: same(|host| &host.kernel_release),
+            title: format!("imported{title}"),
+            verdict: word(&summary.verdict),
+            text: summary.verdict.to_string(),
+            cells: measurements,
+            measurements,
+            planned: measurements + damage.len(),
+            bytes,
+            damage,
+        });
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.runs.sort_by(|a, b| (a.started_unix_ms, &a.path).cmp(&(b.started_unix_ms, &b.path)));
+    }
+
+    /// Adds a directory whose run cannot be read.
+    pub fn add_unreadable(&mut self, unreadable: Unreadable) {
+        self.unreadable.push(unreadable);
+    }
+}
+
+fn word(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::NoneAsked => "none".to_owned(),
+        asked => asked.word().to_lowercase().replace(' ', "_"),
+    }
+}

@@ -1,0 +1,100 @@
+//! One JSON document for a run: units in the keys, and `null` for what is not known.
+
+use analysis::enough::Shortfall;
+use analysis::{Case, CellSummary, Finding, Max, RunSummary, Verdict};
+use model::{Cell, Header, Host};
+use serde::Serialize;
+
+/// A run as one document: what `punctual show --format json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunDocument<'a> {
+    run: AboutRun<'a>,
+    cells: Vec<CellDocument<'a>>,
+    verdict: &'a Verdict,
+    /// One for each limit in each cell; empty when nothing was required.
+    cases: &'a [Case],
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct AboutRun<'a> {
+    title: &'a str,
+    tool: &'a str,
+    started_unix_ms: u64,
+    blocks: u32,
+    seed: u64,
+    require: &'a model::Requirement,
+    host: &'a Host,
+    findings: Vec<Remark<'a>>,
+    shortfalls: &'a Option<Vec<Shortfall>>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CellDocument<'a> {
+    name: &'a str,
+    /// What all times of the cell are of: `real`, or the clock of its guest (`virtual`, `emulated`, `kvm`).
+    time: &'static str,
+    cell: &'a Cell,
+    summary: SummaryDocument<'a>,
+    findings: Vec<Remark<'a>>,
+}
+
+/// A finding and its sentence, so that a program need not know every kind.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Remark<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SummaryDocument<'a> {
+    #[serde(flatten)]
+    cell: &'a CellSummary,
+    max_ns: Option<i64>,
+    max_is_lower_bound: Option<bool>,
+    max_at: Option<Max>,
+}
+
+/// The run, its cells and the verdict.
+pub(crate) fn document<'a>(header: &'a Header, summary: &'a RunSummary) -> RunDocument<'a> {
+    RunDocument {
+        run: AboutRun {
+            title: &header.plan.title,
+            tool: &header.tool,
+            started_unix_ms: header.started_unix_ms,
+            blocks: header.plan.repetitions,
+            seed: header.seed,
+            require: &header.plan.require,
+            host: &header.host,
+            findings: remarks(&summary.findings),
+            shortfalls: &summary.shortfalls,
+        },
+        cells: summary.cells.iter().zip(&summary.cell_findings).map(cell).collect(),
+        verdict: &summary.verdict,
+        cases: &summary.cases,
+    }
+}
+
+fn remarks(findings: &[Finding]) -> Vec<Remark<'_>> {
+    findings.iter().map(|finding| Remark { finding, text: finding.to_string() }).collect()
+}
+
+fn cell<'a>((cell, findings): (&'a CellSummary, &'a Vec<Finding>)) -> CellDocument<'a> {
+    CellDocument {
+        name: &cell.name,
+        time: cell.cell.kernel.time(),
+        cell: &cell.cell,
+        summary: SummaryDocument {
+            cell,
+            max_ns: cell.max.map(|max| max.latency_ns),
+            max_is_lower_bound: cell.max.map(|max| max.at_least),
+            max_at: cell.max,
+        },
+        findings: remarks(findings),
+    }
+}

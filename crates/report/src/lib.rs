@@ -1,0 +1,156 @@
+//! Results as people and programs read them: text for a terminal, a page for a browser, JSON and other formats.
+//!
+//! Pure functions of summaries: nothing here reads a file, a clock or the machine. [`text`] and [`imported_text`] are for the
+//! terminal, [`html()`] makes the page, [`Page`] is what the formats of other programs are written from.
+#![forbid(unsafe_code)]
+
+mod doctor;
+mod formats;
+mod frontier;
+mod html;
+pub mod json;
+mod lines;
+mod list;
+mod published;
+mod sections;
+mod table;
+
+use analysis::{Finding, RunSummary, Verdict};
+use lines::Lines;
+use model::{Header, RuntimeRecord, Task};
+use sections::{Section, conclusion, explained, findings, intensity, latencies, machine, responses, tracers};
+use std::io;
+use std::time::{Duration, SystemTime};
+
+pub use doctor::Examination;
+pub use formats::{HgrmCell, Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
+pub use frontier::SearchReport;
+pub use html::{ImportedSet, OwnRun, PageRun, html};
+pub use lines::{COLORS, labelled};
+pub use list::{size, text as list_text};
+pub use sections::imported::text as imported_text;
+pub use sections::intensity::{load_rate, machine_share};
+pub use sections::responses::target;
+pub use sections::{comparison, cost};
+
+/// What a number without a unit is. Virtual time is never shown as if it were time.
+fn unit(summary: &RunSummary) -> &'static str {
+    match summary.cells.iter().filter(|cell| cell.cell.kernel.is_virtual()).count() {
+        0 => "microseconds where no unit stands",
+        n if n == summary.cells.len() => "virtual time, in 1000 instructions (\"us\") where no unit stands",
+        _ => "microseconds where no unit stands; of lab kernels virtual ones, 1000 instructions",
+    }
+}
+
+/// A date in UTC, to the second: `2026-11-22T08:15:00Z`. One that the form cannot hold is shown as the last that it can.
+fn rfc3339(unix_ms: u64) -> String {
+    let since = Duration::from_millis(unix_ms.min(model::LAST_UNIX_MS));
+    let time = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// What the terminal can show, and how much is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// Columns; 80 are enough.
+    pub width: usize,
+    /// Whether colours may support, never carry, the meaning.
+    pub colour: bool,
+    /// Whether characters beyond ASCII are shown.
+    pub unicode: bool,
+    /// Every finding, not only the most important.
+    pub all_findings: bool,
+    /// Every explained spike, not only their causes.
+    pub each_spike: bool,
+}
+
+#[cfg(test)]
+impl Style {
+    /// Plain text of this width.
+    fn plain(width: usize) -> Style {
+        Style { width, colour: false, unicode: false, all_findings: false, each_spike: false }
+    }
+}
+
+/// Writes the whole report: machine, table, what stands out, answer.
+///
+/// # Errors
+/// When `out` does not take it.
+pub fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
+    let lines = Lines::new(style);
+    machine::write(out, header, &lines)?;
+    lines.paragraph(out, "", &machine::measured(header, summary))?;
+    writeln!(out)?;
+    if !summary.cells.is_empty() {
+        if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
+            latencies::write(out, summary, &lines)?;
+        }
+        section(out, cost::of(summary), &lines)?;
+        languages(out, summary, &lines)?;
+        section(out, responses::of(summary), &lines)?;
+        intensity::write(out, summary, &lines)?;
+        if let Some(tracers) = tracers::of(summary) {
+            writeln!(out)?;
+            tracers.write(out, &lines)?;
+        }
+        writeln!(out)?;
+    }
+    explained::write(out, summary, &lines, style.each_spike)?;
+    let sentences = findings::as_text(summary, style.all_findings);
+    if !sentences.is_empty() {
+        lines.findings(out, &sentences)?;
+    }
+    if let Some(shortfalls) = &summary.shortfalls {
+        lines.paragraph(out, "", &conclusion::enough(shortfalls))?;
+    }
+    if summary.verdict == Verdict::NoneAsked {
+        lines.paragraph(out, "", &conclusion::how_late(summary))?;
+        // Requirements are of latencies: of operations there is none to add.
+        if !summary.cells.is_empty() && summary.cells.iter().all(|cell| !cell.cell.task.has_latencies()) {
+            return Ok(());
+        }
+    }
+    lines.verdict(out, &summary.verdict)
+}
+
+/// Writes a topic where there is one.
+fn section(out: &mut dyn io::Write, section: Option<Section>, lines: &Lines) -> io::Result<()> {
+    section.map_or(Ok(()), |section| section.write(out, lines))
+}
+
+/// Writes what became of each limit in each cell, in what a baseline differs (of all that is `beside`), then the verdict.
+///
+/// # Errors
+/// When `out` does not take it.
+pub fn cases(out: &mut dyn io::Write, page: &Page<'_>, beside: &[Finding], style: Style) -> io::Result<()> {
+    let lines = Lines::new(style);
+    for case in page.cases() {
+        let cell = case.cell.as_deref().unwrap_or("run");
+        lines.paragraph(out, "", &format!("{cell} {}: {}", case.limit, case.verdict.sentence()))?;
+    }
+    let differences = beside.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
+    for difference in differences {
+        lines.paragraph(out, "", &difference.to_string())?;
+    }
+    writeln!(out)?;
+    lines.verdict(out, page.verdict())
+}
+
+/// Which implementations of the languages were measured.
+fn languages(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let measured = summary.cells.iter().filter_map(|cell| match cell.cell.task {
+        Task::Sleep(runtime) => Some((runtime, cell.runtime.as_ref()?)),
+        _ => None,
+    });
+    let mut words: Vec<String> = Vec::new();
+    for (runtime, RuntimeRecord { version, program }) in measured {
+        let language = format!("{runtime}: {version} ({program})");
+        if !words.contains(&language) {
+            words.push(language);
+        }
+    }
+    if words.is_empty() { Ok(()) } else { lines.paragraph(out, "", &words.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests;

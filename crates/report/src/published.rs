@@ -1,0 +1,175 @@
+//! Published results that come with the program: facts with their source, to stand beside ours, never to be ranked.
+
+use model::{KernelLoad, Load, LoadPart, Study, Tool};
+
+const STUDIES: &str = include_str!("../data/studies.csv");
+const WAKE_UPS: &str = include_str!("../data/wakeup-latency.csv");
+const SLEEPS: &str = include_str!("../data/sleep-error.csv");
+const THROUGHPUT: &str = include_str!("../data/throughput-cost.csv");
+const INTERRUPTS: &str = include_str!("../data/interrupt-response.csv");
+
+/// A line of a CSV file with the names of its columns.
+#[derive(Debug)]
+pub(super) struct Row(Vec<(&'static str, String)>);
+
+impl Row {
+    /// What stands in a column; `None` where it is empty, or the file has no such column.
+    pub(super) fn get(&self, column: &str) -> Option<&str> {
+        let value = self.0.iter().find(|(name, _)| *name == column).map(|(_, value)| value.as_str());
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// The same as text; empty where nothing stands there.
+    pub(super) fn text(&self, column: &str) -> &str {
+        self.get(column).unwrap_or_default()
+    }
+}
+
+/// What is known of a study: `title`, `year`, `source`, `machine`, and in `note` how it was measured. Every name has an entry,
+/// which a test proves.
+pub(super) fn about(study: Study) -> Row {
+    of_study(STUDIES, study).next().unwrap_or(Row(Vec::new()))
+}
+
+/// The rows of a study, in the order of its tables: numbers with the digits they have there, us. `our_load` and `our_policy` are
+/// what stands in for them in our plans; `machine` is there where it differs from that of the study.
+pub(super) fn rows(study: Study) -> Vec<Row> {
+    [WAKE_UPS, SLEEPS, INTERRUPTS].into_iter().flat_map(|file| of_study(file, study)).collect()
+}
+
+/// The rows of a study about throughput: `change_percent` is against the kernel `baseline`.
+pub(super) fn throughput(study: Study) -> Vec<Row> {
+    of_study(THROUGHPUT, study).collect()
+}
+
+fn of_study(file: &'static str, study: Study) -> impl Iterator<Item = Row> {
+    table(file).into_iter().filter(move |row| row.get("study") == Some(study.name()))
+}
+
+/// Whether the load of a cell is what stands here for a published one: where there is no machine that floods from outside,
+/// `udp` stands for its `ping`.
+pub(super) fn stands_for(ours: &Load, published: &Load) -> bool {
+    let is_alike = |(ours, published): (&LoadPart, &LoadPart)| match ours {
+        LoadPart::Program(program) if program.tool == Tool::Ping => *published == LoadPart::Kernel(KernelLoad::Udp),
+        ours => ours == published,
+    };
+    ours.parts().len() == published.parts().len() && ours.parts().iter().zip(published.parts()).all(is_alike)
+}
+
+/// The rows of a CSV file of ours (RFC 4180, no line feed inside a value), by the names in its first line.
+fn table(text: &'static str) -> Vec<Row> {
+    let mut lines = text.lines();
+    let names: Vec<_> = lines.next().map_or_else(Vec::new, |head| head.split(',').map(column).collect());
+    lines.map(|line| Row(names.iter().copied().zip(values(line)).collect())).collect()
+}
+
+/// The name of a column that stands for the same in another table.
+fn column(name: &'static str) -> &'static str {
+    match name {
+        "requested_us" => "period_us",
+        "interrupts" => "samples",
+        "avg_us" | "mean_error_us" => "mean_us",
+        name => name,
+    }
+}
+
+/// The values of a line: parted by commas, in quotes where they hold some, quotes inside doubled.
+fn values(line: &str) -> Vec<String> {
+    let mut values = vec![String::new()];
+    let mut quoted = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.next_if_eq(&'"').is_some() => {
+                values.last_mut().into_iter().for_each(|v| v.push('"'))
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => values.push(String::new()),
+            c => values.last_mut().into_iter().for_each(|value| value.push(c)),
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Policy;
+
+    #[test]
+    fn values_may_hold_commas_and_quotes() {
+        assert_eq!(values(r#"a,"b, ""c""",,d"#), ["a", "b, \"c\"", "", "d"]);
+        assert_eq!(values(""), [""]);
+    }
+
+    #[test]
+    fn every_study_has_facts_and_every_row_a_study() {
+        for name in Study::KNOWN {
+            let study: Study = name.parse().unwrap();
+            let about = about(study);
+            assert!(["title", "source", "note"].iter().all(|column| about.get(column).is_some()), "{name}");
+            assert!(!rows(study).is_empty(), "{name}");
+        }
+        for (file, columns) in [(STUDIES, 6), (WAKE_UPS, 17), (SLEEPS, 9), (INTERRUPTS, 9), (THROUGHPUT, 7)] {
+            for line in file.lines() {
+                assert_eq!(values(line).len(), columns, "{line}");
+            }
+            for line in table(file) {
+                assert!(line.text("study").parse::<Study>().is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_numbers_and_our_words_are_ours() {
+        for row in Study::KNOWN.iter().flat_map(|name| rows(name.parse().unwrap())) {
+            let numbers = ["min_us", "mean_us", "max_us", "period_us", "stddev_us", "overruns"];
+            let [min, mean, max, ..] = numbers.map(|column| row.get(column).map(|text| text.parse::<f64>().unwrap()));
+            assert!(numbers.iter().filter_map(|column| row.get(column)).all(|text| !text.starts_with('-')), "{row:?}");
+            if let (Some(min), Some(mean), Some(max)) = (min, mean, max) {
+                assert!(min <= mean && mean <= max, "{row:?}");
+            }
+            assert!(row.get("our_load").is_none_or(|load| load.parse::<Load>().is_ok()));
+            assert!(row.get("our_policy").is_none_or(|policy| policy.parse::<Policy>().is_ok()));
+        }
+    }
+
+    #[test]
+    fn every_load_of_a_plan_that_repeats_a_study_has_published_rows() {
+        let plans = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        let mut repeat = 0;
+        for path in std::fs::read_dir(plans).unwrap().map(|entry| entry.unwrap().path()) {
+            let plan = model::Plan::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            let Some(study) = plan.study else { continue };
+            repeat += 1;
+            let rows: Vec<Row> = rows(study).into_iter().chain(throughput(study)).collect();
+            let loads: Vec<Load> = rows.iter().filter_map(|row| Some(row.get("our_load")?.parse().unwrap())).collect();
+            // In virtual time, loads are those that tell kernels apart.
+            let is_other = plan.is_virtual() && path.ends_with("preemption-models.toml");
+            for load in plan.axes.load.into_iter().filter(|_| !is_other) {
+                assert!(loads.iter().any(|row| stands_for(&load, row)), "{}: {load}", path.display());
+            }
+        }
+        assert_eq!(repeat, 10);
+    }
+
+    #[test]
+    fn the_minima_of_adeos_are_those_of_their_loads() {
+        let lines = table(INTERRUPTS);
+        let of_adeos = lines.iter().filter(|line| line.text("kernel").contains("adeos-r10c3"));
+        let minima: Vec<_> = of_adeos.map(|line| line.text("min_us")).collect();
+        assert_eq!(minima[..3], ["13.2", "13.3", "13.2"], "none, ping, lmbench with ping");
+    }
+
+    #[test]
+    fn a_row_is_as_it_was_published() {
+        let rows = rows("toshiba-periodic-2010".parse().unwrap());
+        assert_eq!(rows.len(), 36);
+        let first = &rows[0];
+        assert_eq!((first.text("mean_us"), first.text("overruns")), ("3.882", "82"));
+        assert_eq!((first.get("policy"), first.text("our_load")), (None, "high"));
+        // The slides name the kernel and not its model.
+        let models: Vec<_> = rows.iter().take(3).map(|row| row.get("preemption")).collect();
+        assert_eq!(models, [None, Some("full"), Some("rt")]);
+    }
+}

@@ -1,0 +1,229 @@
+//! Two configurations side by side, and the answer; which cells of a page are worth comparing.
+
+use crate::Style;
+use crate::lines::Lines;
+use analysis::comparison::{
+    Answer, Arm, Comparison, Measured, Question, Refusal, arm, compare, compare_cells, only_pair,
+};
+use analysis::wording::{number, things};
+use model::{Cell, Conditions, Entry, Header};
+use std::collections::HashMap;
+use std::io;
+
+/// Comparisons on a page; more would be too many to read.
+const MOST: usize = 40;
+
+/// Writes the comparison: the metric that decides, the others, the answer, and what else has to be known.
+///
+/// # Errors
+/// When `out` does not take it.
+pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> io::Result<()> {
+    let lines = Lines::new(style);
+    let Comparison { a, b, blocks, margin, primary, secondary, answer, .. } = comparison;
+    let head = match answer {
+        Answer::Refused { why: Refusal::NoBlocks { .. } } => {
+            format!("{} side by side (by wake-up, imported: no blocks)", primary.metric)
+        }
+        _ => {
+            let blocks = things(*blocks, "block");
+            format!("{} decides (by due time, margin {}, {blocks})", primary.metric, number(*margin))
+        }
+    };
+    lines.heading(out, &head)?;
+    let width = a.chars().count().max(b.chars().count());
+    let ratio = primary.ratio.map_or_else(String::new, |ratio| format!("   ratio {ratio}"));
+    writeln!(out, "  {a:width$}  {:>8}", primary.value(primary.a))?;
+    writeln!(out, "  {b:width$}  {:>8}{ratio}", primary.value(primary.b))?;
+    let has_ratios = secondary.iter().any(|other| other.ratio.is_some());
+    let tests = secondary.iter().filter(|other| other.ratio.is_some()).count();
+    let adjusted = if has_ratios { format!(" (adjusted for {tests} tests)") } else { String::new() };
+    writeln!(out, "To explore, not to decide by{adjusted}:")?;
+    writeln!(out, "  {:<7}{:>9}{:>9}   ratio [95 %]", "", "first", "second")?;
+    for other in secondary {
+        writeln!(out, "{}", row(other).trim_end())?;
+    }
+    lines.paragraph(out, "", &comparison.sentence())?;
+    comparison.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))
+}
+
+fn row(other: &Measured) -> String {
+    let (a, b) = (other.value(other.a), other.value(other.b));
+    let ratio = other.ratio.map_or_else(String::new, |ratio| ratio.to_string());
+    let differs = if other.differs() { "different" } else { "" };
+    format!("  {:<7}{a:>9}{b:>9}   {ratio:<22} {differs}", other.metric.to_string())
+}
+
+/// A run for comparisons: the letter that stands before the names of its cells, where there are several runs, and its records.
+pub(crate) type Run<'a> = (Option<char>, &'a Header, &'a [Entry]);
+
+/// Cells of one run that differ in policy, or in load, only; where nothing does, its only two, or its only one with itself;
+/// or the same cells of several runs.
+pub(crate) fn comparisons(runs: &[Run<'_>]) -> Vec<Comparison> {
+    let question = Question::default();
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let (_, header, entries) = first;
+    if others.is_empty() {
+        let mut pairs = pairs_of(header);
+        if pairs.is_empty() {
+            pairs.extend(only_pair(header));
+        }
+        let pairs = pairs.into_iter().take(MOST);
+        return pairs.map(|(a, b)| compare_cells(header, entries, a, b, &question)).collect();
+    }
+    let found: Vec<_> = others.iter().map(|other| (other, positions(other.1))).collect();
+    let same = header.first_cells().into_iter().flat_map(|a| {
+        let cell = header.cells.get(a);
+        found.iter().filter_map(move |(other, positions)| Some((a, *other, *positions.get(cell?)?)))
+    });
+    same.take(MOST).map(|(a, other, b)| compare(&lettered(first, a), &lettered(other, b), None, &question)).collect()
+}
+
+/// A cell of one of several runs.
+fn lettered<'a>((letter, header, entries): &Run<'a>, cell: usize) -> Arm<'a> {
+    let Arm { name, entries } = arm(header, entries, cell);
+    Arm { name: letter.map(|letter| format!("{letter} ")).unwrap_or_default() + &name, entries }
+}
+
+/// Where each cell of a run is first.
+fn positions(header: &Header) -> HashMap<&Cell, usize> {
+    header.first_cells().into_iter().filter_map(|index| Some((header.cells.get(index)?, index))).collect()
+}
+
+/// Each cell against the first that differs from it in the policy only, then in the load only, then in the kernel only.
+pub(crate) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
+    let cells: Vec<(usize, &Cell)> =
+        header.first_cells().into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
+    let cells: Vec<_> = cells.into_iter().filter(|(_, cell)| cell.task.has_latencies()).collect();
+    let Some((_, model)) = cells.first() else { return Vec::new() };
+    let mut pairs = Vec::new();
+    for with in [with_policy, with_load, with_kernel] {
+        // Cells that are the same once all have the policy, or the load, of one; the first of each kind. A run may have
+        // thousands of cells, too many to compare each with each.
+        let mut firsts: HashMap<String, usize> = HashMap::new();
+        for (b, cell) in &cells {
+            // Kernels whose time is not the same are not compared.
+            let key = format!("{:?} {:?}", cell.kernel.clock(), with(cell, model));
+            let a = *firsts.entry(key).or_insert(*b);
+            if a != *b {
+                pairs.push((a, *b));
+            }
+        }
+    }
+    pairs
+}
+
+fn with_policy(cell: &Cell, of: &Cell) -> Cell {
+    Cell { policy: of.policy, ..cell.clone() }
+}
+
+fn with_kernel(cell: &Cell, of: &Cell) -> Cell {
+    Cell { kernel: of.kernel.clone(), ..cell.clone() }
+}
+
+fn with_load(cell: &Cell, of: &Cell) -> Cell {
+    Cell {
+        load: of.load.clone(),
+        load_cpus: of.load_cpus.clone(),
+        conditions: Conditions {
+            load_policy: of.conditions.load_policy,
+            load_must_hold: of.conditions.load_must_hold,
+            ..cell.clone().conditions
+        },
+        ..cell.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::testing::RunBuilder;
+    use expect_test::expect;
+
+    fn compared(ratio: f64, blocks: u32) -> Comparison {
+        let mut random = model::SplitMix64::new(9);
+        let mut run = RunBuilder::new();
+        run.cell("messaging", "other").cell("messaging", "fifo:80");
+        for block in 0..blocks {
+            for (cell, ratio) in [(0, 1.0), (1, ratio)] {
+                let percent = i64::try_from(random.below(20)).unwrap() + 90;
+                run.measure(block, cell, |cpu, cycle| {
+                    let late = 20_000 + i64::from(cpu) * 7 + i64::try_from(cycle * 7_919 % 1_009).unwrap() * 90;
+                    if ratio < 1.0 { late * percent / 5_000 } else { late * percent / 100 }
+                });
+            }
+        }
+        let of = |cell| run.entries.iter().filter(|entry| entry.planned.cell_index == cell).collect();
+        let [a, b] = [("messaging/other", 0), ("messaging/fifo:80", 1)];
+        let [a, b] = [a, b].map(|(name, cell)| Arm { name: name.to_owned(), entries: of(cell) });
+        compare(&a, &b, None, &Question::default())
+    }
+
+    fn shown(comparison: &Comparison) -> String {
+        let mut out = Vec::new();
+        text(&mut out, comparison, Style::plain(80)).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_difference() {
+        expect![[r#"
+            p99 decides (by due time, margin 1.25, 12 blocks)
+              messaging/other      112 us
+              messaging/fifo:80   2.21 us   ratio 0.0198 [0.0187-0.0209]
+            To explore, not to decide by (adjusted for 2 tests):
+                         first   second   ratio [95 %]
+              p50      66.6 us  1.31 us   0.0197 [0.0186-0.0208] different
+              p99.9          -        -
+              max       112 us  2.21 us   0.0197 [0.0186-0.0209] different
+            DIFFERENT: p99 of messaging/fifo:80 is 50.6 times lower than that of
+              messaging/other (47.8 to 53.5 times, 95 %, 12 blocks).
+            messaging/other was always measured first: what one leaves behind for the other
+              is part of the ratio.
+        "#]]
+        .assert_eq(&shown(&compared(0.02, 12)));
+    }
+
+    #[test]
+    fn side_by_side_without_an_answer() {
+        expect![[r#"
+            p99 decides (by due time, margin 1.25, 4 blocks)
+              messaging/other      108 us
+              messaging/fifo:80   2.32 us
+            To explore, not to decide by:
+                         first   second   ratio [95 %]
+              p50      64.6 us  1.38 us
+              p99.9          -        -
+              max       109 us  2.33 us
+            UNDECIDED: 4 blocks with both; fewer than 6 cannot show a difference, however
+              large: measure more (--repetitions 12).
+        "#]]
+        .assert_eq(&shown(&compared(0.02, 4)));
+    }
+
+    #[test]
+    fn programs_get_the_numbers_and_the_sentence() {
+        let json = crate::json::of_comparison(&compared(0.02, 12));
+        assert_eq!((&json["answer"]["kind"], &json["blocks"]), (&"different".into(), &12.into()));
+        assert_eq!((&json["primary"]["metric"], &json["a_first"]), (&"p99".into(), &12.into()));
+        assert!(json["primary"]["ratio"]["interval"][0].as_f64() < json["primary"]["ratio"]["value"].as_f64());
+        assert!(json["sentence"].as_str().unwrap().starts_with("DIFFERENT: "));
+    }
+
+    #[test]
+    fn cells_are_compared_with_the_first_that_differs_in_one_thing() {
+        let mut run = RunBuilder::new();
+        for load in ["none", "messaging", "disk"] {
+            run.cell(load, "other").cell(load, "fifo:80");
+        }
+        let by_policy = [(0, 1), (2, 3), (4, 5)];
+        let by_load = [(0, 2), (1, 3), (0, 4), (1, 5)];
+        assert_eq!(pairs_of(&run.header), [&by_policy[..], &by_load].concat());
+        run.header.cells[5].period = "250us".parse().unwrap();
+        assert_eq!(
+            pairs_of(&run.header),
+            [(0, 1), (2, 3), (0, 2), (1, 3), (0, 4)],
+            "of another period nothing is alike"
+        );
+        assert_eq!(pairs_of(&RunBuilder::new().header), []);
+    }
+}

@@ -1,0 +1,338 @@
+//! What made late wake-ups late: each of the worst as a story, and a table of the causes of a cell.
+
+use crate::lines::{Lines, shortened};
+use crate::table::{Column, Table, UNKNOWN};
+use analysis::explain::{advice, blame, cause_name, evidence_name, not_caught, phase_name, share_line};
+use analysis::wording::{count, duration, things};
+use analysis::{RunSummary, Stages};
+use model::{CauseTotal, Evidence, ExplainRecord, Explanation, PhaseLength};
+use std::io;
+
+/// Shares of one wake-up that are shown; the rest is summed.
+const SHARES: usize = 4;
+/// Causes below this share of the time are not given advice about, percent.
+const NOTABLE_PERCENT: f64 = 5.0;
+
+/// Writes what is known of each cell whose late wake-ups were explained; `each` also tells the worst one by one.
+pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, each: bool) -> io::Result<()> {
+    for cell in &summary.cells {
+        let Some(explained) = &cell.explained else { continue };
+        let name = if summary.cells.len() > 1 { format!(" {}", cell.name) } else { String::new() };
+        let uncaught = not_caught(explained, cell.max.map(|max| max.latency_ns));
+        if let Some(said) = &uncaught {
+            let of = if name.is_empty() { String::new() } else { format!("{}: ", name.trim_start()) };
+            lines.paragraph(out, "", &format!("{of}{said}"))?;
+            writeln!(out)?;
+        }
+        if each {
+            for (index, explanation) in explained.worst.iter().enumerate() {
+                one(out, explanation, index + 1, explained.worst.len(), lines)?;
+                writeln!(out)?;
+            }
+        }
+        causes(out, &name, explained, lines, uncaught.is_some())?;
+        if let Some(stages) = &cell.stages {
+            write_stages(out, stages, explained, lines)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// One late wake-up.
+fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, lines: &Lines) -> io::Result<()> {
+    let Explanation { cpu, due_ns, latency, phases, shares, doubts, .. } = explanation;
+    let head = format!(
+        "spike {n} of {of}   {} late   CPU {cpu}   {:.4} s",
+        duration(latency.ns() as f64),
+        *due_ns as f64 / 1e9
+    );
+    lines.heading(out, &head)?;
+    for line in bar(phases, latency.ns(), lines.width.min(100) - 4) {
+        writeln!(out, "  {line}")?;
+    }
+    lines.paragraph(out, "  ", &blame(explanation))?;
+    for share in shares.iter().take(SHARES).skip(1) {
+        let said = format!("then {} [{}]", share_line(share), evidence_name(share.evidence));
+        lines.paragraph(out, "  ", &said)?;
+    }
+    let rest: u64 = shares.iter().skip(SHARES).map(|share| share.total.ns()).sum();
+    if rest > 0 {
+        writeln!(out, "  and {} in {} more", duration(rest as f64), shares.len() - SHARES)?;
+    }
+    if let Some(advice) = explanation.blame().and_then(|share| advice(share.cause)) {
+        lines.paragraph(out, "  ", &format!("Try: {}{}.", advice.what, checks(advice.checks)))?;
+    }
+    doubts.iter().try_for_each(|doubt| lines.paragraph(out, "  ", &format!("Doubt: {doubt}.")))
+}
+
+/// The checks of `punctual doctor` that tell more.
+fn checks(names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!(" (punctual doctor: {})", names.join(", ")) }
+}
+
+/// The phases as a bar of `width` characters, each at least as wide as its edge, and their lengths below.
+fn bar(phases: &[PhaseLength], latency_ns: u64, width: usize) -> [String; 2] {
+    let room = width.saturating_sub(phases.len() + 1);
+    let mut drawn = String::from("|");
+    for phase in phases {
+        let share = phase.length.ns() as f64 / latency_ns.max(1) as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a small width")]
+        let cells = (share * room as f64).round() as usize;
+        let label = format!(" {} ", duration(phase.length.ns() as f64));
+        // Without room for its label, a phase is a line.
+        let text = if label.len() <= cells { label } else { String::new() };
+        let left = (cells - text.len()) / 2;
+        drawn += &format!("{}{text}{}|", "-".repeat(left), "-".repeat(cells - text.len() - left));
+    }
+    let named = |phase: &PhaseLength| format!("{} {}", phase_name(phase.phase), duration(phase.length.ns() as f64));
+    [drawn, phases.iter().map(named).collect::<Vec<_>>().join(" | ")]
+}
+
+/// The table of causes, how sure it is, and what to do.
+fn causes(
+    out: &mut dyn io::Write,
+    name: &str,
+    explained: &ExplainRecord,
+    lines: &Lines,
+    is_uncaught: bool,
+) -> io::Result<()> {
+    let ExplainRecord { above, spikes, explained: n, not_covered, late, causes, missing, .. } = explained;
+    let Some(above) = above else {
+        lines.heading(out, &format!("What makes it late:{name} nothing was explained"))?;
+        let why = "There were too few wake-ups to know what is usual; measure longer, or say --above.";
+        return lines.paragraph(out, "", why);
+    };
+    let above = duration(above.ns() as f64);
+    if *spikes == 0 {
+        let since = if is_uncaught { " once that was known" } else { "" };
+        return lines.heading(out, &format!("What makes it late:{name} no wake-up was later than {above}{since}"));
+    }
+    let head = format!(
+        "What makes it late:{name} {} above {above}, {} explained, {} in all",
+        things(*spikes, "wake-up"),
+        count(*n),
+        duration(late.ns() as f64)
+    );
+    lines.heading(out, &head)?;
+    if *not_covered > 0 {
+        let why = "the trace stood still for another one, or had just begun again";
+        lines.paragraph(out, "", &format!("{} not covered: {why}.", count(*not_covered)))?;
+    }
+    let percent = |ns: u64| ns as f64 * 100.0 / late.ns().max(1) as f64;
+    let mut table = totals(explained);
+    let width = table.rows.iter().filter_map(|row| row.first()).map(String::len).max().unwrap_or(0).max(5);
+    for by in table.rows.iter_mut().filter_map(|row| row.last_mut()) {
+        *by = shortened(by, lines.width.saturating_sub(width + 39).max(12));
+    }
+    table.lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    let sure = Evidence::ALL.map(|kind| {
+        let ns = explained.evidence_ns.get(kind.index()).copied().unwrap_or(0);
+        format!("{} {:.0} %", evidence_name(kind), percent(ns))
+    });
+    lines.paragraph(out, "", &format!("Evidence: {}.", sure.join(", ")))?;
+    for cause in causes.iter().filter(|cause| percent(cause.total.ns()) >= NOTABLE_PERCENT) {
+        if let Some(advice) = advice(cause.cause) {
+            let name = cause_name(cause.cause, cause.or);
+            lines.paragraph(out, "", &format!("{name}: {}{}.", advice.what, checks(advice.checks)))?;
+        }
+    }
+    missing.iter().try_for_each(|lost| lines.paragraph(out, "", &format!("Not traced here: {lost}.")))
+}
+
+/// A row for each cause of what was explained.
+pub(crate) fn totals(explained: &ExplainRecord) -> Table {
+    let ExplainRecord { causes, late, .. } = explained;
+    let columns = vec![
+        Column::text("cause"),
+        Column::figure("share"),
+        Column::figure("worst").after(1).at_least(9),
+        Column::figure("wake-ups"),
+        Column::figure("blamed"),
+        Column::text("by"),
+    ];
+    let row = |total: &CauseTotal| {
+        let share = total.total.ns() as f64 * 100.0 / late.ns().max(1) as f64;
+        vec![
+            cause_name(total.cause, total.or).to_string(),
+            format!("{share:.0} %"),
+            duration(total.worst.ns() as f64),
+            count(total.wakeups),
+            count(total.blamed),
+            total.owners.join(", "),
+        ]
+    };
+    Table::new(columns, causes.iter().map(row).collect())
+}
+
+/// A row for each of the two stages of every wake-up, late or not.
+pub(crate) fn stages(stages: &Stages) -> Table {
+    let figure = |head: &'static str| Column::figure(head).after(1).at_least(9);
+    let figures = ["seen", "min", "p50", "p99", "max"].map(figure);
+    let columns = std::iter::once(Column::text("of every wake-up").at_least(21)).chain(figures).collect();
+    let known = |ns: Option<i64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| duration(ns as f64));
+    let rows = stages.named().map(|(name, stage)| {
+        let [min, p50, p99, max] = [stage.min_ns, stage.p50_ns, stage.p99_ns, stage.max_ns].map(known);
+        vec![name.to_owned(), count(stage.samples), min, p50, p99, max]
+    });
+    Table::new(columns, rows.collect())
+}
+
+/// The two stages of every wake-up.
+fn write_stages(out: &mut dyn io::Write, both: &Stages, explained: &ExplainRecord, lines: &Lines) -> io::Result<()> {
+    stages(both).lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    unseen(both, explained).map_or(Ok(()), |said| lines.paragraph(out, "  ", &said))
+}
+
+/// Why not every wake-up was seen, where that is known.
+pub(crate) fn unseen(stages: &Stages, explained: &ExplainRecord) -> Option<String> {
+    let ExplainRecord { stood_still, overwritten, .. } = explained;
+    let n = stages.thread.samples.checked_sub(stages.irq.as_ref()?.samples).filter(|n| *n > 0)?;
+    let still = duration((*stood_still)?.ns() as f64);
+    let overwritten = match overwritten.unwrap_or(0) {
+        0 => String::new(),
+        times => format!(", or after events were overwritten ({} times)", count(times)),
+    };
+    Some(format!(
+        "{} not seen: their timer was started or expired while the trace stood still ({still} in all){overwritten}.",
+        count(n)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Style;
+    use analysis::testing::RunBuilder;
+    use expect_test::expect;
+    use model::{Cause, Owner, Phase, Share, Span};
+
+    fn share(name: &str, cause: Cause, or: Option<Cause>, evidence: Evidence, ns: u64) -> Share {
+        Share {
+            phase: Phase::Queue,
+            owner: Owner { name: name.to_owned(), pid: Some(7) },
+            threads: 1,
+            cause,
+            or,
+            evidence,
+            total: Span(ns),
+            longest: Span(ns),
+            pieces: 1,
+            place: (cause == Cause::NonPreemptible)
+                .then(|| "let go in refresh_cpu_vm_stats < vmstat_update".to_owned()),
+        }
+    }
+
+    fn explained() -> ExplainRecord {
+        let phase = |phase, ns| PhaseLength { phase, length: Span(ns) };
+        let explanation = Explanation {
+            cpu: 1,
+            cycle: 12_031,
+            due_ns: 12_031_800_000,
+            latency: Span(412_000),
+            phases: vec![phase(Phase::Expiry, 2_000), phase(Phase::Queue, 404_000), phase(Phase::Return, 6_000)],
+            shares: vec![
+                share("kworker vmstat_update", Cause::NonPreemptible, None, Evidence::Direct, 391_000),
+                share("softirq RCU", Cause::Softirq, None, Evidence::Direct, 13_000),
+                share("the wake-up itself", Cause::Ordinary, None, Evidence::Direct, 8_000),
+            ],
+            segments: Vec::new(),
+            doubts: vec!["1 switch of CPU 1 left no event".to_owned()],
+        };
+        let mut totals = analysis::explain::Totals::default();
+        totals.add(&explanation);
+        ExplainRecord {
+            above: Some(Span(100_000)),
+            above_at_end: Some(Span(100_000)),
+            spikes: 3,
+            explained: 1,
+            not_covered: 2,
+            latest_not_covered: Some(model::NotCovered { cpu: 1, due_ns: 3_000_000_000, latency: Span(7_500_000) }),
+            stood_still: Some(Span(2_100_000)),
+            overwritten: Some(2),
+            longest_freeze: Some(Span(20_000)),
+            events: 5_000,
+            explaining_us: Some(900),
+            late: Span(412_000),
+            evidence_ns: totals.evidence_ns,
+            answers: Vec::new(),
+            irq: vec![model::IrqLatency { cpu: 0, histogram: model::Histogram::of(&[1_000, 2_000, 9_000]) }],
+            missing: vec!["no event nmi/nmi_handler: non-maskable interrupts".to_owned()],
+            causes: totals.causes(),
+            worst: vec![explanation],
+        }
+    }
+
+    fn shown(explained: ExplainRecord, each: bool) -> String {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80").measure(0, 0, |_, _| 5_000);
+        run.entries[0].record.explained = Some(explained);
+        let summary = analysis::summarise(&run.header, &run.entries);
+        let style = Style::plain(90);
+        let mut out = Vec::new();
+        write(&mut out, &summary, &Lines::new(style), each).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_spike_is_a_story_and_a_cell_a_table() {
+        expect![[r#"
+            The latest (7.5 ms, CPU 1, 3.0000 s) was not caught: the trace stood still for another
+              one, or had just begun again.
+
+            spike 1 of 1   412 us late   CPU 1   12.0318 s
+              ||------------------------------------ 404 us ------------------------------------|-|
+              expiry to interrupt 2 us | waking to switch 404 us | switch to user 6 us
+              kworker vmstat_update ran 391 us in the kernel without letting go: let go in
+                refresh_cpu_vm_stats < vmstat_update, 94 % of it [direct].
+              then softirq RCU ran 13 us [direct]
+              then the wake-up itself took 8 us [direct]
+              Try: boot with preempt=full, or take a PREEMPT_RT kernel (punctual doctor:
+                preemption-model, workqueues).
+              Doubt: 1 switch of CPU 1 left no event.
+
+            What makes it late: 3 wake-ups above 100 us, 1 explained, 412 us in all
+            2 not covered: the trace stood still for another one, or had just begun again.
+              cause               share     worst  wake-ups  blamed  by
+              not preemptible      95 %    391 us         1       1  kworker vmstat_update
+              softirq               3 %     13 us         1       0  softirq RCU
+              the wake-up itself    2 %      8 us         1       0  the wake-up itself
+            Evidence: direct 100 %, inferred 0 %, two readings 0 %, cannot tell 0 %.
+            not preemptible: boot with preempt=full, or take a PREEMPT_RT kernel (punctual doctor:
+              preemption-model, workqueues).
+            Not traced here: no event nmi/nmi_handler: non-maskable interrupts.
+              of every wake-up           seen       min       p50       p99       max
+              irq: to its interrupt         3      1 us   2.01 us      9 us      9 us
+              thread: to its clock      4 000      5 us      5 us      5 us      5 us
+              3 997 not seen: their timer was started or expired while the trace stood still (2.1 ms
+                in all), or after events were overwritten (2 times).
+
+        "#]]
+        .assert_eq(&shown(explained(), true));
+    }
+
+    #[test]
+    fn without_spikes_it_says_so() {
+        let none = ExplainRecord {
+            spikes: 0,
+            explained: 0,
+            latest_not_covered: None,
+            above: Some(Span(100_000)),
+            ..ExplainRecord::default()
+        };
+        assert_eq!(shown(none.clone(), false), "What makes it late: no wake-up was later than 100 us\n\n");
+        let unknown = ExplainRecord { above: None, ..none };
+        assert!(shown(unknown, false).starts_with("What makes it late: nothing was explained\n"));
+    }
+
+    #[test]
+    fn a_bar_fits_and_is_whole() {
+        let phase = |ns| PhaseLength { phase: Phase::Queue, length: Span(ns) };
+        for (phases, width) in [(vec![], 20), (vec![phase(1)], 3), (vec![phase(1), phase(999_999), phase(1)], 40)] {
+            let latency = phases.iter().map(|phase| phase.length.ns()).sum();
+            let [drawn, _] = bar(&phases, latency, width);
+            assert!(drawn.len() <= width + phases.len(), "{drawn}");
+            assert_eq!(drawn.matches('|').count(), phases.len() + 1);
+        }
+    }
+}

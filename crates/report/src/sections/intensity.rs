@@ -1,0 +1,145 @@
+//! The table of what went on while measuring: the load's work, and how busy the machine was.
+
+use super::latencies::dash;
+use crate::lines::{Lines, shortened};
+use crate::table::{Column, Table};
+use analysis::wording::{number, things};
+use analysis::{CellSummary, LoadRate, RunSummary};
+use model::{LoadRecord, MachineSecond};
+use std::io;
+
+/// Columns are not cut to fewer characters.
+const NARROWEST: usize = 14;
+
+/// Writes one row for each part of each cell's load; nothing when no cell has one.
+pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let loaded: Vec<_> = summary.cells.iter().filter(|cell| !cell.loads.is_empty()).collect();
+    if loaded.is_empty() {
+        return Ok(());
+    }
+    let mut table = table(summary);
+    // The name of a cell gives way first: the table of latencies has it, too.
+    for column in [0, 1] {
+        let excess = table.width().saturating_sub(lines.width);
+        if excess > 0 {
+            let width = table.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let most = width.saturating_sub(excess).max(NARROWEST);
+            table.rows.iter_mut().for_each(|row| row[column] = shortened(&row[column], most));
+        }
+    }
+    writeln!(out)?;
+    table.write(out, lines)
+}
+
+/// The cells that were measured, whether they had a load or not.
+pub(crate) fn table(summary: &RunSummary) -> Table {
+    let columns = vec![
+        Column::text("while measuring").after(1),
+        Column::text("the load did"),
+        Column::figure("CPUs used"),
+        Column::figure("idle"),
+        Column::figure("steal"),
+    ];
+    let measured = summary.cells.iter().filter(|cell| cell.blocks > 0);
+    Table::new(columns, measured.flat_map(rows).map(Vec::from).collect())
+}
+
+/// The first row has the name of the cell and what the machine did; further parts of its load come below.
+fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
+    let percent = |share: Option<f64>| share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0));
+    let (idle, steal) = (percent(cell.machine.idle), percent(cell.machine.steal));
+    let of = |part: &LoadRate| {
+        let several = cell.loads.len() > 1;
+        (did(part, several), part.cpus_used.map_or_else(dash, |cpus| format!("{cpus:.1}")))
+    };
+    let mut parts = cell.loads.iter().map(of);
+    let (did, used) = parts.next().unwrap_or_else(|| (dash(), dash()));
+    let mut rows = vec![[cell.name.clone(), did, used, idle, steal]];
+    rows.extend(parts.map(|(did, used)| [String::new(), did, used, String::new(), String::new()]));
+    rows
+}
+
+/// `745 000 messages/s`, with the part's name where there are several.
+fn did(part: &LoadRate, several: bool) -> String {
+    let rate = rate(part.per_second, &part.operation);
+    if several { format!("{}: {rate}", part.load) } else { rate }
+}
+
+fn rate(per_second: Option<f64>, operation: &str) -> String {
+    let Some(per_second) = per_second else { return "ran".to_owned() };
+    let things = things(2, operation);
+    let thing = things.strip_prefix("2 ").unwrap_or(&things);
+    format!("{} {thing}/s", number(three_digits(per_second)))
+}
+
+/// What one part of a load did: `745 000 messages/s, 1.9 CPUs`.
+pub fn load_rate(record: &LoadRecord) -> String {
+    let used = record.cpus_used().map(|cpus| format!(", {cpus:.2} CPUs")).unwrap_or_default();
+    format!("{}{used}", rate(record.per_second(), &record.operation))
+}
+
+/// How busy the machine was in one stretch: `machine idle 12 %, steal 0 %`. Nothing without the number of CPUs `online`
+/// that these times are summed over.
+pub fn machine_share(row: &MachineSecond, online: Option<usize>) -> String {
+    let all_ms = row.elapsed.ns() as f64 / 1e6 * online.unwrap_or(0) as f64;
+    let share = |ms: Option<u64>| ms.filter(|_| all_ms > 0.0).map(|ms| (ms as f64 / all_ms).min(1.0) * 100.0);
+    let words = [("machine idle", share(row.idle_ms)), ("steal", share(row.steal_ms))];
+    let known = words.into_iter().filter_map(|(name, percent)| Some(format!("{name} {:.0} %", percent?)));
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// The nearest number with three digits that matter.
+fn three_digits(value: f64) -> f64 {
+    if value < 1000.0 {
+        return value;
+    }
+    let scale = 10_f64.powf(value.log10().floor() - 2.0);
+    (value / scale).round() * scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(operation: &str, per_second: Option<f64>) -> LoadRate {
+        LoadRate {
+            load: "disk".to_owned(),
+            operation: operation.to_owned(),
+            per_second,
+            cpus_used: None,
+            lowest_share: None,
+        }
+    }
+
+    #[test]
+    fn the_machine_is_said_to_be_idle_by_shares_of_all_its_cpus() {
+        let row = |idle_ms, steal_ms| MachineSecond {
+            elapsed: model::Span(2_000_000_000),
+            idle_ms,
+            steal_ms,
+            ..MachineSecond::default()
+        };
+        for (row, online, text) in [
+            (row(Some(1_000), Some(0)), Some(2), "machine idle 25 %, steal 0 %"),
+            (row(Some(4_010), Some(40)), Some(2), "machine idle 100 %, steal 1 %"),
+            (row(Some(1_000), None), Some(2), "machine idle 25 %"),
+            (row(Some(1_000), Some(0)), None, ""),
+            (MachineSecond::default(), Some(2), ""),
+        ] {
+            assert_eq!(machine_share(&row, online), text);
+        }
+    }
+
+    #[test]
+    fn rates_have_three_digits_and_say_what_of() {
+        for (operation, per_second, several, text) in [
+            ("message", Some(744_940.0), false, "745 000 messages/s"),
+            ("message", Some(1_234_567.0), true, "disk: 1 230 000 messages/s"),
+            ("process", Some(999.6), false, "1 000 processes/s"),
+            ("look", Some(4.25), false, "4.25 looks/s"),
+            ("run", None, false, "ran"),
+        ] {
+            assert_eq!(did(&part(operation, per_second), several), text);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The table of latencies: one row for each cell, as many columns as the terminal has room for.
+
+use crate::lines::Lines;
+use crate::table::{Column, Table, UNKNOWN};
+use analysis::wording::{count, duration};
+use analysis::{CellSummary, Level, Quantile, Quantiles, RunSummary, Told};
+use model::Task;
+use std::io;
+
+type Field = crate::table::Field<CellSummary>;
+
+/// The head of an interval's column.
+const INTERVAL: &str = "[95 %]";
+
+/// An interval belongs to the figure on its left.
+fn interval_of(order: u8) -> Column {
+    Column::text(INTERVAL).after(1).spare(order)
+}
+
+fn figures(levels: &[Level]) -> Vec<Field> {
+    let mut figures: Vec<Field> = vec![
+        (Column::figure("wake-ups"), |cell| count(cell.samples)),
+        (Column::figure("n_eff").spare(0), |cell| cell.n_eff.map_or_else(dash, count)),
+        (Column::figure("missed"), missed),
+        (Column::figure("min").spare(2), |cell| latency_or_dash(cell.min_ns)),
+        (Column::figure("mean").spare(0), |cell| cell.mean_ns.map_or_else(dash, latency)),
+        (Column::figure("p50").spare(5), |cell| value(cell, Level::P50)),
+        (Column::figure("p99"), |cell| value(cell, Level::P99)),
+        (interval_of(1), |cell| interval(cell, Level::P99)),
+        (Column::figure("p99.9"), |cell| value(cell, Level::P999)),
+        (interval_of(3), |cell| interval(cell, Level::P999)),
+    ];
+    let higher: [(Level, Field); 2] = [
+        (Level::P9999, (Column::figure("p99.99").spare(6), |cell| value(cell, Level::P9999))),
+        (Level::P99999, (Column::figure("p99.999").spare(6), |cell| value(cell, Level::P99999))),
+    ];
+    figures.extend(higher.into_iter().filter(|(level, _)| levels.contains(level)).map(|(_, field)| field));
+    let last: [Field; 2] = [(Column::figure("max"), max), (Column::figure("when").spare(4), when)];
+    figures.extend(last);
+    figures
+}
+
+/// The levels that a table of cells has: the usual ones, and above them those that a cell knows.
+pub(crate) fn shown_levels<'a>(cells: impl Iterator<Item = &'a Quantiles> + Clone) -> Vec<Level> {
+    let is_known = |level: Level| cells.clone().any(|quantiles| quantiles.at(level).value_ns().is_some());
+    Level::ALL.into_iter().filter(|level| Level::USUAL.contains(level) || is_known(*level)).collect()
+}
+
+/// The figures of sleeps, which are no due times that could be missed.
+fn sleep_figures() -> Vec<Field> {
+    vec![
+        (Column::figure("sleeps"), |cell| count(cell.samples)),
+        (Column::figure("min").spare(3), |cell| latency_or_dash(cell.min_ns)),
+        (Column::figure("mean"), |cell| cell.mean_ns.map_or_else(dash, latency)),
+        (Column::figure("sd"), |cell| cell.stddev_ns.map_or_else(dash, latency)),
+        (Column::figure("p50").spare(4), |cell| value(cell, Level::P50)),
+        (Column::figure("p99").spare(2), |cell| value(cell, Level::P99)),
+        (interval_of(0), |cell| interval(cell, Level::P99)),
+        (Column::figure("max"), max),
+        (Column::figure("when").spare(1), when),
+    ]
+}
+
+pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
+    let (fields, cells) = asked(summary);
+    let are_sleeps = are_sleeps(&cells);
+    let table = Table::of(&fields, cells.iter().copied()).tightening().fitted(lines.width);
+    let has = |head: &str| table.heads().any(|shown| shown == head);
+    let mut unit = crate::unit(summary).to_owned();
+    unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
+    unit.push_str(if has("n_eff") { "; n_eff: independent ones" } else { "" });
+    let levels = levels_of(&cells);
+    let is_about = cells.iter().any(|cell| levels.iter().any(|level| value(cell, *level).starts_with(ABOUT)));
+    unit.push_str(if is_about { "; ~: of too few samples" } else { "" });
+    unit.push_str(if has("when") { "; when: into the run" } else { "" });
+    if are_sleeps {
+        lines.paragraph(out, "", "Sleep error: how much longer than asked; sd: its standard deviation.")?;
+    }
+    table.write(out, lines)?;
+    // That of virtual time is longer than a narrow line.
+    if unit.chars().count() > lines.width {
+        return lines.paragraph(out, "", &unit);
+    }
+    writeln!(out, "{unit:>width$}", width = table.width())
+}
+
+/// Every column there is for these cells, and the cells in the order of the table.
+fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
+    let mut cells: Vec<_> = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies()).collect();
+    let are_sleeps = are_sleeps(&cells);
+    if are_sleeps {
+        // The sleeps of one language below each other, in the order in which they were asked for.
+        cells.sort_by_key(|cell| (cell.cell.task, cell.cell.policy, cell.cell.load.clone()));
+    }
+    let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
+    fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
+    (fields, cells)
+}
+
+fn levels_of(cells: &[&CellSummary]) -> Vec<Level> {
+    shown_levels(cells.iter().map(|cell| &cell.quantiles))
+}
+
+fn are_sleeps(cells: &[&CellSummary]) -> bool {
+    !cells.is_empty() && cells.iter().all(|cell| matches!(cell.cell.task, Task::Sleep(_)))
+}
+
+/// All columns of all cells: the table where nothing limits its width.
+pub(crate) fn table(summary: &RunSummary) -> Table {
+    let (fields, cells) = asked(summary);
+    Table::of(&fields, cells)
+}
+
+/// The columns that say which sleeps they are.
+fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
+    let runtime = |cell: &CellSummary| match cell.cell.task {
+        Task::Sleep(runtime) => runtime.to_string(),
+        other => other.to_string(),
+    };
+    let mut columns: Vec<Field> =
+        vec![(Column::text("runtime"), runtime), (Column::text("policy"), |cell| cell.cell.policy.to_string())];
+    let load: Field = (Column::text("load"), |cell| cell.cell.load.label());
+    columns.extend(varies(cells, load.1).then_some(load));
+    columns.push((Column::figure("asked"), |cell| cell.cell.period.to_string()));
+    columns
+}
+
+/// The columns that say which cell it is: an axis with one value only is said above the table.
+fn axes(cells: &[&CellSummary]) -> Vec<Field> {
+    let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
+    let period: Field = (Column::text("period"), |cell| duration(cell.cell.period.ns() as f64));
+    let method: Field = (Column::text("method"), |cell| cell.cell.task.to_string());
+    let mut columns: Vec<Field> = vec![
+        (Column::text("load"), |cell| cell.cell.load.label()),
+        (Column::text("policy"), |cell| cell.cell.policy.to_string()),
+    ];
+    columns.extend([period, method].into_iter().filter(|axis| varies(cells, axis.1)));
+    if varies(cells, kernel.1) {
+        columns.insert(0, kernel);
+    }
+    let again: Field = (Column::text("A/A"), |cell| if cell.again { "again".to_owned() } else { String::new() });
+    columns.extend(varies(cells, again.1).then_some(again));
+    columns
+}
+
+fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
+    cells.windows(2).any(|pair| show(pair[0]) != show(pair[1]))
+}
+
+pub(crate) fn dash() -> String {
+    UNKNOWN.to_owned()
+}
+
+/// A latency as the table shows it: microseconds, and from 100 000 of them on milliseconds or seconds with their unit.
+pub(crate) fn latency(ns: f64) -> String {
+    let us = ns / 1e3;
+    match us.abs() {
+        size if size < 9.95 => format!("{us:.1}"),
+        size if size < 99_999.5 => {
+            let sign = if us < 0.0 { "-" } else { "" };
+            format!("{sign}{}", grouped(size))
+        }
+        size if size < 999_500.0 => format!("{:.0} ms", us / 1e3),
+        size if size < 9_950_000.0 => format!("{:.1} s", us / 1e6),
+        size => format!("{} s", grouped(size / 1e6)),
+    }
+}
+
+fn grouped(value: f64) -> String {
+    format!("{value:.0}").parse().map_or_else(|_| dash(), count)
+}
+
+pub(crate) fn latency_or_dash(ns: Option<i64>) -> String {
+    ns.map_or_else(dash, |ns| latency(ns as f64))
+}
+
+/// Relative waits have no due times that could be missed.
+fn missed(cell: &CellSummary) -> String {
+    if cell.cell.task.is_relative() { dash() } else { count(cell.missed) }
+}
+
+fn value(cell: &CellSummary, level: Level) -> String {
+    quantile(cell.quantiles.at(level))
+}
+
+/// What marks a quantile of which too little is known.
+const ABOUT: char = '~';
+
+/// A quantile; of one that is refused what is known all the same, with a mark.
+pub(crate) fn quantile(quantile: &Quantile) -> String {
+    let latency = |ns: i64| latency(ns as f64);
+    match quantile.told() {
+        Told::Known(ns) => latency(ns),
+        Told::About(ns) => format!("{ABOUT}{}", latency(ns)),
+        Told::AtLeast(ns) => format!(">={}", latency(ns)),
+        Told::Nothing => dash(),
+    }
+}
+
+fn interval(cell: &CellSummary, level: Level) -> String {
+    let interval = cell.quantiles.at(level).interval_ns();
+    interval.map_or_else(String::new, |(lower, upper)| format!("[{}-{}]", latency(lower as f64), latency(upper as f64)))
+}
+
+/// The largest latency; of a wait that never ended, what it is more than.
+fn max(cell: &CellSummary) -> String {
+    cell.max.map_or_else(dash, |max| {
+        let more_than = if max.at_least { ">" } else { "" };
+        format!("{more_than}{}", latency(max.latency_ns as f64))
+    })
+}
+
+/// Minutes and seconds since the run began.
+fn when(cell: &CellSummary) -> String {
+    cell.max.and_then(|max| max.run_ms).map_or_else(dash, |ms| {
+        let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
+        if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_have_the_digits_that_matter_and_an_unambiguous_unit() {
+        for (ns, text) in [
+            (0.0, "0.0"),
+            (-240.0, "-0.2"),
+            (5_300.0, "5.3"),
+            (9_949.0, "9.9"),
+            (9_951.0, "10"),
+            (41_400.0, "41"),
+            (8_400_000.0, "8 400"),
+            (99_999_000.0, "99 999"),
+            (100_000_000.0, "100 ms"),
+            (949_965_000.0, "950 ms"),
+            (999_600_000.0, "1.0 s"),
+            (9_300_000_000.0, "9.3 s"),
+            (12_300_000_000.0, "12 s"),
+            (7_200_000_000_000.0, "7 200 s"),
+        ] {
+            assert_eq!(latency(ns), text);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The table of what the kernel's tracers saw: the same in every form that people read.
+
+use super::Section;
+use super::latencies::latency;
+use crate::table::{Column, Table, UNKNOWN};
+use analysis::wording::count;
+use analysis::{CellSummary, Osnoise, RunSummary, Timerlat, Tracers};
+use std::collections::BTreeSet;
+
+/// A column, and what it shows.
+type Field = (Column, fn(&Tracers) -> Option<String>);
+
+fn fields() -> [Field; 11] {
+    [
+        (Column::figure("irq p50"), |seen| timerlat(seen)?.irq.p50_ns.map(shown)),
+        (Column::figure("irq max"), |seen| timerlat(seen)?.irq.max_ns.map(shown)),
+        (Column::figure("thread p50"), |seen| timerlat(seen)?.thread.p50_ns.map(shown)),
+        (Column::figure("thread max"), |seen| timerlat(seen)?.thread.max_ns.map(shown)),
+        (Column::figure("noise").spare(6), |seen| Some(format!("{:.2} %", osnoise(seen)?.noise_percent))),
+        (Column::figure("longest").spare(5), |seen| Some(count(osnoise(seen)?.max_single_us))),
+        (Column::figure("hw").spare(2), |seen| Some(count(osnoise(seen)?.hardware))),
+        (Column::figure("nmi").spare(0), |seen| Some(count(osnoise(seen)?.nmi))),
+        (Column::figure("irqs").spare(3), |seen| Some(count(osnoise(seen)?.irq))),
+        (Column::figure("softirqs").spare(1), |seen| Some(count(osnoise(seen)?.softirq))),
+        (Column::figure("threads").spare(4), |seen| Some(count(osnoise(seen)?.thread))),
+    ]
+}
+
+fn timerlat(seen: &Tracers) -> Option<&Timerlat> {
+    seen.timerlat.as_ref()
+}
+
+fn osnoise(seen: &Tracers) -> Option<&Osnoise> {
+    seen.osnoise.as_ref()
+}
+
+fn shown(ns: i64) -> String {
+    latency(ns as f64)
+}
+
+/// What the tracers of a run saw; `None` where none was asked for, or nothing is measured yet.
+pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
+    let traced: Vec<(&CellSummary, &Tracers)> =
+        summary.cells.iter().filter_map(|cell| Some((cell, cell.tracers.as_ref()?))).collect();
+    if traced.is_empty() {
+        return None;
+    }
+    let columns = std::iter::once(Column::text("tracers")).chain(fields().map(|(column, _)| column)).collect();
+    let row = |(cell, seen): &(&CellSummary, &Tracers)| {
+        let fields = fields().into_iter().map(|(_, show)| show(seen).unwrap_or_else(|| UNKNOWN.to_owned()));
+        std::iter::once(cell.name.clone()).chain(fields).collect()
+    };
+    let rows = traced.iter().map(row).collect();
+    let mut notes = Vec::new();
+    if traced.iter().any(|(_, seen)| seen.timerlat.is_some() || seen.osnoise.is_some()) {
+        notes.push(format!(
+            "After each cell, under its load: irq and thread, how late timerlat was; the rest by osnoise, of a normal thread. In {}.",
+            crate::unit(summary)
+        ));
+    }
+    let lacking: BTreeSet<String> = traced
+        .iter()
+        .filter(|(_, seen)| seen.timerlat.is_none() && seen.osnoise.is_none())
+        .map(|(cell, _)| cell.cell.kernel.to_string())
+        .collect();
+    if !lacking.is_empty() {
+        let kernels = lacking.into_iter().collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "No tracers in {kernels}: built without CONFIG_TIMERLAT_TRACER and CONFIG_OSNOISE_TRACER; of Debian's, the -rt \
+             kernels have both."
+        ));
+    }
+    let lost: u64 = traced.iter().filter_map(|(_, seen)| seen.timerlat.as_ref()).map(|seen| seen.lost).sum();
+    if lost > 0 {
+        notes.push(format!("The trace had no room for {} lines of timerlat, the last ones.", count(lost)));
+    }
+    let table = Some(Table::new(columns, rows));
+    Some(Section { title: "The kernel's tracers", table, sentences: Vec::new(), notes })
+}

@@ -1,0 +1,180 @@
+//! A table as every form shows it: columns with heads, and rows of text; for a terminal drawn in the width there is.
+
+use super::lines::Lines;
+use comfy_table::{CellAlignment, ContentArrangement};
+use std::borrow::Cow;
+use std::io;
+
+/// A field of which nothing is known.
+pub(super) const UNKNOWN: &str = "-";
+/// Spaces before a column, unless it asks for others.
+const SPACE: u16 = 2;
+
+/// One column: its head, and how it is drawn.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub(super) head: Cow<'static, str>,
+    /// Whether it holds text, which begins at the left.
+    pub(super) is_text: bool,
+    /// Spaces before it.
+    space: u16,
+    /// Characters that it takes at least.
+    least: usize,
+    /// Left out before those of a higher number where the table is too wide; `None`: never.
+    spare: Option<u8>,
+}
+
+impl Column {
+    /// A column of text.
+    pub(super) fn text(head: impl Into<Cow<'static, str>>) -> Column {
+        Column { head: head.into(), is_text: true, space: SPACE, least: 0, spare: None }
+    }
+
+    /// A column of numbers.
+    pub(super) fn figure(head: impl Into<Cow<'static, str>>) -> Column {
+        Column { is_text: false, ..Column::text(head) }
+    }
+
+    /// The same, with another number of spaces before it.
+    pub(super) fn after(self, space: u16) -> Column {
+        Column { space, ..self }
+    }
+
+    /// The same, at least so many characters wide.
+    pub(super) fn at_least(self, least: usize) -> Column {
+        Column { least, ..self }
+    }
+
+    /// The same, left out of narrow tables before those of a higher number.
+    pub(super) fn spare(self, order: u8) -> Column {
+        Column { spare: Some(order), ..self }
+    }
+}
+
+/// A column, and what it shows of a thing that has a row.
+pub(super) type Field<T> = (Column, fn(&T) -> String);
+
+/// Columns and rows, with as many fields as there are columns.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<Vec<String>>,
+    /// Whether columns come closer together before one is left out.
+    can_tighten: bool,
+}
+
+impl Table {
+    pub(super) fn new(columns: Vec<Column>, rows: Vec<Vec<String>>) -> Table {
+        Table { columns, rows, can_tighten: false }
+    }
+
+    /// A row for each of these things.
+    pub(super) fn of<'a, T: 'a>(fields: &[Field<T>], things: impl IntoIterator<Item = &'a T>) -> Table {
+        let row = |thing| fields.iter().map(|(_, show)| show(thing)).collect();
+        Table::new(fields.iter().map(|(column, _)| column.clone()).collect(), things.into_iter().map(row).collect())
+    }
+
+    /// The same; where it is too wide, its columns come closer together before one is left out.
+    pub(super) fn tightening(self) -> Table {
+        Table { can_tighten: true, ..self }
+    }
+
+    /// The heads of its columns.
+    pub(super) fn heads(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| &*column.head)
+    }
+
+    /// The same without columns of which no row knows anything.
+    pub(super) fn without_unknown(mut self) -> Table {
+        for index in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row.get(index).is_none_or(|field| field == UNKNOWN)) {
+                self.remove(index);
+            }
+        }
+        self
+    }
+
+    /// The same within `width`: as long as it is wider, it loses what is least missed.
+    pub(super) fn fitted(mut self, width: usize) -> Table {
+        while self.width() > width {
+            if self.can_tighten {
+                let mut tight = self.clone();
+                tight.columns.iter_mut().for_each(|column| column.space = column.space.min(1));
+                if tight.width() <= width || tight.least_missed().is_none() {
+                    return tight;
+                }
+            }
+            let Some(index) = self.least_missed() else { break };
+            self.remove(index);
+        }
+        self
+    }
+
+    /// Its lines, head first.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut table = comfy_table::Table::new();
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.load_style(comfy_table::presets::NOTHING);
+        // A column is at least as wide as its head.
+        table.set_header(self.columns.iter().map(|Column { head, is_text, least, .. }| {
+            if *is_text { format!("{head:<least$}") } else { format!("{head:>least$}") }
+        }));
+        for row in &self.rows {
+            table.add_row(row);
+        }
+        for (column, drawn) in self.columns.iter().zip(table.column_iter_mut()) {
+            drawn.set_cell_alignment(if column.is_text { CellAlignment::Left } else { CellAlignment::Right });
+            drawn.set_padding((column.space, 0));
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// Characters of its longest line.
+    pub(super) fn width(&self) -> usize {
+        self.lines().iter().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    /// Writes it, its head as a heading.
+    pub(super) fn write(&self, out: &mut dyn io::Write, lines: &Lines) -> io::Result<()> {
+        let drawn = self.lines();
+        let Some((head, rows)) = drawn.split_first() else { return Ok(()) };
+        lines.heading(out, head)?;
+        rows.iter().try_for_each(|row| writeln!(out, "{row}"))
+    }
+
+    fn least_missed(&self) -> Option<usize> {
+        let spare = self.columns.iter().enumerate().filter_map(|(index, column)| Some((column.spare?, index)));
+        spare.min().map(|(_, index)| index)
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.columns.remove(index);
+        self.rows.iter_mut().for_each(|row| drop(row.remove(index)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rows: &[[&str; 3]]) -> Table {
+        let columns = vec![Column::text("name"), Column::figure("p50").spare(1), Column::figure("max").spare(0)];
+        Table::new(columns, rows.iter().map(|row| row.map(str::to_owned).to_vec()).collect())
+    }
+
+    #[test]
+    fn a_narrow_table_loses_what_is_least_missed_and_comes_closer_first_where_it_may() {
+        let table = of(&[["none", "41", "1 200"]]);
+        let fitted = |table: &Table, width| table.clone().fitted(width).lines();
+        assert_eq!(fitted(&table, 80), ["  name  p50    max", "  none   41  1 200"]);
+        assert_eq!(fitted(&table, 17), ["  name  p50", "  none   41"]);
+        assert_eq!(fitted(&table.clone().tightening(), 17), [" name p50   max", " none  41 1 200"]);
+        assert_eq!(fitted(&table.tightening(), 3), [" name", " none"], "what is no spare stays");
+    }
+
+    #[test]
+    fn columns_that_say_nothing_are_left_out() {
+        let table = of(&[["a", UNKNOWN, "7"], ["b", UNKNOWN, UNKNOWN]]);
+        assert_eq!(table.without_unknown().lines(), ["  name  max", "  a       7", "  b       -"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The methods: a [`Wait`] for each, made before the barrier.
+
+#[cfg(target_arch = "x86_64")]
+mod devices;
+mod exchange;
+mod signals;
+mod sleep;
+
+use crate::{Ended, Limits, LinkEnd, LogWriter, RtSection, Wait, Watcher, run_cycles};
+#[cfg(target_arch = "x86_64")]
+use devices::Timers;
+use exchange::{LoggerWait, TargetWait};
+use model::{Method, Period, Schedule};
+use signals::{Itimer, SignalTimer};
+use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
+use std::io;
+
+/// The [`Wait`] of any method, with the kernel objects it needs.
+#[derive(Debug)]
+pub(crate) enum AnyWait {
+    Sleep(Sleep),
+    Relative(Relative),
+    TimerFile(TimerFile),
+    Itimer(Itimer),
+    SignalTimer(SignalTimer),
+    Futex(FutexTimeout),
+    Poll(PollTimeout),
+    Yield(Yield),
+    #[cfg(target_arch = "x86_64")]
+    Timers(Timers),
+    Logger(Box<LoggerWait>),
+    Target(TargetWait),
+}
+
+impl AnyWait {
+    /// Makes the kernel objects of `link`, or of `method` where there is none, in the thread that will wait.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn new(method: Method, period: Period, link: Option<LinkEnd>) -> io::Result<AnyWait> {
+        match link {
+            Some(link) => AnyWait::of_link(link),
+            None => AnyWait::of_method(method, period),
+        }
+    }
+
+    fn of_link(link: LinkEnd) -> io::Result<AnyWait> {
+        Ok(match link {
+            #[cfg(target_arch = "x86_64")]
+            LinkEnd::Timers(timers) => AnyWait::Timers(Timers::new(timers)),
+            LinkEnd::Logger(logger) => AnyWait::Logger(Box::new(LoggerWait::new(logger)?)),
+            LinkEnd::Target(target) => AnyWait::Target(TargetWait::new(target)),
+        })
+    }
+
+    fn of_method(method: Method, period: Period) -> io::Result<AnyWait> {
+        let span = period.span();
+        Ok(match method {
+            Method::ClockNanosleep { clock, relative: false } => AnyWait::Sleep(Sleep(clock)),
+            Method::ClockNanosleep { clock, relative: true } => {
+                AnyWait::Relative(Relative { clock: Some(clock), span })
+            }
+            Method::Nanosleep => AnyWait::Relative(Relative { clock: None, span }),
+            Method::Timerfd { clock } => AnyWait::TimerFile(TimerFile::new(clock)?),
+            Method::Itimer => AnyWait::Itimer(Itimer::new(span)),
+            Method::PosixTimer { clock } => AnyWait::SignalTimer(SignalTimer::new(clock, span)?),
+            Method::Futex { clock } => AnyWait::Futex(FutexTimeout::new(clock)),
+            Method::Poll => AnyWait::Poll(PollTimeout),
+            Method::Deadline => AnyWait::Yield(Yield),
+        })
+    }
+
+    /// Whether the kernel counts overruns for it.
+    pub(crate) fn counts_overruns(&self) -> bool {
+        matches!(self, AnyWait::SignalTimer(_))
+    }
+
+    /// Runs the cycles, see [`run_cycles`].
+    pub(crate) fn run(
+        &self,
+        rt: &RtSection<'_>,
+        schedule: &Schedule,
+        limits: &Limits,
+        log: &mut LogWriter,
+        watcher: &mut Option<Watcher>,
+    ) -> Result<Ended, i32> {
+        type With<'a> = (&'a RtSection<'a>, &'a Schedule, &'a Limits, &'a mut LogWriter, &'a mut Option<Watcher>);
+        fn run<W: Wait>(wait: &W, (rt, schedule, limits, log, watcher): With<'_>) -> Result<Ended, i32> {
+            run_cycles(rt, wait, schedule, limits, log, watcher)
+        }
+        let with = (rt, schedule, limits, log, watcher);
+        match self {
+            AnyWait::Sleep(wait) => run(wait, with),
+            AnyWait::Relative(wait) => run(wait, with),
+            AnyWait::TimerFile(wait) => run(wait, with),
+            AnyWait::Itimer(wait) => run(wait, with),
+            AnyWait::SignalTimer(wait) => run(wait, with),
+            AnyWait::Futex(wait) => run(wait, with),
+            AnyWait::Poll(wait) => run(wait, with),
+            AnyWait::Yield(wait) => run(wait, with),
+            #[cfg(target_arch = "x86_64")]
+            AnyWait::Timers(wait) => run(wait, with),
+            AnyWait::Logger(wait) => run(&**wait, with),
+            AnyWait::Target(wait) => run(wait, with),
+        }
+    }
+}
+
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests;

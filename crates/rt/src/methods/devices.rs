@@ -1,0 +1,175 @@
+//! Waiting for interrupts of devices whose due times are known to the nanosecond.
+
+use crate::link::DmaTimer;
+use crate::{Completion, RtSection, Wait};
+use model::{ClockId, ClockTime, Cycle, Link, Schedule, Span};
+use std::cell::Cell;
+use std::io::Read;
+use sys::{errno, registers::time_stamp_counter};
+
+/// Registers of `edu` (QEMU, docs/specs/edu.rst): which interrupts are raised, what acknowledges them, the DMA.
+const RAISED: usize = 0x24;
+const ACKNOWLEDGE: usize = 0x64;
+const DMA_SOURCE: usize = 0x80;
+const DMA_DESTINATION: usize = 0x88;
+const DMA_COUNT: usize = 0x90;
+const DMA_COMMAND: usize = 0x98;
+/// Four bytes of the guest's memory, which is only read, go into the device's own.
+const FROM: u64 = 0x1000;
+const TO: u64 = 0x40000;
+const BYTES: u64 = 4;
+const START_AND_INTERRUPT: u64 = 0b101;
+
+const MILLISECOND: u64 = 1_000_000;
+/// A device that is started so shortly before a millisecond is over might be due one later.
+const START_MARGIN: u64 = 20_000;
+
+/// Devices that take turns, each due [`Link::DEVICE_DELAY`] after the millisecond in which it was started.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    devices: Vec<Turn>,
+    /// By how much the clock is ahead of the counter, ns.
+    ahead: Cell<u64>,
+    /// Which one is waited for.
+    current: Cell<Option<usize>>,
+    /// The cycle of the last one that was waited for.
+    last: Cell<Option<u64>>,
+    /// What went wrong where no error can be returned: an errno, else 0.
+    failed: Cell<i32>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    timer: DmaTimer,
+    /// When it is due, by the counter.
+    due: Cell<u64>,
+    /// Whether that is known: not when a millisecond was over while it was started.
+    is_known: Cell<bool>,
+}
+
+impl Turn {
+    /// Acknowledges its interrupt, and lets it come again.
+    fn acknowledge(&self) -> Result<(), i32> {
+        let registers = &self.timer.registers;
+        registers.write_u32(ACKNOWLEDGE, registers.read_u32(RAISED).unwrap_or(0));
+        // The driver has disabled it (uio_pci_generic).
+        self.timer.turn_on().map_err(errno)
+    }
+
+    /// Starts it.
+    fn start(&self) {
+        while time_stamp_counter() % MILLISECOND > MILLISECOND - START_MARGIN {
+            std::hint::spin_loop();
+        }
+        let registers = &self.timer.registers;
+        registers.write_u64(DMA_SOURCE, FROM);
+        registers.write_u64(DMA_DESTINATION, TO);
+        registers.write_u64(DMA_COUNT, BYTES);
+        let before = time_stamp_counter() / MILLISECOND;
+        registers.write_u64(DMA_COMMAND, START_AND_INTERRUPT);
+        self.is_known.set(before == time_stamp_counter() / MILLISECOND);
+        self.due.set(before * MILLISECOND + Link::DEVICE_DELAY.ns());
+    }
+
+    /// Waits for its interrupt.
+    #[inline]
+    fn wait(&self) -> Result<(), i32> {
+        (&self.timer.interrupts).read(&mut [0; 4]).map(drop).map_err(errno)
+    }
+
+    /// Lets an interrupt pass that is no sample.
+    fn pass(&self) -> Result<(), i32> {
+        while let Err(errno) = self.wait() {
+            if errno != libc::EINTR {
+                return Err(errno);
+            }
+        }
+        self.acknowledge()?;
+        self.start();
+        Ok(())
+    }
+}
+
+impl Timers {
+    pub(super) fn new(timers: Vec<DmaTimer>) -> Timers {
+        let turn = |timer| Turn { timer, due: Cell::new(0), is_known: Cell::new(false) };
+        Timers {
+            devices: timers.into_iter().map(turn).collect(),
+            ahead: Cell::new(0),
+            current: Cell::new(None),
+            last: Cell::new(None),
+            failed: Cell::new(0),
+        }
+    }
+
+    /// An instant of the counter by the clock.
+    #[inline]
+    fn by_clock(&self, counted: u64) -> ClockTime {
+        ClockTime(counted.wrapping_add(self.ahead.get()))
+    }
+
+    /// The device that is due next, or has been due longest, and its cycle: how late one is answered is known, whatever kept the
+    /// thread before. Of two in a cycle the second is passed over.
+    fn next_device(&self, schedule: &Schedule) -> Result<(usize, Cycle), i32> {
+        if let Some(answered) = self.current.take().and_then(|current| self.devices.get(current)) {
+            answered.acknowledge()?;
+            answered.start();
+        }
+        loop {
+            let next = self.devices.iter().enumerate().min_by_key(|(_, device)| device.due.get());
+            let (index, device) = next.ok_or(libc::ENODEV)?;
+            let cycle = schedule.containing(self.by_clock(device.due.get()));
+            if self.last.get() < Some(cycle.index) && device.is_known.get() {
+                self.last.set(Some(cycle.index));
+                return Ok((index, cycle));
+            }
+            device.pass()?;
+        }
+    }
+}
+
+impl Wait for Timers {
+    #[inline]
+    fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
+        self.by_clock(time_stamp_counter())
+    }
+
+    /// Starts one device after the other, so that each is due in the middle of a period.
+    fn start(&self, _rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
+        self.ahead.set(sys::clock::monotonic().0.wrapping_sub(time_stamp_counter()));
+        for (index, device) in (0..).zip(&self.devices) {
+            let due = schedule.cycle(index).due.plus(Span(schedule.period.ns() / 2));
+            let start = ClockTime(due.0.saturating_sub(Link::DEVICE_DELAY.ns()));
+            while let Err(errno) = sys::clock::sleep_until(ClockId::Monotonic, start) {
+                if errno != libc::EINTR {
+                    return Err(errno);
+                }
+            }
+            device.acknowledge()?;
+            device.start();
+        }
+        Ok(Span(0))
+    }
+
+    fn next(&self, _rt: &RtSection<'_>, schedule: &Schedule, cycle: Cycle) -> Cycle {
+        match self.next_device(schedule) {
+            Ok((index, next)) => {
+                self.current.set(Some(index));
+                next
+            }
+            Err(errno) => {
+                self.failed.set(errno);
+                cycle
+            }
+        }
+    }
+
+    #[inline]
+    fn complete(&self, _rt: &RtSection<'_>, _due: ClockTime) -> Result<Completion, i32> {
+        match (self.failed.get(), self.current.get().and_then(|current| self.devices.get(current))) {
+            (0, Some(device)) => device.wait().map(|()| Completion::Done),
+            (0, None) => Err(libc::ENODEV),
+            (errno, _) => Err(errno),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Every way to wait, for real.
+
+use super::*;
+use crate::sample_log;
+use model::{ClockId, ClockTime, Span};
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use sys::signal;
+
+/// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and what the run
+/// said at its end.
+pub(super) fn run(wait: &AnyWait, clock: ClockId, period: Period, soon: Span) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
+    let schedule = Schedule { first_due: sys::clock::now(clock).plus(soon), period };
+    let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
+    let (mut writer, mut reader) = sample_log(32);
+    let (ended, allocations) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
+    assert_eq!(allocations, 0);
+    let mut samples = Vec::new();
+    reader.drain(|sample| samples.push((sample.cycle, sample.latency.0)));
+    (samples, ended)
+}
+
+/// As [`run`], by `method` and every 500 us.
+fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
+    let method: Method = method.parse().unwrap();
+    let period = Period::try_from(Span(500_000)).unwrap();
+    signal::Awaited::new(signal::of_timers()).block().unwrap();
+    let wait = AnyWait::new(method, period, None).unwrap();
+    let (samples, ended) = run(&wait, method.clock(), period, Span(2_000_000));
+    (samples, ended.unwrap())
+}
+
+/// Those with due times on a grid; without `itimer`, whose signal goes to any thread of a process that has not blocked it,
+/// and `deadline`, which needs a policy: both are tested as cells.
+const GRID: [&str; 11] = [
+    "clock_nanosleep",
+    "clock_nanosleep:realtime",
+    "clock_nanosleep:boottime",
+    "clock_nanosleep:tai",
+    "timerfd",
+    "timerfd:realtime",
+    "posix_timer",
+    "posix_timer:tai",
+    "futex",
+    "futex:realtime",
+    "poll",
+];
+
+/// No method returns before its due time, and every due time is a sample or was past.
+#[test]
+fn every_method_waits_until_its_due_time() {
+    for method in GRID {
+        let (samples, ended) = cycles(method);
+        assert!(samples.iter().all(|(_, latency)| *latency >= 0), "{method}: {samples:?}");
+        let mut next = 0;
+        for (cycle, latency) in &samples {
+            assert_eq!(*cycle, next, "{method}: {samples:?}");
+            next = cycle + 1 + u64::try_from((latency - 500_000).max(0)).unwrap().div_ceil(500_000);
+        }
+        assert!(next >= 20, "{method}: {samples:?}");
+        // What the kernel skipped, it skipped in favour of those that we saw.
+        assert!(ended.overruns <= 20, "{method}: {ended:?}");
+        assert_eq!(ended.origin_uncertainty, Span(0), "{method}");
+    }
+}
+
+#[test]
+fn relative_sleeps_are_never_shorter_than_asked_and_drift_through_the_periods() {
+    for method in ["clock_nanosleep:relative", "clock_nanosleep:relative:tai", "nanosleep"] {
+        let (samples, _) = cycles(method);
+        assert!(samples.iter().all(|(cycle, latency)| *cycle < 20 && *latency >= 0), "{method}: {samples:?}");
+        assert!(samples.windows(2).all(|pair| pair[0].0 < pair[1].0), "{method}: {samples:?}");
+        assert!(samples.first().is_some_and(|first| first.0 <= samples[0].1.unsigned_abs() / 500_000), "{samples:?}");
+    }
+}
+
+#[test]
+fn a_due_time_that_is_past_ends_the_wait_at_once() {
+    for method in GRID.into_iter().filter(|method| !method.starts_with("posix")) {
+        let clock = method.parse::<Method>().unwrap().clock();
+        let period = Period::try_from(Span(500_000)).unwrap();
+        let begun = sys::clock::now(clock);
+        let schedule = Schedule { first_due: ClockTime(begun.0 - 5_000_000), period };
+        let limits = Limits { first_recorded: 0, end: AtomicU64::new(1), stop_above_ns: AtomicI64::new(i64::MAX) };
+        let (mut writer, mut reader) = sample_log(1);
+        let wait = AnyWait::new(method.parse().unwrap(), period, None).unwrap();
+        let (ended, _) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
+        ended.unwrap();
+        let mut latency = 0;
+        reader.drain(|sample| latency = sample.latency.0);
+        assert!(latency >= 5_000_000, "{method}: {latency}");
+    }
+}

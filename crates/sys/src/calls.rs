@@ -1,0 +1,173 @@
+//! Single system calls whose cost is measured: as cheap to make as the C library allows, and nothing else.
+
+use crate::check;
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Asks for the parent's id, `getppid(2)`: the kernel is entered and left, and does next to nothing.
+#[inline]
+pub fn null() {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// Looks a file up by its name, `stat(2)`.
+///
+/// # Errors
+/// When there is none.
+#[inline]
+pub fn stat(path: &CStr) -> io::Result<()> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `path` ends with NUL, `found` is memory for the result; both outlive the call.
+    check(unsafe { libc::stat(path.as_ptr(), found.as_mut_ptr()) }.into()).map(drop)
+}
+
+/// Looks an open file up, `fstat(2)`.
+///
+/// # Errors
+/// What the kernel says.
+#[inline]
+pub fn fstat(file: BorrowedFd<'_>) -> io::Result<()> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the file is open, `found` is memory for the result.
+    check(unsafe { libc::fstat(file.as_raw_fd(), found.as_mut_ptr()) }.into()).map(drop)
+}
+
+/// Opens a file for reading and closes it, `open(2)`, `close(2)`.
+///
+/// # Errors
+/// When there is none.
+#[inline]
+pub fn open_and_close(path: &CStr) -> io::Result<()> {
+    open_flags_and_close(path, libc::O_RDONLY)
+}
+
+/// Makes an empty file that is not there yet, and closes it, `open(2)` with `O_CREAT` and `O_EXCL`.
+///
+/// # Errors
+/// When there is one, or no room.
+#[inline]
+pub fn create_and_close(path: &CStr) -> io::Result<()> {
+    open_flags_and_close(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)
+}
+
+#[inline]
+fn open_flags_and_close(path: &CStr, flags: libc::c_int) -> io::Result<()> {
+    let mode: libc::mode_t = 0o600;
+    // SAFETY: `path` ends with NUL and outlives the call; flags and mode are integers.
+    let file = check(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) }.into())?;
+    let file = libc::c_int::try_from(file).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just given this descriptor to us alone, and nobody else knows it.
+    check(unsafe { libc::close(file) }.into()).map(drop)
+}
+
+/// Removes a name, `unlink(2)`.
+///
+/// # Errors
+/// When there is none.
+#[inline]
+pub fn unlink(path: &CStr) -> io::Result<()> {
+    // SAFETY: `path` ends with NUL and outlives the call.
+    check(unsafe { libc::unlink(path.as_ptr()) }.into()).map(drop)
+}
+
+/// Files to be asked whether there is something to read.
+pub struct Watched {
+    polled: Vec<libc::pollfd>,
+    selected: libc::fd_set,
+    /// One more than the largest descriptor, as `select(2)` wants it.
+    end: libc::c_int,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").field("files", &self.polled.len()).finish_non_exhaustive()
+    }
+}
+
+impl Watched {
+    /// These files; they have to stay open.
+    ///
+    /// # Errors
+    /// When `select(2)` has no room for a descriptor, which is beyond 1023.
+    pub fn new<'a>(files: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Watched> {
+        let mut set = MaybeUninit::<libc::fd_set>::zeroed();
+        // SAFETY: `set` is memory for a set of descriptors.
+        unsafe { libc::FD_ZERO(set.as_mut_ptr()) };
+        // SAFETY: initialised above.
+        let mut set = unsafe { set.assume_init() };
+        let (mut polled, mut end) = (Vec::new(), 0);
+        for file in files {
+            let fd = file.as_raw_fd();
+            if usize::try_from(fd).map_or(true, |fd| fd >= libc::FD_SETSIZE) {
+                return Err(io::Error::other("select(2) knows descriptors below 1024 only"));
+            }
+            // SAFETY: the descriptor was just found to be within the set.
+            unsafe { libc::FD_SET(fd, &raw mut set) };
+            polled.push(libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+            end = end.max(fd + 1);
+        }
+        Ok(Watched { polled, selected: set, end })
+    }
+
+    /// How many of them can be read now, `select(2)`.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    #[inline]
+    pub fn select(&self) -> io::Result<usize> {
+        let (mut set, none) = (self.selected, std::ptr::null_mut());
+        let mut at_once = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        // SAFETY: `set` and `at_once` are initialised and outlive the call; null sets are allowed.
+        let ready = check(unsafe { libc::select(self.end, &raw mut set, none, none, &raw mut at_once) }.into())?;
+        Ok(usize::try_from(ready).unwrap_or(0))
+    }
+
+    /// How many of them can be read now, `poll(2)`.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    #[inline]
+    pub fn poll(&mut self) -> io::Result<usize> {
+        let files = libc::nfds_t::try_from(self.polled.len()).map_err(io::Error::other)?;
+        // SAFETY: as many valid pollfd as the count says, which outlive the call.
+        let ready = check(unsafe { libc::poll(self.polled.as_mut_ptr(), files, 0) }.into())?;
+        Ok(usize::try_from(ready).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_can_be_read_is_seen_by_both_calls() {
+        let mut pipes: Vec<_> = (0..10).map(|_| io::pipe().unwrap()).collect();
+        let watch = |pipes: &[(io::PipeReader, io::PipeWriter)]| {
+            let mut watched = Watched::new(pipes.iter().map(|(reader, _)| reader.as_fd())).unwrap();
+            (watched.select().unwrap(), watched.poll().unwrap())
+        };
+        assert_eq!(watch(&pipes), (0, 0));
+        pipes[3].1.write_all(b"x").unwrap();
+        pipes[9].1.write_all(b"x").unwrap();
+        assert_eq!(watch(&pipes), (2, 2));
+    }
+
+    #[test]
+    fn a_file_is_made_looked_at_and_removed() {
+        let path = std::env::temp_dir().join(format!("punctual-calls-{}", std::process::id()));
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        assert!(stat(&name).is_err() && open_and_close(&name).is_err());
+        create_and_close(&name).unwrap();
+        assert!(create_and_close(&name).is_err(), "it is there");
+        stat(&name).unwrap();
+        open_and_close(&name).unwrap();
+        fstat(std::fs::File::open(&path).unwrap().as_fd()).unwrap();
+        unlink(&name).unwrap();
+        assert!(!path.exists());
+    }
+}

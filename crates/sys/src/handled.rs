@@ -1,0 +1,185 @@
+//! Signals that are handled: installing a handler, sending oneself a signal, and writing where that is not allowed.
+
+use crate::check;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+
+/// Signals and faults handled so far by this process.
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+/// Faults that are still to come before the page may be written to.
+static FAULTS_LEFT: AtomicU64 = AtomicU64::new(0);
+static PAGE: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+const PAGE_BYTES: usize = 4096;
+
+/// How many signals and faults this process has handled.
+#[must_use]
+pub fn handled() -> u64 {
+    HANDLED.load(Relaxed)
+}
+
+extern "C" fn count(_signal: libc::c_int) {
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+/// Returning from it repeats the write, which faults again until the page may be written to.
+extern "C" fn count_fault(_signal: libc::c_int) {
+    HANDLED.fetch_add(1, Relaxed);
+    if FAULTS_LEFT.fetch_sub(1, Relaxed) <= 1 {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the page is one that `Faults` has mapped; mprotect is a plain system call.
+        unsafe { libc::mprotect(PAGE.load(Relaxed), PAGE_BYTES, protection) };
+    }
+}
+
+/// A handler, and what was in its place before, which it puts back when dropped.
+pub struct Handler {
+    signal: libc::c_int,
+    action: libc::sigaction,
+    before: libc::sigaction,
+}
+
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handler").field("signal", &self.signal).finish_non_exhaustive()
+    }
+}
+
+impl Handler {
+    /// Counts SIGUSR1.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn counting() -> io::Result<Handler> {
+        Handler::of(libc::SIGUSR1, count)
+    }
+
+    fn of(signal: libc::c_int, handle: extern "C" fn(libc::c_int)) -> io::Result<Handler> {
+        let action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: all zeroes is a valid sigaction: no flags, an empty mask.
+        let mut action = unsafe { action.assume_init() };
+        action.sa_sigaction = handle as libc::sighandler_t;
+        let before = install(signal, &action)?;
+        Ok(Handler { signal, action, before })
+    }
+
+    /// Installs it once more, `sigaction(2)`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    #[inline]
+    pub fn install(&self) -> io::Result<()> {
+        install(self.signal, &self.action).map(drop)
+    }
+
+    /// Sends its signal to the calling thread, which has handled it when this returns, `tgkill(2)`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    #[inline]
+    pub fn send(&self, to: &OneSelf) -> io::Result<()> {
+        // SAFETY: the call takes integers; the signal has a handler.
+        check(unsafe { libc::syscall(libc::SYS_tgkill, to.process, to.thread, self.signal) }).map(drop)
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        let _ = install(self.signal, &self.before);
+    }
+}
+
+#[inline]
+fn install(signal: libc::c_int, action: &libc::sigaction) -> io::Result<libc::sigaction> {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `action` is initialised, its handler only counts and may change the protection of a page of ours, which are
+    // async-signal-safe; `before` is memory for the old one.
+    check(unsafe { libc::sigaction(signal, action, before.as_mut_ptr()) }.into())?;
+    // SAFETY: all zeroes is a valid sigaction, and the kernel has filled it in.
+    Ok(unsafe { before.assume_init() })
+}
+
+/// The calling thread, as `tgkill(2)` wants it.
+#[derive(Debug, Clone, Copy)]
+pub struct OneSelf {
+    process: libc::pid_t,
+    thread: libc::pid_t,
+}
+
+impl OneSelf {
+    /// Asks for its ids.
+    #[must_use]
+    pub fn now() -> OneSelf {
+        OneSelf { process: std::process::id().cast_signed(), thread: crate::thread::id().cast_signed() }
+    }
+}
+
+/// A page that may only be read, and a handler of the faults of writing to it. There can be one at a time.
+#[derive(Debug)]
+pub struct Faults {
+    page: NonNull<u8>,
+    _handler: Handler,
+}
+
+impl Faults {
+    /// Maps the page and installs the handler.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn new() -> io::Result<Faults> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, libc::PROT_READ, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        PAGE.store(page, Relaxed);
+        let page: NonNull<u8> = NonNull::new(page.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Faults { page, _handler: Handler::of(libc::SIGSEGV, count_fault)? })
+    }
+
+    /// Writes to the page: `n` faults, the last of which makes the write possible. `n` is 1 at least. Before and after,
+    /// there is a call of `mprotect(2)`.
+    ///
+    /// # Errors
+    /// When the page cannot be protected.
+    pub fn take(&mut self, n: u64) -> io::Result<()> {
+        FAULTS_LEFT.store(n, Relaxed);
+        let page = self.page.as_ptr().cast();
+        // SAFETY: exactly the page that was mapped above.
+        check(unsafe { libc::mprotect(page, PAGE_BYTES, libc::PROT_READ) }.into())?;
+        // SAFETY: the page is ours; the faults of writing to it are handled until it may be written to.
+        unsafe { self.page.write_volatile(1) };
+        Ok(())
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        // SAFETY: exactly the page that was mapped; nothing refers to it any more.
+        unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE_BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_and_faults_are_handled_as_often_as_asked() {
+        let before = handled();
+        let handler = Handler::counting().unwrap();
+        handler.install().unwrap();
+        let me = OneSelf::now();
+        (0..3).for_each(|_| handler.send(&me).unwrap());
+        assert_eq!(handled() - before, 3);
+        let mut faults = Faults::new().unwrap();
+        for n in [1, 2, 64] {
+            let before = handled();
+            faults.take(n).unwrap();
+            assert_eq!(handled() - before, n);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Every system call and every unsafe operation of punctual, wrapped once and safe above.
+//!
+//! Each function does one call and returns what the kernel said. Policy, retries and meaning live with the callers.
+
+pub mod alloc;
+pub mod boot;
+pub mod calls;
+pub mod clock;
+pub mod futex;
+pub mod gpio;
+pub mod handled;
+pub mod ipc;
+pub mod mapping;
+pub mod memory;
+pub mod mount;
+pub mod parport;
+pub mod perf;
+pub mod pipe;
+pub mod poll;
+#[cfg(target_arch = "x86_64")]
+pub mod port;
+pub mod process;
+#[cfg(target_arch = "x86_64")]
+pub mod registers;
+pub mod sched;
+pub mod serial;
+pub mod signal;
+pub mod socket;
+pub mod spawn;
+pub mod storage;
+pub mod terminal;
+pub mod thread;
+pub mod timerfd;
+pub mod timers;
+pub mod usage;
+pub mod work;
+
+use std::io;
+
+/// The result of a call that returns -1 and sets errno on failure.
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The errno of an error that the kernel returned, for the measured thread.
+#[expect(clippy::needless_pass_by_value, reason = "it stands where an error is mapped")]
+#[inline]
+pub fn errno(err: io::Error) -> i32 {
+    err.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// The errno of a call that returned -1, for the measured thread: nothing is allocated.
+#[inline]
+fn errno_of(result: libc::c_long) -> Result<(), i32> {
+    if result == -1 { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { Ok(()) }
+}

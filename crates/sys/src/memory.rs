@@ -1,0 +1,99 @@
+//! Locking memory, and memory shared between processes.
+
+use crate::check;
+use std::hint::black_box;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// Locks all memory of the process, now and in future, `mlockall(2)`.
+///
+/// # Errors
+/// `EPERM` or `ENOMEM` when `RLIMIT_MEMLOCK` is too small and CAP_IPC_LOCK is missing.
+pub fn lock_all() -> io::Result<()> {
+    // SAFETY: the call takes flags only.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }.into()).map(drop)
+}
+
+/// Keeps the C library's allocator to one arena. Each further one reserves 64 MB of address space, which would count
+/// as locked memory.
+pub fn use_one_arena() {
+    // SAFETY: the call takes integers only; its result says only whether the hint was taken (mallopt(3)).
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+/// Writes to 64 KiB of the calling thread's stack, so that using it later faults nothing in.
+#[inline(never)]
+pub fn touch_stack() {
+    let mut pages = [0_u8; 64 * 1024];
+    pages.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    black_box(&mut pages);
+}
+
+/// Counters that processes made by `fork` share, each in a cache line of its own.
+#[derive(Debug)]
+pub struct SharedCounters {
+    counters: NonNull<Line>,
+    len: usize,
+}
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+impl SharedCounters {
+    /// `len` counters at 0.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn new(len: usize) -> io::Result<Self> {
+        let bytes = len.max(1) * size_of::<Line>();
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let counters = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(SharedCounters { counters, len })
+    }
+
+    fn lines(&self) -> &[Line] {
+        // SAFETY: the mapping holds `len` lines, is zero-filled (0 is a valid AtomicU64), page-aligned, and lives as
+        // long as `self`; other processes write to it through atomics only.
+        unsafe { std::slice::from_raw_parts(self.counters.as_ptr(), self.len) }
+    }
+
+    /// The counter with this index.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&AtomicU64> {
+        self.lines().get(index).map(|line| &line.0)
+    }
+
+    /// All counters in order.
+    pub fn iter(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.lines().iter().map(|line| &line.0)
+    }
+}
+
+impl Drop for SharedCounters {
+    fn drop(&mut self) {
+        let bytes = self.len.max(1) * size_of::<Line>();
+        // SAFETY: exactly the mapping made in `new`; no reference into it outlives `self`.
+        unsafe { libc::munmap(self.counters.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn counters_start_at_zero_and_are_as_many_as_asked() {
+        let counters = SharedCounters::new(100).unwrap();
+        counters.get(99).unwrap().store(7, Relaxed);
+        assert!(counters.get(100).is_none());
+        assert_eq!(counters.iter().map(|counter| counter.load(Relaxed)).sum::<u64>(), 7);
+    }
+}

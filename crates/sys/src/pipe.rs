@@ -1,0 +1,35 @@
+//! Waiting until there is something to read.
+
+use crate::check;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// Whether `file` can be read without waiting, or is at its end; waits for that, `timeout` at most (`poll(2)`).
+///
+/// # Errors
+/// `EINTR` when a signal came, or the kernel's other reasons.
+pub fn wait_readable(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: `polled` is one valid pollfd, as the count says, and outlives the call.
+    check(unsafe { libc::poll(&raw mut polled, 1, timeout_ms) }.into()).map(|n_ready| n_ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_pipe_is_readable_with_something_in_it_and_at_its_end() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        assert!(!wait_readable(reader.as_fd(), Duration::ZERO).unwrap());
+        writer.write_all(b"x").unwrap();
+        assert!(wait_readable(reader.as_fd(), Duration::ZERO).unwrap());
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert!(wait_readable(reader.as_fd(), Duration::from_secs(60)).unwrap());
+    }
+}

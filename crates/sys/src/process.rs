@@ -1,0 +1,228 @@
+//! Processes that a load is made of: forked, tied to their parent's life, killed as a group, reaped.
+
+use crate::check;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitStatus};
+
+/// Forks a process that runs `work` and exits with what it returns.
+///
+/// It joins process group `group` (`None`: it founds one, with its own id), gets `at_parents_end` when its parent dies,
+/// blocks no signal and takes SIGINT and SIGTERM in the default way. It never returns into the caller's code.
+///
+/// # Errors
+/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; or when this process has more than one thread: after `fork` only the calling
+/// thread exists, and locks that others held would stay locked (fork(2)).
+pub fn fork_tied(group: Option<u32>, at_parents_end: i32, work: impl FnOnce() -> i32) -> io::Result<u32> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    if threads != 1 {
+        return Err(io::Error::other(format!("fork needs a process with 1 thread, not {threads}")));
+    }
+    let parent = std::process::id();
+    // SAFETY: this process has one thread, so the child may use everything that the parent could.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => {
+            let status = catch_unwind(AssertUnwindSafe(|| {
+                take_signals_by_default();
+                let tied = tie_to(parent, at_parents_end).is_ok() && join_group(group).is_ok();
+                if tied { work() } else { 1 }
+            }));
+            exit_now(status.unwrap_or(101))
+        }
+        pid => {
+            let pid = u32::try_from(pid).map_err(io::Error::other)?;
+            // Both sides set the group, so that it holds whichever runs first; the child's own call reports errors.
+            let _ = set_group(pid, group.unwrap_or(pid));
+            Ok(pid)
+        }
+    }
+}
+
+/// Ends this process without running anything else.
+fn exit_now(status: i32) -> ! {
+    // SAFETY: `_exit` takes an integer and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+fn take_signals_by_default() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+        // SAFETY: SIG_DFL is a valid disposition for these signals.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    crate::signal::block_none();
+}
+
+fn join_group(group: Option<u32>) -> io::Result<()> {
+    set_group(0, group.unwrap_or(0))
+}
+
+fn set_group(pid: u32, group: u32) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::setpgid(pid.cast_signed(), group.cast_signed()) }.into()).map(drop)
+}
+
+/// Has the kernel send SIGKILL to the calling process when the thread that made it ends (`PR_SET_PDEATHSIG(2const)`).
+///
+/// # Errors
+/// When the kernel refuses, or process `parent` is already gone.
+pub fn die_with(parent: u32) -> io::Result<()> {
+    tie_to(parent, libc::SIGKILL)
+}
+
+/// From now on orphans among the descendants of the calling process become its children
+/// (`PR_SET_CHILD_SUBREAPER(2const)`).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes an integer and no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }.into()).map(drop)
+}
+
+/// Has the kernel end the calling process after `seconds`, also when it becomes another program (alarm(2)).
+pub fn end_after(seconds: u32) {
+    // SAFETY: the call takes an integer and cannot fail.
+    unsafe { libc::alarm(seconds) };
+}
+
+/// Has the kernel kill the calling process, and each one that it makes from here on, once that one has used `seconds` of CPU
+/// time (`RLIMIT_CPU`, getrlimit(2)). A longer limit than there is changes nothing.
+pub fn kill_after_cpu_time(seconds: u32) {
+    // With both limits the same there is no SIGXCPU before, which would dump core.
+    let limit = libc::rlimit { rlim_cur: seconds.into(), rlim_max: seconds.into() };
+    // SAFETY: `limit` outlives the call; raising a lower limit is refused.
+    unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const limit) };
+}
+
+fn tie_to(parent: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes an integer and no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }.into())?;
+    let now = std::os::unix::process::parent_id();
+    if now == parent { Ok(()) } else { Err(io::Error::other("the parent process has ended")) }
+}
+
+/// Leaves the open descriptor `fd` of this process open, under its number, in the program that `command` starts.
+pub fn inherit(command: &mut Command, fd: RawFd) {
+    // SAFETY: F_SETFD takes integers only; a descriptor that is not open is refused.
+    let keep = move || check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }.into()).map(drop);
+    // SAFETY: between fork and exec the closure makes one async-signal-safe call (signal-safety(7)) and touches no memory but
+    // its own integer.
+    unsafe { command.pre_exec(keep) };
+}
+
+/// Closes the open descriptor `fd` in every program that this process becomes or starts (`FD_CLOEXEC`, fcntl(2)).
+///
+/// # Errors
+/// `EBADF` when it is not open.
+pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
+    // SAFETY: F_SETFD takes integers only; a descriptor that is not open is refused.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
+}
+
+/// Whether this process has rights that its user has not: those of a file with capabilities or a set-user-ID bit
+/// (`AT_SECURE`, getauxval(3)).
+#[must_use]
+pub fn has_rights_of_its_file() -> bool {
+    // SAFETY: the call takes an integer and reads what the kernel passed to this process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Gives up every capability of the calling thread for good (capset(2)); those it starts have none either.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn drop_capabilities() -> io::Result<()> {
+    /// `struct __user_cap_header_struct` (linux/capability.h); pid 0: the calling thread.
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    // `_LINUX_CAPABILITY_VERSION_3`, whose sets are of two words each: effective, permitted, inheritable.
+    let header = Header { version: 0x2008_0522, pid: 0 };
+    let none = [[0_u32; 3]; 2];
+    // SAFETY: header and sets have the layout that this version asks for, and outlive the call.
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(drop)
+}
+
+/// Sees to it that the first thread's stack may grow to `bytes`: raises `RLIMIT_STACK`, which the kernel reads at each growth
+/// (getrlimit(2)).
+///
+/// # Errors
+/// When the hard limit is lower and this process may not raise it.
+pub fn have_stack(bytes: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is memory for the limits.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) }.into())?;
+    if limit.rlim_cur >= bytes {
+        return Ok(());
+    }
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: limit.rlim_max.max(bytes) };
+    // SAFETY: `limit` outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_STACK, &raw const limit) }.into()).map(drop)
+}
+
+/// The user that started this process, `getuid(2)`.
+#[must_use]
+pub fn user_id() -> u32 {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::getuid() }
+}
+
+/// The user whose rights this process has, `geteuid(2)`.
+#[must_use]
+pub fn effective_user_id() -> u32 {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Sends `signal` to process group `group`.
+///
+/// # Errors
+/// `ESRCH` when no process is left in it.
+pub fn signal_group(group: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::killpg(group.cast_signed(), signal) }.into()).map(drop)
+}
+
+/// Sends `signal` to process `pid`.
+///
+/// # Errors
+/// `ESRCH` when there is no such process.
+pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: the call takes integers only.
+    check(unsafe { libc::kill(pid.cast_signed(), signal) }.into()).map(drop)
+}
+
+/// What was found when looking for a child that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Child {
+    /// This one has ended, and is now reaped.
+    Ended(u32, ExitStatus),
+    /// There are some, and all of them run.
+    Running,
+    /// There is none.
+    None,
+}
+
+/// Looks for an ended child without waiting, and reaps it (`waitpid(2)`); `pid`: only this one, `None`: any.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that there is no child.
+pub fn reap(pid: Option<u32>) -> io::Result<Child> {
+    let mut status = 0;
+    let which = pid.map_or(-1, u32::cast_signed);
+    // SAFETY: `status` is memory for the status.
+    let result = check(unsafe { libc::waitpid(which, &raw mut status, libc::WNOHANG) }.into());
+    match result {
+        Ok(0) => Ok(Child::Running),
+        Ok(pid) => {
+            let pid = u32::try_from(pid).map_err(io::Error::other)?;
+            Ok(Child::Ended(pid, ExitStatus::from_raw(status)))
+        }
+        Err(err) if err.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
+        Err(err) => Err(err),
+    }
+}

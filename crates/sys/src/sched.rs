@@ -1,0 +1,187 @@
+//! Scheduling policy and CPU affinity of one thread.
+
+use crate::check;
+use model::{CpuSet, DeadlineBudget, Nice, Policy, RtPriority, Span};
+use std::fmt;
+use std::io;
+
+/// `struct sched_attr` as of its first version, `SCHED_ATTR_SIZE_VER0` (sched_setattr(2)).
+#[repr(C)]
+#[derive(Debug, Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const ATTR_BYTES: u32 = 48;
+const _: () = assert!(size_of::<SchedAttr>() == ATTR_BYTES as usize);
+const SCHED_OTHER: u32 = libc::SCHED_OTHER.cast_unsigned();
+const SCHED_BATCH: u32 = libc::SCHED_BATCH.cast_unsigned();
+const SCHED_IDLE: u32 = libc::SCHED_IDLE.cast_unsigned();
+const SCHED_FIFO: u32 = libc::SCHED_FIFO.cast_unsigned();
+/// Not in libc for all targets; `include/uapi/linux/sched.h`.
+const SCHED_DEADLINE: u32 = 6;
+const SCHED_RR: u32 = libc::SCHED_RR.cast_unsigned();
+/// Children of the thread start as SCHED_OTHER (sched_setattr(2)).
+const RESET_ON_FORK: u64 = 0x01;
+
+/// A policy as the kernel reports it; its text is comparable with that of a [`Policy`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundPolicy {
+    /// `None` for one that we never set.
+    known: Option<Policy>,
+    number: u32,
+    priority: u32,
+    nice: i32,
+}
+
+impl FoundPolicy {
+    /// Whether it is SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
+    #[must_use]
+    pub fn is_realtime(&self) -> bool {
+        matches!(self.number, SCHED_FIFO | SCHED_RR) || self.is_deadline()
+    }
+
+    /// Whether it is SCHED_DEADLINE, under which a thread cannot create another (sched(7)).
+    #[must_use]
+    pub fn is_deadline(&self) -> bool {
+        self.number == SCHED_DEADLINE
+    }
+}
+
+impl fmt::Display for FoundPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known {
+            Some(policy) => policy.fmt(f),
+            None => write!(f, "policy {} with priority {} and nice {}", self.number, self.priority, self.nice),
+        }
+    }
+}
+
+/// Sets the policy of thread `tid` (0: the calling thread), `sched_setattr(2)`; its children start as SCHED_OTHER.
+///
+/// # Errors
+/// `EPERM` without the privilege (also for nice 0, from a higher nice value); for a deadline policy `EBUSY` when the CPUs
+/// have no such bandwidth left, `EPERM` also for a thread that may not use all CPUs.
+pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
+    set(tid, policy, RESET_ON_FORK)
+}
+
+/// Sets the policy of thread `tid` (0: the calling thread) and of all threads and processes that it will start, as
+/// chrt(1) and nice(1) do.
+///
+/// # Errors
+/// As for [`set_policy`].
+pub fn set_inherited_policy(tid: u32, policy: Policy) -> io::Result<()> {
+    set(tid, policy, 0)
+}
+
+fn set(tid: u32, policy: Policy, flags: u64) -> io::Result<()> {
+    let attr = SchedAttr { size: ATTR_BYTES, flags, ..SchedAttr::default() };
+    let attr = match policy {
+        Policy::Other(nice) => SchedAttr { policy: SCHED_OTHER, nice: nice.get(), ..attr },
+        Policy::Batch => SchedAttr { policy: SCHED_BATCH, ..attr },
+        Policy::Idle => SchedAttr { policy: SCHED_IDLE, ..attr },
+        Policy::Fifo(priority) => SchedAttr { policy: SCHED_FIFO, priority: priority.get(), ..attr },
+        Policy::RoundRobin(priority) => SchedAttr { policy: SCHED_RR, priority: priority.get(), ..attr },
+        Policy::Deadline(DeadlineBudget { runtime, deadline, period }) => SchedAttr {
+            policy: SCHED_DEADLINE,
+            runtime: runtime.ns(),
+            deadline: deadline.ns(),
+            period: period.ns(),
+            ..attr
+        },
+    };
+    // SAFETY: `attr` is a valid sched_attr whose `size` says how long it is; it outlives the call.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0_u32) }).map(drop)
+}
+
+/// The policy of thread `tid`, `sched_getattr(2)`.
+///
+/// # Errors
+/// When the thread does not exist.
+pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: the kernel writes at most `ATTR_BYTES` bytes, the size of `attr`, which it is told.
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, ATTR_BYTES, 0_u32) })?;
+    let known = match attr.policy {
+        SCHED_OTHER => Nice::new(attr.nice).map(Policy::Other),
+        SCHED_BATCH if attr.nice == 0 => Some(Policy::Batch),
+        // The kernel keeps a nice value for idle threads, but does not use it.
+        SCHED_IDLE => Some(Policy::Idle),
+        SCHED_FIFO => RtPriority::new(attr.priority).map(Policy::Fifo),
+        SCHED_RR => RtPriority::new(attr.priority).map(Policy::RoundRobin),
+        SCHED_DEADLINE => Some(Policy::Deadline(DeadlineBudget {
+            runtime: Span(attr.runtime),
+            deadline: Span(attr.deadline),
+            period: Span(attr.period),
+        })),
+        _ => None,
+    };
+    Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice })
+}
+
+/// Gives up the CPU, `sched_yield(2)`: for a deadline thread, until its next period begins.
+///
+/// # Errors
+/// The errno.
+#[inline]
+pub fn yield_now() -> Result<(), i32> {
+    // SAFETY: the call takes no arguments.
+    crate::errno_of(unsafe { libc::sched_yield() }.into())
+}
+
+/// A mask with room for every CPU that Linux can have; one bit each.
+type Mask = [u64; 1 + CpuSet::MAX_CPU as usize / 64];
+
+/// Restricts thread `tid` (0: the calling thread) to `cpus`, `sched_setaffinity(2)`.
+///
+/// # Errors
+/// `EINVAL` when none of the CPUs may be used.
+pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
+    let mut mask: Mask = [0; _];
+    for cpu in cpus.iter() {
+        mask[cpu as usize / 64] |= 1 << (cpu % 64);
+    }
+    // SAFETY: `mask` is readable for the length given and outlives the call.
+    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of::<Mask>(), &raw const mask) }).map(drop)
+}
+
+/// The CPUs that thread `tid` (0: the calling thread) may use, `sched_getaffinity(2)`.
+///
+/// # Errors
+/// When the thread does not exist.
+pub fn affinity(tid: u32) -> io::Result<CpuSet> {
+    let mut mask: Mask = [0; _];
+    // SAFETY: `mask` is writable for the length given.
+    check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, size_of::<Mask>(), &raw mut mask) })?;
+    Ok((0..=CpuSet::MAX_CPU).filter(|cpu| mask[*cpu as usize / 64] & (1 << (cpu % 64)) != 0).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn affinity_reads_back_as_set_and_a_cpu_that_is_not_there_is_refused() {
+        let before = affinity(0).unwrap();
+        let first = before.iter().take(1).collect::<CpuSet>();
+        set_affinity(0, &first).unwrap();
+        assert_eq!(affinity(0).unwrap(), first);
+        set_affinity(0, &before).unwrap();
+        let absent = [CpuSet::MAX_CPU].into_iter().collect();
+        assert_eq!(set_affinity(0, &absent).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn a_normal_thread_is_other() {
+        set_policy(0, Policy::OTHER).unwrap();
+        assert_eq!(policy(0).unwrap().to_string(), "other");
+    }
+}

@@ -1,0 +1,105 @@
+//! Signals that are waited for instead of being handled.
+
+use crate::errno_of;
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// The signal of `ITIMER_REAL`, setitimer(2).
+pub const ALARM: i32 = libc::SIGALRM;
+
+/// Signals to wait for.
+#[derive(Clone, Copy)]
+pub struct Awaited(libc::sigset_t);
+
+impl std::fmt::Debug for Awaited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Awaited").finish_non_exhaustive()
+    }
+}
+
+/// The signal of timers that we make: a real-time one that the C library leaves alone.
+#[must_use]
+pub fn of_timers() -> i32 {
+    libc::SIGRTMIN()
+}
+
+/// Blocks no signal for the calling thread.
+pub fn block_none() {
+    let none = Awaited::any(&[]);
+    // SAFETY: the set is initialised; a null old set is allowed; the call fails only for an unknown `how`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none.0, std::ptr::null_mut()) };
+}
+
+/// Whether `signal` is ignored, as `nohup` has it for SIGHUP (sigaction(2)).
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `now` is memory for a sigaction; a null new action changes nothing.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: all zeroes is a valid sigaction, and the kernel has filled it in if the call succeeded.
+    let now = unsafe { now.assume_init() };
+    result == 0 && now.sa_sigaction == libc::SIG_IGN
+}
+
+/// Takes `signal` in the default way again, whatever the parent process has set.
+pub fn take_by_default(signal: i32) {
+    // SAFETY: SIG_DFL is a valid disposition; an impossible signal would only be refused.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+impl Awaited {
+    /// The set of `signal` alone.
+    #[must_use]
+    pub fn new(signal: i32) -> Awaited {
+        Awaited::any(&[signal])
+    }
+
+    /// The set of `signals`.
+    #[must_use]
+    pub fn any(signals: &[i32]) -> Awaited {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `set` is memory for a signal set; the call initialises it and cannot fail (sigsetops(3)).
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: the call above initialised `set`.
+        let mut set = unsafe { set.assume_init() };
+        for signal in signals {
+            // SAFETY: `set` is an initialised signal set; an impossible signal would only be refused.
+            unsafe { libc::sigaddset(&raw mut set, *signal) };
+        }
+        Awaited(set)
+    }
+
+    /// Blocks it for the calling thread and those that it makes, so that it stays pending until somebody waits for it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn block(&self) -> io::Result<()> {
+        // SAFETY: the set is initialised; a null old set is allowed (pthread_sigmask(3)).
+        let errno = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const self.0, std::ptr::null_mut()) };
+        if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+    }
+
+    /// Waits until one is pending, takes it, and says which, `sigwaitinfo(2)`.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included.
+    #[inline]
+    pub fn wait(&self) -> Result<i32, i32> {
+        // SAFETY: the set is initialised and outlives the call; a null info is allowed (sigwaitinfo(2)).
+        let signal = unsafe { libc::sigwaitinfo(&raw const self.0, std::ptr::null_mut()) };
+        errno_of(signal.into()).map(|()| signal)
+    }
+
+    /// As [`Awaited::wait`], for `longest` at most, `sigtimedwait(2)`.
+    ///
+    /// # Errors
+    /// The errno: `EAGAIN` when none has come, `EINTR` included.
+    pub fn wait_at_most(&self, longest: Duration) -> Result<i32, i32> {
+        let seconds = libc::time_t::try_from(longest.as_secs()).unwrap_or(libc::time_t::MAX);
+        let timeout = libc::timespec { tv_sec: seconds, tv_nsec: longest.subsec_nanos().into() };
+        // SAFETY: set and time are initialised and outlive the call; a null info is allowed (sigtimedwait(2)).
+        let signal = unsafe { libc::sigtimedwait(&raw const self.0, std::ptr::null_mut(), &raw const timeout) };
+        errno_of(signal.into()).map(|()| signal)
+    }
+}

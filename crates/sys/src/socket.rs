@@ -1,0 +1,170 @@
+//! Sockets: resetting a connection, and times of datagrams.
+//!
+//! The kernel notes when it sends and receives them (Documentation/networking/timestamping.rst).
+
+use crate::check;
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Closing the socket resets its connection instead of ending it in order, so that its port is free at once: `SO_LINGER`
+/// with a time of 0 (socket(7)).
+///
+/// # Errors
+/// What the kernel says.
+#[inline]
+pub fn reset_when_closed(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let bytes = libc::socklen_t::try_from(size_of::<libc::linger>()).map_err(io::Error::other)?;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
+    // SAFETY: `linger` is as long as is said, and outlives the call.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const linger).cast(), bytes) }.into())
+        .map(drop)
+}
+
+/// SOF_TIMESTAMPING_* of linux/net_tstamp.h: by software when a datagram is handed to the driver and when it came from it;
+/// of what is sent only the time comes back, not the datagram.
+const TX_SOFTWARE: libc::c_int = 1 << 1;
+const RX_SOFTWARE: libc::c_int = 1 << 3;
+const REPORT_SOFTWARE: libc::c_int = 1 << 4;
+const TIMES_ONLY: libc::c_int = 1 << 11;
+
+/// Has the kernel note when it sends and receives datagrams of `socket`.
+///
+/// # Errors
+/// `EINVAL` where the kernel is too old.
+pub fn enable_timestamps(socket: &UdpSocket) -> io::Result<()> {
+    let flags = TX_SOFTWARE | RX_SOFTWARE | REPORT_SOFTWARE | TIMES_ONLY;
+    let size = libc::socklen_t::try_from(size_of::<libc::c_int>()).map_err(io::Error::other)?;
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_TIMESTAMPING);
+    // SAFETY: the socket is open, and the option is an int that outlives the call.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const flags).cast(), size) }.into())
+        .map(drop)
+}
+
+/// Room for the messages that come with a datagram: a time stamp (64 bytes with its head) and, for one that was sent, an
+/// extended error with an address.
+#[repr(align(8))]
+struct Control([u8; 256]);
+
+/// What `recvmsg(2)` told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of the datagram, up to the room there was.
+    pub len: usize,
+    /// From where; `None` for a time of one that was sent.
+    pub from: Option<SocketAddr>,
+    /// When the kernel received or sent it, ns of `CLOCK_REALTIME`; `None` when it does not say.
+    pub at_ns: Option<u64>,
+}
+
+/// Receives a datagram, or with `is_sent` the time of one that was sent, which never waits.
+///
+/// # Errors
+/// The errno, `EAGAIN` when there is no such time (yet), `EINTR` included.
+#[inline]
+pub fn receive(socket: &UdpSocket, bytes: &mut [u8], is_sent: bool) -> Result<Received, i32> {
+    let mut control = Control([0; 256]);
+    let mut from = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: all zeroes is a valid msghdr: nothing to put anything into.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_name = from.as_mut_ptr().cast();
+    message.msg_namelen = u32::try_from(size_of::<libc::sockaddr_storage>()).unwrap_or(0);
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control.0).cast();
+    message.msg_controllen = control.0.len();
+    let flags = if is_sent { libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT } else { 0 };
+    // SAFETY: every pointer in `message` is to memory of the size that it says, all of which outlives the call.
+    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(0))?;
+    // SAFETY: all zeroes is a valid sockaddr_storage, and the kernel has written one or nothing.
+    let from = address(&unsafe { from.assume_init() });
+    Ok(Received { len, from, at_ns: time_in(&control.0, message.msg_controllen) })
+}
+
+/// The first of the three times of a SCM_TIMESTAMPING, the one by software. Messages are parsed as bytes: a head of length,
+/// level and kind, then the content, each message at a multiple of 8 (cmsg(3) on 64 bits).
+fn time_in(control: &[u8], len: usize) -> Option<u64> {
+    let mut rest = control.get(..len)?;
+    while let Some((head, content)) = rest.split_at_checked(16) {
+        let (length, kind) = head.split_at_checked(8)?;
+        let length = usize::try_from(u64::from_ne_bytes(length.try_into().ok()?)).ok()?;
+        let (level, kind) = kind.split_at_checked(4)?;
+        let number = |bytes: &[u8]| Some(i32::from_ne_bytes(bytes.try_into().ok()?));
+        if (number(level)?, number(kind)?) == (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) {
+            let field = |at: usize| Some(u64::from_ne_bytes(content.get(at..at + 8)?.try_into().ok()?));
+            let ns = field(0)?.checked_mul(1_000_000_000)?.checked_add(field(8)?)?;
+            return Some(ns).filter(|ns| *ns > 0);
+        }
+        rest = rest.get(length.max(16).next_multiple_of(8)..)?;
+    }
+    None
+}
+
+/// An address as the kernel writes it (ip(7), ipv6(7)).
+fn address(found: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    let place: *const libc::sockaddr_storage = found;
+    match i32::from(found.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that this is one; a sockaddr_storage is larger, and aligned for all of them.
+            let found = unsafe { place.cast::<libc::sockaddr_in>().read() };
+            Some((Ipv4Addr::from(found.sin_addr.s_addr.to_ne_bytes()), u16::from_be(found.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let found = unsafe { place.cast::<libc::sockaddr_in6>().read() };
+            let ip = Ipv6Addr::from(found.sin6_addr.s6_addr);
+            let port = u16::from_be(found.sin6_port);
+            Some(std::net::SocketAddrV6::new(ip, port, found.sin6_flowinfo, found.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_notes_when_it_sends_and_receives() {
+        for place in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine may have no IPv6.
+            let Ok(socket) = UdpSocket::bind(place) else { continue };
+            enable_timestamps(&socket).unwrap();
+            let mut bytes = [0; 8];
+            assert_eq!(receive(&socket, &mut bytes, true), Err(libc::EAGAIN), "nothing was sent yet");
+            let itself = socket.local_addr().unwrap();
+            // The kernel begins to note what it receives a while after it was asked.
+            let is_noted = (0..10_000_000).any(|_| {
+                socket.send_to(b"hello", itself).unwrap();
+                let sent = receive(&socket, &mut bytes, true).unwrap();
+                let came = receive(&socket, &mut bytes, false).unwrap();
+                assert_eq!((came.len, came.from, &bytes[..5]), (5, Some(itself), &b"hello"[..]));
+                assert!(sent.at_ns > Some(0), "{sent:?}");
+                came.at_ns.is_some_and(|at| Some(at) >= sent.at_ns)
+            });
+            assert!(is_noted, "{place}");
+        }
+    }
+
+    #[test]
+    fn control_messages_without_a_time_have_none() {
+        let mut other = [0_u8; 64];
+        other[0] = 20;
+        other[8] = 41;
+        for (control, len) in [(&other[..], 64), (&other[..], 10), (&other[..], 0), (&[0; 32][..], 32)] {
+            assert_eq!(time_in(control, len), None);
+        }
+        let mut stamp = [0_u8; 64 + 24];
+        stamp[..24].copy_from_slice(&other[..24]);
+        stamp[24] = 64;
+        stamp[32..36].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+        stamp[36..40].copy_from_slice(&libc::SO_TIMESTAMPING.to_ne_bytes());
+        stamp[40..48].copy_from_slice(&3_u64.to_ne_bytes());
+        stamp[48..56].copy_from_slice(&7_u64.to_ne_bytes());
+        assert_eq!(time_in(&stamp, 88), Some(3_000_000_007));
+    }
+}

@@ -1,0 +1,58 @@
+//! Timers that are read as files.
+
+use crate::clock::{number, timespec};
+use crate::{check, errno_of};
+use model::{ClockId, ClockTime};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A timer that is read as a file, `timerfd_create(2)`.
+#[derive(Debug)]
+pub struct Timerfd(OwnedFd);
+
+impl Timerfd {
+    /// A timer on `clock` that is not armed.
+    ///
+    /// # Errors
+    /// `EINVAL` for `CLOCK_TAI`, `EMFILE` or `ENFILE` when there are too many open files.
+    pub fn new(clock: ClockId) -> io::Result<Timerfd> {
+        // SAFETY: the call takes integers only.
+        let fd = unsafe { libc::timerfd_create(number(clock), libc::TFD_CLOEXEC) };
+        check(fd.into())?;
+        // SAFETY: `fd` was just made and belongs to nobody else.
+        Ok(Timerfd(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Arms it for `due`, once; a past instant expires at once. What has expired before is forgotten.
+    ///
+    /// # Errors
+    /// The errno.
+    #[inline]
+    pub fn arm(&self, due: ClockTime) -> Result<(), i32> {
+        // An instant of 0 would disarm it (timerfd_settime(2)).
+        let it_value = timespec(due.0.max(1));
+        let value = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        let (fd, no_old_value) = (self.0.as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: `value` is a valid itimerspec that outlives the call; a null old value is allowed.
+        let result = unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const value, no_old_value) };
+        errno_of(result.into())
+    }
+
+    /// Waits until it has expired.
+    ///
+    /// # Errors
+    /// The errno, `EINTR` included.
+    #[inline]
+    pub fn wait(&self) -> Result<(), i32> {
+        let mut expirations = 0_u64;
+        // SAFETY: `expirations` is memory for the 8 bytes that a timer gives (timerfd_create(2)).
+        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), size_of::<u64>()) };
+        errno_of(i64::try_from(read).unwrap_or(-1))
+    }
+}
+
+impl AsFd for Timerfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

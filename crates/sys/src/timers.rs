@@ -1,0 +1,80 @@
+//! Timers that send signals: the interval timer of the process, and POSIX timers.
+
+use crate::clock::{number, timespec};
+use crate::{check, errno_of, signal};
+use model::{ClockId, ClockTime, Span};
+use std::io;
+use std::mem::MaybeUninit;
+
+/// Arms `ITIMER_REAL`: first in `first`, then every `period`, `setitimer(2)`. It takes whole microseconds; what is
+/// below is cut off. A `first` of 0 disarms it.
+///
+/// # Errors
+/// The errno.
+pub fn arm_itimer(first: Span, period: Span) -> Result<(), i32> {
+    let timeval = |span: Span| libc::timeval {
+        tv_sec: (span.ns() / 1_000_000_000).cast_signed(),
+        tv_usec: (span.ns() % 1_000_000_000 / 1000).cast_signed(),
+    };
+    let value = libc::itimerval { it_interval: timeval(period), it_value: timeval(first) };
+    // SAFETY: `value` is a valid itimerval that outlives the call; a null old value is allowed (setitimer(2)). Called
+    // without libc's wrapper, whose type for the first argument differs between C libraries.
+    let result = unsafe {
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const value, std::ptr::null_mut::<libc::itimerval>())
+    };
+    errno_of(result)
+}
+
+/// A timer that sends [`signal::of_timers`] to the thread that made it, `timer_create(2)` with `SIGEV_THREAD_ID`.
+#[derive(Debug)]
+pub struct PosixTimer(libc::timer_t);
+
+// SAFETY: the id of a timer is valid in the whole process (timer_create(2)).
+unsafe impl Send for PosixTimer {}
+
+impl PosixTimer {
+    /// A timer on `clock` that is not armed.
+    ///
+    /// # Errors
+    /// `EAGAIN` when the kernel has no room for another.
+    pub fn for_this_thread(clock: ClockId) -> io::Result<PosixTimer> {
+        // SAFETY: all fields of a sigevent are integers and pointers, for which zeros are valid.
+        let mut event = unsafe { MaybeUninit::<libc::sigevent>::zeroed().assume_init() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal::of_timers();
+        event.sigev_notify_thread_id = crate::thread::id().cast_signed();
+        let mut id: libc::timer_t = std::ptr::null_mut();
+        // SAFETY: `event` is a valid sigevent and `id` memory for a timer id; both outlive the call.
+        check(unsafe { libc::timer_create(number(clock), &raw mut event, &raw mut id) }.into())?;
+        Ok(PosixTimer(id))
+    }
+
+    /// Arms it: first at `due`, then every `period`.
+    ///
+    /// # Errors
+    /// The errno.
+    pub fn arm(&self, due: ClockTime, period: Span) -> Result<(), i32> {
+        // An instant of 0 would disarm it (timer_settime(2)).
+        let value = libc::itimerspec { it_interval: timespec(period.ns()), it_value: timespec(due.0.max(1)) };
+        // SAFETY: the timer exists as long as `self`; `value` is a valid itimerspec that outlives the call; a null old
+        // value is allowed.
+        let result =
+            unsafe { libc::timer_settime(self.0, libc::TIMER_ABSTIME, &raw const value, std::ptr::null_mut()) };
+        errno_of(result.into())
+    }
+
+    /// Expirations that came between the one last signalled and its being taken, `timer_getoverrun(2)`.
+    #[inline]
+    #[must_use]
+    pub fn overruns(&self) -> u64 {
+        // SAFETY: the timer exists as long as `self`.
+        u64::try_from(unsafe { libc::timer_getoverrun(self.0) }).unwrap_or(0)
+    }
+}
+
+impl Drop for PosixTimer {
+    fn drop(&mut self) {
+        // SAFETY: the timer exists, and nobody uses its id after this.
+        unsafe { libc::timer_delete(self.0) };
+    }
+}

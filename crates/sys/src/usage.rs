@@ -1,0 +1,90 @@
+//! What a thread or a finished child has used.
+
+use crate::check;
+use model::{Span, Usage};
+use std::io;
+use std::mem::MaybeUninit;
+
+/// Time, us, of a `timeval` that is never negative.
+fn us(time: libc::timeval) -> u64 {
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_usec.cast_unsigned()
+}
+
+fn of(usage: &libc::rusage) -> Usage {
+    Usage {
+        user_us: us(usage.ru_utime),
+        system_us: us(usage.ru_stime),
+        minor_faults: usage.ru_minflt.cast_unsigned(),
+        major_faults: usage.ru_majflt.cast_unsigned(),
+        voluntary_switches: usage.ru_nvcsw.cast_unsigned(),
+        involuntary_switches: usage.ru_nivcsw.cast_unsigned(),
+        allocations: 0,
+    }
+}
+
+/// What the calling thread has used since it began, `getrusage(2)` with `RUSAGE_THREAD`.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn thread() -> io::Result<Usage> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is memory for an rusage.
+    check(unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) }.into())?;
+    // SAFETY: all zeroes is a valid rusage, and the kernel has filled it in.
+    Ok(of(&unsafe { usage.assume_init() }))
+}
+
+/// The difference of two readings of the same thread.
+#[must_use]
+pub fn since(before: &Usage, after: &Usage) -> Usage {
+    Usage {
+        user_us: after.user_us.saturating_sub(before.user_us),
+        system_us: after.system_us.saturating_sub(before.system_us),
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
+        allocations: 0,
+    }
+}
+
+/// The CPU time that process `pid` has used so far, all its threads together, its children not (`clock_getcpuclockid(3)`).
+///
+/// # Errors
+/// When there is no such process.
+pub fn cpu_time_of(pid: u32) -> io::Result<Span> {
+    let mut clock = 0;
+    // SAFETY: `clock` is memory for a clock id.
+    let errno = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) };
+    if errno != 0 {
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec to write to.
+    check(unsafe { libc::clock_gettime(clock, &raw mut ts) }.into())?;
+    Ok(Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()))
+}
+
+/// A child that has ended, with what it and its reaped children used.
+#[derive(Debug, Clone, Copy)]
+pub struct Reaped {
+    /// Its exit status as `waitpid(2)` encodes it; 0 for success.
+    pub status: i32,
+    /// CPU time, faults and switches.
+    pub usage: Usage,
+    /// Largest resident set, KiB.
+    pub max_rss_kib: u64,
+}
+
+/// Waits for child `pid` and says what it used, `wait4(2)`.
+///
+/// # Errors
+/// `ECHILD` when it is no child of ours or was waited for already.
+pub fn wait(pid: u32) -> io::Result<Reaped> {
+    let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: `status` and `usage` are memory of the right types.
+    check(unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) }.into())?;
+    // SAFETY: all zeroes is a valid rusage, and the kernel has filled it in.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Reaped { status, usage: of(&usage), max_rss_kib: usage.ru_maxrss.cast_unsigned() })
+}

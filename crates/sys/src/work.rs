@@ -1,0 +1,81 @@
+//! Calls that loads make to keep a part of the kernel busy.
+
+use crate::check;
+use model::Span;
+use std::io;
+use std::ptr::NonNull;
+
+/// The CPU time that the calling thread has used, `CLOCK_THREAD_CPUTIME_ID`.
+#[must_use]
+pub fn thread_cpu_time() -> Span {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec to write to; the call cannot fail for this clock (clock_gettime(2)).
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut ts) };
+    Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+}
+
+/// Maps `bytes` of memory, writes to each page, and gives it back, `mmap(2)`.
+///
+/// # Errors
+/// When there is no memory.
+pub fn map_and_touch(bytes: usize) -> io::Result<()> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start: NonNull<u8> = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+    for offset in (0..bytes).step_by(4096) {
+        // SAFETY: `offset` lies within the mapping just made.
+        let page = unsafe { start.add(offset) };
+        // SAFETY: the page belongs to the mapping, which is writable and used by nobody else.
+        unsafe { page.write_volatile(1) };
+    }
+    // SAFETY: exactly the mapping made above; nothing refers to it any more.
+    check(unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into()).map(drop)
+}
+
+/// Makes a process that ends at once, and waits until it has, `fork(2)`.
+///
+/// # Errors
+/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`.
+pub fn fork_and_wait() -> io::Result<()> {
+    // SAFETY: the child makes one async-signal-safe call, which ends it.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: `_exit` takes an integer and does not return.
+        unsafe { libc::_exit(0) };
+    }
+    check(pid.into())?;
+    // SAFETY: a null status is allowed (waitpid(2)).
+    check(unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) }.into()).map(drop)
+}
+
+/// Has the kernel write everything to disk that is not yet, `sync(2)`.
+pub fn sync() {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::sync() };
+}
+
+extern "C" fn do_nothing(_signal: libc::c_int) {}
+
+/// From now on SIGUSR1 is handled by doing nothing, `sigaction(2)`.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn handle_signal() -> io::Result<()> {
+    let handler: extern "C" fn(libc::c_int) = do_nothing;
+    // SAFETY: the handler is async-signal-safe: it does nothing.
+    let previous = unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+    if previous == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sends SIGUSR1 to the calling thread, which has handled it when this returns, `raise(3)`.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn signal_oneself() -> io::Result<()> {
+    // SAFETY: the call takes an integer; the signal has a handler (see `handle_signal`) or ends this process.
+    check(unsafe { libc::raise(libc::SIGUSR1) }.into()).map(drop)
+}

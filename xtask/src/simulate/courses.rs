@@ -1,0 +1,176 @@
+//! S5: p50, p99 and p99.9 in the course of a cell, stretch by stretch: false alarms, and which changes are found.
+
+use super::noise::Noise;
+use super::{Expected, ResultRow, Scale};
+use analysis::stationarity::{MIN_STRETCHES, STRETCHES, Shares, shares};
+use analysis::{Course, courses};
+use model::Histogram;
+
+/// Orders of stretches.
+const ORDERS: u32 = 40_000;
+
+/// Courses of each kind.
+const RUNS: u32 = 400;
+
+/// Samples of a course: a minute and a half at 1 ms.
+const SAMPLES: usize = 90_000;
+
+/// Slices that a cell is cut into.
+const SLICES: usize = 64;
+
+/// How the samples of a course depend on each other, or what changes in it. Times are shares of the course.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Independent,
+    Autoregression(f64),
+    /// Storms of 300 samples on average, 18 in a course.
+    Bursts,
+    /// Two states that differ by 30 % and last for so many samples on average.
+    Regimes(f64),
+    /// From the middle on, the median is so many times as large, and what is above p90 is not.
+    Median(f64),
+    /// From the middle on p99 is 180 us instead of 48 us.
+    Tail,
+    /// The same in every other ninth of the course.
+    Alternates,
+    /// All latencies rise by this share.
+    Drift(f64),
+    /// All latencies are larger by this share from the middle on.
+    Step(f64),
+    /// A sixtieth of the course is late.
+    Burst,
+}
+
+/// False alarms: orders of stretches, and courses in which nothing changed.
+pub(super) fn alarms(scale: Scale) -> Vec<ResultRow> {
+    let orders = scale.of(ORDERS);
+    let mut rows = Vec::new();
+    for n in MIN_STRETCHES..=STRETCHES {
+        let mut noise = Noise::new(5_150);
+        let alarms = (0..orders).filter(|_| {
+            let values: Vec<f64> = (0..n).map(|_| noise.uniform()).collect();
+            shares(&values) != Some(Shares::Same)
+        });
+        let alarms = u32::try_from(alarms.count()).unwrap_or(u32::MAX);
+        rows.push(ResultRow::share(
+            format!("{n} independent stretches: an alarm"),
+            alarms,
+            orders,
+            Expected::AtMost(0.01),
+        ));
+    }
+    let kinds = [
+        (Kind::Independent, "independent", Expected::AtMost(0.03)),
+        (Kind::Autoregression(0.9), "AR 0.9", Expected::AtMost(0.03)),
+        (Kind::Autoregression(0.99), "AR 0.99", Expected::AtMost(0.03)),
+        (Kind::Bursts, "bursts", Expected::AtMost(0.03)),
+        (Kind::Regimes(300.0), "two states of 300 samples", Expected::AtMost(0.03)),
+        // A stretch has 4 500: they differ by the state they are in, and intervals of 20 of them would be too narrow.
+        (Kind::Regimes(4_500.0), "two states of 4 500 samples", Expected::Unknown),
+    ];
+    let runs = scale.of(RUNS);
+    for (kind, name, expected) in kinds {
+        let mut noise = Noise::new(5_151);
+        let alarms = (0..runs).filter(|_| course(kind, &mut noise).iter().any(Course::is_unsteady)).count();
+        let alarms = u32::try_from(alarms).unwrap_or(u32::MAX);
+        rows.push(ResultRow::share(format!("{name}: p50, p99 or p99.9 is said to change"), alarms, runs, expected));
+    }
+    rows
+}
+
+/// Power.
+pub(super) fn found(scale: Scale) -> Vec<ResultRow> {
+    let runs = scale.of(RUNS);
+    let kinds = [
+        (Kind::Median(2.8), "median 22 to 62 us, same maxima", [Expected::AtLeast(0.99), Expected::Unknown]),
+        (Kind::Tail, "p99 48 to 180 us", [Expected::AtMost(0.02), Expected::AtLeast(0.99)]),
+        (Kind::Alternates, "p99 alternates in ninths", [Expected::AtMost(0.02), Expected::AtLeast(0.5)]),
+        (Kind::Drift(0.1), "drift of 10 %", [Expected::AtLeast(0.99), Expected::AtLeast(0.9)]),
+        (Kind::Step(0.05), "step of 5 %", [Expected::AtLeast(0.99), Expected::AtLeast(0.9)]),
+        (Kind::Step(0.01), "step of 1 %", [Expected::AtMost(0.2), Expected::Unknown]),
+        (Kind::Burst, "burst of a sixtieth of the time", [Expected::AtMost(0.05), Expected::Unknown]),
+    ];
+    let mut rows = Vec::new();
+    for (kind, name, expected) in kinds {
+        let mut noise = Noise::new(5_152);
+        let mut counts = [0u32; 2];
+        for _ in 0..runs {
+            let courses = course(kind, &mut noise);
+            counts.iter_mut().zip(courses).for_each(|(count, course)| *count += u32::from(course.is_unsteady()));
+        }
+        for ((level, count), expected) in ["p50", "p99"].into_iter().zip(counts).zip(expected) {
+            rows.push(ResultRow::share(format!("{name}: {level} is said to change"), count, runs, expected));
+        }
+    }
+    rows
+}
+
+fn course(kind: Kind, noise: &mut Noise) -> [Course<usize>; 3] {
+    let latencies = latencies(kind, noise);
+    let slices: Vec<Histogram> = latencies.chunks(SAMPLES.div_ceil(SLICES)).map(Histogram::of).collect();
+    let pooled = slices.iter().fold(Histogram::default(), |mut all, slice| {
+        all.merge(slice);
+        all
+    });
+    courses(&pooled, &slices, &vec![0; slices.len()])
+}
+
+/// Latencies, ns: 20 us and an exponential tail, p50 24 us and p99 48 us.
+fn latencies(kind: Kind, noise: &mut Noise) -> Vec<i64> {
+    let chances: Vec<f64> = match kind {
+        Kind::Autoregression(correlation) => {
+            noise.autoregression(correlation, SAMPLES).into_iter().map(above).collect()
+        }
+        _ => (0..SAMPLES).map(|_| noise.uniform()).collect(),
+    };
+    let (mut left, mut is_high) = (0u32, noise.chance(0.5));
+    let mut late = |(i, chance): (usize, f64)| {
+        let at = i as f64 / SAMPLES as f64;
+        let calm = 20_000.0 - 6_000.0 * chance.ln();
+        match kind {
+            Kind::Independent | Kind::Autoregression(_) => calm,
+            Kind::Bursts => {
+                if noise.chance(1.0 / 5_000.0) {
+                    left = left.max(noise.geometric(1.0 / 300.0));
+                }
+                let storm = if left > 0 { noise.exponential(30_000.0) } else { 0.0 };
+                left = left.saturating_sub(1);
+                calm + storm
+            }
+            Kind::Regimes(length) => {
+                is_high ^= noise.chance(1.0 / length);
+                calm * if is_high { 1.3 } else { 1.0 }
+            }
+            Kind::Median(times) => match chance {
+                ..0.1 => 500_000.0 + calm,
+                _ => calm * if at < 0.5 { 1.0 } else { times },
+            },
+            Kind::Tail => {
+                if chance < 0.02 && at >= 0.5 {
+                    180_000.0
+                } else {
+                    calm
+                }
+            }
+            Kind::Alternates => {
+                let is_rough = chance < 0.02 && (at * 9.0).floor() % 2.0 > 0.5;
+                if is_rough { 180_000.0 } else { calm }
+            }
+            Kind::Drift(share) => calm * (1.0 + share * at),
+            Kind::Step(share) => calm * if at < 0.5 { 1.0 } else { 1.0 + share },
+            Kind::Burst => calm + if (0.5..0.5 + 1.0 / 60.0).contains(&at) { 200_000.0 } else { 0.0 },
+        }
+    };
+    chances.into_iter().enumerate().map(|chance| whole(late(chance))).collect()
+}
+
+/// The chance that a normal variable is above `z`.
+fn above(z: f64) -> f64 {
+    let beyond = 0.5 * analysis::normal_beyond(z);
+    (if z > 0.0 { beyond } else { 1.0 - beyond }).max(1e-12)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "some milliseconds")]
+fn whole(ns: f64) -> i64 {
+    ns.round() as i64
+}

@@ -1,0 +1,83 @@
+//! Rules about the files of this repository that no compiler checks, as pure functions over their texts.
+
+mod changelog;
+mod circles;
+mod documents;
+mod edges;
+mod hostpaths;
+mod links;
+mod modules;
+mod sizes;
+mod source;
+mod text;
+mod tree;
+mod unsafety;
+
+use std::fmt;
+use std::path::Path;
+
+use tree::Tree;
+
+/// A rule: everything in the tree that breaks it.
+type Rule = fn(&Tree) -> Vec<Violation>;
+
+const RULES: [Rule; 13] = [
+    edges::crates,
+    edges::modules,
+    edges::floors,
+    circles::circles,
+    text::opening,
+    text::layout,
+    sizes::limits,
+    unsafety::keyword,
+    unsafety::forbidden,
+    hostpaths::literals,
+    changelog::form,
+    links::targets,
+    documents::specification,
+];
+
+/// One broken rule: where, what, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Violation {
+    path: String,
+    line: usize,
+    what: String,
+    remedy: String,
+}
+
+impl Violation {
+    fn new(path: &str, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Violation {
+        Violation { path: path.to_owned(), line, what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
+    }
+}
+
+/// Applies all rules to the repository at `root` and prints what breaks them.
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let tree = Tree::read(root).map_err(|err| format!("reading {}: {err}", root.display()))?;
+    let mut violations: Vec<Violation> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
+    violations.sort();
+    for note in sizes::notes(&tree) {
+        println!("tidy: {note}");
+    }
+    for violation in &violations {
+        println!("{violation}");
+    }
+    match violations.len() {
+        0 => Ok(()),
+        1 => Err("1 violation of a tidy rule".to_owned()),
+        n => Err(format!("{n} violations of tidy rules")),
+    }
+}
+
+/// For tests: the violations as lines, so that a table can state them.
+#[cfg(test)]
+fn lines(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+    rule(&Tree::of(files)).iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,245 @@
+//! Which module of a crate uses which, by the paths in its code.
+//!
+//! A path is followed through re-exports to the module that has what it names. Tests are left out: they may use everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source;
+use super::tree::{File, Tree};
+
+/// The names from the root of a crate down to a module; empty for the root.
+pub(super) type Module = Vec<String>;
+
+/// The most re-exports that are followed for one path.
+const MOST_STEPS: usize = 8;
+
+/// A module that uses another, neither of which contains the other.
+pub(super) struct Use<'a> {
+    pub(super) from: Module,
+    pub(super) to: Module,
+    pub(super) file: &'a File,
+    pub(super) line: usize,
+}
+
+/// A path as it stands in the code.
+#[derive(Debug, PartialEq)]
+struct Path {
+    segments: Vec<String>,
+    /// What a `use` calls it; `None` elsewhere.
+    name: Option<String>,
+    line: usize,
+}
+
+/// The modules of a crate, and what the `use` declarations of each mean.
+struct Names {
+    modules: BTreeSet<Module>,
+    imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+}
+
+/// Every use of a module by another in the crate whose sources are below `root`.
+pub(super) fn uses<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
+    let sources = tree.files(".rs").filter(|file| !file.is_test());
+    let parsed: Vec<(Module, &File, Vec<Path>)> =
+        sources.filter_map(|file| Some((module(&file.path, root)?, file, paths(&code(&file.text))))).collect();
+    let modules = parsed.iter().flat_map(|(module, ..)| (0..=module.len()).map(|n| module[..n].to_vec())).collect();
+    let mut names = Names { modules, imports: BTreeMap::new() };
+    for (module, _, paths) in &parsed {
+        let imports =
+            paths.iter().filter_map(|path| Some((path.name.clone()?, names.absolute(module, &path.segments)?)));
+        let imports = imports.collect();
+        names.imports.insert(module.clone(), imports);
+    }
+    let mut found = Vec::new();
+    for (from, file, paths) in parsed {
+        for path in paths {
+            let to = names.absolute(&from, &path.segments).map(|absolute| names.home(&absolute, MOST_STEPS));
+            let apart = to.filter(|to| !to.starts_with(&from) && !from.starts_with(to));
+            found.extend(apart.map(|to| Use { from: from.clone(), to, file, line: path.line }));
+        }
+    }
+    found
+}
+
+impl Names {
+    /// The path from the root of the crate; `None` when it leads out of the crate, or is a name of the module's own.
+    fn absolute(&self, module: &[String], segments: &[String]) -> Option<Vec<String>> {
+        let (base, rest) = match segments.first()?.as_str() {
+            "crate" => (0, &segments[1..]),
+            "self" => (module.len(), &segments[1..]),
+            "super" => {
+                let up = segments.iter().take_while(|segment| *segment == "super").count();
+                (module.len().checked_sub(up)?, &segments[up..])
+            }
+            child => {
+                let child = [module, &[child.to_owned()]].concat();
+                (module.len(), self.modules.contains(&child).then_some(segments)?)
+            }
+        };
+        Some([&module[..base], rest].concat())
+    }
+
+    /// The module that has what this path from the root names.
+    fn home(&self, path: &[String], steps: usize) -> Module {
+        let mut module = Module::new();
+        for (idx, segment) in path.iter().enumerate() {
+            let child = [&module[..], std::slice::from_ref(segment)].concat();
+            if self.modules.contains(&child) {
+                module = child;
+                continue;
+            }
+            let import = self.imports.get(&module).and_then(|imports| imports.get(segment)).filter(|_| steps > 0);
+            return match import {
+                Some(import) => self.home(&[import, &path[idx + 1..]].concat(), steps - 1),
+                None => module,
+            };
+        }
+        module
+    }
+}
+
+/// `["host", "cpu"]` for `host/cpu.rs` below `root`.
+fn module(path: &str, root: &str) -> Option<Module> {
+    let name = path.strip_prefix(root)?.strip_suffix(".rs")?;
+    let name = name.strip_suffix("/mod").unwrap_or(name);
+    let is_root = name == "lib" || name == "main";
+    Some(if is_root { Module::new() } else { name.split('/').map(str::to_owned).collect() })
+}
+
+/// The code of a file, its module of tests blanked.
+fn code(text: &str) -> String {
+    let mut code = source::divide(text).code;
+    while let Some((from, to)) = tests(&code) {
+        let blank: String = code[from..to].chars().map(|c| if c == '\n' { c } else { ' ' }).collect();
+        code.replace_range(from..to, &blank);
+    }
+    code
+}
+
+/// Where `#[cfg(test)] mod name { ... }` begins and ends.
+fn tests(code: &str) -> Option<(usize, usize)> {
+    const CFG: &str = "#[cfg(test)]";
+    code.match_indices(CFG).find_map(|(from, _)| {
+        let open = from + code[from..].find('{')?;
+        let head = code[from + CFG.len()..open].trim();
+        let is_module = !head.contains(';') && head.split_whitespace().rev().nth(1) == Some("mod");
+        let mut depth = 0_usize;
+        let close = code[open..].char_indices().find_map(|(idx, c)| {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            (depth == 0).then_some(open + idx + 1)
+        });
+        is_module.then(|| (from, close.unwrap_or(code.len())))
+    })
+}
+
+/// The paths of `use` declarations, and those that begin with `crate`, `self` or `super` elsewhere.
+fn paths(code: &str) -> Vec<Path> {
+    let mut found = Vec::new();
+    let line = |at: usize| 1 + code[..at].matches('\n').count();
+    let begins = |at: usize| !code[..at].ends_with(source::is_word) && !code[..at].ends_with(':');
+    let mut declared: Vec<(usize, usize)> = Vec::new();
+    for (at, word) in code.match_indices("use") {
+        let text = &code[at + word.len()..];
+        if begins(at) && text.starts_with(char::is_whitespace) {
+            let end = text.find(';').unwrap_or(text.len());
+            leaves(&text[..end], &[], line(at), &mut found);
+            declared.push((at, at + word.len() + end));
+        }
+    }
+    for start in ["crate::", "self::", "super::"] {
+        for (at, _) in code.match_indices(start) {
+            if begins(at) && !declared.iter().any(|(from, to)| (*from..*to).contains(&at)) {
+                let is_path = |c: char| source::is_word(c) || c == ':';
+                let path: String = code[at..].chars().take_while(|c| is_path(*c)).collect();
+                found.push(Path { segments: segments(&path), name: None, line: line(at) });
+            }
+        }
+    }
+    found
+}
+
+/// Each path of the tree of a `use` declaration.
+fn leaves(text: &str, prefix: &[String], line: usize, found: &mut Vec<Path>) {
+    if let Some((head, group)) = text.split_once('{') {
+        let prefix = [prefix, &segments(head)].concat();
+        let group = group.trim_end().strip_suffix('}').unwrap_or(group);
+        let mut depth = 0_usize;
+        let parts = group.split(|c| {
+            match c {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ',' && depth == 0
+        });
+        parts.filter(|part| !part.trim().is_empty()).for_each(|part| leaves(part, &prefix, line, found));
+        return;
+    }
+    let (path, alias) = text.split_once(" as ").map_or((text, None), |(path, alias)| (path, Some(alias.trim())));
+    let mut segments = [prefix, &segments(path)].concat();
+    if segments.last().is_some_and(|last| last == "self") {
+        segments.pop();
+    }
+    let name = alias.map(str::to_owned).or_else(|| segments.last().cloned());
+    found.push(Path { segments, name, line });
+}
+
+fn segments(path: &str) -> Vec<String> {
+    path.split("::").map(str::trim).filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let tree = Tree::of(files);
+        let uses = uses(&tree, "src/");
+        uses.iter().map(|one| format!("{}:{} {}", one.file.path, one.line, one.to.join("::"))).collect()
+    }
+
+    #[test]
+    fn paths_lead_to_the_module_that_has_the_item() {
+        let files = |text| {
+            [
+                ("src/lib.rs", "mod a;\nmod b;\npub use b::part::{Part, other as second};\n"),
+                ("src/a.rs", text),
+                ("src/a/own.rs", ""),
+                ("src/b.rs", "pub(crate) mod part;\npub(crate) use self::part::Part;\nfn f() {}\n"),
+                ("src/b/part.rs", ""),
+            ]
+        };
+        for (text, want) in [
+            ("use crate::b;\n", vec!["src/a.rs:1 b"]),
+            ("use crate::b::f;\n", vec!["src/a.rs:1 b"]),
+            ("use crate::b::Part;\n", vec!["src/a.rs:1 b::part"]),
+            ("use crate::Part;\n", vec!["src/a.rs:1 b::part"]),
+            ("use super::second;\n", vec!["src/a.rs:1 b::part"]),
+            ("fn g() {\n    crate::b::part::x();\n}\n", vec!["src/a.rs:2 b::part"]),
+            ("use crate::{\n    b::{self, part},\n};\n", vec!["src/a.rs:1 b", "src/a.rs:1 b::part"]),
+            ("use super::b::{Part as Other, part::{x, y}};\n", vec!["src/a.rs:1 b::part"; 3]),
+            ("mod own;\nuse own::f;\nuse self::own::g;\nuse std::b::c;\n", vec![]),
+            ("// crate::b\nconst S: &str = \"crate::b\";\nfn f() -> impl Sized + use<'_> {}\n", vec![]),
+            ("#[cfg(test)]\npub(crate) mod tests {\n    fn f() { use crate::b; }\n}\n", vec![]),
+            ("#[cfg(test)]\nmod tests;\nfn f() { crate::b::f() }\n", vec!["src/a.rs:3 b"]),
+        ] {
+            assert_eq!(found(&files(text)), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn modules_and_what_they_contain_are_one() {
+        let files = [
+            ("src/main.rs", "use a::f;\n"),
+            ("src/a/mod.rs", "mod x;\nuse x::g;\n"),
+            ("src/a/x.rs", "use super::f;\nuse crate::a::y::h;\n"),
+            ("src/a/y.rs", "use crate::TOOL;\nuse super::super::b;\n"),
+            ("src/a/tests.rs", "use crate::b;\n"),
+            ("src/b.rs", "use super::super::c;\n"),
+        ];
+        assert_eq!(found(&files), ["src/a/x.rs:2 a::y", "src/a/y.rs:2 b"]);
+    }
+}
