@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HERD = 600 };
+enum { HERD = 1200 };
 static int cpu, timer;
 static double until;
 static pthread_mutex_t lock;
