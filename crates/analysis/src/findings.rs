@@ -4,6 +4,7 @@ mod cell;
 mod coincidence;
 mod cost;
 mod importance;
+mod imported;
 mod load;
 pub(crate) mod machine;
 mod prepared;
@@ -20,6 +21,8 @@ use crate::summary::pool::Pool;
 use model::{Entry, Header, Level, Policy, Preemption};
 use serde::Serialize;
 
+pub use imported::ImportedFinding;
+pub(crate) use imported::of_imported;
 pub(crate) use run::progress as run_progress;
 pub use steadiness::{Changed, Drifted};
 pub(crate) use turns::Realtime;

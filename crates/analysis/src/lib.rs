@@ -8,7 +8,6 @@
 pub mod comparison;
 pub mod explain;
 mod findings;
-mod imported;
 mod machine;
 mod run;
 mod search;
@@ -35,13 +34,10 @@ pub mod enough {
 
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
-pub use findings::{Changed, Drifted, Finding, Limiter};
-pub use imported::{
-    ImportedCell, ImportedFinding, ImportedSummary, imported_curves, imported_histogram, summarise_imported,
-};
+pub use findings::{Changed, Drifted, Finding, ImportedFinding, Limiter};
 pub use machine::{doctor, facts};
 pub use model::Level;
-pub use run::{RunSummary, on_all_cpus, summarise};
+pub use run::{ImportedSummary, RunSummary, on_all_cpus, summarise, summarise_imported};
 pub use search::frontier;
 pub use stats::course::{Change, Course, Courses, Measure, of_levels as courses};
 pub use stats::levels::Quantiles;
@@ -54,11 +50,13 @@ pub use stats::{factorial, paired, stationarity, tail};
 pub use summary::cell::{CellSummary, Max, Open};
 pub use summary::curves::{Curves, NewMaximum, Rung, Strip, curves};
 pub use summary::due_time::{DueTimes, View, by_due_time};
+pub use summary::imported::{ImportedCell, imported_curves, imported_histogram};
 pub use summary::intensity::{Busy, LoadRate};
 pub use summary::late::share_later;
 pub use summary::names::of_cells as cell_names;
 pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};
+pub use summary::row::{Origin, Row};
 pub use summary::steadiness::Steadiness;
 pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
 pub use verdict::{Case, Count, Gap, Kept, Verdict, Violation};

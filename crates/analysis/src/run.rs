@@ -1,12 +1,14 @@
-//! A run from its records to its verdict: summaries of its cells, findings, and what is required.
+//! From records, or imported measurements, to a verdict: summaries of the cells, findings, and what is required.
 
-use crate::findings::{self, Finding, Realtime};
+use crate::findings::{self, Finding, ImportedFinding, Realtime};
 use crate::search::shortfall::{Shortfall, shortfalls};
 use crate::summary::cell::{self, CellSummary};
+use crate::summary::imported::{self, ImportedCell};
 use crate::summary::pool::Pool;
+use crate::summary::row::Row;
 use crate::summary::{looks, names};
 use crate::verdict::{Case, Judged, Verdict};
-use model::{Entry, Header};
+use model::{Entry, Header, Imported, Requirement};
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread::Builder;
@@ -28,6 +30,33 @@ pub struct RunSummary {
     pub cases: Vec<Case>,
 }
 
+/// All measurements that were imported together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedSummary {
+    /// One for each, in the order in which they were named.
+    pub cells: Vec<ImportedCell>,
+    /// What is true of each of these, most important first.
+    pub cell_findings: Vec<Vec<ImportedFinding>>,
+    /// Whether they keep what is required.
+    pub verdict: Verdict,
+    /// The same for each limit in each cell; empty when nothing was required.
+    pub cases: Vec<Case>,
+}
+
+/// Computes everything that imported measurements say.
+#[must_use]
+pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSummary {
+    let cells = imported::cells(all);
+    let judged: Vec<_> = cells.iter().map(|cell| Judged { row: Row::of_imported(cell), findings: &[] }).collect();
+    let cases = Case::of_cells(require, &judged);
+    ImportedSummary {
+        verdict: Verdict::together(cases.iter().map(|case| &case.verdict)),
+        cases,
+        cell_findings: cells.iter().map(findings::of_imported).collect(),
+        cells,
+    }
+}
+
 /// Computes everything a run says. Pure: the same records give the same summary, on any machine.
 #[must_use]
 pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
@@ -40,12 +69,13 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let cell_findings = on_all_cpus(&pairs, |(pool, cell)| findings::of_cell(header, pool, cell, &realtime));
     let findings = findings::of_run(header, entries, &cells);
     // A requirement is one of latencies.
-    let judged = cells.iter().zip(&cell_findings).map(|(summary, findings)| Judged { summary, findings });
-    let waiting: Vec<Judged<'_>> = judged.filter(|one| one.summary.cell.task.has_latencies()).collect();
-    let verdict = Verdict::of(header, entries, &waiting);
-    let cases = Case::all(header, entries, &waiting);
-    let summaries = || waiting.iter().map(|one| one.summary);
-    let shortfalls = looks::looks(header).map(|_| shortfalls(&header.plan.require, summaries()));
+    let waiting = || cells.iter().zip(&cell_findings).filter(|(summary, _)| summary.cell.task.has_latencies());
+    let judged: Vec<_> =
+        waiting().map(|(summary, findings)| Judged { row: Row::of_cell(header, summary), findings }).collect();
+    let verdict = Verdict::of(header, entries, &judged);
+    let cases = Case::all(header, entries, &judged);
+    let shortfalls =
+        looks::looks(header).map(|_| shortfalls(&header.plan.require, waiting().map(|(summary, _)| summary)));
     RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases }
 }
 

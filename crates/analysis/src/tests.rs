@@ -1,8 +1,7 @@
 //! Every sentence that the statistics print has an example in the documents, with what to do about it.
 
 use crate::comparison::{Answer, Comparison, Measured, Metric, Ratio, Refusal};
-use crate::findings::{Changed, Drifted, Finding, Limiter};
-use crate::imported::ImportedFinding;
+use crate::findings::{Changed, Drifted, Finding, ImportedFinding, Limiter};
 use crate::search::enough::Outlook;
 use crate::search::shortfall::{Lack, Shortfall};
 use crate::stats::course::Measure;

@@ -3,10 +3,11 @@
 mod case;
 mod judgement;
 mod part;
+mod untold;
 mod wording;
 
 use crate::findings::Finding;
-use crate::summary::cell::CellSummary;
+use crate::summary::row::Row;
 pub use case::Case;
 use judgement::Judgement;
 use model::{Entry, Header, Level, Requirement, Span};
@@ -54,9 +55,9 @@ pub(crate) fn limits(require: &Requirement) -> Vec<(String, Limit)> {
 }
 
 /// A cell to be judged: its numbers, and what is known against them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Judged<'a> {
-    pub(crate) summary: &'a CellSummary,
+    pub(crate) row: Row<'a>,
     pub(crate) findings: &'a [Finding],
 }
 
@@ -69,10 +70,10 @@ impl Verdict {
         let mut judgement = Judgement::default();
         judgement.gaps_of_run(header, entries);
         for cell in cells {
-            judgement.gaps_of_cell(*cell);
+            judgement.gaps_of_cell(cell);
         }
-        let cells: Vec<&CellSummary> = cells.iter().map(|cell| cell.summary).collect();
-        limits(require).into_iter().for_each(|(_, limit)| judgement.judge(&cells, limit));
+        let rows: Vec<&Row<'_>> = cells.iter().map(|cell| &cell.row).collect();
+        limits(require).into_iter().for_each(|(_, limit)| judgement.judge(&rows, limit));
         judgement.verdict()
     }
 

@@ -9,7 +9,8 @@ mod page;
 mod prometheus;
 mod tap;
 
-use analysis::{Case, Verdict};
+use analysis::{Case, Row, Verdict};
+use model::Span;
 
 pub use csv::csv;
 pub use hgrm::{HgrmCell, hgrm};
@@ -17,7 +18,6 @@ pub use junit::junit;
 pub use lava::lava;
 pub use markdown::markdown;
 pub use page::Page;
-pub(crate) use page::Row;
 pub use prometheus::prometheus;
 pub use tap::tap;
 
@@ -51,7 +51,7 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
     if *page.verdict == Verdict::NoneAsked {
         let test = |row: &'a Row<'_>| {
             let why = "nothing was required".to_owned();
-            Test { of: row.name, limit: "measured", outcome: Outcome::NotAsked, why, seconds: row.seconds() }
+            Test { of: row.name, limit: "measured", outcome: Outcome::NotAsked, why, seconds: seconds(row) }
         };
         return page.rows.iter().map(test).collect();
     }
@@ -68,10 +68,15 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
             limit: &case.limit,
             outcome,
             why: case.verdict.sentence() + virtually,
-            seconds: row.map_or(0.0, Row::seconds),
+            seconds: row.map_or(0.0, seconds),
         }
     };
     page.cases.iter().map(test).collect()
+}
+
+/// Time measured, s; 0 where it is not known.
+fn seconds(row: &Row<'_>) -> f64 {
+    row.measured.map_or(0.0, Span::as_secs_f64)
 }
 
 /// A number without an exponent and without zeros at its end, which every reader of these formats takes.

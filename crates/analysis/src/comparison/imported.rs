@@ -2,8 +2,8 @@
 
 use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
 use crate::comparison::comparability::{Difference, Role};
-use crate::imported::ImportedCell;
 use crate::machine::facts;
+use crate::summary::imported::ImportedCell;
 use model::Level;
 
 /// What is known of both, and the answer that it cannot give. Values are by wake-up: what was missed is not known.
@@ -65,8 +65,8 @@ fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imported::summarise_imported;
-    use crate::imported::tests::imported;
+    use crate::summarise_imported;
+    use crate::summary::imported::tests::imported;
     use crate::testing::imported_thread as thread;
     use model::{Host, Imported, Requirement};
 

@@ -2,8 +2,8 @@
 
 use super::judgement::Judgement;
 use super::part::Gap;
-use super::{Judged, Verdict, limits};
-use model::{Entry, Header};
+use super::{Judged, Limit, Verdict, limits};
+use model::{Entry, Header, Requirement};
 use serde::Serialize;
 
 /// One limit in one cell, and whether it is kept there.
@@ -28,23 +28,28 @@ impl Case {
         let mut of_run = Judgement::default();
         of_run.gaps_of_run(header, entries);
         let mut cases = vec![Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }];
-        for judged in cells {
-            let (cell, alone) = (judged.summary, [judged.summary]);
-            cases.extend(limits(require).into_iter().map(|(limit, value)| {
-                let mut judgement = Judgement::default();
-                judgement.gaps_of_cell(*judged);
-                judgement.judge(&alone, value);
-                let verdict = match judgement.verdict() {
-                    // A cell without any record has nothing that could be judged.
-                    Verdict::Pass { kept } if kept.is_empty() => {
-                        Verdict::NotShown { gaps: vec![Gap::NoSamples { cell: cell.name.clone() }] }
-                    }
-                    verdict => verdict,
-                };
-                Case { cell: Some(cell.name.clone()), limit, verdict }
-            }));
-        }
+        cases.extend(Case::of_cells(require, cells));
         cases
+    }
+
+    /// Every limit in every cell; nothing is asked of all of them together.
+    pub(crate) fn of_cells(require: &Requirement, cells: &[Judged<'_>]) -> Vec<Case> {
+        let limits = limits(require);
+        let case = |judged: &Judged<'_>, (limit, value): &(String, Limit)| {
+            let cell = || judged.row.name.to_owned();
+            let mut judgement = Judgement::default();
+            judgement.gaps_of_cell(judged);
+            judgement.judge(&[&judged.row], *value);
+            let verdict = match judgement.verdict() {
+                // A cell without any record has nothing that could be judged.
+                Verdict::Pass { kept } if kept.is_empty() => {
+                    Verdict::NotShown { gaps: vec![Gap::NoSamples { cell: cell() }] }
+                }
+                verdict => verdict,
+            };
+            Case { cell: Some(cell()), limit: limit.clone(), verdict }
+        };
+        cells.iter().flat_map(|judged| limits.iter().map(move |limit| case(judged, limit))).collect()
     }
 }
 

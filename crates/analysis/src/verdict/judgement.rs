@@ -1,13 +1,13 @@
 //! All cells against all limits.
 
-use super::{Count, Gap, Judged, Kept, Limit, Verdict, Violation};
+use super::{Count, Gap, Judged, Kept, Limit, Verdict, Violation, untold};
 use crate::findings::{Finding, run_progress};
 use crate::stats::rate::{Rate, zero_events_upper};
 use crate::stats::woodruff::Quantile;
-use crate::summary::cell::CellSummary;
 use crate::summary::due_time::View;
 use crate::summary::late::Late;
 use crate::summary::responses::Response;
+use crate::summary::row::Row;
 use model::{Entry, Header, Level, Span};
 
 /// What is known of all limits while cells are looked at.
@@ -40,7 +40,9 @@ impl Judgement {
         }
     }
 
-    pub(super) fn gaps_of_cell(&mut self, Judged { summary, findings }: Judged<'_>) {
+    /// What this program knows against its own records; what a file does not tell is asked for limit by limit.
+    pub(super) fn gaps_of_cell(&mut self, Judged { row, findings }: &Judged<'_>) {
+        let Some(summary) = row.own() else { return };
         let cell = || summary.name.clone();
         // Cells without any record are missing measurements of the run already.
         if summary.samples == 0 && summary.blocks > 0 {
@@ -73,7 +75,7 @@ impl Judgement {
     }
 
     /// All cells against one limit.
-    pub(super) fn judge(&mut self, cells: &[&CellSummary], limit: Limit) {
+    pub(super) fn judge(&mut self, cells: &[&Row<'_>], limit: Limit) {
         match limit {
             Limit::Max(limit) => self.max(cells, limit),
             Limit::Quantile(level, limit) => self.quantile(cells, level, limit),
@@ -81,20 +83,29 @@ impl Judgement {
         }
     }
 
-    fn max(&mut self, cells: &[&CellSummary], limit: Span) {
+    /// Whether a cell does not tell that a limit is kept, which is a gap.
+    fn is_untold(&mut self, row: &Row<'_>, limit: Limit) -> bool {
+        let gap = untold::why(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
+        let is_untold = gap.is_some();
+        self.gaps.extend(gap);
+        is_untold
+    }
+
+    fn max(&mut self, cells: &[&Row<'_>], limit: Span) {
         let limit_ns = limit.ns();
-        let maxima: Vec<_> = cells.iter().filter_map(|cell| Some((&cell.name, cell.max?))).collect();
+        cells.iter().for_each(|row| _ = self.is_untold(row, Limit::Max(limit)));
+        let maxima: Vec<_> = cells.iter().filter_map(|row| Some((row, row.max_ns?))).collect();
         let beyond = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns > limit_ns);
-        self.violations.extend(maxima.iter().filter(|(_, max)| beyond(max.latency_ns)).map(|(name, max)| {
-            let (value_ns, at_least) = (max.latency_ns, max.at_least);
-            Violation::Max { cell: (*name).clone(), limit_ns, value_ns, at_least }
+        self.violations.extend(maxima.iter().filter(|(_, value_ns)| beyond(*value_ns)).map(|(row, value_ns)| {
+            let at_least = row.max().is_some_and(|max| max.at_least);
+            Violation::Max { cell: row.name.to_owned(), limit_ns, value_ns: *value_ns, at_least }
         }));
-        let measured = cells.iter().map(|cell| cell.measured).min().unwrap_or_default();
-        let largest = maxima.iter().max_by_key(|(_, max)| max.latency_ns);
-        self.kept.extend(largest.map(|(name, max)| Kept::Max {
-            cell: (*name).clone(),
+        let measured = cells.iter().filter_map(|row| row.measured).min().unwrap_or_default();
+        let largest = maxima.iter().max_by_key(|(_, value_ns)| *value_ns);
+        self.kept.extend(largest.map(|(row, value_ns)| Kept::Max {
+            cell: row.name.to_owned(),
             limit_ns,
-            value_ns: max.latency_ns,
+            value_ns: *value_ns,
             measured_ns: measured.ns(),
             upper_per_hour: zero_events_upper(measured.as_secs_f64() / 3600.0),
         }));
@@ -102,29 +113,25 @@ impl Judgement {
 
     /// Both views have to keep the limit: wake-ups alone leave out the due times that were missed, and due times can have the
     /// smaller quantile when many late ones fill in. Where a quantile has no interval, what counts is how many are later.
-    fn quantile(&mut self, cells: &[&CellSummary], level: Level, limit: Span) {
+    fn quantile(&mut self, cells: &[&Row<'_>], level: Level, limit: Span) {
         let limit_ns = limit.ns();
         let within = |ns: i64| u64::try_from(ns).unwrap_or(0) <= limit_ns;
         let mut largest: Option<(i64, View, &str)> = None;
         let mut latest: Option<(&Late, &str)> = None;
-        for summary in cells.iter().filter(|cell| cell.samples > 0) {
-            let cell = || summary.name.clone();
-            // The delay of answers to triggers that were not sent is unknown: half of what may exceed the limit is tolerated.
-            let due = summary.samples + summary.missed;
-            let unsent = summary.response.as_ref().map_or(0, |response| response.unsent);
-            if unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !summary.cell.task.misses_when_late() {
-                let why = format!("{level} is not known: {}", Finding::NotSent { unsent, due });
-                self.gaps.push(Gap::Untold { cell: cell(), why });
+        for row in cells {
+            if self.is_untold(row, Limit::Quantile(level, limit)) || row.samples == Some(0) {
                 continue;
             }
-            let is_steady = summary.steadiness.courses.allows_interval(level);
-            let counted = |view: View| summary.late.iter().find(|late| late.level == level && late.view == view);
+            let cell = || row.name.to_owned();
+            let is_steady = row.allows_interval(level);
+            let all_late = row.own().map_or(&[][..], |cell| &cell.late);
+            let counted = |view: View| all_late.iter().find(|late| late.level == level && late.view == view);
             let is_violated = |late: &Late| late.is_violated() && is_steady;
             let mut open = None;
             let mut ends: Vec<(View, &Quantile, (i64, i64))> = Vec::new();
             let mut counts: Vec<&Late> = Vec::new();
             let mut violated = None;
-            let views = views(summary, level);
+            let views = views(row, level);
             for (view, quantile) in &views {
                 match (quantile.interval_ns(), counted(*view)) {
                     (Some(interval), _) => ends.push((*view, quantile, interval)),
@@ -156,11 +163,12 @@ impl Judgement {
                     n_eff: crate::stats::special::whole(late.n_eff),
                     more_ns: late
                         .times_as_long
-                        .map(|times| crate::stats::special::whole(summary.measured.ns() as f64 * (times - 1.0))),
+                        .zip(row.measured)
+                        .map(|(times, measured)| crate::stats::special::whole(measured.ns() as f64 * (times - 1.0))),
                 });
                 self.gaps.push(Gap::Quantile { cell: cell(), level, view, limit_ns, interval_ns, late });
             } else {
-                let name = summary.name.as_str();
+                let name = row.name;
                 let of_cell = ends.iter().map(|(view, _, (_, upper_ns))| (*upper_ns, *view, name));
                 largest = largest.into_iter().chain(of_cell).max_by_key(|(upper_ns, ..)| *upper_ns);
                 let of_cell = counts.into_iter().map(|late| (late, name));
@@ -177,9 +185,9 @@ impl Judgement {
         }));
     }
 
-    fn misses(&mut self, cells: &[&CellSummary], limit_per_hour: f64) {
-        let rates: Vec<(&str, Rate)> =
-            cells.iter().filter_map(|cell| Some((cell.name.as_str(), cell.misses?))).collect();
+    fn misses(&mut self, cells: &[&Row<'_>], limit_per_hour: f64) {
+        cells.iter().for_each(|row| _ = self.is_untold(row, Limit::MissesPerHour(limit_per_hour)));
+        let rates: Vec<(&str, Rate)> = cells.iter().filter_map(|row| Some((row.name, row.own()?.misses?))).collect();
         for (name, rate) in &rates {
             let cell = (*name).to_owned();
             let Rate { episodes, hours, lower_per_hour, upper_per_hour, .. } = *rate;
@@ -206,9 +214,11 @@ impl Judgement {
     }
 }
 
-/// The quantile by wake-up and by due time; once where they are the same.
-fn views(cell: &CellSummary, level: Level) -> Vec<(View, Quantile)> {
-    let (by_wakeup, by_due_time) = (*cell.quantiles.at(level), *cell.due_times.quantiles.at(level));
+/// The quantile by wake-up and by due time; once where they are the same. No file tells due times.
+fn views(row: &Row<'_>, level: Level) -> Vec<(View, Quantile)> {
+    let by_wakeup = *row.quantiles.at(level);
+    let Some(cell) = row.own() else { return vec![(View::WakeUps, by_wakeup)] };
+    let by_due_time = *cell.due_times.quantiles.at(level);
     let shown = |quantile: Quantile| (quantile.value_ns(), quantile.interval_ns());
     if shown(by_wakeup) == shown(by_due_time) {
         return vec![(View::Both, by_wakeup)];

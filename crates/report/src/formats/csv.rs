@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180, lines ended by a line feed): one row for each cell, units in the heads.
 
-use super::page::{Page, Row};
-use analysis::{CellSummary, Level, Osnoise, Timerlat};
+use super::Page;
+use analysis::{CellSummary, Level, Osnoise, Row, Timerlat};
 use std::fmt::Display;
 
 /// A column: its head, and what it holds of a cell; empty where nothing is known.
@@ -13,7 +13,7 @@ const COLUMNS: [Column; 44] = [
     ("kernel_release", |row| known(row.host.kernel_release.as_ref())),
     ("name", |row| row.name.to_owned()),
     ("kernel", |row| own(row, |cell| cell.cell.kernel.to_string())),
-    ("time", |row| known(row.time())),
+    ("time", |row| own(row, |cell| cell.cell.kernel.time())),
     ("load", |row| known(row.load.as_ref())),
     ("policy", |row| known(row.policy.as_ref())),
     ("period_ns", |row| known(row.period.map(model::Period::ns))),
@@ -44,8 +44,8 @@ const COLUMNS: [Column; 44] = [
     ("max_block", |row| known(row.max().map(|max| max.block))),
     ("max_cpu", |row| known(row.max_cpu)),
     ("n_eff", |row| known(row.n_eff)),
-    ("miss_episodes", |row| known(row.own.and_then(|cell| cell.misses).map(|rate| rate.episodes))),
-    ("misses_upper_per_hour", |row| known(row.own.and_then(|cell| cell.misses).map(|rate| rate.upper_per_hour))),
+    ("miss_episodes", |row| known(row.own().and_then(|cell| cell.misses).map(|rate| rate.episodes))),
+    ("misses_upper_per_hour", |row| known(row.own().and_then(|cell| cell.misses).map(|rate| rate.upper_per_hour))),
     // Behind those that have always been there, whose places programs may know.
     ("p9999_ns", |row| value(row, Level::P9999)),
     ("p9999_lower_ns", |row| lower(row, Level::P9999)),
@@ -76,7 +76,7 @@ const OF_TRACERS: [Column; 15] = [
 
 /// The cells of a run as CSV. The first columns say which run it is, so that files can be put below each other.
 pub fn csv(page: &Page<'_>) -> String {
-    let is_traced = page.rows.iter().any(|row| row.own.is_some_and(|cell| cell.tracers.is_some()));
+    let is_traced = page.rows.iter().any(|row| row.own().is_some_and(|cell| cell.tracers.is_some()));
     let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).collect();
     let line = |fields: Vec<String>| fields.join(",") + "\n";
     let mut text = line(columns.iter().map(|(head, _)| (*head).to_owned()).collect());
@@ -87,11 +87,11 @@ pub fn csv(page: &Page<'_>) -> String {
 }
 
 fn timerlat<'a>(row: &Row<'a>) -> Option<&'a Timerlat> {
-    row.own?.tracers.as_ref()?.timerlat.as_ref()
+    row.own()?.tracers.as_ref()?.timerlat.as_ref()
 }
 
 fn osnoise<'a>(row: &Row<'a>) -> Option<&'a Osnoise> {
-    row.own?.tracers.as_ref()?.osnoise.as_ref()
+    row.own()?.tracers.as_ref()?.osnoise.as_ref()
 }
 
 fn known(value: Option<impl Display>) -> String {
@@ -99,7 +99,7 @@ fn known(value: Option<impl Display>) -> String {
 }
 
 fn own<T: Display>(row: &Row<'_>, of: fn(&CellSummary) -> T) -> String {
-    known(row.own.map(of))
+    known(row.own().map(of))
 }
 
 fn value(row: &Row<'_>, level: Level) -> String {

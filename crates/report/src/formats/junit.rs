@@ -11,7 +11,7 @@ pub fn junit(page: &Page<'_>) -> String {
     let tests = as_tests(page);
     let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
     let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::NotShown), count(Outcome::NotAsked));
-    let seconds: f64 = page.rows.iter().map(super::page::Row::seconds).sum();
+    let seconds: f64 = page.rows.iter().map(super::seconds).sum();
     let name = escaped(page.title);
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
     let host = page.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));

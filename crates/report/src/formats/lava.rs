@@ -13,6 +13,8 @@ use std::fmt::Write;
 pub fn lava(page: &Page<'_>) -> String {
     let mut signals = Signals { text: String::new(), used: HashSet::new() };
     for cell in &page.rows {
+        // Virtual microseconds are never shown as if they were time.
+        let unit = if cell.is_virtual() { "virtual-us" } else { "us" };
         let quantile = |level| cell.quantiles.at(level).value_ns().map(|ns| ns as f64);
         let values = [
             ("min", cell.min_ns.map(|ns| ns as f64)),
@@ -25,7 +27,7 @@ pub fn lava(page: &Page<'_>) -> String {
         ];
         for (name, value_ns) in values {
             let result = if value_ns.is_some() { "pass" } else { "unknown" };
-            let measurement = value_ns.map(|ns| format!(" UNITS={} MEASUREMENT={}", cell.us(), decimal(ns / 1e3)));
+            let measurement = value_ns.map(|ns| format!(" UNITS={unit} MEASUREMENT={}", decimal(ns / 1e3)));
             signals.case(&format!("{}-{name}", cell.name), result, &measurement.unwrap_or_default());
         }
         if let Some(missed) = cell.missed {

@@ -2,8 +2,8 @@
 
 use super::super::table::Table;
 use crate::sections::{Section, conclusion, findings, imported, latencies, machine, tracers};
-use analysis::{Case, CellSummary, ImportedCell, ImportedSummary, Max, Quantiles, RunSummary, Verdict};
-use model::{Header, Host, ImportHeader, ImportedLoad, Period, Span};
+use analysis::{Case, ImportedSummary, Row, RunSummary, Verdict};
+use model::{Header, Host, ImportHeader};
 
 /// A run, ready to be written in any form.
 #[derive(Debug)]
@@ -27,32 +27,6 @@ pub struct Page<'a> {
     pub(super) sentences: Vec<String>,
     /// Machine and extent in a line.
     pub(super) about: String,
-}
-
-/// One cell, of a run of this program or imported.
-#[derive(Debug)]
-pub(crate) struct Row<'a> {
-    /// What else is known of a cell that this program measured; `None` of an imported one.
-    pub(crate) own: Option<&'a CellSummary>,
-    pub(crate) name: &'a str,
-    pub(crate) host: &'a Host,
-    pub(crate) started_unix_ms: Option<u64>,
-    pub(crate) load: Option<ImportedLoad>,
-    pub(crate) policy: Option<String>,
-    pub(crate) period: Option<Period>,
-    pub(crate) method: Option<String>,
-    pub(crate) cpus: Option<String>,
-    pub(crate) measured: Option<Span>,
-    pub(crate) samples: Option<u64>,
-    /// `None` also for relative waits, which have no due times that could be missed.
-    pub(crate) missed: Option<u64>,
-    pub(crate) min_ns: Option<i64>,
-    pub(crate) mean_ns: Option<f64>,
-    pub(crate) stddev_ns: Option<f64>,
-    pub(crate) quantiles: &'a Quantiles,
-    pub(crate) max_ns: Option<i64>,
-    pub(crate) max_cpu: Option<u32>,
-    pub(crate) n_eff: Option<u64>,
 }
 
 /// A host of which nothing is known.
@@ -116,83 +90,5 @@ impl<'a> Page<'a> {
             sentences: imported::sentences(summary),
             about: format!("{}; {}", header.tool, imported::machines(summary).join("; ")),
         }
-    }
-}
-
-impl<'a> Row<'a> {
-    /// The unit of its microseconds: virtual ones are never shown as if they were time.
-    pub(crate) fn us(&self) -> &'static str {
-        if self.is_virtual() { "virtual-us" } else { "us" }
-    }
-
-    pub(crate) fn is_virtual(&self) -> bool {
-        self.own.is_some_and(|cell| cell.cell.kernel.is_virtual())
-    }
-
-    /// The largest latency and its moment, as this program records it.
-    pub(crate) fn max(&self) -> Option<Max> {
-        self.own?.max
-    }
-
-    /// What its times are of: `real`, `virtual`, `emulated`, `kvm`.
-    pub(super) fn time(&self) -> Option<&'static str> {
-        self.own.map(|cell| cell.cell.kernel.time())
-    }
-
-    pub(crate) fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
-        let asked = &summary.cell;
-        Row {
-            own: Some(summary),
-            name: &summary.name,
-            host: &header.host,
-            started_unix_ms: Some(header.started_unix_ms),
-            load: Some(asked.load.clone().into()),
-            policy: Some(asked.policy.to_string()),
-            period: Some(asked.period),
-            method: Some(asked.task.to_string()),
-            cpus: Some(asked.cpus.to_string()),
-            measured: Some(summary.measured),
-            samples: Some(summary.samples),
-            missed: Some(summary.missed).filter(|_| !asked.task.is_relative()),
-            min_ns: summary.min_ns,
-            mean_ns: summary.mean_ns,
-            stddev_ns: summary.stddev_ns,
-            quantiles: &summary.quantiles,
-            max_ns: summary.max.map(|max| max.latency_ns),
-            max_cpu: summary.max.map(|max| max.cpu),
-            n_eff: summary.n_eff,
-        }
-    }
-
-    pub(crate) fn of_imported(summary: &'a ImportedCell) -> Row<'a> {
-        let measured = &summary.imported;
-        let conditions = &measured.conditions;
-        let cpus: Option<Vec<u32>> = measured.threads.iter().map(|thread| thread.cpu).collect();
-        Row {
-            own: None,
-            name: &summary.name,
-            host: &measured.host,
-            started_unix_ms: measured.started_unix_ms,
-            load: conditions.load.clone(),
-            policy: conditions.policy.map(|policy| policy.to_string()),
-            period: conditions.period,
-            method: Some(format!("{}: {}", measured.source.tool, conditions.what)),
-            cpus: cpus.map(|cpus| cpus.into_iter().collect::<model::CpuSet>().to_string()),
-            measured: measured.measured,
-            samples: summary.samples,
-            missed: summary.missed,
-            min_ns: summary.min_ns,
-            mean_ns: summary.mean_ns,
-            stddev_ns: summary.stddev_ns,
-            quantiles: &summary.quantiles,
-            max_ns: summary.max_ns,
-            max_cpu: summary.max_thread,
-            n_eff: summary.quantiles.p99.n_eff(),
-        }
-    }
-
-    /// Time measured, s; 0 where it is not known.
-    pub(super) fn seconds(&self) -> f64 {
-        self.measured.map_or(0.0, Span::as_secs_f64)
     }
 }

@@ -1,7 +1,7 @@
 //! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units, `HELP` and `TYPE`.
 
-use super::page::{Page, Row};
-use analysis::Level;
+use super::Page;
+use analysis::{Level, Row};
 use std::fmt::Write;
 
 /// A gauge: its name, what it says, and its value for a cell; `None` leaves the line out.
@@ -20,10 +20,10 @@ const GAUGES: [Gauge; 8] = [
     ("punctual_missed_due_times", "Due times already past when the thread could wait again.", |cell| {
         cell.missed.map(|missed| missed as f64)
     }),
-    ("punctual_lost_samples", "Samples for which there was no room.", |cell| cell.own.map(|cell| cell.lost as f64)),
-    ("punctual_early_wakeups", "Wake-ups before their due time.", |cell| cell.own.map(|cell| cell.early as f64)),
+    ("punctual_lost_samples", "Samples for which there was no room.", |cell| cell.own().map(|cell| cell.lost as f64)),
+    ("punctual_early_wakeups", "Wake-ups before their due time.", |cell| cell.own().map(|cell| cell.early as f64)),
     ("punctual_miss_episodes", "Episodes of wake-ups later than the deadline.", |cell| {
-        Some(cell.own?.misses?.episodes as f64)
+        Some(cell.own()?.misses?.episodes as f64)
     }),
     ("punctual_effective_samples", "Independent samples that the recorded ones are worth at p99.", |cell| {
         cell.n_eff.map(|n_eff| n_eff as f64)
@@ -125,7 +125,7 @@ fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
     // An empty label is as good as none to Prometheus: that is how unknown reads.
     let own = [
         ("cell", cell.name.to_owned()),
-        ("time", cell.time().unwrap_or_default().to_owned()),
+        ("time", cell.own().map(|cell| cell.cell.kernel.time().to_owned()).unwrap_or_default()),
         ("load", cell.load.as_ref().map(model::ImportedLoad::label).unwrap_or_default()),
         ("policy", cell.policy.clone().unwrap_or_default()),
         ("method", cell.method.clone().unwrap_or_default()),

@@ -1,9 +1,8 @@
 //! The cells of all runs in one list, own and imported ones alike, and which of them have pictures.
 
+use super::PageRun;
 use super::axes::Counted;
-use super::{PageRun, runs};
-use crate::formats::Row;
-use analysis::{CellSummary, Curves, Finding, ImportedCell, Level, curves, imported_curves};
+use analysis::{Curves, Level, Origin, Row};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -24,17 +23,10 @@ pub(super) struct Member<'a> {
     letter: Option<char>,
     /// Its numbers.
     pub(super) row: Row<'a>,
-    /// What else is known of it.
-    pub(super) cell: Cell<'a>,
+    /// What has to be known of it, each a sentence without its full stop; of one that has no pictures nothing.
+    pub(super) findings: Vec<String>,
     /// What pictures are drawn from; `None` for one that has none.
     pub(super) curves: Option<Curves>,
-}
-
-/// A cell by its origin, with its findings.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Cell<'a> {
-    Own(&'a CellSummary, &'a [Finding]),
-    Imported(&'a ImportedCell),
 }
 
 impl Member<'_> {
@@ -45,10 +37,7 @@ impl Member<'_> {
 
     /// Whether there is anything to draw.
     pub(super) fn is_measured(&self) -> bool {
-        match self.cell {
-            Cell::Own(cell, _) => cell.blocks > 0,
-            Cell::Imported(_) => true,
-        }
+        self.row.own().is_none_or(|cell| cell.blocks > 0)
     }
 
     /// What the number of one of its histograms is of.
@@ -67,42 +56,30 @@ pub(super) fn members<'a>(runs: &'a [PageRun<'a>]) -> Vec<Member<'a>> {
     let mut members: Vec<Member<'a>> = Vec::new();
     for (run, shown) in runs.iter().enumerate() {
         let letter = super::letter(runs, run);
-        let cells: Vec<(Row<'a>, Cell<'a>)> = match shown {
-            PageRun::Own(run) => {
-                let cells = run.summary.cells.iter().zip(&run.summary.cell_findings);
-                cells.map(|(cell, findings)| (Row::of_cell(run.header, cell), Cell::Own(cell, findings))).collect()
-            }
-            PageRun::Imported(run) => {
-                run.summary.cells.iter().map(|cell| (Row::of_imported(cell), Cell::Imported(cell))).collect()
-            }
-        };
-        for (index, (row, cell)) in cells.into_iter().enumerate() {
-            members.push(Member { id: members.len() + 1, run, index, letter, row, cell, curves: None });
+        for (index, row) in shown.rows().into_iter().enumerate() {
+            let (id, findings, curves) = (members.len() + 1, Vec::new(), None);
+            members.push(Member { id, run, index, letter, row, findings, curves });
         }
     }
     let pictured = pictured(&members);
-    for (run, ours) in runs::own(runs) {
-        let own = |member: &Member<'_>| member.run == run;
-        let ids: Vec<_> = members.iter().filter(|member| own(member)).map(|member| member.id).collect();
-        let wanted = |index: usize| ids.get(index).is_some_and(|id| pictured.contains(id));
-        let mut drawn = curves(ours.header, ours.entries, wanted);
-        for member in members.iter_mut().filter(|member| own(member)) {
+    for (run, shown) in runs.iter().enumerate() {
+        let mut wanted: Vec<_> =
+            members.iter_mut().filter(|member| member.run == run && pictured.contains(&member.id)).collect();
+        let indices: HashSet<usize> = wanted.iter().map(|member| member.index).collect();
+        let mut drawn = shown.curves(&indices);
+        for member in &mut wanted {
             member.curves = drawn.remove(&member.index);
+            member.findings = shown.findings_of(member.index);
         }
     }
     // What operations cost has a table of its own.
-    members.retain(|member| !matches!(member.cell, Cell::Own(cell, _) if !cell.cell.task.has_latencies()));
-    for member in members.iter_mut().filter(|member| pictured.contains(&member.id)) {
-        if let Cell::Imported(cell) = member.cell {
-            member.curves = Some(imported_curves(&cell.imported));
-        }
-    }
+    members.retain(|member| member.row.own().is_none_or(|cell| cell.cell.task.has_latencies()));
     members
 }
 
 /// What all of these count.
 pub(super) fn counted(members: &[Member<'_>]) -> Counted {
-    let of_others = members.iter().any(|member| matches!(member.cell, Cell::Imported(_)));
+    let of_others = members.iter().any(|member| matches!(member.row.origin, Origin::Imported(_)));
     if of_others { Counted::Samples } else { Counted::WakeUps }
 }
 

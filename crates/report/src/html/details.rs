@@ -1,13 +1,13 @@
 //! The details of one cell: its CPUs beside each other, its seconds, its numbers, what stands out.
 
 use super::axes::{Axes, Kind};
-use super::cells::{Cell, Member};
+use super::cells::Member;
 use super::markup::{Markup, Prose, Text};
 use super::matrix::{Heat, heat};
 use super::overlay::{LINES, begin, end, keys};
 use super::{curves, strip};
-use analysis::Curves;
 use analysis::wording::{count, duration, number};
+use analysis::{Curves, Origin};
 use model::Imported;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -34,24 +34,20 @@ fn part(
 ) {
     page.add(format_args!("<section class=\"set part later\" id=c{}>\n<h3>{}</h3>\n", member.id, Text(member.name())));
     page.raw("<ul class=facts>");
-    let findings: Vec<String> = match member.cell {
-        Cell::Own(_, findings) => findings.iter().map(ToString::to_string).collect(),
-        Cell::Imported(cell) => cell.findings.iter().map(ToString::to_string).collect(),
-    };
     facts(member).iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     page.raw("</ul>\n");
     match axes {
         Some(axes) if curves.by_cpu.values().any(|histogram| histogram.n > 0) => {
             drawings(page, member, curves, axes, heat, is_drawn);
         }
-        _ => page.raw(match member.cell {
-            Cell::Own(..) => "<p>No wake-up was recorded.</p>\n",
-            Cell::Imported(_) => "<p>The file has no distribution that could be drawn.</p>\n",
+        _ => page.raw(match member.row.origin {
+            Origin::Own(_) => "<p>No wake-up was recorded.</p>\n",
+            Origin::Imported(_) => "<p>The file has no distribution that could be drawn.</p>\n",
         }),
     }
-    if !findings.is_empty() {
+    if !member.findings.is_empty() {
         page.raw("<ul class=findings>\n");
-        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
+        member.findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
         page.raw("</ul>\n");
     }
     page.raw("</section>\n");
@@ -90,13 +86,13 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
 fn facts(member: &Member<'_>) -> Vec<String> {
     let row = &member.row;
     let measured = row.measured.map(|measured| duration(measured.ns() as f64));
-    let (mut facts, things) = match member.cell {
-        Cell::Own(cell, _) => {
+    let (mut facts, things) = match row.origin {
+        Origin::Own(cell) => {
             let virtually = if row.is_virtual() { " of virtual time" } else { "" };
             let measured = measured.unwrap_or_default();
             (vec![format!("{measured}{virtually} measured in {} blocks", cell.blocks)], "wake-ups")
         }
-        Cell::Imported(cell) => {
+        Origin::Imported(cell) => {
             let Imported { source, conditions, .. } = &cell.imported;
             let measured = measured.map(|measured| format!("{measured} measured"));
             (Vec::from_iter([format!("{}, {}", source.tool, conditions.what)].into_iter().chain(measured)), "samples")
@@ -107,7 +103,7 @@ fn facts(member: &Member<'_>) -> Vec<String> {
     let ends = [("min", row.min_ns.map(|ns| ns as f64)), ("mean", row.mean_ns), ("standard deviation", row.stddev_ns)];
     let known = ends.iter().filter_map(|(name, value)| Some(format!("{name} {}", duration((*value)?))));
     facts.extend(Some(known.collect::<Vec<_>>().join(", ")).filter(|known| !known.is_empty()));
-    let Some(cell) = row.own else { return facts };
+    let Some(cell) = row.own() else { return facts };
     let run_ms = cell.max.and_then(|max| max.run_ms);
     facts.extend(run_ms.map(|ms| format!("max {} into the run", duration(ms as f64 * 1e6))));
     facts.extend((cell.lost > 0).then(|| format!("{} samples lost", count(cell.lost))));

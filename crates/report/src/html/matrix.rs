@@ -5,10 +5,9 @@ use super::cells::{Member, counted};
 use super::markup::{Markup, Text};
 use super::scale::Log;
 use super::table::framed;
-use crate::formats::Row;
 use crate::sections::latencies::{dash, shown_levels};
 use analysis::wording::{count, duration};
-use analysis::{Level, Quantile, Refusal, Told};
+use analysis::{Level, Quantile, Refusal, Row, Told};
 use model::Span;
 
 /// Rows of one table. A browser lays out a table as a whole: with thousands of rows in one it would stand still, so there

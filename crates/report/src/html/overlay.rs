@@ -1,11 +1,11 @@
 //! Overlaid charts: cells that differ in load and policy, drawn over each other.
 
 use super::axes::{Axes, Kind};
-use super::cells::{Cell, Member};
+use super::cells::Member;
 use super::curves;
 use super::markup::{Markup, Text};
-use analysis::Curves;
 use analysis::wording::duration;
+use analysis::{Curves, Origin};
 use model::{ImportedLoad, LabClock};
 use std::collections::{BTreeSet, HashSet};
 
@@ -58,8 +58,8 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
         let row = &member.row;
         let every = row.period.map(|period| format!("every {}", duration(period.ns() as f64)));
         let every = every.unwrap_or_else(|| "period not known".to_owned());
-        match member.cell {
-            Cell::Own(cell, _) => {
+        match row.origin {
+            Origin::Own(cell) => {
                 let time = match cell.cell.kernel.clock() {
                     None => "",
                     Some(LabClock::Virtual) => ", virtual time",
@@ -69,14 +69,14 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
                 format!("{every} by {}{time}", cell.cell.task)
             }
             // Noise is no latency; the kinds of latency of one tool belong together.
-            Cell::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
-            Cell::Imported(_) => format!("{every}, imported"),
+            Origin::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
+            Origin::Imported(_) => format!("{every}, imported"),
         }
     };
     let mut groups = Vec::new();
     for (title, members) in by(&drawn, of) {
         let kernels: BTreeSet<_> =
-            members.iter().filter_map(|member| Some(member.row.own?.cell.kernel.to_string())).collect();
+            members.iter().filter_map(|member| Some(member.row.own()?.cell.kernel.to_string())).collect();
         if members.len() <= LINES && kernels.len() < 2 {
             groups.push(Group { title, members });
             continue;

@@ -2,8 +2,9 @@
 
 use crate::rfc3339;
 use crate::sections::{conclusion, findings, imported, machine};
-use analysis::{ImportedSummary, RunSummary, Verdict};
+use analysis::{Curves, ImportedSummary, Row, RunSummary, Verdict, curves, imported_curves};
 use model::{Entry, Header, ImportHeader, Imported, Requirement};
+use std::collections::{BTreeMap, HashSet};
 
 /// One run of a page.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +92,36 @@ pub(super) struct Top<'a> {
 }
 
 impl<'a> PageRun<'a> {
+    /// Its cells.
+    pub(super) fn rows(&self) -> Vec<Row<'a>> {
+        match self {
+            PageRun::Own(run) => run.summary.cells.iter().map(|cell| Row::of_cell(run.header, cell)).collect(),
+            PageRun::Imported(run) => run.summary.cells.iter().map(Row::of_imported).collect(),
+        }
+    }
+
+    /// What pictures of the `wanted` cells are drawn from, by their index.
+    pub(super) fn curves(&self, wanted: &HashSet<usize>) -> BTreeMap<usize, Curves> {
+        match self {
+            PageRun::Own(run) => curves(run.header, run.entries, |index| wanted.contains(&index)),
+            PageRun::Imported(run) => {
+                let cells = run.summary.cells.iter().enumerate().filter(|(index, _)| wanted.contains(index));
+                cells.map(|(index, cell)| (index, imported_curves(&cell.imported))).collect()
+            }
+        }
+    }
+
+    /// What has to be known of one cell.
+    pub(super) fn findings_of(&self, index: usize) -> Vec<String> {
+        fn said<T: ToString>(findings: Option<&Vec<T>>) -> Vec<String> {
+            findings.into_iter().flatten().map(ToString::to_string).collect()
+        }
+        match self {
+            PageRun::Own(run) => said(run.summary.cell_findings.get(index)),
+            PageRun::Imported(run) => said(run.summary.cell_findings.get(index)),
+        }
+    }
+
     pub(super) fn top(&self) -> Top<'a> {
         let utc = |ms: u64| format!("{} UTC", rfc3339(ms).trim_end_matches('Z').replace('T', " "));
         // Neither a plan nor an import need have a title.

@@ -63,11 +63,12 @@ struct CoursesDocument {
 
 /// The measurements, and the verdict.
 pub(crate) fn document<'a>(header: &'a ImportHeader, summary: &'a ImportedSummary) -> ImportedDocument<'a> {
-    let ImportedSummary { cells, verdict, cases } = summary;
-    ImportedDocument { imported: header, cells: cells.iter().map(cell).collect(), verdict, cases }
+    let ImportedSummary { cells, cell_findings, verdict, cases } = summary;
+    let cells = cells.iter().zip(cell_findings).map(|(one, findings)| cell(one, findings)).collect();
+    ImportedDocument { imported: header, cells, verdict, cases }
 }
 
-fn cell(cell: &ImportedCell) -> CellDocument<'_> {
+fn cell<'a>(cell: &'a ImportedCell, findings: &'a [ImportedFinding]) -> CellDocument<'a> {
     let ImportedCell { imported, name, .. } = cell;
     CellDocument {
         name,
@@ -83,6 +84,6 @@ fn cell(cell: &ImportedCell) -> CellDocument<'_> {
             n_eff: cell.quantiles.p99.n_eff(),
             steadiness: CoursesDocument { stretches: cell.stretches, courses: cell.courses },
         },
-        findings: cell.findings.iter().map(|finding| Remark { finding, sentence: finding.to_string() }).collect(),
+        findings: findings.iter().map(|finding| Remark { finding, sentence: finding.to_string() }).collect(),
     }
 }

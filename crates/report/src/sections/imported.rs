@@ -106,8 +106,8 @@ fn span(span: Span) -> String {
 /// The findings of all cells, equal ones together.
 pub(crate) fn sentences(summary: &ImportedSummary) -> Vec<String> {
     let mut found: Vec<(&ImportedFinding, Vec<&str>)> = Vec::new();
-    for cell in &summary.cells {
-        for finding in &cell.findings {
+    for (cell, findings) in summary.cells.iter().zip(&summary.cell_findings) {
+        for finding in findings {
             match found.iter_mut().find(|(other, _)| *other == finding) {
                 Some((_, names)) => names.push(&cell.name),
                 None => found.push((finding, vec![&cell.name])),

@@ -4,8 +4,6 @@
 //! refusal for everything that it leaves out.
 
 mod curves;
-mod finding;
-mod judge;
 
 use crate::stats::course::{Course, Courses, of_levels, of_maxima};
 use crate::stats::histogram::{merged, standard_deviation};
@@ -13,22 +11,9 @@ use crate::stats::levels::{Quantiles, levels};
 use crate::stats::quantile::rank;
 use crate::stats::stationarity::{self, MIN_SECONDS};
 use crate::stats::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
-use crate::verdict::{Case, Verdict};
 pub use curves::imported_curves;
-pub use finding::ImportedFinding;
-use model::{Histogram, Imported, ImportedThread, Requirement, Span};
+use model::{Histogram, Imported, ImportedThread, Span};
 use serde::Serialize;
-
-/// All measurements that were imported together.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImportedSummary {
-    /// One for each, in the order in which they were named.
-    pub cells: Vec<ImportedCell>,
-    /// Whether they keep what is required.
-    pub verdict: Verdict,
-    /// The same for each limit in each cell; empty when nothing was required.
-    pub cases: Vec<Case>,
-}
 
 /// One imported measurement in numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,18 +49,11 @@ pub struct ImportedCell {
     pub max_ns: Option<i64>,
     /// Number of the thread, or of its CPU where that is known, that had it.
     pub max_thread: Option<u32>,
-    /// What has to be known of it, most important first.
-    #[serde(skip)]
-    pub findings: Vec<ImportedFinding>,
 }
 
-/// Computes everything that imported measurements say.
-#[must_use]
-pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSummary {
-    let names = names(all);
-    let cells: Vec<_> = all.iter().zip(names).map(|(imported, name)| cell(imported, name)).collect();
-    let (verdict, cases) = judge::judge(&cells, require);
-    ImportedSummary { cells, verdict, cases }
+/// Each measurement that was imported, in the order in which they were named.
+pub(crate) fn cells(all: &[Imported]) -> Vec<ImportedCell> {
+    all.iter().zip(names(all)).map(|(imported, name)| cell(imported, name)).collect()
 }
 
 /// The names of files without their directories, as long as that tells them apart, and what is measured where a file
@@ -113,7 +91,7 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     let mean_ns = if is_finer { mean(threads).or_else(of_histogram) } else { of_histogram().or_else(|| mean(threads)) };
     let slices = slices(threads);
     let courses = courses(imported, known.as_ref(), &slices);
-    let mut cell = ImportedCell {
+    ImportedCell {
         name,
         samples: sum(threads, |thread| thread.samples),
         missed: sum(threads, |thread| thread.missed),
@@ -125,11 +103,8 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
         stretches: slices.len(),
         max_ns: largest.map(|(max_ns, _)| max_ns),
         max_thread: largest.map(|(_, thread)| thread),
-        findings: Vec::new(),
         imported: imported.clone(),
-    };
-    cell.findings = finding::of(&cell);
-    cell
+    }
 }
 
 /// Whether it stayed the same, as records of ours are tested: of less than half a minute, or without a course of time, nothing

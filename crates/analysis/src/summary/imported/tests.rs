@@ -1,8 +1,10 @@
 //! Imported measurements with parts missing.
 
 use super::*;
+use crate::findings::{ImportedFinding, of_imported};
+use crate::summarise_imported;
 use crate::testing::{self, imported_thread as thread};
-use model::{Beyond, Slice, Source, Span, StatedConditions};
+use model::{Beyond, Requirement, Slice, Source, Span, StatedConditions};
 
 pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
     let source =
@@ -30,7 +32,7 @@ pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
 }
 
 fn of(threads: Vec<ImportedThread>) -> ImportedCell {
-    summarise_imported(&[imported(threads)], &Requirement::default()).cells.remove(0)
+    cells(&[imported(threads)]).remove(0)
 }
 
 #[test]
@@ -40,7 +42,7 @@ fn a_histogram_alone_gives_quantiles_without_intervals() {
     assert_eq!(cell.quantiles.p50.value_ns(), crate::quantile(&Histogram::of(&latencies), 0.5));
     assert!(cell.quantiles.p999.value_ns().is_some() && cell.quantiles.p50.interval_ns().is_none());
     assert_eq!((cell.samples, cell.missed, cell.mean_ns), (Some(20_000), None, Some(49_500.0)));
-    assert!(cell.findings.contains(&ImportedFinding::NoCourse), "{:?}", cell.findings);
+    assert!(of_imported(&cell).contains(&ImportedFinding::NoCourse), "{:?}", of_imported(&cell));
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn what_is_beyond_has_a_rank_and_no_value() {
     assert_eq!(cell.quantiles.p50.value_ns(), Some(5_023), "the upper edge of its bucket");
     assert_eq!(cell.quantiles.p99, Quantile::Refused(Refusal::Beyond { at_least_ns: 30_000 }));
     assert_eq!((cell.mean_ns, cell.stddev_ns), (None, None), "the sum is not known");
-    let said = cell.findings[0].to_string();
+    let said = of_imported(&cell)[0].to_string();
     assert_eq!(
         said,
         "3 000 samples were beyond the tool's histogram, at 30 us or later: quantiles up there are not known"
@@ -70,7 +72,7 @@ fn what_is_beyond_has_a_rank_and_no_value() {
     some.beyond = Some(Beyond { samples: None, at_least_ns: 30_000 });
     let cell = of(vec![some]);
     assert_eq!(cell.quantiles.p99.value_ns(), Some(5_000));
-    assert!(cell.findings[0].to_string().starts_with("samples at 30 us or later are missing, "));
+    assert!(of_imported(&cell)[0].to_string().starts_with("samples at 30 us or later are missing, "));
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn stretches_give_intervals() {
     assert_eq!((slices(&threads).len(), of_slices), (40, 40_000), "every sample is in one stretch");
     let cell = of(threads);
     let (lower, upper) = cell.quantiles.p99.interval_ns().expect("an interval");
-    assert!(lower <= upper && !cell.findings.contains(&ImportedFinding::NoCourse));
+    assert!(lower <= upper && !of_imported(&cell).contains(&ImportedFinding::NoCourse));
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn a_course_of_time_is_tested_as_records_of_ours_are() {
     let said = |imported: Imported| {
         let mut summary = summarise_imported(&[imported], &require);
         let cell = summary.cells.remove(0);
-        let findings: Vec<_> = cell.findings.iter().map(ToString::to_string).collect();
+        let findings: Vec<_> = of_imported(&cell).iter().map(ToString::to_string).collect();
         (summary.verdict.to_string(), findings.join("\n"), cell)
     };
     let (verdict, findings, cell) = said(with_course(120, noise));

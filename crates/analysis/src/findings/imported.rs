@@ -1,8 +1,8 @@
 //! Doubts about imported measurements.
 
-use super::ImportedCell;
 use crate::stats::course::{Course, Measure};
 use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
+use crate::summary::imported::ImportedCell;
 use crate::wording::{duration, things};
 use model::Level;
 use serde::Serialize;
@@ -79,7 +79,7 @@ fn of_file(what: Measure) -> String {
 }
 
 /// Everything that is true of a cell, most important first.
-pub(super) fn of(cell: &ImportedCell) -> Vec<ImportedFinding> {
+pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
     let mut findings = Vec::new();
     let threads = &cell.imported.threads;
     let beyond: Vec<_> = threads.iter().filter_map(|thread| thread.beyond).collect();

@@ -52,7 +52,7 @@ fn new_maxima(slices: &[Histogram], measured: Span) -> Vec<NewMaximum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imported::tests::imported;
+    use crate::summary::imported::tests::imported;
     use crate::testing::imported_thread as thread;
     use model::{Beyond, ImportedThread, Slice};
 

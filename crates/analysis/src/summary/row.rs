@@ -1,0 +1,145 @@
+//! A cell as it is judged, tabled and drawn, whoever measured it.
+
+use crate::stats::levels::Quantiles;
+use crate::summary::cell::{CellSummary, Max};
+use crate::summary::imported::ImportedCell;
+use model::{Header, Host, ImportedLoad, Level, Period, Span};
+
+/// One cell, of a run of this program or imported: a fact that is not known is `None`.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// Where the numbers come from, and what only one of both has.
+    pub origin: Origin<'a>,
+    /// What it is called.
+    pub name: &'a str,
+    /// The machine.
+    pub host: &'a Host,
+    /// When its run, or it itself, began, ms since 1970-01-01 UTC.
+    pub started_unix_ms: Option<u64>,
+    /// Background work.
+    pub load: Option<ImportedLoad>,
+    /// How the threads were scheduled.
+    pub policy: Option<String>,
+    /// Time between two due times.
+    pub period: Option<Period>,
+    /// What the latencies are of: a method, or a tool and its word for them.
+    pub method: Option<String>,
+    /// CPUs that were measured.
+    pub cpus: Option<String>,
+    /// Time measured.
+    pub measured: Option<Span>,
+    /// Latencies recorded.
+    pub samples: Option<u64>,
+    /// Due times missed; `None` also for relative waits, which have no due times that could be missed.
+    pub missed: Option<u64>,
+    /// Smallest latency, ns.
+    pub min_ns: Option<i64>,
+    /// Mean latency, ns.
+    pub mean_ns: Option<f64>,
+    /// Standard deviation, ns.
+    pub stddev_ns: Option<f64>,
+    /// The distribution by wake-up.
+    pub quantiles: &'a Quantiles,
+    /// Largest latency, ns.
+    pub max_ns: Option<i64>,
+    /// The CPU that had it; of an imported one without CPUs the thread.
+    pub max_cpu: Option<u32>,
+    /// Independent samples the recorded ones are worth at p99.
+    pub n_eff: Option<u64>,
+}
+
+/// Who measured a cell.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin<'a> {
+    /// This program.
+    Own(&'a CellSummary),
+    /// Another tool.
+    Imported(&'a ImportedCell),
+}
+
+impl<'a> Row<'a> {
+    /// A cell that this program measured.
+    #[must_use]
+    pub fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
+        let asked = &summary.cell;
+        Row {
+            origin: Origin::Own(summary),
+            name: &summary.name,
+            host: &header.host,
+            started_unix_ms: Some(header.started_unix_ms),
+            load: Some(asked.load.clone().into()),
+            policy: Some(asked.policy.to_string()),
+            period: Some(asked.period),
+            method: Some(asked.task.to_string()),
+            cpus: Some(asked.cpus.to_string()),
+            measured: Some(summary.measured),
+            samples: Some(summary.samples),
+            missed: Some(summary.missed).filter(|_| !asked.task.is_relative()),
+            min_ns: summary.min_ns,
+            mean_ns: summary.mean_ns,
+            stddev_ns: summary.stddev_ns,
+            quantiles: &summary.quantiles,
+            max_ns: summary.max.map(|max| max.latency_ns),
+            max_cpu: summary.max.map(|max| max.cpu),
+            n_eff: summary.n_eff,
+        }
+    }
+
+    /// An imported measurement.
+    #[must_use]
+    pub fn of_imported(summary: &'a ImportedCell) -> Row<'a> {
+        let measured = &summary.imported;
+        let conditions = &measured.conditions;
+        let cpus: Option<Vec<u32>> = measured.threads.iter().map(|thread| thread.cpu).collect();
+        Row {
+            origin: Origin::Imported(summary),
+            name: &summary.name,
+            host: &measured.host,
+            started_unix_ms: measured.started_unix_ms,
+            load: conditions.load.clone(),
+            policy: conditions.policy.map(|policy| policy.to_string()),
+            period: conditions.period,
+            method: Some(format!("{}: {}", measured.source.tool, conditions.what)),
+            cpus: cpus.map(|cpus| cpus.into_iter().collect::<model::CpuSet>().to_string()),
+            measured: measured.measured,
+            samples: summary.samples,
+            missed: summary.missed,
+            min_ns: summary.min_ns,
+            mean_ns: summary.mean_ns,
+            stddev_ns: summary.stddev_ns,
+            quantiles: &summary.quantiles,
+            max_ns: summary.max_ns,
+            max_cpu: summary.max_thread,
+            n_eff: summary.quantiles.p99.n_eff(),
+        }
+    }
+
+    /// What else is known of a cell that this program measured.
+    #[must_use]
+    pub fn own(&self) -> Option<&'a CellSummary> {
+        match self.origin {
+            Origin::Own(cell) => Some(cell),
+            Origin::Imported(_) => None,
+        }
+    }
+
+    /// The largest latency and its moment, as this program records it.
+    #[must_use]
+    pub fn max(&self) -> Option<Max> {
+        self.own()?.max
+    }
+
+    /// Whether it was measured in virtual time.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.own().is_some_and(|cell| cell.cell.kernel.is_virtual())
+    }
+
+    /// Whether an interval of this quantile for the whole cell can be believed.
+    pub(crate) fn allows_interval(&self, level: Level) -> bool {
+        match self.origin {
+            Origin::Own(cell) => cell.steadiness.courses.allows_interval(level),
+            Origin::Imported(cell) => cell.courses.allows_interval(level),
+        }
+    }
+}
