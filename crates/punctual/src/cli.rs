@@ -23,6 +23,7 @@ mod operation;
 mod output;
 mod plan;
 mod progress;
+mod read;
 mod recover;
 mod redrawn;
 mod report;

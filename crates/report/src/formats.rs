@@ -13,7 +13,7 @@ use analysis::{Case, Row, Verdict};
 use model::Span;
 
 pub use csv::csv;
-pub use hgrm::{HgrmCell, hgrm};
+pub use hgrm::hgrm;
 pub use junit::junit;
 pub use lava::lava;
 pub use markdown::markdown;

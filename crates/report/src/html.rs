@@ -23,19 +23,19 @@ mod strip;
 mod table;
 
 use super::sections::{Section, imported, responses, tracers};
+use super::{OwnRun, Results};
 use analysis::{RunSummary, Verdict};
 use axes::Axes;
 use cells::{counted, members};
 use markup::{Markup, Prose, Text};
-pub use runs::{ImportedSet, OwnRun, PageRun};
 use runs::{Top, badge, letter, lettered};
 
 /// Findings listed for a run; those of a cell are in its part.
 const FINDINGS: usize = 12;
 
 /// The page for one run, or for several beside each other; empty for none.
-pub fn html(runs: &[PageRun<'_>]) -> String {
-    let tops: Vec<Top<'_>> = runs.iter().map(PageRun::top).collect();
+pub fn html(runs: &[Results<'_>]) -> String {
+    let tops: Vec<Top<'_>> = runs.iter().map(Results::top).collect();
     let Some(first) = tops.first() else { return String::new() };
     let members = members(runs);
     let curves = members.iter().filter_map(|member| member.curves.as_ref());
@@ -67,7 +67,7 @@ pub fn html(runs: &[PageRun<'_>]) -> String {
 }
 
 /// A section for each own run that has this topic.
-fn topic(page: &mut Markup, runs: &[PageRun<'_>], of: fn(&RunSummary) -> Option<Section>) {
+fn topic(page: &mut Markup, runs: &[Results<'_>], of: fn(&RunSummary) -> Option<Section>) {
     for (index, run) in runs::own(runs) {
         if let Some(topic) = of(run.summary) {
             table::section(page, &topic, &badge(runs, index), |_| ());
@@ -117,7 +117,7 @@ fn question(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
     page.add(format_args!("</ul>\n<p class=quiet>{}.</p>\n</header>\n", Text(&top.extent)));
 }
 
-fn published_rows(page: &mut Markup, runs: &[PageRun<'_>]) {
+fn published_rows(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         if let Some(study) = run.header.plan.study {
             published::write(page, study, run, &badge(runs, index));
@@ -125,9 +125,9 @@ fn published_rows(page: &mut Markup, runs: &[PageRun<'_>]) {
     }
 }
 
-fn findings(page: &mut Markup, runs: &[PageRun<'_>]) {
+fn findings(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs.iter().enumerate() {
-        let (sentences, more) = run.findings(FINDINGS);
+        let (sentences, more) = run.sentences(FINDINGS);
         if sentences.is_empty() {
             continue;
         }
@@ -143,7 +143,7 @@ fn findings(page: &mut Markup, runs: &[PageRun<'_>]) {
 }
 
 /// Under which conditions imported measurements were made; nothing on a page without one.
-fn conditions(page: &mut Markup, runs: &[PageRun<'_>]) {
+fn conditions(page: &mut Markup, runs: &[Results<'_>]) {
     let conditions = imported::conditions(runs::imported(runs));
     if !conditions.rows.is_empty() {
         page.raw("<section id=conditions class=later>\n<h2>Where it comes from</h2>\n");
@@ -153,7 +153,7 @@ fn conditions(page: &mut Markup, runs: &[PageRun<'_>]) {
 }
 
 /// The plan of each run, and how to run it again.
-fn plans(page: &mut Markup, runs: &[PageRun<'_>]) {
+fn plans(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         let letter = letter(runs, index);
         let file = letter

@@ -21,14 +21,12 @@ pub use list::{List, Listed, Unreadable};
 pub use run::RunDocument;
 
 /// A run.
-#[must_use]
-pub fn of_run(header: &Header, summary: &RunSummary) -> Value {
+pub(crate) fn of_run(header: &Header, summary: &RunSummary) -> Value {
     value(&run::document(header, summary))
 }
 
 /// Imported measurements.
-#[must_use]
-pub fn of_imported(header: &ImportHeader, summary: &ImportedSummary) -> Value {
+pub(crate) fn of_imported(header: &ImportHeader, summary: &ImportedSummary) -> Value {
     value(&imported::document(header, summary))
 }
 

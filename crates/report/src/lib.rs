@@ -1,7 +1,7 @@
 //! Results as people and programs read them: text for a terminal, a page for a browser, JSON and other formats.
 //!
-//! Pure functions of summaries: nothing here reads a file, a clock or the machine. [`text`] and [`imported_text`] are for the
-//! terminal, [`html()`] makes the page, [`Page`] is what the formats of other programs are written from.
+//! Pure functions of summaries: nothing here reads a file, a clock or the machine. [`Results`] makes the text for the
+//! terminal and the JSON, [`html()`] the page, [`Page`] is what the formats of other programs are written from.
 #![forbid(unsafe_code)]
 
 mod doctor;
@@ -12,6 +12,7 @@ pub mod json;
 mod lines;
 mod list;
 mod published;
+mod results;
 mod sections;
 mod table;
 
@@ -23,12 +24,12 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 pub use doctor::Examination;
-pub use formats::{HgrmCell, Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
+pub use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub use frontier::SearchReport;
-pub use html::{ImportedSet, OwnRun, PageRun, html};
+pub use html::html;
 pub use lines::{COLORS, labelled};
 pub use list::{size, text as list_text};
-pub use sections::imported::text as imported_text;
+pub use results::{ImportedSet, OwnRun, Results};
 pub use sections::intensity::{load_rate, machine_share};
 pub use sections::responses::target;
 pub use sections::{comparison, cost};
@@ -72,11 +73,8 @@ impl Style {
     }
 }
 
-/// Writes the whole report: machine, table, what stands out, answer.
-///
-/// # Errors
-/// When `out` does not take it.
-pub fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
+/// Writes the whole report of a run of this program.
+fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     machine::write(out, header, &lines)?;
     lines.paragraph(out, "", &machine::measured(header, summary))?;
@@ -118,22 +116,22 @@ fn section(out: &mut dyn io::Write, section: Option<Section>, lines: &Lines) -> 
     section.map_or(Ok(()), |section| section.write(out, lines))
 }
 
-/// Writes what became of each limit in each cell, in what a baseline differs (of all that is `beside`), then the verdict.
+/// Writes what became of each limit in each cell, in what a baseline differs, then the verdict.
 ///
 /// # Errors
 /// When `out` does not take it.
-pub fn cases(out: &mut dyn io::Write, page: &Page<'_>, beside: &[Finding], style: Style) -> io::Result<()> {
+pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
-    for case in page.cases() {
+    for case in results.cases() {
         let cell = case.cell.as_deref().unwrap_or("run");
         lines.paragraph(out, "", &format!("{cell} {}: {}", case.limit, case.verdict.sentence()))?;
     }
-    let differences = beside.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
+    let differences = results.findings().iter().filter(|one| matches!(one, Finding::BaselineDiffers { .. }));
     for difference in differences {
         lines.paragraph(out, "", &difference.to_string())?;
     }
     writeln!(out)?;
-    lines.verdict(out, page.verdict())
+    lines.verdict(out, results.verdict())
 }
 
 /// Which implementations of the languages were measured.

@@ -68,6 +68,7 @@ pub fn size(bytes: u64) -> String {
 mod tests {
     use super::*;
     use crate::json::Unreadable;
+    use crate::{OwnRun, Results};
     use analysis::summarise;
     use analysis::testing::RunBuilder;
     use expect_test::expect;
@@ -78,12 +79,13 @@ mod tests {
         run.cell("none", "other").require("max=1ms").measure(0, 0, |_, _| 5_000);
         let mut list = List::default();
         let summary = summarise(&run.header, &run.entries);
-        list.add(("runs/b".to_owned(), 1_234_567), &run.header, (&summary, 1), Vec::new());
+        let (header, entries, summary) = (&run.header, &run.entries[..], &summary);
+        list.add(1_234_567, &Results::Own(OwnRun { name: "runs/b", header, entries, summary }), Vec::new());
         run.header.started_unix_ms -= 3_600_000;
         (run.header.host.hostname, run.header.plan.title) = (None, String::new());
-        let summary = summarise(&run.header, &[]);
+        let (header, entries, summary) = (&run.header, &[][..], &summarise(&run.header, &[]));
         let damage = vec!["runs/a/run.jsonl:2: the line is cut off".to_owned()];
-        list.add(("runs/a".to_owned(), 999), &run.header, (&summary, 0), damage);
+        list.add(999, &Results::Own(OwnRun { name: "runs/a", header, entries, summary }), damage);
         let reason = "runs/c/run.jsonl:1: the header is damaged".to_owned();
         list.add_unreadable(Unreadable { path: "runs/c".to_owned(), bytes: 0, reason });
         let mut out = Vec::new();

@@ -199,7 +199,7 @@ fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
     assert_eq!(seen(0)["timerlat"]["irq"]["samples"], 2_000);
     assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null }));
     let (entries, name) = (&run.entries, "run");
-    let shown = PageRun::Own(OwnRun { name, header: &run.header, entries, summary: &summary });
+    let shown = Results::Own(OwnRun { name, header: &run.header, entries, summary: &summary });
     let html = html(&[shown]);
     assert!(html.contains("<th scope=col>irq p50") && html.contains("<p class=quiet>No tracers in debian:6.1: "));
 }

@@ -1,12 +1,12 @@
 //! `punctual import`: what other tools have measured, kept as a directory that `show` understands.
 
 use super::arguments::{ImportArguments, ImportUnit, RunFormat};
-use super::output::{self, Shown};
-use super::{ERROR, Outcome, note};
+use super::read::Read;
+use super::{Outcome, note, output};
 use crate::campaign::stamp;
 use crate::import::{ImportOptions, Unit, import as read};
 use crate::store::{self, ImportedRun};
-use model::{ImportHeader, RUN_FORMAT, Requirement, TOOL};
+use model::{ImportHeader, RUN_FORMAT, TOOL};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -40,19 +40,10 @@ pub(super) fn import(arguments: &ImportArguments) -> Outcome {
     };
     let dir: PathBuf = arguments.out.clone().unwrap_or_else(|| Path::new("runs").join(stamp(now)));
     let path = store::keep_imported(&dir, &header, &measurements)?;
-    let run = ImportedRun { header, measurements, damage: Vec::new() };
-    let status = show(&run, None, arguments.format.into())?;
+    let read = Read::imported(ImportedRun { header, measurements, damage: Vec::new() });
+    output::write(&output::document(&read.results(""), arguments.format.into())?)?;
     if arguments.format == RunFormat::Text {
         note(path.display());
     }
-    Ok(status)
-}
-
-/// Shows imported measurements; `require` stands in for what they were imported with.
-pub(super) fn show(run: &ImportedRun, require: Option<&Requirement>, shown: Shown<'_>) -> Outcome {
-    let header = ImportHeader { require: require.copied().unwrap_or(run.header.require), ..run.header.clone() };
-    let summary = analysis::summarise_imported(&run.measurements, &header.require);
-    output::write(&output::imported(&header, &summary, shown)?)?;
-    run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
-    Ok(if run.damage.is_empty() { summary.verdict.exit_status() } else { ERROR })
+    Ok(read.status())
 }

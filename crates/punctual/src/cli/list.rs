@@ -1,6 +1,7 @@
 //! `punctual list`: the runs below a directory.
 
 use super::arguments::{Format, ListArguments};
+use super::read::Read;
 use super::{Outcome, note, output};
 use crate::store;
 use report::json::{List, Unreadable};
@@ -10,23 +11,8 @@ pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let (found, closed) = store::below(&arguments.dir)?;
     for found in found {
         let path = found.dir.display().to_string();
-        if let Some(imported) = store::read_imported(&found.dir).transpose() {
-            match imported {
-                Ok(run) => {
-                    let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
-                    let damage = run.damage.iter().map(ToString::to_string).collect();
-                    list.add_imported((path, found.bytes), &run.header, &summary, damage);
-                }
-                Err(err) => list.add_unreadable(Unreadable { path, bytes: found.bytes, reason: err.to_string() }),
-            }
-            continue;
-        }
-        match store::read(&found.dir) {
-            Ok(run) => {
-                let summary = analysis::summarise(&run.header, &run.entries);
-                let damage = run.damage.iter().map(ToString::to_string).collect();
-                list.add((path, found.bytes), &run.header, (&summary, run.entries.len()), damage);
-            }
+        match Read::open(&found.dir) {
+            Ok(read) => list.add(found.bytes, &read.results(&path), read.damage()),
             Err(err) => list.add_unreadable(Unreadable { path, bytes: found.bytes, reason: err.to_string() }),
         }
     }

@@ -4,9 +4,8 @@ use super::arguments::RunFormat;
 use super::note;
 use crate::store;
 use analysis::wording::things;
-use analysis::{ImportedSummary, RunSummary};
-use model::{Entry, Header, Histogram, ImportHeader, is_plain, plain};
-use report::{COLORS, HgrmCell, Page, Style};
+use model::{Entry, Header, is_plain, plain};
+use report::{COLORS, OwnRun, Results, Style};
 use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -45,7 +44,8 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
 /// Summarises a run, writes it to stdout, and returns the exit status of its verdict.
 pub(super) fn show(header: &Header, entries: &[Entry], shown: Shown<'_>) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
-    write(&document(header, entries, &summary, shown)?)?;
+    let results = Results::Own(OwnRun { name: "", header, entries, summary: &summary });
+    write(&document(&results, shown)?)?;
     Ok(summary.verdict.exit_status())
 }
 
@@ -108,103 +108,31 @@ pub(super) fn name_run(header: &Header, dir: &Path) {
     name_samples(header, dir);
 }
 
-/// The run in its form.
-fn document(
-    header: &Header,
-    entries: &[Entry],
-    summary: &RunSummary,
-    shown: Shown<'_>,
-) -> Result<Vec<u8>, Box<dyn Error>> {
+/// A run, or imported measurements, in the form that was asked for.
+pub(super) fn document(results: &Results<'_>, shown: Shown<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
     let Shown { format, all_findings, each_spike, cell } = shown;
-    check_cell(format, cell)?;
-    match format {
-        RunFormat::Text => {
-            let mut text = Vec::new();
-            report::text(&mut text, header, summary, Style { each_spike, ..style(all_findings) })?;
-            Ok(text)
-        }
-        RunFormat::Json => as_json(&report::json::of_run(header, summary)),
-        RunFormat::Hgrm => {
-            let histograms = || analysis::histograms(header, entries).into_iter().map(Some).collect();
-            let cells = summary.cells.iter().map(|cell| HgrmCell {
-                name: &cell.name,
-                is_virtual: cell.cell.kernel.is_virtual(),
-                mean_ns: cell.mean_ns,
-                stddev_ns: cell.stddev_ns,
-            });
-            hgrm(&cells.collect::<Vec<_>>(), histograms, cell)
-        }
-        _ => Ok(page(&Page::of_run(header, summary, all_findings), format).into_bytes()),
-    }
-}
-
-/// A summary in a form that needs no records.
-pub(super) fn summary(header: &Header, summary: &RunSummary, shown: Shown<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
-    document(header, &[], summary, shown)
-}
-
-/// Imported measurements in their form.
-pub(super) fn imported(
-    header: &ImportHeader,
-    summary: &ImportedSummary,
-    shown: Shown<'_>,
-) -> Result<Vec<u8>, Box<dyn Error>> {
-    let Shown { format, all_findings, cell, .. } = shown;
-    check_cell(format, cell)?;
-    match format {
-        RunFormat::Text => {
-            let mut text = Vec::new();
-            report::imported_text(&mut text, header, summary, style(all_findings))?;
-            Ok(text)
-        }
-        RunFormat::Json => as_json(&report::json::of_imported(header, summary)),
-        RunFormat::Hgrm => {
-            let histograms = || summary.cells.iter().map(|cell| analysis::imported_histogram(&cell.imported)).collect();
-            let cells = summary.cells.iter().map(|cell| HgrmCell {
-                name: &cell.name,
-                is_virtual: false,
-                mean_ns: cell.mean_ns,
-                stddev_ns: cell.stddev_ns,
-            });
-            hgrm(&cells.collect::<Vec<_>>(), histograms, cell)
-        }
-        _ => Ok(page(&Page::of_imported(header, summary), format).into_bytes()),
-    }
-}
-
-/// The forms that are the same for both.
-fn page(page: &Page<'_>, format: RunFormat) -> String {
-    match format {
-        RunFormat::Csv => report::csv(page),
-        RunFormat::Md => report::markdown(page),
-        RunFormat::Junit => report::junit(page),
-        RunFormat::Tap => report::tap(page),
-        RunFormat::Lava => report::lava(page),
-        RunFormat::Prom => report::prometheus(page),
-        // These have documents of their own.
-        RunFormat::Text | RunFormat::Json | RunFormat::Hgrm => String::new(),
-    }
-}
-
-fn check_cell(format: RunFormat, cell: Option<&str>) -> Result<(), Box<dyn Error>> {
     if cell.is_some() && format != RunFormat::Hgrm {
         return Err("--cell is for --format hgrm, which holds one cell; the others hold all".into());
     }
-    Ok(())
-}
-
-fn as_json(document: &serde_json::Value) -> Result<Vec<u8>, Box<dyn Error>> {
+    let page = || results.page(all_findings);
     let mut text = Vec::new();
-    json(&mut text, document)?;
+    match format {
+        RunFormat::Text => results.text(&mut text, Style { each_spike, ..style(all_findings) })?,
+        RunFormat::Json => json(&mut text, &results.json())?,
+        RunFormat::Hgrm => text = hgrm(results, cell)?,
+        RunFormat::Csv => text = report::csv(&page()).into_bytes(),
+        RunFormat::Md => text = report::markdown(&page()).into_bytes(),
+        RunFormat::Junit => text = report::junit(&page()).into_bytes(),
+        RunFormat::Tap => text = report::tap(&page()).into_bytes(),
+        RunFormat::Lava => text = report::lava(&page()).into_bytes(),
+        RunFormat::Prom => text = report::prometheus(&page()).into_bytes(),
+    }
     Ok(text)
 }
 
 /// The distribution of the cell with this name; it need not be named where there is only one.
-fn hgrm(
-    cells: &[HgrmCell<'_>],
-    histograms: impl Fn() -> Vec<Option<Histogram>>,
-    name: Option<&str>,
-) -> Result<Vec<u8>, Box<dyn Error>> {
+fn hgrm(results: &Results<'_>, name: Option<&str>) -> Result<Vec<u8>, Box<dyn Error>> {
+    let cells = results.rows();
     let names = || cells.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
     let index = match (name, cells.len()) {
         (None, 1) => Some(0),
@@ -213,7 +141,7 @@ fn hgrm(
     };
     let index = index.ok_or_else(|| format!("no cell is named `{}` (cells: {})", name.unwrap_or_default(), names()))?;
     let cell = &cells[index];
-    let histogram = histograms().into_iter().nth(index).flatten();
+    let histogram = results.histogram(index);
     let histogram = histogram.ok_or_else(|| format!("{} has no distribution, only its ends", cell.name))?;
     Ok(report::hgrm(cell, &histogram).into_bytes())
 }

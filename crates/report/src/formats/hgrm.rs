@@ -3,33 +3,19 @@
 //! Layout as `HistogramLogProcessor` writes it: four columns with five steps to each halving of the distance to 100 %, then three
 //! lines of `#`. Values are in microseconds, three decimals.
 
-use analysis::quantile;
+use analysis::{Row, quantile};
 use model::Histogram;
 use std::fmt::Write;
 
 /// Steps for each halving of what is left to 100 %, as the original has by default.
 const STEPS_PER_HALVING: i32 = 5;
 
-/// A cell of which the distribution is shown.
-#[derive(Debug, Clone, Copy)]
-pub struct HgrmCell<'a> {
-    /// The cell's name.
-    pub name: &'a str,
-    /// Whether its microseconds are virtual ones.
-    pub is_virtual: bool,
-    /// Mean latency, ns; `None` where it is not known.
-    pub mean_ns: Option<f64>,
-    /// Standard deviation, ns; `None` where it is not known.
-    pub stddev_ns: Option<f64>,
-}
-
 /// One cell's distribution. `buckets` of the last line are those that hold samples.
-pub fn hgrm(cell: &HgrmCell<'_>, histogram: &Histogram) -> String {
-    let HgrmCell { name, is_virtual, mean_ns, stddev_ns } = *cell;
+pub fn hgrm(row: &Row<'_>, histogram: &Histogram) -> String {
     let mut text = format!(
         "# {}: latency by wake-up, {}\n{:>12} {:>14} {:>10} {:>14}\n\n",
-        name.replace(char::is_control, " "),
-        if is_virtual { "virtual us" } else { "us" },
+        row.name.replace(char::is_control, " "),
+        if row.is_virtual() { "virtual us" } else { "us" },
         "Value",
         "Percentile",
         "TotalCount",
@@ -58,7 +44,7 @@ pub fn hgrm(cell: &HgrmCell<'_>, histogram: &Histogram) -> String {
     if let Some(max_ns) = histogram.max_ns {
         let _ = writeln!(text, "{:12.3} {:2.12} {:10}", us(max_ns as f64), 1.0, histogram.n);
     }
-    let (mean, stddev) = (mean_ns.map_or(f64::NAN, us), stddev_ns.map_or(f64::NAN, us));
+    let (mean, stddev) = (row.mean_ns.map_or(f64::NAN, us), row.stddev_ns.map_or(f64::NAN, us));
     let max = histogram.max_ns.map_or(f64::NAN, |ns| us(ns as f64));
     let _ = writeln!(text, "#[Mean    = {mean:12.3}, StdDeviation   = {stddev:12.3}]");
     let _ = writeln!(text, "#[Max     = {max:12.3}, Total count    = {:12}]", histogram.n);
@@ -76,15 +62,21 @@ fn share(step: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::summarise;
+    use analysis::testing::RunBuilder;
 
-    fn named(name: &str) -> HgrmCell<'_> {
-        HgrmCell { name, is_virtual: false, mean_ns: None, stddev_ns: None }
+    /// A cell on this kernel, as if it had these latencies and this name.
+    fn named(name: &str, kernel: &str, latencies_ns: &[i64]) -> String {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80").header.cells[0].kernel = kernel.parse().unwrap();
+        let summary = summarise(&run.header, &[]);
+        let row = Row { name, ..Row::of_cell(&run.header, &summary.cells[0]) };
+        hgrm(&row, &Histogram::of(latencies_ns))
     }
 
     #[test]
     fn virtual_microseconds_are_called_that() {
-        let cell = HgrmCell { is_virtual: true, ..named("a kernel/none/fifo:80") };
-        let text = hgrm(&cell, &Histogram::default());
+        let text = named("a kernel/none/fifo:80", "debian:6.1", &[]);
         assert!(text.starts_with("# a kernel/none/fifo:80: latency by wake-up, virtual us\n"), "{text}");
     }
 
@@ -97,7 +89,7 @@ mod tests {
     #[test]
     fn rows_rise_and_end_with_the_maximum() {
         let latencies: Vec<i64> = (1..=10_000).map(|i| i * 100).collect();
-        let text = hgrm(&named("none/other"), &Histogram::of(&latencies));
+        let text = named("none/other", "running", &latencies);
         let rows: Vec<Vec<f64>> = text
             .lines()
             .skip(3)
@@ -114,7 +106,7 @@ mod tests {
 
     #[test]
     fn no_samples_are_no_rows() {
-        let text = hgrm(&named("x\ny"), &Histogram::default());
+        let text = named("x\ny", "running", &[]);
         assert!(text.starts_with("# x y: ") && text.contains("Total count    =            0]"), "{text}");
     }
 }

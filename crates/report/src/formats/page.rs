@@ -34,7 +34,7 @@ static UNKNOWN: std::sync::LazyLock<Host> = std::sync::LazyLock::new(Host::defau
 
 impl<'a> Page<'a> {
     /// A run of ours.
-    pub fn of_run(header: &'a Header, summary: &'a RunSummary, all_findings: bool) -> Page<'a> {
+    pub(crate) fn of_run(header: &'a Header, summary: &'a RunSummary, all_findings: bool) -> Page<'a> {
         let mut facts = vec![header.tool.clone()];
         facts.extend(machine::named(&header.host));
         Page {
@@ -61,18 +61,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What became of each limit in each cell.
-    pub(crate) fn cases(&self) -> &'a [Case] {
-        self.cases
-    }
-
-    /// The same of all together.
-    pub(crate) fn verdict(&self) -> &'a Verdict {
-        self.verdict
-    }
-
     /// Imported measurements.
-    pub fn of_imported(header: &'a ImportHeader, summary: &'a ImportedSummary) -> Page<'a> {
+    pub(crate) fn of_imported(header: &'a ImportHeader, summary: &'a ImportedSummary) -> Page<'a> {
         let first = summary.cells.first().map(|cell| &cell.imported.host);
         let host = first.filter(|first| summary.cells.iter().all(|cell| cell.imported.host == **first));
         Page {

@@ -201,11 +201,8 @@ fn lava_takes_every_signal() {
 fn hgrm_is_as_the_original_writes_it() {
     let run = run();
     let summary = summarise(&run.header, &run.entries);
-    let cell = &summary.cells[1];
-    let text = hgrm(
-        &HgrmCell { name: &cell.name, is_virtual: false, mean_ns: cell.mean_ns, stddev_ns: cell.stddev_ns },
-        &histograms(&run.header, &run.entries)[1],
-    );
+    let row = Row::of_cell(&run.header, &summary.cells[1]);
+    let text = hgrm(&row, &histograms(&run.header, &run.entries)[1]);
     check(&text, expect_file!["../../tests/golden/formats/run.hgrm"]);
 }
 

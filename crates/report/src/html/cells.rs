@@ -1,6 +1,6 @@
 //! The cells of all runs in one list, own and imported ones alike, and which of them have pictures.
 
-use super::PageRun;
+use super::Results;
 use super::axes::Counted;
 use analysis::{Curves, Level, Origin, Row};
 use std::cmp::Reverse;
@@ -52,7 +52,7 @@ impl Member<'_> {
 }
 
 /// All cells, with the curves of those that have pictures.
-pub(super) fn members<'a>(runs: &'a [PageRun<'a>]) -> Vec<Member<'a>> {
+pub(super) fn members<'a>(runs: &'a [Results<'a>]) -> Vec<Member<'a>> {
     let mut members: Vec<Member<'a>> = Vec::new();
     for (run, shown) in runs.iter().enumerate() {
         let letter = super::letter(runs, run);

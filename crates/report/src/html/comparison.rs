@@ -3,7 +3,7 @@
 use super::markup::{Markup, Prose, Text};
 use super::scale::Log;
 use super::table::framed;
-use super::{PageRun, letter, runs};
+use super::{Results, letter, runs};
 use crate::sections::comparison::comparisons;
 use analysis::comparison::{Answer, Comparison};
 use analysis::wording::number;
@@ -16,7 +16,7 @@ const HEIGHT: f64 = 60.0;
 const EDGE: f64 = 14.0;
 
 /// Writes a row for any two cells that are worth comparing; nothing where no ratio can be told.
-pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     let own: Vec<_> = runs::own(runs).map(|(index, run)| (letter(runs, index), run.header, run.entries)).collect();
     let comparisons = comparisons(&own);
     if comparisons.iter().all(|comparison| comparison.primary.ratio.is_none()) {

@@ -4,14 +4,14 @@ use super::markup::{Markup, Text};
 use super::published::fields;
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, time_label};
 use super::table::{section, table};
-use super::{PageRun, runs};
+use super::{Results, runs};
 use crate::published;
 use crate::sections::cost;
 use analysis::CellSummary;
 use analysis::cost::{TradeOff, trade_offs};
 use analysis::wording::duration;
 
-pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         let Some(costs) = cost::of(run.summary) else { continue };
         section(page, &costs, &super::badge(runs, index), |page| {
@@ -54,7 +54,7 @@ const POINTS: usize = 60;
 const WIDE: f64 = 44.0;
 const HIGH: f64 = 30.0;
 
-fn trade_off(page: &mut Markup, runs: &[PageRun<'_>]) {
+fn trade_off(page: &mut Markup, runs: &[Results<'_>]) {
     let mut cells: Vec<(String, &CellSummary)> = Vec::new();
     for (index, run) in runs::own(runs) {
         cells.extend(run.summary.cells.iter().map(|cell| (super::lettered(runs, index, &cell.name), cell)));

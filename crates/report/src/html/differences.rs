@@ -1,14 +1,14 @@
 //! Several runs on one page: in what they differ beside their latencies, and whether these can be compared at all.
 
 use super::markup::{Markup, Prose};
-use super::{OwnRun, PageRun, runs};
+use super::{OwnRun, Results, runs};
 use analysis::comparability::{self, Role};
 
 /// Differences listed for a pair of runs; all facts are in the table of the machine.
 const LISTED: usize = 8;
 
 /// Says of each further run in what it differs from the first; nothing where there is one run, or all are alike.
-pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     let ours: Vec<_> = runs::own(runs).collect();
     let Some((first, others)) = ours.split_first() else { return };
     let sentences: Vec<(bool, String)> = others.iter().flat_map(|run| pair(*first, *run, runs)).collect();
@@ -24,7 +24,7 @@ pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
 }
 
 /// What prevents a comparison of two runs, then what does not; each whether it is the former.
-fn pair((a, first): (usize, &OwnRun<'_>), (b, run): (usize, &OwnRun<'_>), runs: &[PageRun<'_>]) -> Vec<(bool, String)> {
+fn pair((a, first): (usize, &OwnRun<'_>), (b, run): (usize, &OwnRun<'_>), runs: &[Results<'_>]) -> Vec<(bool, String)> {
     let letters = [a, b].map(|index| super::letter(runs, index).unwrap_or('?'));
     let differences = comparability::of_runs(first.header, run.header);
     let of_role = |role| differences.iter().filter(move |one| one.role == role).map(ToString::to_string);
@@ -49,7 +49,7 @@ mod tests {
     fn page(runs: &[RunBuilder]) -> String {
         let summaries: Vec<RunSummary> = runs.iter().map(|run| summarise(&run.header, &run.entries)).collect();
         let shown = runs.iter().zip(&summaries).map(|(run, summary)| {
-            PageRun::Own(OwnRun { name: "runs/<x>", header: &run.header, entries: &run.entries, summary })
+            Results::Own(OwnRun { name: "runs/<x>", header: &run.header, entries: &run.entries, summary })
         });
         let mut page = Markup::default();
         write(&mut page, &shown.collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 
 use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
-use super::{PageRun, runs};
+use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
 use analysis::explain::{blame, cause_name, evidence_name, not_caught, phase_name};
 use analysis::wording::{count, duration};
@@ -23,7 +23,7 @@ const CHARACTER: f64 = 18.0;
 /// A stretch is never narrower: also of the shortest something is to be seen.
 const NARROWEST: f64 = 3.0;
 
-pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         let cells = || run.summary.cells.iter().filter_map(|cell| Some((cell, cell.explained.as_ref()?)));
         if cells().next().is_none() {

@@ -2,14 +2,14 @@
 
 use super::markup::{Markup, Text};
 use super::table::{numbers, table};
-use super::{PageRun, badge, letter, runs};
+use super::{Results, badge, letter, runs};
 use crate::sections::intensity;
 use crate::sections::machine::{self, Fact, Machine};
 
 /// Runs with more cells have no table of what went on: it would say the same as the parts.
 const ROWS: usize = 200;
 
-pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
+pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         // What the loads did, and how busy the machine was.
         let measured = run.summary.cells.iter().filter(|cell| cell.blocks > 0).count();
@@ -37,7 +37,7 @@ pub(super) fn write(page: &mut Markup, runs: &[PageRun<'_>]) {
 }
 
 /// One row for each fact; those that changed, or differ between the runs, come first.
-fn facts_of_all(page: &mut Markup, runs: &[PageRun<'_>]) {
+fn facts_of_all(page: &mut Markup, runs: &[Results<'_>]) {
     let machines: Vec<Machine> =
         runs.iter().enumerate().flat_map(|(index, run)| of_run(run, letter(runs, index))).collect();
     let changes: Vec<_> = runs::own(runs).map(|(_, run)| machine::changes(run.header, run.entries)).collect();
@@ -58,14 +58,14 @@ fn facts_of_all(page: &mut Markup, runs: &[PageRun<'_>]) {
 }
 
 /// The machines of one run.
-fn of_run(run: &PageRun<'_>, letter: Option<char>) -> Vec<Machine> {
+fn of_run(run: &Results<'_>, letter: Option<char>) -> Vec<Machine> {
     let letter = letter.map(|letter| format!("{letter} ")).unwrap_or_default();
     match run {
-        PageRun::Own(run) => {
+        Results::Own(run) => {
             let head = if letter.is_empty() { "at the start".to_owned() } else { format!("{letter}{}", run.name) };
             machine::of_run(head, &format!("{letter}target"), run.header, run.summary)
         }
-        PageRun::Imported(run) => machine::of_imported(&letter, run.summary),
+        Results::Imported(run) => machine::of_imported(&letter, run.summary),
     }
 }
 

@@ -1,76 +1,42 @@
 //! The runs of a page, own and imported ones, and what stands at the top of the page about each.
 
-use crate::rfc3339;
 use crate::sections::{conclusion, findings, imported, machine};
-use analysis::{Curves, ImportedSummary, Row, RunSummary, Verdict, curves, imported_curves};
-use model::{Entry, Header, ImportHeader, Imported, Requirement};
-use std::collections::{BTreeMap, HashSet};
-
-/// One run of a page.
-#[derive(Debug, Clone, Copy)]
-pub enum PageRun<'a> {
-    /// Measured by this program.
-    Own(OwnRun<'a>),
-    /// What was imported together.
-    Imported(ImportedSet<'a>),
-}
-
-/// A run of this program.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnRun<'a> {
-    /// What it is called: its directory.
-    pub name: &'a str,
-    /// What was asked, on which machine.
-    pub header: &'a Header,
-    /// What was measured.
-    pub entries: &'a [Entry],
-    /// What that says.
-    pub summary: &'a RunSummary,
-}
-
-/// Measurements of other tools, imported together.
-#[derive(Debug, Clone, Copy)]
-pub struct ImportedSet<'a> {
-    /// What they are called: their directory.
-    pub name: &'a str,
-    /// When and by what they were imported.
-    pub header: &'a ImportHeader,
-    /// What they say.
-    pub summary: &'a ImportedSummary,
-}
+use crate::{ImportedSet, OwnRun, Results, rfc3339};
+use analysis::Verdict;
+use model::{Imported, Requirement};
 
 /// The runs of this program, with their index among all.
-pub(super) fn own<'a>(runs: &'a [PageRun<'a>]) -> impl Iterator<Item = (usize, &'a OwnRun<'a>)> {
+pub(super) fn own<'a>(runs: &'a [Results<'a>]) -> impl Iterator<Item = (usize, &'a OwnRun<'a>)> {
     runs.iter().enumerate().filter_map(|(index, run)| match run {
-        PageRun::Own(run) => Some((index, run)),
-        PageRun::Imported(_) => None,
+        Results::Own(run) => Some((index, run)),
+        Results::Imported(_) => None,
     })
 }
 
 /// Each imported measurement, with the name that it has on the page.
-pub(super) fn imported<'a>(runs: &'a [PageRun<'a>]) -> impl Iterator<Item = (String, &'a Imported)> {
+pub(super) fn imported<'a>(runs: &'a [Results<'a>]) -> impl Iterator<Item = (String, &'a Imported)> {
     runs.iter().enumerate().flat_map(move |(index, run)| {
         let cells = match run {
-            PageRun::Own(_) => &[],
-            PageRun::Imported(run) => &run.summary.cells[..],
+            Results::Own(_) => &[],
+            Results::Imported(run) => &run.summary.cells[..],
         };
         cells.iter().map(move |cell| (lettered(runs, index, &cell.name), &cell.imported))
     })
 }
 
 /// What tells the cells of several runs apart; nothing when there is one.
-pub(super) fn letter(runs: &[PageRun<'_>], index: usize) -> Option<char> {
+pub(super) fn letter(runs: &[Results<'_>], index: usize) -> Option<char> {
     let letter = u8::try_from(index).ok().and_then(|index| b'A'.checked_add(index)).filter(u8::is_ascii_uppercase);
     (runs.len() > 1).then(|| letter.map_or('?', char::from))
 }
 
 /// A name with the letter of its run before it.
-pub(super) fn lettered(runs: &[PageRun<'_>], index: usize, name: &str) -> String {
+pub(super) fn lettered(runs: &[Results<'_>], index: usize, name: &str) -> String {
     letter(runs, index).map_or_else(|| name.to_owned(), |letter| format!("{letter} {name}"))
 }
 
 /// The letter as markup behind a heading.
-pub(super) fn badge(runs: &[PageRun<'_>], index: usize) -> String {
+pub(super) fn badge(runs: &[Results<'_>], index: usize) -> String {
     letter(runs, index).map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default()
 }
 
@@ -91,43 +57,13 @@ pub(super) struct Top<'a> {
     pub(super) extent: String,
 }
 
-impl<'a> PageRun<'a> {
-    /// Its cells.
-    pub(super) fn rows(&self) -> Vec<Row<'a>> {
-        match self {
-            PageRun::Own(run) => run.summary.cells.iter().map(|cell| Row::of_cell(run.header, cell)).collect(),
-            PageRun::Imported(run) => run.summary.cells.iter().map(Row::of_imported).collect(),
-        }
-    }
-
-    /// What pictures of the `wanted` cells are drawn from, by their index.
-    pub(super) fn curves(&self, wanted: &HashSet<usize>) -> BTreeMap<usize, Curves> {
-        match self {
-            PageRun::Own(run) => curves(run.header, run.entries, |index| wanted.contains(&index)),
-            PageRun::Imported(run) => {
-                let cells = run.summary.cells.iter().enumerate().filter(|(index, _)| wanted.contains(index));
-                cells.map(|(index, cell)| (index, imported_curves(&cell.imported))).collect()
-            }
-        }
-    }
-
-    /// What has to be known of one cell.
-    pub(super) fn findings_of(&self, index: usize) -> Vec<String> {
-        fn said<T: ToString>(findings: Option<&Vec<T>>) -> Vec<String> {
-            findings.into_iter().flatten().map(ToString::to_string).collect()
-        }
-        match self {
-            PageRun::Own(run) => said(run.summary.cell_findings.get(index)),
-            PageRun::Imported(run) => said(run.summary.cell_findings.get(index)),
-        }
-    }
-
+impl<'a> Results<'a> {
     pub(super) fn top(&self) -> Top<'a> {
         let utc = |ms: u64| format!("{} UTC", rfc3339(ms).trim_end_matches('Z').replace('T', " "));
         // Neither a plan nor an import need have a title.
         let titled = |title: &str, other: String| if title.is_empty() { other } else { title.to_owned() };
         match self {
-            PageRun::Own(OwnRun { name, header, summary, .. }) => {
+            Results::Own(OwnRun { name, header, summary, .. }) => {
                 let is_virtual = header.is_virtual();
                 // What is measured in virtual time is no machine's.
                 let host = header.host.hostname.as_ref().filter(|_| !is_virtual).map_or("it", String::as_str);
@@ -144,7 +80,7 @@ impl<'a> PageRun<'a> {
                     extent: machine::measured(header, summary),
                 }
             }
-            PageRun::Imported(ImportedSet { name, header, summary }) => {
+            Results::Imported(ImportedSet { name, header, summary }) => {
                 let n = u64::try_from(summary.cells.len()).unwrap_or(u64::MAX);
                 let measurements = analysis::wording::things(n, "measurement");
                 let mut facts = imported::machines(summary);
@@ -164,10 +100,10 @@ impl<'a> PageRun<'a> {
     }
 
     /// What stands out, of which at most so many are listed, and how many more there are.
-    pub(super) fn findings(&self, most: usize) -> (Vec<String>, usize) {
+    pub(super) fn sentences(&self, most: usize) -> (Vec<String>, usize) {
         match self {
-            PageRun::Own(run) => findings::sentences(run.summary, most),
-            PageRun::Imported(run) => findings::first(imported::sentences(run.summary), most),
+            Results::Own(run) => findings::sentences(run.summary, most),
+            Results::Imported(run) => findings::first(imported::sentences(run.summary), most),
         }
     }
 }

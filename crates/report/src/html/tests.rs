@@ -10,8 +10,8 @@ use model::{Ended, Entry, LoadRecord, LoadSecond, PreparedSetting, RuntimeRecord
 use std::collections::HashSet;
 use std::sync::Arc;
 
-fn own<'a>(name: &'a str, run: &'a RunBuilder, summary: &'a RunSummary) -> PageRun<'a> {
-    PageRun::Own(OwnRun { name, header: &run.header, entries: &run.entries, summary })
+fn own<'a>(name: &'a str, run: &'a RunBuilder, summary: &'a RunSummary) -> Results<'a> {
+    Results::Own(OwnRun { name, header: &run.header, entries: &run.entries, summary })
 }
 
 fn page(run: &RunBuilder) -> String {

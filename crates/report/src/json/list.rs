@@ -1,7 +1,8 @@
 //! Runs below a directory as one JSON document: what `punctual list --format json` prints.
 
-use analysis::{ImportedSummary, RunSummary, Verdict};
-use model::{Header, Host, ImportHeader};
+use crate::{ImportedSet, OwnRun, Results};
+use analysis::Verdict;
+use model::Host;
 use serde::Serialize;
 
 /// A run of the list.
@@ -57,64 +58,48 @@ pub struct List {
 }
 
 impl List {
-    /// Adds a run.
-    pub fn add(
-        &mut self,
-        (path, bytes): (String, u64),
-        header: &Header,
-        (summary, measurements): (&RunSummary, usize),
-        damage: Vec<String>,
-    ) {
-        self.runs.push(Listed {
-            path,
-            started_unix_ms: header.started_unix_ms,
-            host: header.host.hostname.clone(),
-            kernel_release: header.host.kernel_release.clone(),
-            title: header.plan.title.clone(),
-            verdict: word(&summary.verdict),
-            text: summary.verdict.to_string(),
-            cells: header.cells.len(),
-            measurements,
-            planned: header.n_measurements(),
-            bytes,
-            damage,
+    /// Adds a run, or imported measurements.
+    pub fn add(&mut self, bytes: u64, results: &Results<'_>, damage: Vec<String>) {
+        let verdict = results.verdict();
+        let (verdict, text) = (word(verdict), verdict.to_string());
+        self.runs.push(match results {
+            Results::Own(OwnRun { name, header, entries, .. }) => Listed {
+                path: (*name).to_owned(),
+                started_unix_ms: header.started_unix_ms,
+                host: header.host.hostname.clone(),
+                kernel_release: header.host.kernel_release.clone(),
+                title: header.plan.title.clone(),
+                verdict,
+                text,
+                cells: header.cells.len(),
+                measurements: entries.len(),
+                planned: header.n_measurements(),
+                bytes,
+                damage,
+            },
+            Results::Imported(ImportedSet { name, header, summary }) => {
+                let hosts: Vec<_> = summary.cells.iter().map(|cell| &cell.imported.host).collect();
+                let same = |of: fn(&Host) -> &Option<String>| {
+                    let first = hosts.first().and_then(|host| of(host).clone());
+                    first.filter(|first| hosts.iter().all(|host| of(host).as_ref() == Some(first)))
+                };
+                let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
+                Listed {
+                    path: (*name).to_owned(),
+                    started_unix_ms: header.imported_unix_ms,
+                    host: same(|host| &host.hostname),
+                    kernel_release: same(|host| &host.kernel_release),
+                    title: format!("imported{title}"),
+                    verdict,
+                    text,
+                    cells: hosts.len(),
+                    measurements: hosts.len(),
+                    planned: hosts.len() + damage.len(),
+                    bytes,
+                    damage,
+                }
+            }
         });
-        self.sort();
-    }
-
-    /// Adds imported measurements.
-    pub fn add_imported(
-        &mut self,
-        (path, bytes): (String, u64),
-        header: &ImportHeader,
-        summary: &ImportedSummary,
-        damage: Vec<String>,
-    ) {
-        let hosts: Vec<_> = summary.cells.iter().map(|cell| &cell.imported.host).collect();
-        let same = |of: fn(&Host) -> &Option<String>| {
-            let first = hosts.first().and_then(|host| of(host).clone());
-            first.filter(|first| hosts.iter().all(|host| of(host).as_ref() == Some(first)))
-        };
-        let measurements = summary.cells.len();
-        let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
-        self.runs.push(Listed {
-            path,
-            started_unix_ms: header.imported_unix_ms,
-            host: same(|host| &host.hostname),
-            kernel_release: same(|host| &host.kernel_release),
-            title: format!("imported{title}"),
-            verdict: word(&summary.verdict),
-            text: summary.verdict.to_string(),
-            cells: measurements,
-            measurements,
-            planned: measurements + damage.len(),
-            bytes,
-            damage,
-        });
-        self.sort();
-    }
-
-    fn sort(&mut self) {
         self.runs.sort_by(|a, b| (a.started_unix_ms, &a.path).cmp(&(b.started_unix_ms, &b.path)));
     }
 

@@ -14,7 +14,12 @@ use std::io;
 ///
 /// # Errors
 /// When `out` does not take it.
-pub fn text(out: &mut dyn io::Write, header: &ImportHeader, summary: &ImportedSummary, style: Style) -> io::Result<()> {
+pub(crate) fn text(
+    out: &mut dyn io::Write,
+    header: &ImportHeader,
+    summary: &ImportedSummary,
+    style: Style,
+) -> io::Result<()> {
     let lines = Lines::new(style);
     let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
     lines.paragraph(out, "", &format!("{}, imported{title}", header.tool))?;

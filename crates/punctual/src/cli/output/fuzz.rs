@@ -9,8 +9,8 @@ use super::*;
 use crate::import::{ImportOptions, Unit, import};
 use analysis::comparison::{self, Question};
 use analysis::testing::RunBuilder;
-use model::{Plan, Span, SplitMix64};
-use report::{ImportedSet, OwnRun, html};
+use model::{ImportHeader, Plan, Span, SplitMix64};
+use report::{ImportedSet, html};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -136,18 +136,21 @@ const FORMATS: [RunFormat; 9] = [
     RunFormat::Prom,
 ];
 
+/// In every format, on a page, and on one beside itself.
+fn show_all(results: Results<'_>) {
+    for format in FORMATS {
+        let _ = document(&results, Shown { all_findings: true, each_spike: true, ..format.into() });
+    }
+    html(&[results]);
+    html(&[results, results]);
+}
+
 /// Does with a run all that the commands do. Whether its header could be read.
 fn is_shown(dir: &Path) -> bool {
     let Ok(run) = store::read(dir) else { return false };
     let (header, entries) = (&run.header, &run.entries[..]);
     let summary = analysis::summarise(header, entries);
-    for format in FORMATS {
-        let shown = Shown { all_findings: true, each_spike: true, ..format.into() };
-        let _ = document(header, entries, &summary, shown);
-    }
-    let ours = report::PageRun::Own(OwnRun { name: "r", header, entries, summary: &summary });
-    html(&[ours]);
-    html(&[ours, ours]);
+    show_all(Results::Own(OwnRun { name: "r", header, entries, summary: &summary }));
     if header.cells.len() > 1 {
         let _ = comparison::compare_cells(header, entries, 0, 1, &Question::default());
     }
@@ -161,12 +164,7 @@ fn is_shown(dir: &Path) -> bool {
 fn is_import_shown(dir: &Path) -> bool {
     let Ok(Some(run)) = store::read_imported(dir) else { return false };
     let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
-    for format in FORMATS {
-        let _ = imported(&run.header, &summary, format.into());
-    }
-    let imports = report::PageRun::Imported(ImportedSet { name: "r", header: &run.header, summary: &summary });
-    html(&[imports]);
-    html(&[imports, imports]);
+    show_all(Results::Imported(ImportedSet { name: "r", header: &run.header, summary: &summary }));
     if let [a, b, ..] = &summary.cells[..] {
         let _ = comparison::compare_imported(a, b, &Question::default());
     }

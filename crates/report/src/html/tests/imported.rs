@@ -1,7 +1,7 @@
 //! Pages of imported measurements, alone and beside a run of ours.
 
 use super::{check, own, run};
-use crate::html::{ImportedSet, PageRun, html};
+use crate::{ImportedSet, Results, html};
 use analysis::testing::imported_thread as thread;
 use analysis::{summarise, summarise_imported};
 use model::{
@@ -47,7 +47,7 @@ fn latencies() -> Vec<i64> {
 fn page(title: &str, all: &[Imported]) -> String {
     let header = header(title);
     let summary = summarise_imported(all, &header.require);
-    let page = html(&[PageRun::Imported(ImportedSet { name: "runs/old", header: &header, summary: &summary })]);
+    let page = html(&[Results::Imported(ImportedSet { name: "runs/old", header: &header, summary: &summary })]);
     check(&page);
     page
 }
@@ -125,7 +125,7 @@ fn old_data_stand_beside_a_run_of_ours() {
     let imports = summarise_imported(&[old], &header.require);
     let page = html(&[
         own("runs/new", &ours, &summary),
-        PageRun::Imported(ImportedSet { name: "runs/old", header: &header, summary: &imports }),
+        Results::Imported(ImportedSet { name: "runs/old", header: &header, summary: &imports }),
     ]);
     check(&page);
     assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
