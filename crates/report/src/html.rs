@@ -46,7 +46,8 @@ pub fn html(runs: &[Results<'_>]) -> String {
         axes.define(&mut page, first.require);
     }
     page.raw("<main>\n");
-    tops.iter().enumerate().for_each(|(index, top)| question(&mut page, top, letter(runs, index)));
+    let asked = tops.iter().zip(runs).enumerate();
+    asked.for_each(|(index, (top, run))| question(&mut page, top, run.verdict(), letter(runs, index)));
     differences::write(&mut page, runs);
     matrix::write(&mut page, &members);
     let by_cpu = axes.as_ref().map(|axes| overlay::write(&mut page, &members, axes)).unwrap_or_default();
@@ -90,7 +91,7 @@ fn head(page: &mut Markup, tops: &[Top<'_>]) {
 }
 
 /// The question, and the answer in a sentence.
-fn question(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
+fn question(page: &mut Markup, top: &Top<'_>, verdict: &Verdict, letter: Option<char>) {
     let title = Text(&top.title);
     page.raw("<header>\n");
     match letter {
@@ -99,15 +100,15 @@ fn question(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
             page.add(format_args!("<h1><b class=run>{letter}</b> {title} <small>{}</small></h1>\n", Text(top.name)));
         }
     }
-    let class = match top.verdict {
+    let class = match verdict {
         Verdict::NoneAsked => "",
         Verdict::Pass { .. } => "pass",
         Verdict::Fail { .. } => "fail",
         Verdict::NotShown { .. } => "open",
     };
-    let word = top.verdict.word();
+    let word = verdict.word();
     if !word.is_empty() {
-        let sentence = top.verdict.sentence();
+        let sentence = verdict.sentence();
         let reason = sentence.strip_prefix(word).unwrap_or_default().trim_start_matches([':', ' ']);
         page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Prose(reason)));
     }

@@ -4,7 +4,7 @@ use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
 use crate::comparison::comparability::{Difference, Role};
 use crate::machine::facts;
 use crate::summary::imported::ImportedCell;
-use model::Level;
+use model::{Imported, Level};
 
 /// What is known of both, and the answer that it cannot give. Values are by wake-up: what was missed is not known.
 #[must_use]
@@ -42,24 +42,20 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
 
 /// Conditions and facts that are not the same, of those that both files tell.
 fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
-    let conditions = |cell: &ImportedCell| {
-        let (conditions, source) = (&cell.imported.conditions, &cell.imported.source);
-        [
+    let told = |cell: &ImportedCell| {
+        let Imported { conditions, source, resolution, host, .. } = &cell.imported;
+        let conditions = [
             ("tool", Some(source.tool.clone())),
             ("latency of", Some(conditions.what.clone())),
             ("policy", conditions.policy.map(|policy| policy.to_string())),
             ("period", conditions.period.map(|period| period.to_string())),
             ("load", conditions.load.as_ref().map(model::ImportedLoad::label)),
-            ("unit of values", Some(cell.imported.resolution.to_string())),
-        ]
+            ("unit of values", Some(resolution.to_string())),
+        ];
+        conditions.into_iter().chain(facts::names().zip(facts::told(host)))
     };
-    let pairs = conditions(a).into_iter().zip(conditions(b));
-    let of_conditions = pairs.filter(|((_, a), (_, b))| a.is_some() && b.is_some() && a != b);
-    let of_conditions = of_conditions.map(|((fact, a), (_, b))| Difference { fact, a, b, role: Role::Beside });
-    let told = |cell: &ImportedCell| facts::told(&cell.imported.host);
-    let of_hosts = facts::names().zip(told(a).into_iter().zip(told(b)));
-    let of_hosts = of_hosts.filter(|(_, (a, b))| a.is_some() && b.is_some() && a != b);
-    of_conditions.chain(of_hosts.map(|(fact, (a, b))| Difference { fact, a, b, role: Role::Beside })).collect()
+    let unequal = told(a).zip(told(b)).filter(|((_, a), (_, b))| a.is_some() && b.is_some() && a != b);
+    unequal.map(|((fact, a), (_, b))| Difference { fact, a, b, role: Role::Beside }).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +64,7 @@ mod tests {
     use crate::summarise_imported;
     use crate::summary::imported::tests::imported;
     use crate::testing::imported_thread as thread;
-    use model::{Host, Imported, Requirement};
+    use model::{Host, Requirement};
 
     fn compared(b: impl Fn(&mut Imported), question: &Question<'_>) -> Comparison {
         let latencies = |times: i64| (0..20_000).map(|i| times * 1_000 * (i % 100 + 1)).collect::<Vec<i64>>();

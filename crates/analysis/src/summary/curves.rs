@@ -67,10 +67,7 @@ pub fn curves(header: &Header, entries: &[Entry], wanted: impl Fn(usize) -> bool
 }
 
 fn of_cell(pool: &Pool<'_>) -> Curves {
-    let mut by_cpu: BTreeMap<u32, Histogram> = BTreeMap::new();
-    for (_, thread) in pool.threads() {
-        by_cpu.entry(thread.cpu).or_default().merge(&thread.histogram);
-    }
+    let by_cpu = by_number(pool.threads().map(|(_, thread)| (thread.cpu, &thread.histogram)));
     let histogram = crate::stats::histogram::merged(by_cpu.values());
     let slices = pool.slices();
     let rungs = rungs(|p| estimate_of(&histogram, &slices, p, CONFIDENCE));
@@ -88,9 +85,8 @@ pub(crate) fn rungs(quantile: impl Fn(f64) -> Quantile) -> Vec<Rung> {
 }
 
 fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {
-    let mut seen: Vec<NewMaximum> = Vec::new();
     let mut before = 0;
-    for entry in &pool.entries {
+    rising(pool.entries.iter().flat_map(|entry| {
         let (record, length) = (&entry.record, entry.record.measured.ns());
         let seconds = record.threads.iter().flat_map(|thread| &thread.seconds);
         let ends = |second: u64| (second + 1).saturating_mul(Span::SECOND.ns()).min(length);
@@ -108,14 +104,28 @@ fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {
             }))
             .collect();
         maxima.sort_by_key(|(at, latency_ns, _)| (*at, std::cmp::Reverse(*latency_ns)));
-        for (at, latency_ns, at_least) in maxima {
-            if seen.last().is_none_or(|last| latency_ns > last.latency_ns) {
-                seen.push(NewMaximum { after: Span(before + at), latency_ns, at_least });
-            }
-        }
+        let begin = before;
         before += length;
+        maxima.into_iter().map(move |(at, latency_ns, at_least)| (Span(begin + at), latency_ns, at_least))
+    }))
+}
+
+/// Those of latencies in the order of time (when, ns, whether it is at least that) that are larger than all before them.
+pub(crate) fn rising(all: impl Iterator<Item = (Span, i64, bool)>) -> Vec<NewMaximum> {
+    let mut seen: Vec<NewMaximum> = Vec::new();
+    for (after, latency_ns, at_least) in all {
+        if seen.last().is_none_or(|last| latency_ns > last.latency_ns) {
+            seen.push(NewMaximum { after, latency_ns, at_least });
+        }
     }
     seen
+}
+
+/// The histograms of threads by their CPU, or their number.
+pub(crate) fn by_number<'a>(all: impl Iterator<Item = (u32, &'a Histogram)>) -> BTreeMap<u32, Histogram> {
+    let mut by_number: BTreeMap<u32, Histogram> = BTreeMap::new();
+    all.for_each(|(number, histogram)| by_number.entry(number).or_default().merge(histogram));
+    by_number
 }
 
 fn strip(pool: &Pool<'_>) -> Strip {

@@ -2,7 +2,6 @@
 
 use crate::sections::{conclusion, findings, imported, machine};
 use crate::{ImportedSet, OwnRun, Results, rfc3339};
-use analysis::Verdict;
 use model::{Imported, Requirement};
 
 /// The runs of this program, with their index among all.
@@ -46,7 +45,6 @@ pub(super) struct Top<'a> {
     pub(super) name: &'a str,
     pub(super) title: String,
     pub(super) require: &'a Requirement,
-    pub(super) verdict: &'a Verdict,
     /// Whether all of it is in virtual time.
     pub(super) is_virtual: bool,
     /// The answer in a sentence.
@@ -73,7 +71,6 @@ impl<'a> Results<'a> {
                     name,
                     title: titled(&header.plan.title, format!("How late can {host} be?")),
                     require: &header.plan.require,
-                    verdict: &summary.verdict,
                     is_virtual,
                     answer: conclusion::how_late(summary),
                     facts,
@@ -89,7 +86,6 @@ impl<'a> Results<'a> {
                     name,
                     title: titled(&header.title, "What other tools have measured".to_owned()),
                     require: &header.require,
-                    verdict: &summary.verdict,
                     is_virtual: false,
                     answer: imported::answer(summary),
                     facts,

@@ -60,45 +60,37 @@ pub struct List {
 impl List {
     /// Adds a run, or imported measurements.
     pub fn add(&mut self, bytes: u64, results: &Results<'_>, damage: Vec<String>) {
-        let verdict = results.verdict();
-        let (verdict, text) = (word(verdict), verdict.to_string());
-        self.runs.push(match results {
-            Results::Own(OwnRun { name, header, entries, .. }) => Listed {
-                path: (*name).to_owned(),
-                started_unix_ms: header.started_unix_ms,
-                host: header.host.hostname.clone(),
-                kernel_release: header.host.kernel_release.clone(),
-                title: header.plan.title.clone(),
-                verdict,
-                text,
-                cells: header.cells.len(),
-                measurements: entries.len(),
-                planned: header.n_measurements(),
-                bytes,
-                damage,
-            },
-            Results::Imported(ImportedSet { name, header, summary }) => {
-                let hosts: Vec<_> = summary.cells.iter().map(|cell| &cell.imported.host).collect();
-                let same = |of: fn(&Host) -> &Option<String>| {
-                    let first = hosts.first().and_then(|host| of(host).clone());
-                    first.filter(|first| hosts.iter().all(|host| of(host).as_ref() == Some(first)))
-                };
-                let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
-                Listed {
-                    path: (*name).to_owned(),
-                    started_unix_ms: header.imported_unix_ms,
-                    host: same(|host| &host.hostname),
-                    kernel_release: same(|host| &host.kernel_release),
-                    title: format!("imported{title}"),
-                    verdict,
-                    text,
-                    cells: hosts.len(),
-                    measurements: hosts.len(),
-                    planned: hosts.len() + damage.len(),
-                    bytes,
-                    damage,
-                }
+        let (path, started_unix_ms, hosts, title, measurements) = match results {
+            Results::Own(OwnRun { name, header, entries, .. }) => {
+                (name, header.started_unix_ms, vec![&header.host], header.plan.title.clone(), entries.len())
             }
+            Results::Imported(ImportedSet { name, header, summary }) => {
+                let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
+                let hosts: Vec<_> = summary.cells.iter().map(|cell| &cell.imported.host).collect();
+                (name, header.imported_unix_ms, hosts, format!("imported{title}"), summary.cells.len())
+            }
+        };
+        let (cells, planned) = match results {
+            Results::Own(run) => (run.header.cells.len(), run.header.n_measurements()),
+            Results::Imported(_) => (measurements, measurements + damage.len()),
+        };
+        let same = |of: fn(&Host) -> &Option<String>| {
+            let first = hosts.first().and_then(|host| of(host).clone());
+            first.filter(|first| hosts.iter().all(|host| of(host).as_ref() == Some(first)))
+        };
+        self.runs.push(Listed {
+            path: (*path).to_owned(),
+            started_unix_ms,
+            host: same(|host| &host.hostname),
+            kernel_release: same(|host| &host.kernel_release),
+            title,
+            verdict: word(results.verdict()),
+            text: results.verdict().to_string(),
+            cells,
+            measurements,
+            planned,
+            bytes,
+            damage,
         });
         self.runs.sort_by(|a, b| (a.started_unix_ms, &a.path).cmp(&(b.started_unix_ms, &b.path)));
     }

@@ -1,9 +1,8 @@
 //! What pictures of imported measurements are drawn from, as far as the file goes.
 
 use super::{Distribution, imported_histogram, slices};
-use crate::summary::curves::{Curves, NewMaximum, rungs};
-use model::{Histogram, Imported, Span};
-use std::collections::BTreeMap;
+use crate::summary::curves::{Curves, NewMaximum, by_number, rising, rungs};
+use model::{Histogram, Imported, ImportedThread, Span};
 
 /// The curves of one imported measurement; without a distribution, only how long was measured.
 #[must_use]
@@ -11,11 +10,6 @@ pub fn imported_curves(imported: &Imported) -> Curves {
     let threads = &imported.threads;
     let measured = imported.measured.unwrap_or(Span(0));
     let Some(histogram) = imported_histogram(imported) else { return Curves { measured, ..Curves::default() } };
-    let mut by_cpu: BTreeMap<u32, Histogram> = BTreeMap::new();
-    for thread in threads {
-        let number = thread.cpu.unwrap_or(thread.number);
-        by_cpu.entry(number).or_default().merge(thread.histogram.as_ref().unwrap_or(&Histogram::default()));
-    }
     let beyond = || threads.iter().filter_map(|thread| thread.beyond);
     let is_cut = beyond().any(|beyond| beyond.samples.is_none());
     let all = Distribution::of(threads, &histogram);
@@ -23,7 +17,7 @@ pub fn imported_curves(imported: &Imported) -> Curves {
         rungs: if is_cut { Vec::new() } else { rungs(|p| all.at(p)) },
         beyond: beyond().filter_map(|beyond| beyond.samples).fold(0, u64::saturating_add),
         is_cut,
-        by_cpu,
+        by_cpu: by_number(threads.iter().filter_map(numbered)),
         new_maxima: new_maxima(&slices(threads), measured),
         measured,
         histogram,
@@ -31,22 +25,16 @@ pub fn imported_curves(imported: &Imported) -> Curves {
     }
 }
 
+fn numbered(thread: &ImportedThread) -> Option<(u32, &Histogram)> {
+    Some((thread.cpu.unwrap_or(thread.number), thread.histogram.as_ref()?))
+}
+
 /// Maxima over stretches of equal length; none where the file does not tell how latency went in time.
 fn new_maxima(slices: &[Histogram], measured: Span) -> Vec<NewMaximum> {
-    let mut seen: Vec<NewMaximum> = Vec::new();
-    if measured == Span(0) {
-        return seen;
-    }
-    for (slice, end) in slices.iter().zip(1_u64..) {
-        let Some(latency_ns) = slice.max_ns.filter(|ns| seen.last().is_none_or(|last| *ns > last.latency_ns)) else {
-            continue;
-        };
-        let parts = u64::try_from(slices.len()).unwrap_or(u64::MAX);
-        let after = u128::from(measured.ns()) * u128::from(end) / u128::from(parts);
-        let after = Span(u64::try_from(after).unwrap_or(u64::MAX));
-        seen.push(NewMaximum { after, latency_ns, at_least: false });
-    }
-    seen
+    let parts = u128::try_from(slices.len()).unwrap_or(u128::MAX);
+    let after = |end: u128| Span(u64::try_from(u128::from(measured.ns()) * end / parts).unwrap_or(u64::MAX));
+    let maxima = slices.iter().zip(1_u128..).filter(|_| measured > Span(0));
+    rising(maxima.filter_map(|(slice, end)| Some((after(end), slice.max_ns?, false))))
 }
 
 #[cfg(test)]
@@ -54,7 +42,7 @@ mod tests {
     use super::*;
     use crate::summary::imported::tests::imported;
     use crate::testing::imported_thread as thread;
-    use model::{Beyond, ImportedThread, Slice};
+    use model::{Beyond, Slice};
 
     #[test]
     fn lines_end_where_the_histogram_of_the_tool_does() {

@@ -38,11 +38,12 @@ pub(super) fn compare(
     };
     let (mut a, mut b) = match (&second, names, &first[..]) {
         (None, [], [a, b]) => (a.clone(), b.clone()),
-        (None, [a, b], _) => (named(&first, a)?, named(&first, b)?),
+        (None, [a, b], _) => (meant(&first, &arguments.run, Some(a))?, meant(&first, &arguments.run, Some(b))?),
         (None, ..) => return Err(format!("name two measurements; the import has {}", self::names(&first)).into()),
-        (Some((second, _)), [], _) => (only(&first, &arguments.run)?, only(second, &arguments.others[0])?),
-        (Some((second, _)), [both], _) => (named(&first, both)?, named(second, both)?),
-        (Some((second, _)), [a, b], _) => (named(&first, a)?, named(second, b)?),
+        // One name is meant for both.
+        (Some((second, path)), [] | [_] | [_, _], _) => {
+            (meant(&first, &arguments.run, names.first())?, meant(second, path, names.last())?)
+        }
         (Some(_), ..) => return Err("name at most one measurement of each import".into()),
     };
     match &second {
@@ -67,15 +68,15 @@ fn mixed() -> String {
         .to_owned()
 }
 
-fn named(cells: &[ImportedCell], name: &str) -> Result<ImportedCell, String> {
-    let cell = cells.iter().find(|cell| cell.name == name).cloned();
-    cell.ok_or_else(|| format!("no measurement is called {name}; there are {}", names(cells)))
-}
-
-fn only(cells: &[ImportedCell], path: &str) -> Result<ImportedCell, String> {
-    match cells {
-        [one] => Ok(one.clone()),
-        all => Err(format!("{path} has {}; name one", names(all))),
+/// The measurement of this name, or the only one.
+fn meant(cells: &[ImportedCell], path: &str, name: Option<&String>) -> Result<ImportedCell, String> {
+    match (name, cells) {
+        (None, [one]) => Ok(one.clone()),
+        (None, all) => Err(format!("{path} has {}; name one", names(all))),
+        (Some(name), _) => {
+            let cell = cells.iter().find(|cell| cell.name == *name).cloned();
+            cell.ok_or_else(|| format!("no measurement is called {name}; there are {}", names(cells)))
+        }
     }
 }
 
