@@ -1,13 +1,13 @@
 //! From records, or imported measurements, to a verdict: summaries of the cells, findings, and what is required.
 
 use crate::findings::{self, Finding, ImportedFinding, Realtime};
+use crate::row::Row;
 use crate::search::shortfall::{Shortfall, shortfalls};
 use crate::summary::cell::{self, CellSummary};
 use crate::summary::imported::{self, ImportedCell};
 use crate::summary::pool::Pool;
-use crate::summary::row::Row;
 use crate::summary::{looks, names};
-use crate::verdict::{Case, Judged, Verdict};
+use crate::verdict::{Case, Verdict};
 use model::{Entry, Header, Imported, Requirement};
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -47,14 +47,10 @@ pub struct ImportedSummary {
 #[must_use]
 pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSummary {
     let cells = imported::cells(all);
-    let judged: Vec<_> = cells.iter().map(|cell| Judged { row: Row::of_imported(cell), findings: &[] }).collect();
-    let cases = Case::of_cells(require, &judged);
-    ImportedSummary {
-        verdict: Verdict::together(cases.iter().map(|case| &case.verdict)),
-        cases,
-        cell_findings: cells.iter().map(findings::of_imported).collect(),
-        cells,
-    }
+    let cell_findings: Vec<_> = cells.iter().map(findings::of_imported).collect();
+    let cases = Case::of_cells(require, &Row::of_imported(&cells, &cell_findings));
+    let verdict = Verdict::together(cases.iter().map(|case| &case.verdict));
+    ImportedSummary { cells, cell_findings, verdict, cases }
 }
 
 /// Computes everything a run says. Pure: the same records give the same summary, on any machine.
@@ -69,13 +65,12 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let cell_findings = on_all_cpus(&pairs, |(pool, cell)| findings::of_cell(header, pool, cell, &realtime));
     let findings = findings::of_run(header, entries, &cells);
     // A requirement is one of latencies.
-    let waiting = || cells.iter().zip(&cell_findings).filter(|(summary, _)| summary.cell.task.has_latencies());
-    let judged: Vec<_> =
-        waiting().map(|(summary, findings)| Judged { row: Row::of_cell(header, summary), findings }).collect();
-    let verdict = Verdict::of(header, entries, &judged);
-    let cases = Case::all(header, entries, &judged);
-    let shortfalls =
-        looks::looks(header).map(|_| shortfalls(&header.plan.require, waiting().map(|(summary, _)| summary)));
+    let mut rows = Row::of_run(header, &cells, &cell_findings);
+    rows.retain(Row::has_latencies);
+    let verdict = Verdict::of(header, entries, &rows);
+    let cases = Case::all(header, entries, &rows);
+    let own = || rows.iter().filter_map(Row::own);
+    let shortfalls = looks::looks(header).map(|_| shortfalls(&header.plan.require, own()));
     RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases }
 }
 

@@ -11,7 +11,6 @@ pub(crate) mod looks;
 pub(crate) mod names;
 pub(crate) mod pool;
 pub(crate) mod responses;
-pub(crate) mod row;
 pub(crate) mod steadiness;
 pub(crate) mod tracers;
 pub(crate) mod trade_offs;

@@ -6,8 +6,7 @@ mod part;
 mod untold;
 mod wording;
 
-use crate::findings::Finding;
-use crate::summary::row::Row;
+use crate::row::Row;
 pub use case::Case;
 use judgement::Judgement;
 use model::{Entry, Header, Level, Requirement, Span};
@@ -54,26 +53,16 @@ pub(crate) fn limits(require: &Requirement) -> Vec<(String, Limit)> {
     max.into_iter().chain(require.quantiles().map(of)).chain(misses).collect()
 }
 
-/// A cell to be judged: its numbers, and what is known against them.
-#[derive(Debug)]
-pub(crate) struct Judged<'a> {
-    pub(crate) row: Row<'a>,
-    pub(crate) findings: &'a [Finding],
-}
-
 impl Verdict {
-    pub(crate) fn of(header: &Header, entries: &[Entry], cells: &[Judged<'_>]) -> Verdict {
+    pub(crate) fn of(header: &Header, entries: &[Entry], cells: &[Row<'_>]) -> Verdict {
         let require = &header.plan.require;
         if require.is_empty() {
             return Verdict::NoneAsked;
         }
         let mut judgement = Judgement::default();
         judgement.gaps_of_run(header, entries);
-        for cell in cells {
-            judgement.gaps_of_cell(cell);
-        }
-        let rows: Vec<&Row<'_>> = cells.iter().map(|cell| &cell.row).collect();
-        limits(require).into_iter().for_each(|(_, limit)| judgement.judge(&rows, limit));
+        cells.iter().for_each(|cell| judgement.gaps_of_cell(cell));
+        limits(require).into_iter().for_each(|(_, limit)| judgement.judge(cells, limit));
         judgement.verdict()
     }
 

@@ -67,8 +67,8 @@ impl<'a> Results<'a> {
     #[must_use]
     pub fn page(&self, all_findings: bool) -> Page<'a> {
         match self {
-            Results::Own(run) => Page::of_run(run.header, run.summary, all_findings),
-            Results::Imported(run) => Page::of_imported(run.header, run.summary),
+            Results::Own(run) => Page::of_run(run, self.rows(), all_findings),
+            Results::Imported(run) => Page::of_imported(run, self.rows()),
         }
     }
 
@@ -76,8 +76,8 @@ impl<'a> Results<'a> {
     #[must_use]
     pub fn rows(&self) -> Vec<Row<'a>> {
         match self {
-            Results::Own(run) => run.summary.cells.iter().map(|cell| Row::of_cell(run.header, cell)).collect(),
-            Results::Imported(run) => run.summary.cells.iter().map(Row::of_imported).collect(),
+            Results::Own(run) => Row::of_run(run.header, &run.summary.cells, &run.summary.cell_findings),
+            Results::Imported(run) => Row::of_imported(&run.summary.cells, &run.summary.cell_findings),
         }
     }
 
@@ -98,17 +98,6 @@ impl<'a> Results<'a> {
                 let cells = run.summary.cells.iter().enumerate().filter(|(index, _)| wanted.contains(index));
                 cells.map(|(index, cell)| (index, analysis::imported_curves(&cell.imported))).collect()
             }
-        }
-    }
-
-    /// What has to be known of one cell.
-    pub(crate) fn findings_of(&self, index: usize) -> Vec<String> {
-        fn said<T: ToString>(findings: Option<&Vec<T>>) -> Vec<String> {
-            findings.into_iter().flatten().map(ToString::to_string).collect()
-        }
-        match self {
-            Results::Own(run) => said(run.summary.cell_findings.get(index)),
-            Results::Imported(run) => said(run.summary.cell_findings.get(index)),
         }
     }
 

@@ -86,6 +86,10 @@ pub(super) fn lab(kernels: &[&str]) -> RunBuilder {
     run
 }
 
+pub(crate) fn own<'a>(name: &'a str, run: &'a RunBuilder, summary: &'a RunSummary) -> Results<'a> {
+    Results::Own(OwnRun { name, header: &run.header, entries: &run.entries, summary })
+}
+
 #[test]
 fn a_run_at_80_columns() {
     check(&run(), 80, expect_file!["../tests/golden/run-80.txt"]);
@@ -99,7 +103,7 @@ fn a_run_at_120_columns() {
 #[test]
 fn a_run_in_json() {
     let run = run();
-    let document = crate::json::of_run(&run.header, &summarise(&run.header, &run.entries));
+    let document = own("run", &run, &summarise(&run.header, &run.entries)).json();
     expect_file!["../tests/golden/run.json"].assert_eq(&(serde_json::to_string_pretty(&document).unwrap() + "\n"));
 }
 
@@ -191,16 +195,14 @@ fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
     check(&run, 80, expect_file!["../tests/golden/run-tracers-80.txt"]);
     check(&run, 120, expect_file!["../tests/golden/run-tracers-120.txt"]);
     let summary = summarise(&run.header, &run.entries);
-    let page = Page::of_run(&run.header, &summary, false);
+    let page = own("run", &run, &summary).page(false);
     expect_file!["../tests/golden/run-tracers.md"].assert_eq(&markdown(&page));
     expect_file!["../tests/golden/run-tracers.csv"].assert_eq(&csv(&page));
-    let document = crate::json::of_run(&run.header, &summary);
+    let document = own("run", &run, &summary).json();
     let seen = |cell: usize| document["cells"][cell]["summary"]["tracers"].clone();
     assert_eq!(seen(0)["timerlat"]["irq"]["samples"], 2_000);
     assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null }));
-    let (entries, name) = (&run.entries, "run");
-    let shown = Results::Own(OwnRun { name, header: &run.header, entries, summary: &summary });
-    let html = html(&[shown]);
+    let html = html(&[own("run", &run, &summary)]);
     assert!(html.contains("<th scope=col>irq p50") && html.contains("<p class=quiet>No tracers in debian:6.1: "));
 }
 

@@ -2,9 +2,11 @@
 
 use super::judgement::Judgement;
 use super::part::Gap;
-use super::{Judged, Limit, Verdict, limits};
+use super::{Limit, Verdict, limits};
+use crate::row::Row;
 use model::{Entry, Header, Requirement};
 use serde::Serialize;
+use std::slice;
 
 /// One limit in one cell, and whether it is kept there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,7 +22,7 @@ pub struct Case {
 
 impl Case {
     /// Every limit in every cell, in the order of the plan; empty when nothing was required.
-    pub(crate) fn all(header: &Header, entries: &[Entry], cells: &[Judged<'_>]) -> Vec<Case> {
+    pub(crate) fn all(header: &Header, entries: &[Entry], cells: &[Row<'_>]) -> Vec<Case> {
         let require = &header.plan.require;
         if require.is_empty() {
             return Vec::new();
@@ -33,13 +35,13 @@ impl Case {
     }
 
     /// Every limit in every cell; nothing is asked of all of them together.
-    pub(crate) fn of_cells(require: &Requirement, cells: &[Judged<'_>]) -> Vec<Case> {
+    pub(crate) fn of_cells(require: &Requirement, cells: &[Row<'_>]) -> Vec<Case> {
         let limits = limits(require);
-        let case = |judged: &Judged<'_>, (limit, value): &(String, Limit)| {
-            let cell = || judged.row.name.to_owned();
+        let case = |row: &Row<'_>, (limit, value): &(String, Limit)| {
+            let cell = || row.name.to_owned();
             let mut judgement = Judgement::default();
-            judgement.gaps_of_cell(judged);
-            judgement.judge(&[&judged.row], *value);
+            judgement.gaps_of_cell(row);
+            judgement.judge(slice::from_ref(row), *value);
             let verdict = match judgement.verdict() {
                 // A cell without any record has nothing that could be judged.
                 Verdict::Pass { kept } if kept.is_empty() => {
@@ -49,7 +51,7 @@ impl Case {
             };
             Case { cell: Some(cell()), limit: limit.clone(), verdict }
         };
-        cells.iter().flat_map(|judged| limits.iter().map(move |limit| case(judged, limit))).collect()
+        cells.iter().flat_map(|row| limits.iter().map(move |limit| case(row, limit))).collect()
     }
 }
 

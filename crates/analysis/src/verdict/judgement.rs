@@ -1,13 +1,13 @@
 //! All cells against all limits.
 
-use super::{Count, Gap, Judged, Kept, Limit, Verdict, Violation, untold};
+use super::{Count, Gap, Kept, Limit, Verdict, Violation, untold};
 use crate::findings::{Finding, run_progress};
+use crate::row::{Origin, Row};
 use crate::stats::rate::{Rate, zero_events_upper};
 use crate::stats::woodruff::Quantile;
 use crate::summary::due_time::View;
 use crate::summary::late::Late;
 use crate::summary::responses::Response;
-use crate::summary::row::Row;
 use model::{Entry, Header, Level, Span};
 
 /// What is known of all limits while cells are looked at.
@@ -41,8 +41,8 @@ impl Judgement {
     }
 
     /// What this program knows against its own records; what a file does not tell is asked for limit by limit.
-    pub(super) fn gaps_of_cell(&mut self, Judged { row, findings }: &Judged<'_>) {
-        let Some(summary) = row.own() else { return };
+    pub(super) fn gaps_of_cell(&mut self, row: &Row<'_>) {
+        let Origin::Own(summary, findings) = row.origin else { return };
         let cell = || summary.name.clone();
         // Cells without any record are missing measurements of the run already.
         if summary.samples == 0 && summary.blocks > 0 {
@@ -75,7 +75,7 @@ impl Judgement {
     }
 
     /// All cells against one limit.
-    pub(super) fn judge(&mut self, cells: &[&Row<'_>], limit: Limit) {
+    pub(super) fn judge(&mut self, cells: &[Row<'_>], limit: Limit) {
         match limit {
             Limit::Max(limit) => self.max(cells, limit),
             Limit::Quantile(level, limit) => self.quantile(cells, level, limit),
@@ -91,7 +91,7 @@ impl Judgement {
         is_untold
     }
 
-    fn max(&mut self, cells: &[&Row<'_>], limit: Span) {
+    fn max(&mut self, cells: &[Row<'_>], limit: Span) {
         let limit_ns = limit.ns();
         cells.iter().for_each(|row| _ = self.is_untold(row, Limit::Max(limit)));
         let maxima: Vec<_> = cells.iter().filter_map(|row| Some((row, row.max_ns?))).collect();
@@ -113,7 +113,7 @@ impl Judgement {
 
     /// Both views have to keep the limit: wake-ups alone leave out the due times that were missed, and due times can have the
     /// smaller quantile when many late ones fill in. Where a quantile has no interval, what counts is how many are later.
-    fn quantile(&mut self, cells: &[&Row<'_>], level: Level, limit: Span) {
+    fn quantile(&mut self, cells: &[Row<'_>], level: Level, limit: Span) {
         let limit_ns = limit.ns();
         let within = |ns: i64| u64::try_from(ns).unwrap_or(0) <= limit_ns;
         let mut largest: Option<(i64, View, &str)> = None;
@@ -185,7 +185,7 @@ impl Judgement {
         }));
     }
 
-    fn misses(&mut self, cells: &[&Row<'_>], limit_per_hour: f64) {
+    fn misses(&mut self, cells: &[Row<'_>], limit_per_hour: f64) {
         cells.iter().for_each(|row| _ = self.is_untold(row, Limit::MissesPerHour(limit_per_hour)));
         let rates: Vec<(&str, Rate)> = cells.iter().filter_map(|row| Some((row.name, row.own()?.misses?))).collect();
         for (name, rate) in &rates {

@@ -2,23 +2,23 @@
 
 use super::Limit;
 use crate::findings::Finding;
+use crate::row::{Origin, Row};
 use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
-use crate::summary::row::{Origin, Row};
 use model::{Level, Span};
 
 /// Why `limit` cannot be shown to be kept; `None` when the numbers tell.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
     match (row.origin, limit) {
-        (Origin::Own(cell), Limit::Quantile(level, _)) => of_answers(cell, level),
-        (Origin::Own(_), _) => None,
-        (Origin::Imported(cell), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
-        (Origin::Imported(_), Limit::Quantile(level, _)) => {
+        (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
+        (Origin::Own(..), _) => None,
+        (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
+        (Origin::Imported(..), Limit::Quantile(level, _)) => {
             let is_open = row.allows_interval(level) && row.quantiles.at(level).interval_ns().is_none();
             let why = "the file does not tell how latency went in time, so quantiles have no intervals";
             is_open.then(|| why.to_owned())
         }
-        (Origin::Imported(_), Limit::MissesPerHour(_)) => {
+        (Origin::Imported(..), Limit::MissesPerHour(_)) => {
             Some("the file does not tell how misses came in time".to_owned())
         }
     }

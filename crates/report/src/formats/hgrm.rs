@@ -70,7 +70,7 @@ mod tests {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80").header.cells[0].kernel = kernel.parse().unwrap();
         let summary = summarise(&run.header, &[]);
-        let row = Row { name, ..Row::of_cell(&run.header, &summary.cells[0]) };
+        let row = Row { name, ..Row::of_run(&run.header, &summary.cells, &summary.cell_findings).remove(0) };
         hgrm(&row, &Histogram::of(latencies_ns))
     }
 

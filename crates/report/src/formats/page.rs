@@ -2,8 +2,9 @@
 
 use super::super::table::Table;
 use crate::sections::{Section, conclusion, findings, imported, latencies, machine, tracers};
-use analysis::{Case, ImportedSummary, Row, RunSummary, Verdict};
-use model::{Header, Host, ImportHeader};
+use crate::{ImportedSet, OwnRun};
+use analysis::{Case, Row, Verdict};
+use model::Host;
 
 /// A run, ready to be written in any form.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ static UNKNOWN: std::sync::LazyLock<Host> = std::sync::LazyLock::new(Host::defau
 
 impl<'a> Page<'a> {
     /// A run of ours.
-    pub(crate) fn of_run(header: &'a Header, summary: &'a RunSummary, all_findings: bool) -> Page<'a> {
+    pub(crate) fn of_run(run: &OwnRun<'a>, rows: Vec<Row<'a>>, all_findings: bool) -> Page<'a> {
+        let OwnRun { header, summary, .. } = *run;
         let mut facts = vec![header.tool.clone()];
         facts.extend(machine::named(&header.host));
         Page {
@@ -43,13 +45,8 @@ impl<'a> Page<'a> {
             tool: &header.tool,
             started_unix_ms: Some(header.started_unix_ms),
             host: &header.host,
-            // What operations cost is no latency; it is in the text, the document and the page.
-            rows: summary
-                .cells
-                .iter()
-                .filter(|cell| cell.cell.task.has_latencies())
-                .map(|cell| Row::of_cell(header, cell))
-                .collect(),
+            // What operations cost is in the text, the document and the page.
+            rows: rows.into_iter().filter(Row::has_latencies).collect(),
             verdict: &summary.verdict,
             cases: &summary.cases,
             answer: conclusion::how_late(summary),
@@ -62,15 +59,15 @@ impl<'a> Page<'a> {
     }
 
     /// Imported measurements.
-    pub(crate) fn of_imported(header: &'a ImportHeader, summary: &'a ImportedSummary) -> Page<'a> {
-        let first = summary.cells.first().map(|cell| &cell.imported.host);
-        let host = first.filter(|first| summary.cells.iter().all(|cell| cell.imported.host == **first));
+    pub(crate) fn of_imported(run: &ImportedSet<'a>, rows: Vec<Row<'a>>) -> Page<'a> {
+        let ImportedSet { header, summary, .. } = *run;
+        let host = rows.first().map(|row| row.host).filter(|first| rows.iter().all(|row| row.host == *first));
         Page {
             title: if header.title.is_empty() { "imported" } else { &header.title },
             tool: &header.tool,
-            started_unix_ms: summary.cells.iter().filter_map(|cell| cell.imported.started_unix_ms).min(),
+            started_unix_ms: rows.iter().filter_map(|row| row.started_unix_ms).min(),
             host: host.unwrap_or(&UNKNOWN),
-            rows: summary.cells.iter().map(Row::of_imported).collect(),
+            rows,
             verdict: &summary.verdict,
             cases: &summary.cases,
             answer: imported::answer(summary),

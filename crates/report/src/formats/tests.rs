@@ -1,7 +1,7 @@
 //! Every format against golden files, and against the rules of who reads it. `UPDATE_EXPECT=1` renews the files.
 
 use super::*;
-use crate::tests::{lab, run, starved};
+use crate::tests::{lab, own, run, starved};
 use analysis::testing::RunBuilder;
 use analysis::{histograms, summarise};
 use expect_test::{ExpectFile, expect_file};
@@ -20,7 +20,7 @@ fn runs() -> [RunBuilder; 4] {
 }
 
 fn in_all(form: fn(&Page<'_>) -> String) -> [String; 4] {
-    runs().map(|run| form(&Page::of_run(&run.header, &summarise(&run.header, &run.entries), false)))
+    runs().map(|run| form(&own("run", &run, &summarise(&run.header, &run.entries)).page(false)))
 }
 
 fn check(text: &str, golden: ExpectFile) {
@@ -201,8 +201,7 @@ fn lava_takes_every_signal() {
 fn hgrm_is_as_the_original_writes_it() {
     let run = run();
     let summary = summarise(&run.header, &run.entries);
-    let row = Row::of_cell(&run.header, &summary.cells[1]);
-    let text = hgrm(&row, &histograms(&run.header, &run.entries)[1]);
+    let text = hgrm(&own("run", &run, &summary).rows()[1], &histograms(&run.header, &run.entries)[1]);
     check(&text, expect_file!["../../tests/golden/formats/run.hgrm"]);
 }
 
@@ -278,7 +277,7 @@ fn virtual_time_is_called_that_in_every_format() {
     let mut run = lab(&["preempt=none", "clock=emulated"]);
     run.require("max=1s");
     let summary = summarise(&run.header, &run.entries);
-    let page = Page::of_run(&run.header, &summary, false);
+    let page = own("run", &run, &summary).page(false);
     let csv = csv(&page);
     let mut lines = csv.lines();
     let index = lines.next().unwrap().split(',').position(|head| head == "time").unwrap();

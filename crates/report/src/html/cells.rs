@@ -23,8 +23,6 @@ pub(super) struct Member<'a> {
     letter: Option<char>,
     /// Its numbers.
     pub(super) row: Row<'a>,
-    /// What has to be known of it, each a sentence without its full stop; of one that has no pictures nothing.
-    pub(super) findings: Vec<String>,
     /// What pictures are drawn from; `None` for one that has none.
     pub(super) curves: Option<Curves>,
 }
@@ -57,29 +55,26 @@ pub(super) fn members<'a>(runs: &'a [Results<'a>]) -> Vec<Member<'a>> {
     for (run, shown) in runs.iter().enumerate() {
         let letter = super::letter(runs, run);
         for (index, row) in shown.rows().into_iter().enumerate() {
-            let (id, findings, curves) = (members.len() + 1, Vec::new(), None);
-            members.push(Member { id, run, index, letter, row, findings, curves });
+            members.push(Member { id: members.len() + 1, run, index, letter, row, curves: None });
         }
     }
     let pictured = pictured(&members);
     for (run, shown) in runs.iter().enumerate() {
-        let mut wanted: Vec<_> =
-            members.iter_mut().filter(|member| member.run == run && pictured.contains(&member.id)).collect();
-        let indices: HashSet<usize> = wanted.iter().map(|member| member.index).collect();
-        let mut drawn = shown.curves(&indices);
-        for member in &mut wanted {
+        let is_wanted = |member: &Member<'_>| member.run == run && pictured.contains(&member.id);
+        let wanted = members.iter().filter(|member| is_wanted(member)).map(|member| member.index).collect();
+        let mut drawn = shown.curves(&wanted);
+        for member in members.iter_mut().filter(|member| member.run == run) {
             member.curves = drawn.remove(&member.index);
-            member.findings = shown.findings_of(member.index);
         }
     }
     // What operations cost has a table of its own.
-    members.retain(|member| member.row.own().is_none_or(|cell| cell.cell.task.has_latencies()));
+    members.retain(|member| member.row.has_latencies());
     members
 }
 
 /// What all of these count.
 pub(super) fn counted(members: &[Member<'_>]) -> Counted {
-    let of_others = members.iter().any(|member| matches!(member.row.origin, Origin::Imported(_)));
+    let of_others = members.iter().any(|member| matches!(member.row.origin, Origin::Imported(..)));
     if of_others { Counted::Samples } else { Counted::WakeUps }
 }
 

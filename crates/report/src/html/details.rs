@@ -41,13 +41,14 @@ fn part(
             drawings(page, member, curves, axes, heat, is_drawn);
         }
         _ => page.raw(match member.row.origin {
-            Origin::Own(_) => "<p>No wake-up was recorded.</p>\n",
-            Origin::Imported(_) => "<p>The file has no distribution that could be drawn.</p>\n",
+            Origin::Own(..) => "<p>No wake-up was recorded.</p>\n",
+            Origin::Imported(..) => "<p>The file has no distribution that could be drawn.</p>\n",
         }),
     }
-    if !member.findings.is_empty() {
+    let findings = member.row.findings();
+    if !findings.is_empty() {
         page.raw("<ul class=findings>\n");
-        member.findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
+        findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
         page.raw("</ul>\n");
     }
     page.raw("</section>\n");
@@ -87,12 +88,12 @@ fn facts(member: &Member<'_>) -> Vec<String> {
     let row = &member.row;
     let measured = row.measured.map(|measured| duration(measured.ns() as f64));
     let (mut facts, things) = match row.origin {
-        Origin::Own(cell) => {
+        Origin::Own(cell, _) => {
             let virtually = if row.is_virtual() { " of virtual time" } else { "" };
             let measured = measured.unwrap_or_default();
             (vec![format!("{measured}{virtually} measured in {} blocks", cell.blocks)], "wake-ups")
         }
-        Origin::Imported(cell) => {
+        Origin::Imported(cell, _) => {
             let Imported { source, conditions, .. } = &cell.imported;
             let measured = measured.map(|measured| format!("{measured} measured"));
             (Vec::from_iter([format!("{}, {}", source.tool, conditions.what)].into_iter().chain(measured)), "samples")

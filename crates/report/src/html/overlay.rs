@@ -59,7 +59,7 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
         let every = row.period.map(|period| format!("every {}", duration(period.ns() as f64)));
         let every = every.unwrap_or_else(|| "period not known".to_owned());
         match row.origin {
-            Origin::Own(cell) => {
+            Origin::Own(cell, _) => {
                 let time = match cell.cell.kernel.clock() {
                     None => "",
                     Some(LabClock::Virtual) => ", virtual time",
@@ -69,8 +69,10 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
                 format!("{every} by {}{time}", cell.cell.task)
             }
             // Noise is no latency; the kinds of latency of one tool belong together.
-            Origin::Imported(cell) if cell.imported.conditions.what == "noise" => format!("{every}, imported, noise"),
-            Origin::Imported(_) => format!("{every}, imported"),
+            Origin::Imported(cell, _) if cell.imported.conditions.what == "noise" => {
+                format!("{every}, imported, noise")
+            }
+            Origin::Imported(..) => format!("{every}, imported"),
         }
     };
     let mut groups = Vec::new();

@@ -4,15 +4,12 @@ mod imported;
 mod lab;
 
 use super::*;
+use crate::tests::own;
 use analysis::summarise;
 use analysis::testing::RunBuilder;
 use model::{Ended, Entry, LoadRecord, LoadSecond, PreparedSetting, RuntimeRecord, Second, Skipped, Span, Study};
 use std::collections::HashSet;
 use std::sync::Arc;
-
-fn own<'a>(name: &'a str, run: &'a RunBuilder, summary: &'a RunSummary) -> Results<'a> {
-    Results::Own(OwnRun { name, header: &run.header, entries: &run.entries, summary })
-}
 
 fn page(run: &RunBuilder) -> String {
     let summary = summarise(&run.header, &run.entries);

@@ -1,5 +1,6 @@
 //! A cell as it is judged, tabled and drawn, whoever measured it.
 
+use crate::findings::{Finding, ImportedFinding};
 use crate::stats::levels::Quantiles;
 use crate::summary::cell::{CellSummary, Max};
 use crate::summary::imported::ImportedCell;
@@ -48,22 +49,32 @@ pub struct Row<'a> {
     pub n_eff: Option<u64>,
 }
 
-/// Who measured a cell.
+/// Who measured a cell, and what has to be known of it, most important first.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin<'a> {
     /// This program.
-    Own(&'a CellSummary),
+    Own(&'a CellSummary, &'a [Finding]),
     /// Another tool.
-    Imported(&'a ImportedCell),
+    Imported(&'a ImportedCell, &'a [ImportedFinding]),
 }
 
 impl<'a> Row<'a> {
-    /// A cell that this program measured.
+    /// Cells that this program measured, with the findings of each.
     #[must_use]
-    pub fn of_cell(header: &'a Header, summary: &'a CellSummary) -> Row<'a> {
+    pub fn of_run(header: &'a Header, cells: &'a [CellSummary], findings: &'a [Vec<Finding>]) -> Vec<Row<'a>> {
+        cells.iter().zip(findings).map(|(cell, findings)| Row::of_cell(header, cell, findings)).collect()
+    }
+
+    /// Imported measurements, with the findings of each.
+    #[must_use]
+    pub fn of_imported(cells: &'a [ImportedCell], findings: &'a [Vec<ImportedFinding>]) -> Vec<Row<'a>> {
+        cells.iter().zip(findings).map(|(cell, findings)| Row::of_file(cell, findings)).collect()
+    }
+
+    fn of_cell(header: &'a Header, summary: &'a CellSummary, findings: &'a [Finding]) -> Row<'a> {
         let asked = &summary.cell;
         Row {
-            origin: Origin::Own(summary),
+            origin: Origin::Own(summary, findings),
             name: &summary.name,
             host: &header.host,
             started_unix_ms: Some(header.started_unix_ms),
@@ -85,14 +96,12 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// An imported measurement.
-    #[must_use]
-    pub fn of_imported(summary: &'a ImportedCell) -> Row<'a> {
+    fn of_file(summary: &'a ImportedCell, findings: &'a [ImportedFinding]) -> Row<'a> {
         let measured = &summary.imported;
         let conditions = &measured.conditions;
         let cpus: Option<Vec<u32>> = measured.threads.iter().map(|thread| thread.cpu).collect();
         Row {
-            origin: Origin::Imported(summary),
+            origin: Origin::Imported(summary, findings),
             name: &summary.name,
             host: &measured.host,
             started_unix_ms: measured.started_unix_ms,
@@ -118,8 +127,17 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn own(&self) -> Option<&'a CellSummary> {
         match self.origin {
-            Origin::Own(cell) => Some(cell),
-            Origin::Imported(_) => None,
+            Origin::Own(cell, _) => Some(cell),
+            Origin::Imported(..) => None,
+        }
+    }
+
+    /// What has to be known of it, each a sentence without its full stop.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        match self.origin {
+            Origin::Own(_, findings) => findings.iter().map(ToString::to_string).collect(),
+            Origin::Imported(_, findings) => findings.iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -127,6 +145,12 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn max(&self) -> Option<Max> {
         self.own()?.max
+    }
+
+    /// Whether it is of latencies: what operations cost is none.
+    #[must_use]
+    pub fn has_latencies(&self) -> bool {
+        self.own().is_none_or(|cell| cell.cell.task.has_latencies())
     }
 
     /// Whether it was measured in virtual time.
@@ -138,8 +162,8 @@ impl<'a> Row<'a> {
     /// Whether an interval of this quantile for the whole cell can be believed.
     pub(crate) fn allows_interval(&self, level: Level) -> bool {
         match self.origin {
-            Origin::Own(cell) => cell.steadiness.courses.allows_interval(level),
-            Origin::Imported(cell) => cell.courses.allows_interval(level),
+            Origin::Own(cell, _) => cell.steadiness.courses.allows_interval(level),
+            Origin::Imported(cell, _) => cell.courses.allows_interval(level),
         }
     }
 }
