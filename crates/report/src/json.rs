@@ -5,13 +5,14 @@ mod imported;
 mod list;
 mod run;
 
+use crate::Results;
+use analysis::LoadRate;
 use analysis::comparison::Comparison;
 use analysis::cost::CostComparison;
 use analysis::doctor::{Examined, Severity};
 use analysis::facts::Fingerprint;
 use analysis::frontier::{Search, SearchParameters};
-use analysis::{ImportedSummary, LoadRate, RunSummary};
-use model::{Cell, CpuSet, Header, Host, ImportHeader, LoadRecord, MachineSecond, Policy, Record};
+use model::{Cell, CpuSet, Header, Host, LoadRecord, MachineSecond, Policy, Record};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,14 +21,13 @@ pub use imported::ImportedDocument;
 pub use list::{List, Listed, Unreadable};
 pub use run::RunDocument;
 
-/// A run.
-pub(crate) fn of_run(header: &Header, summary: &RunSummary) -> Value {
-    value(&run::document(header, summary))
-}
-
-/// Imported measurements.
-pub(crate) fn of_imported(header: &ImportHeader, summary: &ImportedSummary) -> Value {
-    value(&imported::document(header, summary))
+/// The document that `punctual show --format json` prints.
+#[must_use]
+pub fn of_results(results: &Results<'_>) -> Value {
+    match results {
+        Results::Own(run) => value(&run::document(run.header, run.summary)),
+        Results::Imported(run) => value(&imported::document(run.header, run.summary)),
+    }
 }
 
 /// A comparison of latencies.

@@ -1,7 +1,7 @@
 //! Results as people and programs read them: text for a terminal, a page for a browser, JSON and other formats.
 //!
-//! Pure functions of summaries: nothing here reads a file, a clock or the machine. [`Results`] makes the text for the
-//! terminal and the JSON, [`html()`] the page, [`Page`] is what the formats of other programs are written from.
+//! Pure functions of summaries: nothing here reads a file, a clock or the machine. [`text`] is for the
+//! terminal, [`html()`] makes the page, [`Page`] is what the formats of other programs are written from: all of [`Results`].
 #![forbid(unsafe_code)]
 
 mod doctor;
@@ -19,7 +19,7 @@ mod table;
 use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
 use model::{Header, RuntimeRecord, Task};
-use sections::{Section, conclusion, explained, findings, intensity, latencies, machine, responses, tracers};
+use sections::{Section, conclusion, explained, findings, imported, intensity, latencies, machine, responses, tracers};
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -73,8 +73,18 @@ impl Style {
     }
 }
 
-/// Writes the whole report of a run of this program.
-fn text(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
+/// Writes the whole report: machine, table, what stands out, answer.
+///
+/// # Errors
+/// When `out` does not take it.
+pub fn text(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
+    match results {
+        Results::Own(run) => of_run(out, run.header, run.summary, style),
+        Results::Imported(run) => imported::text(out, run.header, run.summary, style),
+    }
+}
+
+fn of_run(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     machine::write(out, header, &lines)?;
     lines.paragraph(out, "", &machine::measured(header, summary))?;

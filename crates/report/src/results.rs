@@ -1,13 +1,8 @@
 //! What was measured, by this program or by other tools: what every text, page and format is made of.
 
-use crate::formats::Page;
-use crate::sections::imported;
-use crate::{Style, json};
 use analysis::{Case, Curves, Finding, ImportedSummary, Row, RunSummary, Verdict};
 use model::{Entry, Header, Histogram, ImportHeader};
-use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 
 /// The results of a run, or of what was imported together.
 #[derive(Debug, Clone, Copy)]
@@ -43,35 +38,6 @@ pub struct ImportedSet<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Writes the whole report: machine, table, what stands out, answer.
-    ///
-    /// # Errors
-    /// When `out` does not take it.
-    pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
-        match self {
-            Results::Own(run) => crate::text(out, run.header, run.summary, style),
-            Results::Imported(run) => imported::text(out, run.header, run.summary, style),
-        }
-    }
-
-    /// The document that `punctual show --format json` prints.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        match self {
-            Results::Own(run) => json::of_run(run.header, run.summary),
-            Results::Imported(run) => json::of_imported(run.header, run.summary),
-        }
-    }
-
-    /// What the formats of other programs are written from.
-    #[must_use]
-    pub fn page(&self, all_findings: bool) -> Page<'a> {
-        match self {
-            Results::Own(run) => Page::of_run(run, self.rows(), all_findings),
-            Results::Imported(run) => Page::of_imported(run, self.rows()),
-        }
-    }
-
     /// Its cells.
     #[must_use]
     pub fn rows(&self) -> Vec<Row<'a>> {

@@ -58,8 +58,7 @@ fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
     let mut out = Vec::new();
     text(
         &mut out,
-        &run.header,
-        &summary,
+        &own("run", run, &summary),
         Style { width, colour: false, unicode: true, all_findings: false, each_spike: false },
     )
     .unwrap();
@@ -103,7 +102,7 @@ fn a_run_at_120_columns() {
 #[test]
 fn a_run_in_json() {
     let run = run();
-    let document = own("run", &run, &summarise(&run.header, &run.entries)).json();
+    let document = crate::json::of_results(&own("run", &run, &summarise(&run.header, &run.entries)));
     expect_file!["../tests/golden/run.json"].assert_eq(&(serde_json::to_string_pretty(&document).unwrap() + "\n"));
 }
 
@@ -195,10 +194,10 @@ fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
     check(&run, 80, expect_file!["../tests/golden/run-tracers-80.txt"]);
     check(&run, 120, expect_file!["../tests/golden/run-tracers-120.txt"]);
     let summary = summarise(&run.header, &run.entries);
-    let page = own("run", &run, &summary).page(false);
+    let page = Page::of(&own("run", &run, &summary), false);
     expect_file!["../tests/golden/run-tracers.md"].assert_eq(&markdown(&page));
     expect_file!["../tests/golden/run-tracers.csv"].assert_eq(&csv(&page));
-    let document = own("run", &run, &summary).json();
+    let document = crate::json::of_results(&own("run", &run, &summary));
     let seen = |cell: usize| document["cells"][cell]["summary"]["tracers"].clone();
     assert_eq!(seen(0)["timerlat"]["irq"]["samples"], 2_000);
     assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null }));
@@ -212,7 +211,7 @@ fn nothing_measured_is_no_panic() {
     let summary = |run: &RunBuilder| {
         let mut out = Vec::new();
         let style = Style { width: 0, colour: true, unicode: false, all_findings: false, each_spike: false };
-        text(&mut out, &run.header, &summarise(&run.header, &run.entries), style).unwrap();
+        text(&mut out, &own("run", &run, &summarise(&run.header, &run.entries)), style).unwrap();
         String::from_utf8(out).unwrap()
     };
     assert!(summary(&run).contains("Nothing was measured.\n"));

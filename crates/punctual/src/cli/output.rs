@@ -114,11 +114,11 @@ pub(super) fn document(results: &Results<'_>, shown: Shown<'_>) -> Result<Vec<u8
     if cell.is_some() && format != RunFormat::Hgrm {
         return Err("--cell is for --format hgrm, which holds one cell; the others hold all".into());
     }
-    let page = || results.page(all_findings);
+    let page = || report::Page::of(results, all_findings);
     let mut text = Vec::new();
     match format {
-        RunFormat::Text => results.text(&mut text, Style { each_spike, ..style(all_findings) })?,
-        RunFormat::Json => json(&mut text, &results.json())?,
+        RunFormat::Text => report::text(&mut text, results, Style { each_spike, ..style(all_findings) })?,
+        RunFormat::Json => json(&mut text, &report::json::of_results(results))?,
         RunFormat::Hgrm => text = hgrm(results, cell)?,
         RunFormat::Csv => text = report::csv(&page()).into_bytes(),
         RunFormat::Md => text = report::markdown(&page()).into_bytes(),

@@ -2,7 +2,7 @@
 
 use super::super::table::Table;
 use crate::sections::{Section, conclusion, findings, imported, latencies, machine, tracers};
-use crate::{ImportedSet, OwnRun};
+use crate::{ImportedSet, OwnRun, Results};
 use analysis::{Case, Row, Verdict};
 use model::Host;
 
@@ -34,8 +34,16 @@ pub struct Page<'a> {
 static UNKNOWN: std::sync::LazyLock<Host> = std::sync::LazyLock::new(Host::default);
 
 impl<'a> Page<'a> {
-    /// A run of ours.
-    pub(crate) fn of_run(run: &OwnRun<'a>, rows: Vec<Row<'a>>, all_findings: bool) -> Page<'a> {
+    /// Of a run, or of imported measurements.
+    #[must_use]
+    pub fn of(results: &Results<'a>, all_findings: bool) -> Page<'a> {
+        match results {
+            Results::Own(run) => Page::of_run(run, results.rows(), all_findings),
+            Results::Imported(run) => Page::of_imported(run, results.rows()),
+        }
+    }
+
+    fn of_run(run: &OwnRun<'a>, rows: Vec<Row<'a>>, all_findings: bool) -> Page<'a> {
         let OwnRun { header, summary, .. } = *run;
         let mut facts = vec![header.tool.clone()];
         facts.extend(machine::named(&header.host));
@@ -58,8 +66,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Imported measurements.
-    pub(crate) fn of_imported(run: &ImportedSet<'a>, rows: Vec<Row<'a>>) -> Page<'a> {
+    fn of_imported(run: &ImportedSet<'a>, rows: Vec<Row<'a>>) -> Page<'a> {
         let ImportedSet { header, summary, .. } = *run;
         let host = rows.first().map(|row| row.host).filter(|first| rows.iter().all(|row| row.host == *first));
         Page {

@@ -20,7 +20,7 @@ fn runs() -> [RunBuilder; 4] {
 }
 
 fn in_all(form: fn(&Page<'_>) -> String) -> [String; 4] {
-    runs().map(|run| form(&own("run", &run, &summarise(&run.header, &run.entries)).page(false)))
+    runs().map(|run| form(&Page::of(&own("run", &run, &summarise(&run.header, &run.entries)), false)))
 }
 
 fn check(text: &str, golden: ExpectFile) {
@@ -277,7 +277,7 @@ fn virtual_time_is_called_that_in_every_format() {
     let mut run = lab(&["preempt=none", "clock=emulated"]);
     run.require("max=1s");
     let summary = summarise(&run.header, &run.entries);
-    let page = own("run", &run, &summary).page(false);
+    let page = Page::of(&own("run", &run, &summary), false);
     let csv = csv(&page);
     let mut lines = csv.lines();
     let index = lines.next().unwrap().split(',').position(|head| head == "time").unwrap();
