@@ -211,7 +211,7 @@ fn nothing_measured_is_no_panic() {
     let summary = |run: &RunBuilder| {
         let mut out = Vec::new();
         let style = Style { width: 0, colour: true, unicode: false, all_findings: false, each_spike: false };
-        text(&mut out, &own("run", &run, &summarise(&run.header, &run.entries)), style).unwrap();
+        text(&mut out, &own("run", run, &summarise(&run.header, &run.entries)), style).unwrap();
         String::from_utf8(out).unwrap()
     };
     assert!(summary(&run).contains("Nothing was measured.\n"));
