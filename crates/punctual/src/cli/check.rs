@@ -3,12 +3,12 @@
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, Shown};
 use super::{ERROR, Outcome, import, note};
-use crate::store::{self, ImportedRun};
 use analysis::RunSummary;
 use analysis::comparison::Question;
 use model::{Header, ImportHeader, Requirement};
 use report::Page;
 use std::error::Error;
+use store::ImportedRun;
 
 const NO_DISTRIBUTION: &str = "a verdict is no distribution; ask for another --format";
 

@@ -2,7 +2,6 @@
 
 use super::arguments::{Format, ListArguments};
 use super::{Outcome, note, output};
-use crate::store;
 use report::json::{List, Unreadable};
 
 pub(super) fn list(arguments: &ListArguments) -> Outcome {

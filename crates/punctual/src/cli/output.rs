@@ -2,7 +2,6 @@
 
 use super::arguments::RunFormat;
 use super::note;
-use crate::store;
 use analysis::wording::things;
 use analysis::{ImportedSummary, RunSummary};
 use model::{Entry, Header, Histogram, ImportHeader, is_plain, plain};

@@ -2,11 +2,11 @@
 
 use super::arguments::ReportArguments;
 use super::{Outcome, note, output};
-use crate::store::{self, ImportedRun, Run};
 use analysis::{ImportedSummary, RunSummary};
 use model::{Entry, Header};
 use report::{ImportedSet, OwnRun, PageRun, html};
 use std::path::{Path, PathBuf};
+use store::{ImportedRun, Run};
 
 /// What a page is made of, while it is.
 enum Read {

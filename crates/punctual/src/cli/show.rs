@@ -3,7 +3,6 @@
 use super::arguments::{RunFormat, ShowArguments};
 use super::output::{self, Shown};
 use super::{ERROR, Outcome, import, note};
-use crate::store;
 
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let shown = Shown {
