@@ -1,5 +1,4 @@
-//! What runs on a machine while it is measured: loads, the operations of the cost suite, programs in other languages, and the
-//! links that triggers and answers take.
+//! What runs while a machine is measured: loads, the cost suite's operations, programs in other languages, links.
 #![forbid(unsafe_code)]
 
 pub mod cost;
