@@ -1,11 +1,16 @@
 //! The second phase: the load works, the measured threads stand at the barrier.
 
 use super::CellError;
+use super::children::Children;
+use super::costs::Costs;
 use super::measured::Measured;
 use super::measurers::Measurers;
 use super::prepared::Prepared;
 use super::readings::Readings;
-use model::{Ended, MonoTime, Progress, Span};
+use super::sleepers::Sleepers;
+use super::threads::Threads;
+use model::{Ended, MonoTime, Policy, Progress, Span, Task};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use workload::load::Running;
@@ -23,6 +28,43 @@ pub struct Armed {
 const GRACE: Span = Span(250_000_000);
 /// How often the logs are emptied and the machine is looked at.
 const TICK: Span = Span::SECOND;
+
+impl Prepared {
+    /// Starts the load and makes ready what measures, up to the barrier.
+    ///
+    /// The load comes before any thread: its workers are forked, which needs a process with one thread. A language comes
+    /// before the load, because it has to start up.
+    ///
+    /// # Errors
+    /// When the load does not work, memory cannot be locked, or a thread's settings are refused or not kept.
+    pub fn arm(self) -> Result<Armed, CellError> {
+        let cell = &self.cell;
+        // Whoever started us may run nicely or in real time; the load shall not.
+        sys::sched::set_policy(0, Policy::OTHER)
+            .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
+        let sleepers = match cell.task {
+            Task::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
+            _ => None,
+        };
+        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
+        // Whoever measures comes into the group; the load stays outside.
+        if let Some(group) = &cell.conditions.prepare.cgroup {
+            host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
+        }
+        let measurers: Box<dyn Measurers> = match sleepers {
+            Some(sleepers) => Box::new(sleepers),
+            None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
+            None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
+            None => Box::new(Threads::arm(&self)?),
+        };
+        // This thread empties the logs: away from the measured CPUs, if there are others.
+        let others = self.allowed.minus(&cell.cpus);
+        if !others.is_empty() {
+            sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
+        }
+        Ok(Armed { measurers, loads, prepared: self })
+    }
+}
 
 impl Armed {
     /// Measures until the end of the cell, or until `stop` is set. Ends by the wall clock, whether or not the measured
@@ -71,7 +113,8 @@ impl Armed {
             measurement.ended = ended;
         }
         let (loads, machine) = readings.map_or_else(Default::default, Readings::finish);
-        Ok(Measured { armed: self, measurement, loads, machine })
+        let Armed { measurers, loads: running, prepared } = self;
+        Ok(Measured { measurers, running, prepared, measurement, loads, machine })
     }
 }
 

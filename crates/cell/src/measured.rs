@@ -1,16 +1,20 @@
 //! The last phase: everything was measured; what is left is to write it down.
 
 use super::CellError;
-use super::armed::Armed;
-use super::measurers::Measurement;
+use super::measurers::{Measurement, Measurers};
+use super::prepared::Prepared;
 use host::HostFs;
 use model::{LoadRecord, MachineSecond, MonoTime, RECORD_FORMAT, Record};
 use std::time::{Duration, SystemTime};
+use workload::load::Running;
 
 /// All that was seen. The load still runs and the host is still held: they go when this does.
 #[derive(Debug)]
 pub struct Measured {
-    pub(super) armed: Armed,
+    /// First, as in the phase before.
+    pub(super) measurers: Box<dyn Measurers>,
+    pub(super) running: Vec<Running>,
+    pub(super) prepared: Prepared,
     pub(super) measurement: Measurement,
     pub(super) loads: Vec<LoadRecord>,
     pub(super) machine: Vec<MachineSecond>,
@@ -22,8 +26,7 @@ impl Measured {
     /// # Errors
     /// When the samples cannot be kept.
     pub fn record(self) -> Result<Record, CellError> {
-        let Measured { armed, measurement, loads, machine } = self;
-        let Armed { measurers, loads: running, prepared } = armed;
+        let Measured { measurers, running, prepared, measurement, loads, machine } = self;
         // Stopped before the host is looked at again.
         drop(measurers);
         drop(running);

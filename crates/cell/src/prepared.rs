@@ -1,14 +1,8 @@
 //! The first phase: the machine is looked at and held as the cell wants it.
 
 use super::CellError;
-use super::armed::Armed;
-use super::children::Children;
-use super::costs::Costs;
-use super::measurers::Measurers;
-use super::sleepers::Sleepers;
-use super::threads::Threads;
 use host::{DmaLatency, HostFs, Preparation};
-use model::{Cell, CpuSet, Host, Policy, Span, Task};
+use model::{Cell, CpuSet, Host, Policy, Span};
 use std::path::Path;
 use store::SampleWriter;
 use workload::load::{self, Place, Running};
@@ -55,41 +49,6 @@ impl Prepared {
             cell.conditions.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
         let samples = samples.map(SampleWriter::create).transpose()?;
         Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
-    }
-
-    /// Starts the load and makes ready what measures, up to the barrier.
-    ///
-    /// The load comes before any thread: its workers are forked, which needs a process with one thread. A language comes
-    /// before the load, because it has to start up.
-    ///
-    /// # Errors
-    /// When the load does not work, memory cannot be locked, or a thread's settings are refused or not kept.
-    pub fn arm(self) -> Result<Armed, CellError> {
-        let cell = &self.cell;
-        // Whoever started us may run nicely or in real time; the load shall not.
-        sys::sched::set_policy(0, Policy::OTHER)
-            .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
-        let sleepers = match cell.task {
-            Task::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
-            _ => None,
-        };
-        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
-        // Whoever measures comes into the group; the load stays outside.
-        if let Some(group) = &cell.conditions.prepare.cgroup {
-            host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
-        }
-        let measurers: Box<dyn Measurers> = match sleepers {
-            Some(sleepers) => Box::new(sleepers),
-            None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
-            None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
-            None => Box::new(Threads::arm(&self)?),
-        };
-        // This thread empties the logs: away from the measured CPUs, if there are others.
-        let others = self.allowed.minus(&cell.cpus);
-        if !others.is_empty() {
-            sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
-        }
-        Ok(Armed { measurers, loads, prepared: self })
     }
 
     /// Starts the load of the cell, which is wanted for these spans.
