@@ -6,7 +6,7 @@ use super::Violation;
 use super::modules::uses;
 use super::tree::{File, Tree};
 
-pub(super) const DOCUMENT: &str = "ARCHITECTURE.md";
+const DOCUMENT: &str = "ARCHITECTURE.md";
 const STATISTICS: &str = "crates/analysis/src/";
 
 /// Edges `(from, to)` with the path and line where each was first seen.
@@ -77,7 +77,7 @@ fn printed(file: &File, name: &str) -> Option<Edges> {
 }
 
 /// The lines of one fenced block; `#` starts a remark. `None` when there is no such block.
-pub(super) fn block<'a>(file: &'a File, name: &str) -> Option<impl Iterator<Item = (usize, &'a str)> + use<'a>> {
+fn block<'a>(file: &'a File, name: &str) -> Option<impl Iterator<Item = (usize, &'a str)> + use<'a>> {
     let fence = format!("```text {name}");
     let mut lines = file.lines().skip_while(move |(_, line)| line.trim_end() != fence);
     lines.next()?;
