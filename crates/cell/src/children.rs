@@ -43,7 +43,7 @@ enum Word {
 /// How much longer than the cell a process may take to start, to wait for late threads and to write its record.
 const AROUND: Span = Span(1_500_000_000);
 /// How long a process that was told to end may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Children {
     /// Starts the processes; they wait for their cells.
@@ -163,7 +163,7 @@ impl Measurers for Children {
     }
 
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
-        self.wait(PATIENCE);
+        self.wait(END_TIMEOUT);
         let records = self.children.iter_mut().map(record).collect::<Result<Vec<Record>, _>>()?;
         if let Some(samples) = samples {
             self.children.iter().flat_map(|child| &child.samples).try_for_each(|part| samples.append(part))?;

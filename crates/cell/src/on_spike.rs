@@ -10,8 +10,8 @@ use sys::{process, storage};
 use workload::runtime::{Launch, launch_command};
 
 /// How long a command may go on when the cell is over.
-const PATIENCE: Duration = Duration::from_secs(10);
-const GLANCE: Duration = Duration::from_millis(5);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// What it says on stderr is kept up to this length, bytes; of its first line so much is repeated, characters.
 const SAID: u64 = 64 << 10;
 const REPEATED: usize = 200;
@@ -94,12 +94,12 @@ impl OnSpike {
     pub(super) fn finish(mut self) -> OnSpikeRecord {
         let began = Instant::now();
         self.look();
-        while self.running.is_some() && began.elapsed() < PATIENCE {
-            std::thread::sleep(GLANCE);
+        while self.running.is_some() && began.elapsed() < END_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
             self.look();
         }
         if self.running.is_some() {
-            self.failed(format!("still ran {} s after the cell", PATIENCE.as_secs()));
+            self.failed(format!("still ran {} s after the cell", END_TIMEOUT.as_secs()));
         }
         std::mem::take(&mut self.record)
     }

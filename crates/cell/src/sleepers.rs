@@ -54,7 +54,7 @@ struct Samples {
 
 /// Most rests between two looks at what the processes have written. A look every 100 ms costs little and keeps the pipes
 /// from filling up; nobody is woken by what is written meanwhile.
-const REST: Duration = Duration::from_millis(100);
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// At most so many sleeps are written between two looks: half of what a pipe holds, with 30 bytes a line.
 const MOST_BETWEEN: u32 = 1000;
 
@@ -116,7 +116,7 @@ impl Sleepers {
     /// How long to rest between two looks.
     fn rest(&self) -> Duration {
         let many = Duration::from_nanos(self.cell.period.ns()).saturating_mul(MOST_BETWEEN);
-        REST.min(many)
+        READ_INTERVAL.min(many)
     }
 }
 

@@ -12,9 +12,9 @@ const OSNOISE: &str = "osnoise";
 /// The longest sample that is asked of osnoise, as the kernel's default.
 const LONGEST_SAMPLE: Span = Span::SECOND;
 /// How long osnoise rests between two samples at least (osnoise_sleep, kernel/trace/trace_osnoise.c).
-const REST: Duration = Duration::from_millis(1);
+const OSNOISE_SLEEP: Duration = Duration::from_millis(1);
 /// How often to look whether a tracer that is late has all its samples.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Prepared {
     /// Runs `timerlat`, then `osnoise`, each for as long as the cell measures. Where the kernel has neither, nothing runs.
@@ -93,10 +93,10 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
     let asked = Duration::from_nanos(cell.duration.ns());
     let began = Instant::now();
-    std::thread::sleep(asked + REST.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
+    std::thread::sleep(asked + OSNOISE_SLEEP.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
     // A thread that the load keeps from running ends its samples late.
-    while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < asked.saturating_mul(2) + LOOK {
-        std::thread::sleep(LOOK);
+    while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < asked.saturating_mul(2) + POLL_INTERVAL {
+        std::thread::sleep(POLL_INTERVAL);
     }
     let mut known: Vec<_> = cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();
     taken(tracer, |line| trace_lines::osnoise(line, samples, &mut known))?;
