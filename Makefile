@@ -7,10 +7,10 @@ setup = toolchain=$$(scripts/setup $(1)) && eval "$$toolchain" &&
 # Cargo counts its own jobs; without this, `make -j` makes it warn about a job server that it cannot reach.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: help build run test check bench
+.PHONY: help build run test test-long check bench
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 build: ## the static binary, below target/
 	@$(call setup) "$$CARGO" build --release
@@ -18,8 +18,11 @@ build: ## the static binary, below target/
 run: ## measure this machine: punctual run $(ARGS)
 	@$(call setup) "$$CARGO" build --release && "$$CARGO" run --release --quiet -- run $(ARGS)
 
-test: ## every test; says at the end what had to be skipped, and why
+test: ## the tests; says at the end what had to be skipped, and why
 	@$(call setup,test) scripts/test
+
+test-long: ## those that take long: guests one after the other, whole campaigns, all interleavings
+	@$(call setup,test) scripts/test long
 
 check: ## format, lints, tidy rules, schema, documentation
 	@$(call setup) "$$CARGO" xtask check $(ARGS)

@@ -21,9 +21,8 @@ use tree::Tree;
 /// A rule: everything in the tree that breaks it.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 12] = [
     edges::crates,
-    edges::modules,
     edges::floors,
     circles::circles,
     text::opening,

@@ -1,24 +1,7 @@
 //! `punctual`: the laboratory for Linux real-time performance.
 #![forbid(unsafe_code)]
 
-mod campaign;
-mod cell;
-mod child;
 mod cli;
-mod cost;
-mod cyclictest;
-mod file;
-mod host;
-mod import;
-mod lab;
-mod link;
-mod load;
-mod role;
-mod runtime;
-mod store;
-#[cfg(test)]
-mod testing;
-mod trace;
 
 use std::process::ExitCode;
 use sys::alloc::CountingAllocator;
@@ -30,7 +13,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 fn main() -> ExitCode {
     match () {
         () if lab::is_first_process() => lab::run_guest(),
-        () if cost::is_nothing() => ExitCode::SUCCESS,
+        () if workload::cost::is_nothing() => ExitCode::SUCCESS,
         () => cli::main(),
     }
 }

@@ -1,42 +1,27 @@
 //! Modules beside each other that use each other, directly or by way of others: none can be read without the rest.
 //!
-//! A module and those that it contains count as one. The circles that are left stand in ARCHITECTURE.md; what is not there
-//! must not come up, and what has gone must go there, too.
+//! A module and those that it contains count as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
-use super::edges::{DOCUMENT, block};
 use super::modules::uses;
 use super::tree::Tree;
-
-/// What the block in [`DOCUMENT`] is called.
-const BLOCK: &str = "circles";
 
 /// Who uses whom among the modules of one module, with the file and line of the first use.
 type Level = BTreeMap<String, BTreeMap<String, (String, usize)>>;
 
-/// Circles by their line in the document, with where they were seen.
+/// Circles by their members, with where they were seen.
 type Circles = BTreeMap<String, (String, usize)>;
 
-/// Circles that are not listed, and listed ones that do not exist.
+/// All circles.
 pub(super) fn circles(tree: &Tree) -> Vec<Violation> {
-    let listed = listed(tree);
-    let real: Circles = crates(tree).into_iter().flat_map(|(name, root)| of_crate(tree, name, &root)).collect();
-    let unlisted = real.iter().filter(|(circle, _)| !listed.contains_key(*circle)).map(|(circle, (path, line))| {
+    let real = crates(tree).into_iter().flat_map(|(name, root)| of_crate(tree, name, &root));
+    let told = real.map(|(circle, (path, line))| {
         let what = format!("modules use each other in a circle: {circle}");
-        Violation::new(path, *line, what, "move what both need into a module of its own")
+        Violation::new(&path, line, what, "move what both need into a module of its own")
     });
-    let gone = listed.iter().filter(|(circle, _)| !real.contains_key(*circle)).map(|(circle, (path, line))| {
-        Violation::new(path, *line, format!("there is no circle {circle}"), "take it out of the block")
-    });
-    unlisted.chain(gone).collect()
-}
-
-fn listed(tree: &Tree) -> Circles {
-    let Some(file) = tree.file(DOCUMENT) else { return Circles::new() };
-    let lines = block(file, BLOCK).into_iter().flatten().filter(|(_, text)| !text.trim().is_empty());
-    lines.map(|(line, text)| (text.trim().to_owned(), (file.path.clone(), line))).collect()
+    told.collect()
 }
 
 /// Every crate with its sources: `model` and `crates/model/src/`.
@@ -90,11 +75,10 @@ mod tests {
     use super::super::lines;
     use super::*;
 
-    /// A crate of these modules and the document with this block.
-    fn found(block: &str, modules: &[(&str, &str)]) -> Vec<String> {
-        let document = format!("# A\n```text circles\n{block}```\n");
+    /// What is found in a crate of these modules.
+    fn found(modules: &[(&str, &str)]) -> Vec<String> {
         let paths: Vec<_> = modules.iter().map(|(name, _)| format!("crates/m/src/{name}.rs")).collect();
-        let mut files = vec![("ARCHITECTURE.md", document.as_str()), ("crates/m/src/lib.rs", "use a::f;\n")];
+        let mut files = vec![("crates/m/src/lib.rs", "use a::f;\n")];
         files.extend(paths.iter().map(String::as_str).zip(modules.iter().map(|(_, text)| *text)));
         lines(circles, &files)
     }
@@ -105,12 +89,12 @@ mod tests {
                       module of its own";
         let none: Vec<String> = Vec::new();
         let chain = [("a", "use crate::b;\n"), ("b", "use crate::c;\n"), ("c", "")];
-        assert_eq!(found("", &chain), none);
+        assert_eq!(found(&chain), none);
         let closed =
             [("a", "use crate::b;\n"), ("b", "use crate::c::part::f;\n"), ("c", ""), ("c/part", "use crate::a;\n")];
-        assert_eq!(found("", &closed), [circle]);
+        assert_eq!(found(&closed), [circle]);
         let with_user = [closed.as_slice(), &[("d", "use crate::a;\n")]].concat();
-        assert_eq!(found("", &with_user), [circle], "who uses a circle is no part of it");
+        assert_eq!(found(&with_user), [circle], "who uses a circle is no part of it");
     }
 
     #[test]
@@ -118,16 +102,8 @@ mod tests {
         let inner = [("a", ""), ("a/x", "use super::y::f;\n"), ("a/y", "fn g() {\n    crate::a::x::h();\n}\n")];
         let what = "crates/m/src/a/x.rs:1: modules use each other in a circle: m::a: x, y; move what both need into a \
                     module of its own";
-        assert_eq!(found("", &inner), [what]);
+        assert_eq!(found(&inner), [what]);
         let parent = [("a", "mod x;\nuse x::f;\n"), ("a/x", "use super::g;\n")];
-        assert_eq!(found("", &parent), Vec::<String>::new(), "a module and what it contains are one");
-    }
-
-    #[test]
-    fn the_list_can_only_shrink() {
-        let two = [("a", "use crate::b;\n"), ("b", "use crate::a;\n")];
-        assert_eq!(found("m: a, b\n", &two), Vec::<String>::new());
-        let gone = "ARCHITECTURE.md:3: there is no circle m: a, b; take it out of the block";
-        assert_eq!(found("m: a, b\n", &[("a", "use crate::b;\n"), ("b", "")]), [gone]);
+        assert_eq!(found(&parent), Vec::<String>::new(), "a module and what it contains are one");
     }
 }

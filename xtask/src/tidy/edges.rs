@@ -6,8 +6,7 @@ use super::Violation;
 use super::modules::uses;
 use super::tree::{File, Tree};
 
-pub(super) const DOCUMENT: &str = "ARCHITECTURE.md";
-const BINARY: &str = "crates/punctual/src/";
+const DOCUMENT: &str = "ARCHITECTURE.md";
 const STATISTICS: &str = "crates/analysis/src/";
 
 /// Edges `(from, to)` with the path and line where each was first seen.
@@ -24,11 +23,6 @@ pub(super) fn crates(tree: &Tree) -> Vec<Violation> {
         }
     }
     compare(tree, "crates", &real)
-}
-
-/// The modules of the binary that use each other, against the block "```text modules".
-pub(super) fn modules(tree: &Tree) -> Vec<Violation> {
-    compare(tree, "modules", &top_modules(tree, BINARY))
 }
 
 /// The floors of the statistics that use each other, against the block "```text floors".
@@ -83,7 +77,7 @@ fn printed(file: &File, name: &str) -> Option<Edges> {
 }
 
 /// The lines of one fenced block; `#` starts a remark. `None` when there is no such block.
-pub(super) fn block<'a>(file: &'a File, name: &str) -> Option<impl Iterator<Item = (usize, &'a str)> + use<'a>> {
+fn block<'a>(file: &'a File, name: &str) -> Option<impl Iterator<Item = (usize, &'a str)> + use<'a>> {
     let fence = format!("```text {name}");
     let mut lines = file.lines().skip_while(move |(_, line)| line.trim_end() != fence);
     lines.next()?;
@@ -153,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn module_edges_agree_in_both_directions() {
-        let printed = "```text modules\ncli -> host, load\n```\n";
+    fn floors_agree_in_both_directions() {
+        let printed = "```text floors\ncli -> host, load\n```\n";
         for (cli, want) in [
             ("use crate::host::Facts;\nuse crate::load;\n", vec![]),
             ("use crate::{host::{Facts, store}, load};\n", vec![]),
@@ -170,20 +164,20 @@ mod tests {
             (
                 "use crate::{\n    host,\n    load, store::Run,\n};\n",
                 vec![
-                    "crates/punctual/src/cli/mod.rs:1: edge cli -> store is not printed in ARCHITECTURE.md; remove the use, or argue for it there",
+                    "crates/analysis/src/cli/mod.rs:1: edge cli -> store is not printed in ARCHITECTURE.md; remove the use, or argue for it there",
                 ],
             ),
         ] {
             let files = [
                 ("ARCHITECTURE.md", printed),
-                ("crates/punctual/src/main.rs", "mod store;\nuse crate::store::Run;\n"),
-                ("crates/punctual/src/cli/mod.rs", cli),
-                ("crates/punctual/src/cli/tests.rs", "use crate::store::Run;\n"),
-                ("crates/punctual/src/host.rs", ""),
-                ("crates/punctual/src/load/cpu.rs", "use crate::load::Load;\n"),
-                ("crates/punctual/src/store.rs", ""),
+                ("crates/analysis/src/lib.rs", "mod store;\nuse crate::store::Run;\n"),
+                ("crates/analysis/src/cli/mod.rs", cli),
+                ("crates/analysis/src/cli/tests.rs", "use crate::store::Run;\n"),
+                ("crates/analysis/src/host.rs", ""),
+                ("crates/analysis/src/load/cpu.rs", "use crate::load::Load;\n"),
+                ("crates/analysis/src/store.rs", ""),
             ];
-            assert_eq!(lines(modules, &files), want, "{cli}");
+            assert_eq!(lines(floors, &files), want, "{cli}");
         }
     }
 }

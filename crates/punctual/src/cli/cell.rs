@@ -1,9 +1,8 @@
 //! `punctual cell`: one Cell as JSON in, one Record as JSON out. The one way that a cell is carried out anywhere.
 
 use super::{Outcome, arguments::CellArguments, note, one_line};
-use crate::campaign::{CELL_FAILED, Stop};
-use crate::cell::Prepared;
-use crate::host;
+use campaign::{CELL_FAILED, Stop};
+use cell::Prepared;
 use model::{Cell, Progress};
 use serde::Serialize;
 use std::io::{self, Read, Write};

@@ -4,11 +4,11 @@ use super::Outcome;
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, Shown};
 use super::read::Read;
-use crate::store::{self, ImportedRun};
 use analysis::comparison::Question;
 use model::{Header, Requirement};
 use report::Results;
 use std::error::Error;
+use store::ImportedRun;
 
 pub(super) fn check(arguments: &CheckArguments) -> Outcome {
     let shown = Shown { format: arguments.format, all_findings: false, each_spike: false, cell: None };

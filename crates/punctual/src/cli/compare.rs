@@ -4,12 +4,12 @@ mod imported;
 
 use super::arguments::{CompareArguments, Format};
 use super::{Outcome, note, output};
-use crate::store::{self, Run};
 use analysis::comparison::{self, Arm, Comparison, Question};
 use analysis::cost::{CostComparison, compare_costs};
 use model::Selector;
 use std::error::Error;
 use std::path::Path;
+use store::Run;
 
 pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     let question =

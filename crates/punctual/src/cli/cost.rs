@@ -2,7 +2,7 @@
 
 use super::arguments::{CostArguments, RunFormat};
 use super::{Outcome, consent, note, output};
-use crate::campaign::{Request, Session};
+use campaign::{Request, Session};
 use model::{Axes, CostScope, Ended, Header, Kernel, Plan, Span, Task};
 
 /// How long the batches of all operations may take unless told; most are done sooner.

@@ -1,7 +1,7 @@
 //! `punctual cyclictest`, and `cyclictest` as a name of this program.
 
 use super::{Outcome, arguments::CyclictestArguments};
-use crate::cyclictest::{self, Call, Console};
+use cyclictest::{Call, Console};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;

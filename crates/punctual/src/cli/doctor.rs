@@ -2,8 +2,8 @@
 
 use super::arguments::{DoctorArguments, Format};
 use super::{Outcome, output};
-use crate::host::{self, HostFs};
 use analysis::doctor;
+use host::HostFs;
 use model::{TOOL, UnknownWord};
 use report::Examination;
 use std::sync::LazyLock;
@@ -35,9 +35,9 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::recorded::{self, MACHINES};
     use doctor::{Examined, Severity};
     use expect_test::{expect, expect_file};
+    use host::recorded::{self, MACHINES};
     use report::Style;
     use std::collections::BTreeMap;
     use std::path::Path;

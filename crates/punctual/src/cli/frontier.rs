@@ -2,8 +2,8 @@
 
 use super::arguments::{Format, FrontierArguments};
 use super::{Outcome, consent, note, output};
-use crate::campaign::{Child, Executor, Request, Session, Stop};
 use analysis::frontier::{self, Frontier, Search, SearchParameters, Step};
+use campaign::{Child, Executor, Request, Session, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span, Task};
 use report::SearchReport;

@@ -3,13 +3,13 @@
 use super::arguments::{ImportArguments, ImportUnit, RunFormat};
 use super::read::Read;
 use super::{Outcome, note, output};
-use crate::campaign::stamp;
-use crate::import::{ImportOptions, Unit, import as read};
-use crate::store::{self, ImportedRun};
+use campaign::stamp;
+use import::{ImportOptions, Unit, import as read};
 use model::{ImportHeader, RUN_FORMAT, TOOL};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use store::ImportedRun;
 
 pub(super) fn import(arguments: &ImportArguments) -> Outcome {
     let stated = ImportOptions {

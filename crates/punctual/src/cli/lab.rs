@@ -7,7 +7,7 @@ mod list;
 
 use super::arguments::LabCommand;
 use super::{ERROR, Outcome, note};
-use crate::campaign::{Request, Session};
+use campaign::{Request, Session};
 use model::{Axes, Conditions, Kernel, Load, Period, Plan, Policy, Span, Task};
 use std::error::Error;
 use std::ffi::{OsStr, OsString};

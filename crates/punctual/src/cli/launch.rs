@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::arguments::LaunchArguments;
-use crate::runtime::{Launch, launch};
+use workload::runtime::{Launch, launch};
 
 pub(super) fn launch_program(arguments: LaunchArguments) -> Outcome {
     let LaunchArguments { parent, cpu, policy, timer_slack, program } = arguments;

@@ -4,7 +4,6 @@
 
 use super::Outcome;
 use super::arguments::LeashArguments;
-use crate::host;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};

@@ -3,7 +3,6 @@
 use super::arguments::{Format, ListArguments};
 use super::read::Read;
 use super::{Outcome, note, output};
-use crate::store;
 use report::json::{List, Unreadable};
 
 pub(super) fn list(arguments: &ListArguments) -> Outcome {

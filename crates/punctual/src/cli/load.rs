@@ -4,14 +4,14 @@ mod shown;
 
 use super::arguments::{Format, LoadCommandArguments};
 use super::{Outcome, consent, note, output};
-use crate::campaign::Stop;
-use crate::host::{self, ActivityLog, HostFs};
-use crate::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 use analysis::LoadRate;
+use campaign::Stop;
+use host::{ActivityLog, HostFs};
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
 use shown::Shown;
 use std::time::{Duration, Instant};
 use sys::{clock, process, sched};
+use workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 
 /// Between two readings.
 const TICK: Duration = Duration::from_secs(1);

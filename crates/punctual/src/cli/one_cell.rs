@@ -3,8 +3,8 @@
 use super::arguments::{Common, RunFormat};
 use super::live::Live;
 use super::{Outcome, consent, note, output};
-use crate::campaign::{Request, Session};
 use analysis::enough::Outlook;
+use campaign::{Request, Session};
 use model::{Entry, Header, Plan};
 use std::error::Error;
 use std::path::Path;

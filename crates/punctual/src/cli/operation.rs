@@ -2,8 +2,8 @@
 
 use super::arguments::OperationArguments;
 use super::{Outcome, output};
-use crate::cost;
 use serde_json::json;
+use workload::cost;
 
 pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
     let used = cost::carry_out(arguments.operation, arguments.count)?;

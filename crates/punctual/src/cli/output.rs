@@ -2,7 +2,6 @@
 
 use super::arguments::RunFormat;
 use super::note;
-use crate::store;
 use analysis::wording::things;
 use model::{Entry, Header, is_plain, plain};
 use report::{COLORS, OwnRun, Results, Style};

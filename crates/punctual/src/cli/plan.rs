@@ -2,7 +2,7 @@
 
 use super::arguments::RunArguments;
 use super::consent::Origin;
-use crate::file;
+use host::file;
 use model::Plan;
 use std::error::Error;
 

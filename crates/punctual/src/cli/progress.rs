@@ -1,9 +1,9 @@
 //! What is seen of a campaign: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
 
 use super::note;
-use crate::campaign::{Observer, expected};
 use analysis::enough::Outlook;
 use analysis::wording::duration;
+use campaign::{Observer, expected};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
 use std::io::{self, IsTerminal};

@@ -1,10 +1,10 @@
 //! What a directory holds, read and summarised: a run of this program, or imported measurements.
 
 use super::{ERROR, note};
-use crate::store::{self, ImportedRun, Run};
 use analysis::{ImportedSummary, RunSummary};
 use report::{ImportedSet, OwnRun, Results};
 use std::path::Path;
+use store::{ImportedRun, Run};
 
 /// What was read, and what it says.
 pub(super) enum Read {

@@ -2,8 +2,8 @@
 
 use super::arguments::{Format, RecoverArguments};
 use super::{ERROR, Outcome, note, output};
-use crate::campaign::{recovery_lines, take_lock};
-use crate::host::{self, HostFs};
+use campaign::{recovery_lines, take_lock};
+use host::HostFs;
 use model::Recovery;
 
 pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {

@@ -3,7 +3,6 @@
 use super::arguments::ReportArguments;
 use super::read::Read;
 use super::{Outcome, note, output};
-use crate::store;
 use model::{Entry, Header};
 use report::{OwnRun, Results, html};
 use std::path::{Path, PathBuf};

@@ -2,16 +2,16 @@
 
 use super::arguments::{Format, RespondArguments};
 use super::{Outcome, consent, note, output};
-use crate::campaign::Stop;
-use crate::host::{self, DmaLatency, HostFs, Privileges};
-use crate::link::{self, LinkMonitor};
-use crate::load::{self, LoadError, Place, Running};
+use campaign::Stop;
+use host::{DmaLatency, HostFs, Privileges};
 use model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nice, Policy, Span, TargetRecord};
 use rt::{Limits, LinkEnd, Member, Settings, Team, ThreadSpec};
 use std::error::Error;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::{Duration, Instant};
+use workload::link::{self, LinkMonitor};
+use workload::load::{self, LoadError, Place, Running};
 
 /// How often the log is emptied, and how many answers it has room for meanwhile: more than may be given in that time.
 const TICK: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use super::arguments::SleepArguments;
 use super::progress::Lines;
 use super::{Outcome, consent, note, output};
-use crate::campaign::{CampaignError, Child, Limits, Request, Session};
+use campaign::{CampaignError, Child, Limits, Request, Session};
 use model::{Axes, Conditions, Header, Kernel, Plan, Span};
 use std::collections::HashSet;
 use std::fmt::Display;

@@ -1,6 +1,6 @@
 //! Comparing cells of one run and separate runs.
 
-use crate::program::{Scratch, command, machine_and_scratch, run};
+use crate::program::{Scratch, command, import_fixture, machine_and_scratch, run};
 use analysis::testing::RunBuilder;
 
 const PLAN: &str = r#"
@@ -55,7 +55,7 @@ fn cells_of_a_run_are_compared_and_separate_runs_are_not() {
 #[test]
 fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
     let scratch = Scratch::new("compare-imported");
-    let fixture = |name: &str| format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR"));
+    let fixture = |name: &str| import_fixture(name).display().to_string();
     let import = |dir: &str, files: &[&str]| {
         let dir = scratch.path(dir);
         run(command("import --out").arg(&dir).args(files.iter().map(|name| fixture(name)))).expect_success();

@@ -108,6 +108,7 @@ fn the_suite_is_measured_under_a_load_and_is_one() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_costs_in_the_lab_are_the_same_to_the_bit_and_kernels_are_told_apart() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("cost-lab");
@@ -148,6 +149,7 @@ fn vm_costs_in_the_lab_are_the_same_to_the_bit_and_kernels_are_told_apart() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_bisection_can_ask_for_the_cost_of_an_operation() {
     let Some(kernel) = kernel() else { return };
     let _machine = machine();

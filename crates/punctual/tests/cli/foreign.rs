@@ -1,6 +1,6 @@
 //! Files of other users: nothing in them acts upon a terminal, forges a line, is read without end or ends in an abort.
 
-use crate::program::{PROGRAM, ProgramOutput, Scratch, run};
+use crate::program::{PROGRAM, ProgramOutput, Scratch, import_fixture, run};
 use analysis::testing::RunBuilder;
 use model::Header;
 use std::fs;
@@ -145,7 +145,7 @@ fn a_plan_and_an_import_may_come_from_a_pipe() {
         .expect_error("/dev/stdin:2:8: axis `load` is empty; give it a value or leave it out");
     piped(&["run", "/dev/stdin"], &vec![b'#'; (16 << 20) + 1]).expect_error("/dev/stdin: it holds more than 16 MiB");
     for name in ["cyclictest-h.txt", "jitterdebugger-us.raw"] {
-        let file = PathBuf::from(format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR")));
+        let file = import_fixture(name);
         let import = |from: &str, bytes: &[u8], out: &str| {
             let out = scratch.path(&format!("{name}-{out}"));
             let said = piped(&["import", from, "--unit", "us", "--format", "csv", "--out", path(&out)], bytes)

@@ -1,8 +1,8 @@
 //! `punctual import` of what the installed tools write, against what they say themselves; and what it refuses.
 
 use crate::program::{
-    ProgramOutput, Scratch, a_cpu, command, is_installed, is_root, machine_and_scratch, punctual, read_json, run,
-    skip_unless,
+    ProgramOutput, Scratch, a_cpu, command, import_fixture, is_installed, is_root, machine_and_scratch, punctual,
+    read_json, run, skip_unless,
 };
 use crate::schema::assert_conforms;
 use serde_json::{Value, json};
@@ -313,16 +313,11 @@ fn root_jitterdebugger_says_the_same_here() {
     }
 }
 
-/// A file of `tests/import`.
-fn fixture(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name)
-}
-
 #[test]
 fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
     let scratch = Scratch::new("imported");
     let kept = scratch.path("old");
-    let names = ["cyclictest.json", "rtla-timerlat.txt"].map(|name| fixture(name).display().to_string());
+    let names = ["cyclictest.json", "rtla-timerlat.txt"].map(|name| import_fixture(name).display().to_string());
     let words = format!("{} --title years --load none --format csv --out {}", names.join(" "), kept.display());
     let said = punctual(&format!("import {words}"));
     assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
@@ -371,7 +366,7 @@ fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
 #[test]
 fn a_load_in_other_words_is_kept_and_shown() {
     let scratch = Scratch::new("import-load");
-    let table = fixture("osadl-table.txt").display().to_string();
+    let table = import_fixture("osadl-table.txt").display().to_string();
     for (index, load) in ["idle", "kernel compile, \"8\" jobs", "messaging"].into_iter().enumerate() {
         let kept = scratch.path(&index.to_string());
         let said = run(command(&format!("import {table} --format json --out")).arg(&kept).arg("--load").arg(load));
@@ -395,8 +390,8 @@ fn a_load_in_other_words_is_kept_and_shown() {
 #[test]
 fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
     let scratch = Scratch::new("import-bad");
-    let h = std::fs::read_to_string(fixture("cyclictest-h-2.7.txt")).unwrap();
-    let raw = std::fs::read(fixture("jitterdebugger-us.raw")).unwrap();
+    let h = std::fs::read_to_string(import_fixture("cyclictest-h-2.7.txt")).unwrap();
+    let raw = std::fs::read(import_fixture("jitterdebugger-us.raw")).unwrap();
     let mut broken_raw = raw.clone();
     // The nanoseconds of the third record become more than a second.
     broken_raw[2 * 28 + 12..2 * 28 + 20].copy_from_slice(&2_000_000_000_u64.to_le_bytes());
@@ -431,7 +426,7 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
         .expect_error(&format!("cannot read {}: No such file or directory (os error 2)", of("nowhere")));
     import(scratch.dir(), "")
         .expect_error(&format!("cannot read {}: Is a directory (os error 21)", scratch.dir().display()));
-    let table = fixture("osadl-table.txt").display().to_string();
+    let table = import_fixture("osadl-table.txt").display().to_string();
     punctual(&format!("import {table} {table} --out {}", of("twice")))
         .expect_error(&format!("{table} is named twice; name each file once"));
 }

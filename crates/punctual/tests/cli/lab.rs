@@ -33,6 +33,7 @@ fn models() -> Option<Vec<String>> {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     let Some(models) = models() else { return };
     let (_machine, scratch) = machine_and_scratch("lab");
@@ -77,6 +78,7 @@ fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-emulated");
@@ -101,6 +103,7 @@ fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-damaged");
@@ -126,6 +129,7 @@ fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_goes_on_and_tries_again() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-qemu-killed");
@@ -170,6 +174,7 @@ fn vm_a_guest_ends_with_its_campaign() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_what_cannot_boot_is_one_line() {
     let Some(good) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-broken");

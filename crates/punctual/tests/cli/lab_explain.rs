@@ -58,6 +58,7 @@ fn expect_no_steal(explained: &ExplainRecord) {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code_that_does_not_let_go() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-explain");
@@ -114,6 +115,7 @@ pub(crate) fn build_modules(dir: &Path, kernel: &Path) -> Option<()> {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("lab-culprits");
@@ -146,6 +148,7 @@ fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-steal");

@@ -394,6 +394,7 @@ fn vm_programs_work_in_guests_that_are_given_them() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_check_finds_virtual_time_the_same_beside_a_load() {
     let Some(kernel) = kernel() else { return };
     let _machine = machine();
@@ -406,6 +407,7 @@ fn vm_a_check_finds_virtual_time_the_same_beside_a_load() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_step_of_a_bisection_tells_git_what_it_wants_to_hear() {
     let Some(kernel) = kernel() else { return };
     let _machine = machine();

@@ -16,6 +16,7 @@ fn plan(scratch: &Scratch, kernels: &[&str], load: &str, period: &str) -> String
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
     skip_unless!(kernel().is_some());
     if punctual(&format!("lab fetch {} debian:6.1-rt", "debian:6.1")).status != 0 {
@@ -50,6 +51,7 @@ fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
     let Some(kernel) = kernel() else { return };
     if punctual("lab fetch debian:6.1-rt").status != 0 {
@@ -84,6 +86,7 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
 
 /// One that the lab has anyway, with the module-free drivers of serial ports.
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_two_guests_exchange_triggers_over_a_serial_line_without_loss() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-pair");
@@ -115,6 +118,7 @@ fn vm_two_guests_exchange_triggers_over_a_serial_line_without_loss() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_serial_port_that_sends_to_itself_is_exact_in_virtual_time() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-serial-loop");

@@ -24,6 +24,7 @@ fn plan(scratch: &Scratch, name: &str, kernels: &[&str], keys: &str) -> String {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
     let Some(without) = kernel() else { return };
     if punctual(&format!("lab fetch {RT}")).status != 0 {

@@ -242,6 +242,11 @@ pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
     punctual(&format!("run {plan} --seed 1 --wait --out {}", out.display())).expect_success()
 }
 
+/// A file that another tool has written, from the tests of `import`.
+pub(crate) fn import_fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("import").join("tests/files").join(name)
+}
+
 /// The machine, and a directory of its own for one test that measures.
 pub(crate) fn machine_and_scratch(name: &str) -> (Machine, Scratch) {
     (machine(), Scratch::new(name))

@@ -1,6 +1,6 @@
 //! `punctual report`, and the page that `run` leaves beside its records.
 
-use crate::program::{Scratch, machine, punctual};
+use crate::program::{Scratch, import_fixture, machine, punctual};
 use std::fs;
 
 #[test]
@@ -50,7 +50,7 @@ fn what_cannot_be_read_or_written_is_one_line() {
 #[test]
 fn old_data_get_a_page_of_their_own_and_beside_each_other() {
     let scratch = Scratch::new("report-imported");
-    let fixture = |name: &str| format!("{}/tests/import/{name}", env!("CARGO_MANIFEST_DIR"));
+    let fixture = |name: &str| import_fixture(name).display().to_string();
     let old = scratch.path("old");
     let files = ["cyclictest.json", "jitterdebugger-us.raw", "cyclictest-q.txt"].map(fixture).join(" ");
     punctual(&format!("import {files} --title A&B --out {}", old.display())).expect_success();

@@ -125,6 +125,7 @@ const MEASURE: &str =
 const RESPOND: &str = "--policy fifo:80 --cpu 1 --until-silent 5s --on";
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_edges_of_gpio_lines_are_answered() {
     let _machine = machine();
     let script = format!(
@@ -205,6 +206,7 @@ fn vm_edges_of_gpio_lines_are_answered() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_interrupts_of_parallel_ports_are_answered() {
     let _machine = machine();
     let script = format!(
@@ -244,6 +246,7 @@ fn vm_interrupts_of_parallel_ports_are_answered() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_device_that_interrupts_by_itself_is_answered() {
     let _machine = machine();
     let script = format!(
@@ -283,6 +286,7 @@ fn vm_a_device_that_interrupts_by_itself_is_answered() {
 }
 
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_gpio_line_wired_to_another_is_exact_in_virtual_time() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("lab-gpio-loop");

@@ -15,6 +15,7 @@ pub(crate) const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev run tmp; d
 /// The guest is a kernel, a static busybox and this program; its init runs each cell, sets the clock 2 s after each
 /// began, and prints the records.
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounted_for() {
     let Some(kernel) = kernel() else { return };
     // Seconds that the clock is set by, and the method of the cell.
@@ -70,6 +71,7 @@ fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounte
 /// A guest with two CPUs, of which one is measured: interrupts, services and kernel work have to be on the other
 /// meanwhile, and everywhere afterwards. The first cell has a load in a control group, the second one without groups.
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
     let Some(kernel) = kernel() else { return };
     let prepared = |text: &str| {
@@ -126,6 +128,7 @@ fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
 /// A measured CPU that is taken off line: its thread goes on elsewhere, every due time is accounted for, and the record
 /// says that the machine was not the same.
 #[test]
+#[ignore = "long: boots guests"]
 fn vm_a_cpu_that_goes_off_line_while_it_is_measured_shows_in_the_record() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("guest-unplug");

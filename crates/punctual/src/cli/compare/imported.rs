@@ -2,11 +2,11 @@
 
 use super::super::arguments::CompareArguments;
 use super::super::note;
-use crate::store::{self, ImportedRun};
 use analysis::ImportedCell;
 use analysis::comparison::{Comparison, Question, compare_imported};
 use std::error::Error;
 use std::path::Path;
+use store::ImportedRun;
 
 /// The comparison, where what was named is imported; `None` where it is a run of ours.
 pub(super) fn compare(

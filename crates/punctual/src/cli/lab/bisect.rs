@@ -3,7 +3,7 @@
 use super::super::arguments::LabBisectArguments;
 use super::super::{Outcome, note, one_line, output};
 use super::Asked;
-use crate::campaign::{HereOrLab, KernelLimits, TestOutcome};
+use campaign::{HereOrLab, KernelLimits, TestOutcome};
 use model::{Load, Policy, Task};
 use std::error::Error;
 use std::str::FromStr;

@@ -3,14 +3,14 @@
 use super::super::arguments::{Format, LabCheckArguments};
 use super::super::{ERROR, Outcome, note, output};
 use super::Asked;
-use crate::campaign::{Executor, HereOrLab};
-use crate::load::{self, Place};
+use campaign::{Executor, HereOrLab};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
 use report::json::{LabCheckDocument, RecordDifference};
 use serde_json::Value;
 use std::error::Error;
 use std::sync::Arc;
 use sys::sched;
+use workload::load::{self, Place};
 
 /// How many differences are shown: the first says which kind it is.
 const SHOWN: usize = 5;

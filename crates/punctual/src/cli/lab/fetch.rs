@@ -3,8 +3,8 @@
 use super::super::arguments::LabFetchArguments;
 use super::super::redrawn::Redrawn;
 use super::super::{Outcome, note, output};
-use crate::campaign::Stop;
-use crate::lab::{self, Fetching, Monitor};
+use campaign::Stop;
+use lab::{Fetching, Monitor};
 use model::Kernel;
 
 pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {

@@ -2,7 +2,6 @@
 
 use super::super::arguments::{Format, LabListArguments};
 use super::super::{Outcome, note, output};
-use crate::lab;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use model::{ListedKernel, ListedKernels};
 

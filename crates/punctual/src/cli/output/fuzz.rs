@@ -6,9 +6,9 @@
 #![expect(clippy::disallowed_macros, reason = "developer output")]
 
 use super::*;
-use crate::import::{ImportOptions, Unit, import};
 use analysis::comparison::{self, Question};
 use analysis::testing::RunBuilder;
+use import::{ImportOptions, Unit, import};
 use model::{ImportHeader, Plan, Span, SplitMix64};
 use report::{ImportedSet, html};
 use serde_json::Value;
@@ -106,7 +106,7 @@ fn run() -> Vec<Value> {
 }
 
 fn imports() -> Vec<Value> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/files");
     let read = |name: &str| {
         import(&dir.join(name), &ImportOptions { unit: Some(Unit::Us), ..ImportOptions::default() }).unwrap()
     };
@@ -296,7 +296,7 @@ fn fuzz_plans() {
     fuzz("plans", mutated, |_, bytes| {
         let Ok(plan) = Plan::parse(&String::from_utf8_lossy(bytes)) else { return false };
         assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()), "a plan says itself again");
-        let machine = crate::campaign::Machine {
+        let machine = campaign::Machine {
             cpus: [0, 1].into_iter().collect(),
             lock_memory: true,
             dma_latency: true,
@@ -304,7 +304,7 @@ fn fuzz_plans() {
             why_not: &|_| None,
             why_no_load: &|_| None,
         };
-        let _ = crate::campaign::expand(&plan, &machine);
+        let _ = campaign::expand(&plan, &machine);
         true
     });
 }

@@ -1,0 +1,141 @@
+//! Carrying out one cell in a child process.
+
+use super::executor::{Executor, Failure};
+use super::stop::Stop;
+use cell::child::{self, CellFailure, CellProcess};
+use host::HostFs;
+use model::{Cell, CpuSet, Kernel, Progress, Record, plain};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::Builder;
+use sys::{process, sched};
+
+/// This program again, as `punctual cell`: a process of its own, so that a cell inherits no memory, thread or setting.
+#[derive(Debug)]
+pub struct Child;
+
+impl Executor for Child {
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        _: u32,
+        samples: Option<&Path>,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure> {
+        if cell.kernel != Kernel::Running {
+            return Err(Failure::Mistake(format!("{} is not the kernel that runs here", cell.kernel)));
+        }
+        let mut child = CellProcess::start(samples)?;
+        // The child has its CPUs now. The threads that listen to it, and draw its progress, keep off the measured ones.
+        let _aside = Aside::keep_off(&cell.cpus)?;
+        child.give(cell)?;
+        let output = listen(&mut child, stop, observe);
+        if child.wait()?.signal().is_some() {
+            // It could not put back itself what it had changed.
+            host::recover(&HostFs::here());
+        }
+        match child.record(output?) {
+            Err(CellFailure::Exit(status, reason)) => {
+                let kind = if status.code() == Some(1) { Failure::Mistake } else { Failure::Said };
+                Err(reason.map_or(Failure::Ended(status), kind))
+            }
+            ended => {
+                for line in child.notes() {
+                    let _ = writeln!(io::stderr(), "{}", plain(line));
+                }
+                ended.map_err(|failure| match failure {
+                    CellFailure::Io(err) => Failure::Process(err),
+                    CellFailure::Exit(status, _) => Failure::Ended(status),
+                    CellFailure::NoRecord(err) => Failure::NoRecord(err),
+                })
+            }
+        }
+    }
+}
+
+/// Hands the progress of `child` to `observe` until it has written everything, and tells it to stop once that is asked
+/// for. Returns its output.
+///
+/// # Errors
+/// When there can be no thread for that; the child is killed then.
+fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> io::Result<io::Result<Vec<u8>>> {
+    let (output, lines) = child.streams()?;
+    let pid = child.id();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let no_thread = |err| {
+            // Nothing would tell it to stop, or read its record.
+            let _ = process::signal(pid, libc::SIGKILL);
+            host::no_thread(&err)
+        };
+        let output = Builder::new().spawn_scoped(scope, move || output.read()).map_err(no_thread)?;
+        Builder::new().spawn_scoped(scope, || tell_to_stop(pid, stop, &is_over)).map_err(no_thread)?;
+        for line in lines {
+            if let Some(progress) = child.take(line) {
+                observe(&progress);
+            }
+        }
+        is_over.store(true, Relaxed);
+        stop.wake();
+        Ok(output.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread failed"))))
+    })
+}
+
+/// Holds this thread, and those it starts meanwhile, off the measured CPUs where there are others.
+#[derive(Debug)]
+struct Aside {
+    /// What this thread could use before; `None` when nothing was changed.
+    before: Option<CpuSet>,
+}
+
+impl Aside {
+    fn keep_off(measured: &CpuSet) -> io::Result<Aside> {
+        let before = sched::affinity(0)?;
+        let others = before.minus(measured);
+        if others.is_empty() {
+            return Ok(Aside { before: None });
+        }
+        sched::set_affinity(0, &others)?;
+        Ok(Aside { before: Some(before) })
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // The next child starts with what this thread may use. Should this fail, that child says which CPU it lacks.
+        let _ = self.before.as_ref().map(|before| sched::set_affinity(0, before));
+    }
+}
+
+/// Sends a cell SIGINT once it is asked to stop.
+fn tell_to_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
+    while !is_over.load(Relaxed) {
+        stop.wait();
+        if stop.is_asked() && !is_over.load(Relaxed) {
+            // Not reaped yet: it is waited for only after this thread has ended.
+            return child::interrupt(pid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_listens_keeps_off_the_measured_cpus_and_comes_back() {
+        let all = sched::affinity(0).unwrap();
+        let first: CpuSet = all.iter().take(1).collect();
+        let others = all.minus(&first);
+        let aside = Aside::keep_off(&first).unwrap();
+        assert_eq!(sched::affinity(0).unwrap(), if others.is_empty() { all.clone() } else { others });
+        drop(aside);
+        let aside = Aside::keep_off(&all).unwrap();
+        assert_eq!(sched::affinity(0).unwrap(), all, "nowhere else to go");
+        drop(aside);
+        assert_eq!(sched::affinity(0).unwrap(), all);
+    }
+}

@@ -1,0 +1,38 @@
+//! The time that measurements take.
+
+use model::{Cell, Header, Kernel, Task};
+use std::time::Duration;
+
+/// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
+const AROUND_A_CELL: Duration = Duration::from_millis(600);
+
+/// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
+const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
+
+/// The same where other machines take part. Measured: 1 s, with ssh to this one.
+const AROUND_ROLES: Duration = Duration::from_secs(2);
+
+/// The same for a guest of the lab in virtual time, with the work of a short cell and one more beside it. Measured: 1
+/// to 2 s.
+const AROUND_A_GUEST: Duration = Duration::from_secs(2);
+/// The same for one that has to start first. Measured: 15 to 25 s.
+const AROUND_A_BOOT: Duration = Duration::from_secs(20);
+
+/// How long `n` measurements of a run take together, if they are like all of them.
+pub fn expected(header: &Header, n: usize) -> Duration {
+    let around = |cell: &Cell| match cell.task {
+        _ if cell.kernel.is_virtual() => AROUND_A_GUEST,
+        _ if cell.kernel != Kernel::Running => AROUND_A_BOOT,
+        _ if !cell.conditions.roles.is_empty() => AROUND_ROLES,
+        Task::Sleep(_) => AROUND_A_LANGUAGE,
+        _ => AROUND_A_CELL,
+    };
+    let of_cell = |cell: &Cell| {
+        // The two tracers take as long again, each.
+        let times = if cell.conditions.tracers { 3 } else { 1 };
+        u128::from(cell.conditions.warm_up.ns().saturating_add(cell.duration.ns())) * times + around(cell).as_nanos()
+    };
+    let all_ns: u128 = header.cells.iter().map(of_cell).sum::<u128>() / header.cells.len().max(1) as u128;
+    let one = Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX));
+    one.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,236 @@
+//! What a plan means on this machine, for this user.
+
+use model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Runtime, Skipped, Task};
+use std::collections::HashMap;
+
+/// The most cells of a run: each is in its header and in memory, and takes a second at least.
+const MOST_CELLS: usize = 100_000;
+
+/// What the machine and the user's rights allow, as far as cells depend on it.
+#[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
+pub struct Machine<'a> {
+    /// CPUs this process may use.
+    pub cpus: CpuSet,
+    /// Whether memory can be locked.
+    pub lock_memory: bool,
+    /// Whether `/dev/cpu_dma_latency` can be held.
+    pub dma_latency: bool,
+    /// Whether a thread may have a policy. Asked once for each.
+    pub may_have: &'a dyn Fn(Policy) -> bool,
+    /// Why a language cannot be measured; `None` when it can. Asked once for each.
+    pub why_not: &'a dyn Fn(Runtime) -> Option<String>,
+    /// Why a load cannot be had; `None` when it can. Asked once for each.
+    pub why_no_load: &'a dyn Fn(&Load) -> Option<String>,
+}
+
+/// The cells of `plan` here, and the combinations that this user cannot measure.
+///
+/// What is not allowed but not essential is left out of the cells (memory lock, idle states), visible in each of them;
+/// what a cell is about is never replaced.
+///
+/// # Errors
+/// One line, when the plan names CPUs that are not there or a cell is impossible.
+pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skipped>), String> {
+    plan.conditions.roles.check_plan(plan.cpus.as_ref(), &plan.axes.load)?;
+    let cpus = plan.cpus.clone().unwrap_or_else(|| machine.cpus.clone());
+    let absent = cpus.minus(&machine.cpus);
+    // What another machine has, it says itself.
+    let is_elsewhere = plan.conditions.roles.is_logged_elsewhere();
+    if !absent.is_empty() && !is_elsewhere {
+        let allowed = &machine.cpus;
+        return Err(format!("CPU {absent} cannot be used here; this process may use {allowed} (--cpus, key `cpus`)"));
+    }
+    if plan.conditions.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
+        return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
+    }
+    let is_costs = plan.axes.runtime.is_empty() && plan.axes.task.iter().all(|task| !task.has_latencies());
+    if is_costs && !plan.require.is_empty() {
+        return Err("a requirement is one of latencies, and only costs are asked for; leave it out".to_owned());
+    }
+    let n = plan.axes.n_points().saturating_mul(if plan.aa { 2 } else { 1 });
+    if n > MOST_CELLS {
+        return Err(format!("the axes have {n} combinations, and a run has at most {MOST_CELLS} cells; ask for fewer"));
+    }
+    let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
+    let (mut cells, mut skipped) = (Vec::new(), Vec::new());
+    // Trying a policy takes a thread, and looking for a program the whole of PATH.
+    let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
+    let mut policies: HashMap<Policy, bool> = HashMap::new();
+    let mut loads: HashMap<Load, Option<String>> = HashMap::new();
+    // A guest has all rights, and CPUs of its own, not this machine's: as many of them are measured as are named.
+    let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
+    let measured = |kernel: &Kernel, task: Task| match kernel {
+        // One thread waits for answers: on the last CPU, which is the least busy on most machines.
+        Kernel::Running if task.link().is_some() && named.is_none() => cpus.iter().last().into_iter().collect(),
+        Kernel::Running => cpus.clone(),
+        Kernel::Lab(_) if task.link().is_some() => (0..named.unwrap_or(1)).collect(),
+        Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
+    };
+    for (kernel, load, policy, period, task) in plan.axes.points() {
+        // Operations have no period: their cells are of the first.
+        if !task.has_latencies() && plan.axes.period.first() != Some(&period) {
+            continue;
+        }
+        let is_here = kernel == Kernel::Running;
+        let language = task.runtime();
+        let is_loaded = !load.parts().is_empty();
+        let conditions = plan.conditions.that_apply(task, policy, is_loaded);
+        let cell = Cell {
+            cpus: if task.has_latencies() {
+                measured(&kernel, task)
+            } else {
+                one_of(&measured(&kernel, task), plan, is_costs)?
+            },
+            kernel,
+            load,
+            policy,
+            period,
+            task,
+            duration: plan.duration_of(period),
+            deadline: plan.require.max.filter(|_| task.has_latencies()),
+            lock_memory: (machine.lock_memory || !is_here) && language.is_none() && task.has_latencies(),
+            load_cpus: load_cpus.clone().filter(|_| is_loaded && is_here),
+            conditions: Conditions {
+                cpu_dma_latency_us: conditions.cpu_dma_latency_us.filter(|_| machine.dma_latency || !is_here),
+                ..conditions
+            },
+        };
+        cell.check()?;
+        if is_here {
+            cell.check_on(&machine.cpus)?;
+        }
+        let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
+        let mut may_have = |policy| *policies.entry(policy).or_insert_with(|| (machine.may_have)(policy));
+        let mut why_no_load =
+            |load: Load| loads.entry(load).or_insert_with_key(|load| (machine.why_no_load)(load)).clone();
+        let here = || match () {
+            () if !may_have(policy) => Some(host::how_to_allow(policy)),
+            () => language.and_then(why_not).or_else(|| why_no_load(plan.conditions.roles.shares(&cell.load).logger)),
+        };
+        let reason = match () {
+            () if is_elsewhere => None,
+            () if is_here => here(),
+            () => lab::why_not(&cell),
+        };
+        match reason {
+            None => cells.push(cell),
+            Some(reason) => skipped.push(Skipped { cell, reason }),
+        }
+    }
+    if plan.aa {
+        cells.extend_from_within(..);
+    }
+    Ok((cells, skipped))
+}
+
+/// The CPU that the processes of the cost suite share: the one that a plan of it alone names, or the last of those that are
+/// measured, because the first is where most interrupts of devices go.
+fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, String> {
+    match plan.cpus.as_ref().filter(|cpus| is_alone && cpus.len() > 1) {
+        Some(cpus) => Err(format!("the processes of the cost suite share one CPU, not {cpus}; name one")),
+        None => Ok(measured.iter().last().into_iter().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Period;
+    use model::Span;
+    use std::cell::Cell;
+
+    fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {
+        let why_not = &|runtime| (runtime == Runtime::Java).then(|| "java is not installed".to_owned());
+        Machine {
+            cpus: [0, 1].into_iter().collect(),
+            lock_memory: false,
+            dma_latency: false,
+            may_have,
+            why_not,
+            why_no_load: &|_| None,
+        }
+    }
+
+    #[test]
+    fn a_privileged_user_measures_all_cells_of_the_default_plan() {
+        let (cells, skipped) = expand(&Plan::default(), &machine(&|_| true)).unwrap();
+        assert_eq!((cells.len(), skipped.len()), (4, 0));
+        assert!(cells.iter().all(|cell| cell.cpus.len() == 2));
+    }
+
+    #[test]
+    fn without_the_right_only_normal_threads_are_measured_and_the_rest_is_named() {
+        let (cells, skipped) = expand(&Plan::default(), &machine(&|policy| !policy.is_realtime())).unwrap();
+        assert!(cells.iter().all(|cell| cell.policy == Policy::OTHER && !cell.lock_memory));
+        assert_eq!(cells.iter().filter(|cell| cell.conditions.cpu_dma_latency_us.is_some()).count(), 0);
+        assert_eq!(skipped.len(), 2);
+        assert!(skipped[0].reason.contains("; setcap cap_sys_nice,cap_ipc_lock+ep /"), "{}", skipped[0].reason);
+    }
+
+    #[test]
+    fn a_plan_may_measure_every_cell_twice() {
+        let plan = Plan { aa: true, ..Plan::default() };
+        let (cells, skipped) = expand(&plan, &machine(&|policy| !policy.is_realtime())).unwrap();
+        assert_eq!((cells.len(), skipped.len()), (4, 2));
+        assert_eq!(cells[..2], cells[2..]);
+    }
+
+    #[test]
+    fn rights_and_programs_are_looked_at_once_and_too_many_cells_are_refused_before() {
+        let mut plan = Plan::default();
+        let periods = |n: u64| (0..n).map(|n| Period::try_from(Span(10_000 + n)).unwrap()).collect();
+        plan.axes.period = periods(500);
+        let (policies, loads) = (Cell::new(0), Cell::new(0));
+        let count = |counter: &Cell<u32>| counter.set(counter.get() + 1);
+        let machine = Machine {
+            may_have: &|_| {
+                count(&policies);
+                true
+            },
+            why_no_load: &|_| {
+                count(&loads);
+                None
+            },
+            ..machine(&|_| true)
+        };
+        assert_eq!(expand(&plan, &machine).unwrap().0.len(), 2000);
+        assert_eq!((policies.get(), loads.get()), (2, 2));
+        plan.axes.period = periods(25_001);
+        let refused = "the axes have 100004 combinations, and a run has at most 100000 cells; ask for fewer";
+        assert_eq!(expand(&plan, &machine).unwrap_err(), refused);
+        (plan.axes.period, plan.aa) = (periods(12_501), true);
+        assert_eq!(expand(&plan, &machine).unwrap_err(), refused.replace('4', "8"));
+    }
+
+    #[test]
+    fn cpus_that_are_not_there_are_refused() {
+        let plan = Plan { cpus: Some("1,99".parse().unwrap()), ..Plan::default() };
+        assert_eq!(
+            expand(&plan, &machine(&|_| true)).unwrap_err(),
+            "CPU 99 cannot be used here; this process may use 0-1 (--cpus, key `cpus`)"
+        );
+    }
+
+    #[test]
+    fn slack_is_a_matter_of_normal_threads_only() {
+        let plan = Plan {
+            conditions: Conditions { timer_slack: Some("1us".parse().unwrap()), ..Plan::default().conditions },
+            ..Plan::default()
+        };
+        let (cells, _) = expand(&plan, &machine(&|_| true)).unwrap();
+        assert!(cells.iter().all(|cell| cell.conditions.timer_slack.is_none() == cell.policy.is_realtime()));
+    }
+
+    #[test]
+    fn languages_that_are_not_there_are_skipped_and_the_others_need_no_lock_and_no_warm_up() {
+        let mut plan = Plan { min_cycles: Some(3), ..Plan::default() };
+        plan.axes.runtime = vec![Runtime::Java, Runtime::Go];
+        plan.axes.period = vec!["1ms".parse().unwrap(), "10s".parse().unwrap()];
+        let (cells, skipped) = expand(&plan, &Machine { lock_memory: true, ..machine(&|_| true) }).unwrap();
+        assert_eq!((cells.len(), skipped.len()), (8, 8));
+        assert!(cells.iter().all(|cell| cell.task == Task::Sleep(Runtime::Go)));
+        assert!(cells.iter().all(|cell| !cell.lock_memory && cell.conditions.warm_up == Span(0)));
+        assert!(skipped.iter().all(|skipped| skipped.reason == "java is not installed"));
+        assert_eq!((cells[0].duration, cells[7].duration), (plan.duration, "30s".parse().unwrap()));
+    }
+}

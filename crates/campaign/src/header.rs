@@ -1,0 +1,76 @@
+//! The run that a plan means on this machine: its cells, its seed, the snapshot of the host.
+
+use super::estimate::expected;
+use super::expand::{Machine, expand};
+use cell::trace::Instance;
+use host::{HostFs, Privileges};
+use model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL};
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+use workload::load;
+use workload::runtime;
+
+/// The run of `plan` on the machine as it is now; `samples`: whether all latencies are kept.
+///
+/// # Errors
+/// As [`preview`].
+pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
+    let header = preview(plan, samples)?;
+    Ok(Header { host: host::snapshot(&HostFs::here()), ..header })
+}
+
+/// The same run without the snapshot of the host, for checks before the machine is held.
+///
+/// # Errors
+/// When the plan is impossible here, or nothing of it can be measured.
+pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
+    if samples && plan.conditions.roles.is_logged_elsewhere() {
+        return Err(
+            "samples are kept where they are measured, and the logger is another machine; leave --samples out".into()
+        );
+    }
+    if let Some(policy) =
+        plan.conditions.load_policy.filter(|_| plan.axes.load.iter().all(|load| load.parts().is_empty()))
+    {
+        return Err(format!("there is no load to run as {policy}; name one, like --load cpu, or leave it out").into());
+    }
+    let cpus = sys::sched::affinity(0)?;
+    let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), samples);
+    let machine = Machine {
+        cpus,
+        lock_memory: privileges.lock_memory,
+        dma_latency: privileges.dma_latency,
+        may_have: &Privileges::may_have,
+        why_not: &|runtime| runtime::find(runtime).err().map(|err| err.to_string()),
+        why_no_load: &load::why_not,
+    };
+    let (cells, skipped) = expand(&plan, &machine)?;
+    if cells.is_empty() {
+        let reason = skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
+        return Err(format!("nothing can be measured: {reason}").into());
+    }
+    let is_traced_here = |cell: &Cell| cell.conditions.explain.is_some() && cell.kernel == Kernel::Running;
+    if cells.iter().any(is_traced_here) && !plan.conditions.roles.is_logged_elsewhere() {
+        Instance::root()?;
+    }
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // The clock's fine digits differ from run to run, which is all a seed needs; it is recorded.
+    let seed = plan.seed.unwrap_or(u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20);
+    let header = Header {
+        format: RUN_FORMAT,
+        tool: TOOL.to_owned(),
+        started_unix_ms: u64::try_from(unix.as_millis())?,
+        plan,
+        seed,
+        host: Host::default(),
+        cells,
+        skipped,
+        samples,
+        failed: Vec::new(),
+    };
+    let longest = Duration::from_nanos(Span::MAX.ns());
+    if expected(&header, header.n_measurements()) > longest {
+        return Err(format!("{} measurements take longer than a year; ask for less", header.n_measurements()).into());
+    }
+    Ok(header)
+}

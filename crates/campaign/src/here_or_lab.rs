@@ -1,0 +1,46 @@
+//! The executor of runs: each cell where it belongs.
+
+use super::child::Child;
+use super::executor::{Executor, Failure};
+use super::roles;
+use super::stop::Stop;
+use lab::{Guests, LabError, Say};
+use model::{Cell, Kernel, Progress, Record};
+use std::path::Path;
+
+/// Each cell on the kernel that it names: here in a child process, between machines, or in a guest of the lab.
+#[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
+pub struct HereOrLab {
+    guests: Guests,
+}
+
+impl HereOrLab {
+    /// Carries out cells; what guests of the lab do that takes long is told to `say`.
+    pub fn new(say: Say) -> HereOrLab {
+        HereOrLab { guests: Guests::new(say) }
+    }
+}
+
+impl Executor for HereOrLab {
+    fn expect(&mut self, next: &mut dyn Iterator<Item = (&Cell, u32)>, stop: &Stop) {
+        self.guests.run_ahead(next, stop.flag());
+    }
+
+    fn execute(
+        &mut self,
+        cell: &Cell,
+        block: u32,
+        samples: Option<&Path>,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Record, Failure> {
+        match &cell.kernel {
+            Kernel::Running if !cell.conditions.roles.is_empty() => roles::execute(cell, samples, stop, observe),
+            Kernel::Running => Child.execute(cell, block, samples, stop, observe),
+            Kernel::Lab(_) => self.guests.record(cell, block, stop.flag()).map_err(|err| match err {
+                LabError::Guest { .. } => Failure::Said(err.to_string()),
+                _ => Failure::Mistake(err.to_string()),
+            }),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A test of one kernel against limits: the same cell in several phases, until the answer is known.
+
+use super::executor::{Executor, Failure};
+use super::session::Session;
+use analysis::cost::cost_of;
+use analysis::wording::{duration, things};
+use model::{Histogram, Record, Span};
+use std::time::Duration;
+
+/// The answer of a test.
+#[derive(Debug)]
+pub enum TestOutcome {
+    /// All limits are kept: which, in words.
+    Good(String),
+    /// A limit is exceeded: which, in words.
+    Bad(String),
+    /// A phase was not measured.
+    Failed(Failure),
+    /// A phase was measured and tells nothing: why.
+    Unusable(String),
+}
+
+/// The limits of a cell; at least one of them is given.
+#[derive(Debug, Clone, Copy)]
+pub struct KernelLimits {
+    /// The largest latency may be this.
+    pub max: Option<Span>,
+    /// 99 % of all may be as late as this.
+    pub p99: Option<Span>,
+}
+
+/// All phases so far.
+#[derive(Debug, Default)]
+struct Measured {
+    phases: u32,
+    all: Histogram,
+    /// The longest wait that had not ended when its cell did, ns.
+    open_ns: u64,
+    /// Whether an operation is looked at.
+    is_cost: bool,
+    /// What the operation cost in each phase, ns.
+    costs_ns: Vec<f64>,
+}
+
+impl Measured {
+    /// Adds a phase. Why it says nothing, if it does not.
+    fn add(&mut self, record: &Record) -> Option<String> {
+        if let Some(load) = record.loads.iter().find(|load| load.failure.is_some()) {
+            let reason = load.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
+            return Some(format!("load {} failed: {reason}", load.load));
+        }
+        if self.is_cost {
+            let cost = record.cost.as_ref();
+            let found = cost.and_then(|cost| cost_of(cost.operations.first()?, cost.clock_ns));
+            let Some(found) = found else {
+                let skipped = cost.and_then(|cost| cost.skipped.first()).map(|skipped| skipped.reason.as_str());
+                return Some(skipped.unwrap_or("the operation was not measured").to_owned());
+            };
+            self.costs_ns.push(found);
+        }
+        for thread in &record.threads {
+            self.all.merge(&thread.histogram);
+            // At least as late as they were waited for.
+            thread.unanswered.iter().flatten().for_each(|slice| self.all.merge(&slice.histogram));
+            self.open_ns = self.open_ns.max(thread.censored.map_or(0, |open| open.at_least_ns));
+        }
+        self.phases += 1;
+        None
+    }
+
+    fn max_ns(&self) -> i64 {
+        if self.is_cost {
+            // A part of an instruction more is more.
+            let largest = Duration::from_secs_f64(self.costs_ns.iter().copied().fold(0.0, f64::max).ceil() / 1e9);
+            return i64::try_from(largest.as_nanos()).unwrap_or(i64::MAX);
+        }
+        let open = i64::try_from(self.open_ns).unwrap_or(i64::MAX);
+        self.all.max_ns.unwrap_or(0).max(open)
+    }
+}
+
+impl KernelLimits {
+    /// Measures the cell of `session` once a block, until a limit is exceeded; `is_cost`: it is an operation.
+    ///
+    /// # Errors
+    /// When it is interrupted.
+    pub fn test(
+        &self,
+        session: &Session,
+        executor: &mut impl Executor,
+        is_cost: bool,
+    ) -> Result<TestOutcome, &'static str> {
+        let (cell, stop, phases) = (session.cell(), session.stop(), session.header.plan.repetitions);
+        let mut measured = Measured { is_cost, ..Measured::default() };
+        for phase in 0..phases {
+            executor.expect(&mut (phase..phases).map(|phase| (cell, phase)), stop);
+            let record = match executor.execute(cell, phase, None, stop, &mut |_| ()) {
+                Ok(record) => record,
+                Err(_) if stop.is_asked() => return Err("interrupted; nothing is said of this kernel"),
+                Err(failure) => return Ok(TestOutcome::Failed(failure)),
+            };
+            if let Some(why) = measured.add(&record) {
+                return Ok(TestOutcome::Unusable(why));
+            }
+            // One later wake-up than allowed is enough; a quantile is one of all phases.
+            if self.is_max_exceeded(&measured) {
+                break;
+            }
+        }
+        let (is_good, line) = self.judge(&measured, phases);
+        Ok(if is_good { TestOutcome::Good(line) } else { TestOutcome::Bad(line) })
+    }
+
+    fn is_max_exceeded(&self, measured: &Measured) -> bool {
+        self.max.is_some_and(|limit| is_above(measured.max_ns(), limit))
+    }
+
+    /// Whether all limits are kept, and the reason in words.
+    fn judge(&self, measured: &Measured, phases: u32) -> (bool, String) {
+        let p99 = analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
+        let max = if measured.is_cost { "median cost" } else { "max" };
+        let asked = [(max, self.max, measured.max_ns()), ("p99", self.p99, p99)];
+        let said = |(name, limit, ns): (&'static str, Option<Span>, i64)| Some((name, limit?, ns));
+        let asked: Vec<_> = asked.into_iter().filter_map(said).collect();
+        let exceeded = asked.iter().find(|(_, limit, ns)| is_above(*ns, *limit));
+        let of = if measured.phases == phases {
+            things(u64::from(phases), "phase")
+        } else {
+            format!("phase {}", measured.phases)
+        };
+        if let Some((name, limit, ns)) = exceeded {
+            return (false, format!("{name} {} in {of} is above {limit}", duration(*ns as f64)));
+        }
+        let kept = asked.iter().map(|(name, limit, ns)| format!("{name} {} within {limit}", duration(*ns as f64)));
+        (true, format!("{} in {of}", kept.collect::<Vec<_>>().join(", ")))
+    }
+}
+
+fn is_above(ns: i64, limit: Span) -> bool {
+    u64::try_from(ns).is_ok_and(|ns| ns > limit.ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_maximum_is_kept_up_to_its_last_nanosecond_and_a_quantile_to_its_bucket() {
+        let us = |us: u64| Some(Span(us * 1000));
+        let measured = |phases, latencies: &[i64], open_ns| Measured {
+            phases,
+            all: Histogram::of(latencies),
+            open_ns,
+            ..Measured::default()
+        };
+        let mut many = vec![5_000; 99];
+        many.push(30_000);
+        for (max, p99, measured, is_good, line) in [
+            (us(30), None, measured(8, &many, 0), true, "max 30 us within 30us in 8 phases"),
+            (us(29), None, measured(3, &many, 0), false, "max 30 us in phase 3 is above 29us"),
+            (us(30), us(6), measured(8, &many, 0), true, "max 30 us within 30us, p99 5.02 us within 6us in 8 phases"),
+            (None, us(4), measured(8, &many, 0), false, "p99 5.02 us in 8 phases is above 4us"),
+            (us(30), None, measured(8, &many, 50_000), false, "max 50 us in 8 phases is above 30us"),
+        ] {
+            assert_eq!(KernelLimits { max, p99 }.judge(&measured, 8), (is_good, line.to_owned()));
+        }
+    }
+}

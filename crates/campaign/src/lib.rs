@@ -1,0 +1,33 @@
+//! Carrying out a plan: which cells, in which order, one after the other, each in a process of its own.
+#![forbid(unsafe_code)]
+
+mod carry_out;
+mod child;
+mod estimate;
+mod executor;
+mod expand;
+mod header;
+mod here_or_lab;
+mod kernel_test;
+mod lock;
+mod order;
+pub mod role;
+mod roles;
+mod session;
+mod stop;
+mod stopping;
+
+pub use carry_out::{CampaignError, Observer};
+pub use child::Child;
+pub use estimate::expected;
+pub use executor::{CELL_FAILED, Executor};
+pub use expand::{Machine, expand};
+pub use here_or_lab::HereOrLab;
+pub use kernel_test::{KernelLimits, TestOutcome};
+pub use lock::{recovery_lines, take_lock};
+pub use session::{Request, Session, stamp};
+pub use stop::Stop;
+pub use stopping::{Limits, decision};
+
+#[cfg(test)]
+mod tests;

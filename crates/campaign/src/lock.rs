@@ -1,0 +1,60 @@
+//! Taking the machine for a measurement: its lock, and putting back what a killed measurement has left.
+
+use host::{HostFs, LockError, MachineLock};
+use model::Recovered;
+use std::error::Error;
+use std::path::PathBuf;
+
+/// Takes the lock of the machine. With `wait` it names the measurement that it waits for to `note`, once.
+///
+/// # Errors
+/// When another measurement holds it and `wait` is false, or the lock file cannot be used.
+pub fn take_lock(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockError> {
+    match MachineLock::take(false) {
+        Err(LockError::Held { holder }) if wait => {
+            note(&format!("punctual: waiting for {holder}"));
+            MachineLock::take(true)
+        }
+        taken => taken,
+    }
+}
+
+/// Takes the lock, and puts back what an earlier measurement has left.
+///
+/// # Errors
+/// As [`take_lock`], and when a setting cannot be put back.
+pub(super) fn take_machine(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, Box<dyn Error>> {
+    let lock = take_lock(wait, note)?;
+    let all = host::recover(&HostFs::here());
+    let removed = host::remove_leftovers();
+    if !all.is_empty() || !removed.is_empty() {
+        recovery_lines(&all, &removed).iter().for_each(|line| note(&format!("punctual: {line}")));
+    }
+    match all.iter().flat_map(|recovered| &recovered.failed).next() {
+        Some(reason) => Err(format!("{reason}; nothing is measured on a machine that is not as it was").into()),
+        None => Ok(lock),
+    }
+}
+
+/// One line for each setting, or one that says that there is nothing.
+pub fn recovery_lines(all: &[Recovered], removed: &[PathBuf]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for recovered in all {
+        let who =
+            recovered.pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}, which was killed"));
+        if recovered.rebooted {
+            lines.push(format!("{who}, had changed settings before this boot, which has put them back"));
+        }
+        let restored = recovered.restored.iter().map(|what| format!("put back, left changed by {who}: {what}"));
+        let left = recovered.left.iter().chain(&recovered.failed).cloned();
+        lines.extend(restored.chain(left));
+    }
+    lines.extend(removed.iter().map(|path| {
+        let what = if host::is_process(path) { "ended" } else { "removed" };
+        format!("{what}, left by a process that was killed: {}", path.display())
+    }));
+    if lines.is_empty() {
+        lines.push("nothing was left changed, and nothing was left behind".to_owned());
+    }
+    lines
+}

@@ -1,0 +1,292 @@
+//! A command of this program on another machine, for as long as this one holds its stdin open.
+//!
+//! `ssh`, or whatever command leads there, is a child of this process. When this one ends, however it does, the pipe closes and
+//! `punctual leash` over there ends what it has started.
+
+mod way;
+
+use cell::child;
+use model::{Site, Span};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// Timeout until a role is ready: to connect, to send this program, to start a load.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout until it has ended: its load, and then the connection.
+const STOP_TIMEOUT: Duration = Duration::from_secs(25);
+/// Interval of checking for a stop request, while nothing is measured.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The last lines of stderr that are part of an error, and the characters of each.
+const MAX_ERROR_LINES: usize = 4;
+const MAX_LINE_CHARS: usize = 300;
+
+/// How the commands of roles end the line that says that they do what they are for.
+const READY: &str = "; Ctrl-C ends it";
+
+/// What to start.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    /// What people call it: `target`.
+    pub(crate) role: &'static str,
+    pub(crate) site: &'a Site,
+    /// The command of this program.
+    pub(crate) command: Vec<String>,
+    /// What it reads on its stdin.
+    pub(crate) input: Option<String>,
+    /// After how long it ends even if nobody tells it to: the connection may be lost without a word.
+    pub(crate) at_most: Span,
+}
+
+/// What comes from it.
+#[derive(Debug)]
+enum Event {
+    /// Whether this program is there.
+    Greeting(String),
+    /// A line on stderr.
+    Said(String),
+    /// All that it wrote on stdout.
+    Ended(Vec<u8>),
+    /// Whoever waits for it shall not.
+    Stop,
+}
+
+/// A command that runs. Dropping it ends it, and waits for that.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Role and site.
+    name: String,
+    child: Child,
+    /// Dropping this closes its stdin; files that are sent are written to it.
+    stdin: Option<Sender<File>>,
+    events: Receiver<Event>,
+    /// For whoever wants to end the waiting.
+    stop: Sender<Event>,
+    has_gone: Arc<AtomicBool>,
+}
+
+impl Held {
+    /// Starts it; `at_its_end` is called as soon as it has ended.
+    ///
+    /// # Errors
+    /// One line: which role cannot be had, and why; also once `is_asked_to_stop` says so.
+    pub(crate) fn start(
+        asked: &Asked<'_>,
+        is_asked_to_stop: &AtomicBool,
+        at_its_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Held, String> {
+        let name = format!("{} {}", asked.role, asked.site);
+        let failed = |err: &dyn std::fmt::Display| format!("{name}: {err}");
+        let (mut command, greets) = way::to(asked).map_err(|err| failed(&err))?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut child = command.spawn().map_err(|err| failed(&format!("cannot start {program}: {err}")))?;
+        let missing = || failed(&"a pipe is missing");
+        let mut stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let (sender, events) = channel();
+        let (files, to_send) = channel::<File>();
+        let send = move || while to_send.recv().is_ok_and(|mut file| io::copy(&mut file, &mut stdin).is_ok()) {};
+        let (lines, stop, has_gone) = (sender.clone(), sender.clone(), Arc::new(AtomicBool::new(false)));
+        let gone = Arc::clone(&has_gone);
+        let listen = move || {
+            let text = read_stdout(stdout, greets, &sender);
+            gone.store(true, Relaxed);
+            let _ = sender.send(Event::Ended(text));
+            at_its_end();
+        };
+        let threads = Builder::new()
+            .spawn(send)
+            .and_then(|_| Builder::new().spawn(move || read_stderr(stderr, &lines)))
+            .and_then(|_| Builder::new().spawn(listen));
+        if let Err(err) = threads {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(&host::no_thread(&err)));
+        }
+        let mut held = Held { name, child, stdin: Some(files), events, stop, has_gone };
+        if greets {
+            held.provide(is_asked_to_stop)?;
+        }
+        Ok(held)
+    }
+
+    /// Waits until it says that it does what it is for.
+    ///
+    /// # Errors
+    /// One line: why it does not.
+    pub(crate) fn wait_until_ready(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
+        let mut said = Vec::new();
+        let until = Instant::now() + READY_TIMEOUT;
+        loop {
+            match self.next(is_asked_to_stop, until)? {
+                Event::Said(line) if line.ends_with(READY) => return Ok(()),
+                Event::Said(line) => said.push(line),
+                Event::Ended(_) => return Err(self.failure(said)),
+                Event::Greeting(_) | Event::Stop => {}
+            }
+        }
+    }
+
+    /// Sends this program where it is missing.
+    fn provide(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
+        let mut said = Vec::new();
+        let until = Instant::now() + READY_TIMEOUT;
+        loop {
+            match self.next(is_asked_to_stop, until)? {
+                Event::Greeting(greeting) => {
+                    let Some(lacks) = greeting.strip_prefix(way::LACKS) else { return Ok(()) };
+                    let failed = |reason: String| format!("{}: {reason}", self.name);
+                    way::can_send(lacks).map_err(failed)?;
+                    let program = File::open(host::THIS_PROGRAM).map_err(|err| failed(err.to_string()))?;
+                    // Should it have gone meanwhile, the next event says so.
+                    let _ = self.stdin.as_ref().map(|stdin| stdin.send(program));
+                    return Ok(());
+                }
+                Event::Said(line) => said.push(line),
+                Event::Ended(_) => return Err(self.failure(said)),
+                Event::Stop => {}
+            }
+        }
+    }
+
+    fn next(&self, is_asked_to_stop: &AtomicBool, until: Instant) -> Result<Event, String> {
+        loop {
+            // Its own end asks to stop, too, after it was sent.
+            let is_asked = is_asked_to_stop.load(Relaxed);
+            match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
+                Ok(event) => return Ok(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Event::Ended(Vec::new())),
+            }
+            if is_asked {
+                return Err(format!("{}: interrupted before it was ready", self.name));
+            }
+            if Instant::now() >= until {
+                return Err(format!("{}: was not ready within {} s", self.name, READY_TIMEOUT.as_secs()));
+            }
+        }
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_gone(&self) -> bool {
+        self.has_gone.load(Relaxed)
+    }
+
+    /// Why it has ended by itself.
+    pub(crate) fn why_gone(mut self) -> String {
+        self.failure(Vec::new())
+    }
+
+    /// Ends what waits in [`Held::listen`].
+    pub(crate) fn stopper(&self) -> impl Fn() + Send + use<> {
+        let stop = self.stop.clone();
+        move || drop(stop.send(Event::Stop))
+    }
+
+    /// Hands every line that it says to `hear` until it has ended; what it wrote then.
+    ///
+    /// # Errors
+    /// One line: how it failed.
+    pub(crate) fn listen(mut self, mut hear: impl FnMut(&str) -> bool) -> Result<Vec<u8>, String> {
+        let mut said = Vec::new();
+        loop {
+            match self.events.recv() {
+                Ok(Event::Said(line)) if hear(&line) => {}
+                Ok(Event::Said(line)) => said.push(line),
+                Ok(Event::Stop) => self.stdin = None,
+                Ok(Event::Greeting(_)) => {}
+                Ok(Event::Ended(text)) => return self.outcome(text, said),
+                Err(_) => return self.outcome(Vec::new(), said),
+            }
+        }
+    }
+
+    /// Lets it come to its end; what it wrote.
+    ///
+    /// # Errors
+    /// One line: how it failed.
+    pub(crate) fn end(mut self) -> Result<Vec<u8>, String> {
+        self.stdin = None;
+        self.listen(|_| false)
+    }
+
+    fn outcome(&mut self, text: Vec<u8>, said: Vec<String>) -> Result<Vec<u8>, String> {
+        let status = self.shut_down().map_err(|err| format!("{}: {err}", self.name))?;
+        if status.success() { Ok(text) } else { Err(self.failure(said)) }
+    }
+
+    /// What is said of one that ended before its time, the last of what it said itself.
+    fn failure(&mut self, mut said: Vec<String>) -> String {
+        let status = self.shut_down();
+        let until = Instant::now() + Duration::from_secs(1);
+        // Its stderr may be read later than its stdout.
+        while let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            if let Event::Said(line) = event {
+                said.push(line);
+            }
+        }
+        let last = said.len().saturating_sub(MAX_ERROR_LINES);
+        let reason = child::reason(said.get(last..).unwrap_or_default()).unwrap_or_else(|| match status {
+            Ok(status) => format!("ended ({status}) without a word"),
+            Err(err) => err.to_string(),
+        });
+        format!("{}: {reason}", self.name)
+    }
+
+    /// Closes its stdin, and waits until it has ended; after the timeout it is killed, which closes the connection.
+    fn shut_down(&mut self) -> io::Result<ExitStatus> {
+        self.stdin = None;
+        let until = Instant::now() + STOP_TIMEOUT;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() >= until {
+                self.child.kill()?;
+                return self.child.wait();
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.shut_down();
+    }
+}
+
+/// Sends every line on.
+fn read_stderr(stderr: ChildStderr, events: &Sender<Event>) {
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let line: String = line.trim().chars().filter(|c| model::is_plain(*c)).take(MAX_LINE_CHARS).collect();
+        let is_over = !line.is_empty() && events.send(Event::Said(line)).is_err();
+        if is_over {
+            return;
+        }
+    }
+}
+
+/// Reads to the end; before, where it greets, up to the greeting: a login shell may say something, too.
+fn read_stdout(stdout: ChildStdout, greets: bool, events: &Sender<Event>) -> Vec<u8> {
+    let mut stdout = BufReader::new(stdout);
+    let mut line = String::new();
+    while greets && stdout.read_line(&mut line).is_ok_and(|n| n > 0) {
+        if let Some(greeting) = line.trim_end().strip_prefix(way::GREETING) {
+            let _ = events.send(Event::Greeting(greeting.to_owned()));
+            break;
+        }
+        line.clear();
+    }
+    let mut text = Vec::new();
+    let _ = stdout.read_to_end(&mut text);
+    text
+}

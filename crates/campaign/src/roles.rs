@@ -1,0 +1,179 @@
+//! Carrying out a cell between machines: target and host are started, the logger measures, their records are joined.
+
+use super::child::Child;
+use super::executor::{Executor, Failure};
+use super::stop::Stop;
+use crate::role::{Asked, Held};
+use model::{Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::Builder;
+
+/// How much longer than its cell a role may go on where nobody tells it to end, because the connection was lost.
+const AFTERWARDS: Span = Span(300_000_000_000);
+
+/// Measures `cell`, whose load runs on the machines that its roles name. A role that ends before its time ends the cell.
+///
+/// # Errors
+/// When a role cannot be had, does not last, or nothing was measured: one line that names it.
+pub(super) fn execute(
+    cell: &Cell,
+    samples: Option<&Path>,
+    stop: &Stop,
+    observe: &mut dyn FnMut(&Progress),
+) -> Result<Record, Failure> {
+    // Asked by whoever asks the campaign, and by a role that has gone.
+    let own = Arc::new(Stop::new()?);
+    listening(stop, || own.ask(), || between(cell, samples, &own, observe))?
+}
+
+/// What `work` comes to; meanwhile `when_asked` is called as soon as the end is asked for.
+///
+/// # Errors
+/// When there can be no thread for that; nothing has been done then.
+fn listening<T>(stop: &Stop, when_asked: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let listen = || {
+            while !is_over.load(Relaxed) {
+                if stop.is_asked() {
+                    return when_asked();
+                }
+                stop.wait();
+            }
+        };
+        Builder::new().spawn_scoped(scope, listen).map_err(|err| host::no_thread(&err))?;
+        let outcome = work();
+        is_over.store(true, Relaxed);
+        stop.wake();
+        Ok(outcome)
+    })
+}
+
+fn between(
+    cell: &Cell,
+    samples: Option<&Path>,
+    stop: &Arc<Stop>,
+    observe: &mut dyn FnMut(&Progress),
+) -> Result<Record, Failure> {
+    let roles = &cell.conditions.roles;
+    let Shares { target: on_target, logger: on_logger, host: on_host } = roles.shares(&cell.load);
+    // Before the flood, which may keep it from being reached.
+    let target = roles.target.as_ref().map(|site| start("target", site, answering(cell, &on_target), cell, stop));
+    let target = target.transpose()?;
+    let host = roles.host.as_ref().filter(|_| !on_host.parts().is_empty());
+    let host = match host.map(|site| start("host", site, loading(&on_host), cell, stop)).transpose() {
+        Ok(host) => host,
+        // It is not waited for any longer when the target has gone, which is why then.
+        Err(failure) => return lasting(target).and(Err(failure)),
+    };
+    let of_logger = Cell {
+        load: on_logger,
+        conditions: Conditions { roles: Roles::default(), ..cell.clone().conditions },
+        ..cell.clone()
+    };
+    let record = match roles.logger.as_ref().filter(|site| **site != Site::Here) {
+        None => Child.execute(&of_logger, 0, samples, stop, observe),
+        Some(site) => logged_there(site, &of_logger, stop, observe),
+    };
+    // Whatever else went wrong followed from that.
+    let (target, host) = (lasting(target)?, lasting(host)?);
+    let mut record = record?;
+    if record.ended == Ended::Interrupted {
+        return Ok(record);
+    }
+    let host = host.map(|host| loads_of(&host.end()?)).transpose().map_err(Failure::Said)?.unwrap_or_default();
+    let target = target.map(|target| target_of(&target.end()?)).transpose().map_err(Failure::Said)?;
+    join(&mut record, cell, target, host);
+    Ok(record)
+}
+
+/// A role that is ready.
+fn start(
+    role: &'static str,
+    site: &Site,
+    command: Vec<String>,
+    cell: &Cell,
+    stop: &Arc<Stop>,
+) -> Result<Held, Failure> {
+    let asked = Asked { role, site, command, input: None, at_most: at_most(cell) };
+    let at_its_end = Arc::clone(stop);
+    let held = Held::start(&asked, stop.flag(), move || at_its_end.ask());
+    held.and_then(|mut held| held.wait_until_ready(stop.flag()).map(|()| held)).map_err(Failure::Said)
+}
+
+/// The same role, unless it has ended by itself.
+fn lasting(role: Option<Held>) -> Result<Option<Held>, Failure> {
+    match role {
+        Some(role) if role.has_gone() => Err(Failure::Said(role.why_gone())),
+        role => Ok(role),
+    }
+}
+
+fn at_most(cell: &Cell) -> Span {
+    let measured = cell.conditions.warm_up.ns().saturating_add(cell.duration.ns());
+    Span(measured.saturating_add(AFTERWARDS.ns()).min(Span::MAX.ns()))
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The command of the target. Who lets it flood has agreed to that here.
+fn answering(cell: &Cell, load: &Load) -> Vec<String> {
+    let link = cell.conditions.roles.target_link.or(cell.task.link()).map(|link| link.to_string()).unwrap_or_default();
+    let (policy, load) = (cell.policy.to_string(), load.to_string());
+    let mut command =
+        words(&["respond", "--on", &link, "--policy", &policy, "--load", &load, "--yes", "--format", "json"]);
+    command.extend(cell.conditions.roles.target_cpu.iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
+    command
+}
+
+/// The command of the host.
+fn loading(load: &Load) -> Vec<String> {
+    words(&["load", &load.to_string(), "--yes", "--format", "json"])
+}
+
+/// The record of a cell that another machine measures.
+fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
+    let asked = Asked {
+        role: "logger",
+        site,
+        command: words(&["cell", "--progress"]),
+        input: Some(serde_json::to_string(cell).map_err(std::io::Error::from)?),
+        at_most: at_most(cell),
+    };
+    let held = Held::start(&asked, stop.flag(), || {}).map_err(Failure::Said)?;
+    let end = held.stopper();
+    let hear = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
+    let record = listening(stop, end, || held.listen(hear))?;
+    serde_json::from_slice(&record.map_err(Failure::Said)?).map_err(Failure::NoRecord)
+}
+
+fn target_of(text: &[u8]) -> Result<TargetRecord, String> {
+    serde_json::from_slice(text).map_err(|err| format!("the target did not say what it answered: {err}"))
+}
+
+/// What `punctual load` says at its end.
+fn loads_of(text: &[u8]) -> Result<Vec<LoadRecord>, String> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        loads: Vec<LoadRecord>,
+    }
+    let document: Result<Document, _> = serde_json::from_slice(text);
+    document.map(|document| document.loads).map_err(|err| format!("the host did not say what it did: {err}"))
+}
+
+/// Puts what the roles did into the record of the logger, which is of `cell` as a whole then.
+fn join(record: &mut Record, cell: &Cell, target: Option<TargetRecord>, host: Vec<LoadRecord>) {
+    record.loads.extend(host);
+    record.loads.extend(target.iter().flat_map(|target| target.loads.iter().cloned()));
+    let order: Vec<_> = cell.load.parts().iter().map(ToString::to_string).collect();
+    record.loads.sort_by_key(|load| order.iter().position(|part| *part == load.load));
+    if let Some(response) = &mut record.response {
+        response.target = target.map(Box::new);
+    }
+    (record.cell_id, record.cell) = (cell.id(), cell.clone());
+}

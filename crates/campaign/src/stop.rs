@@ -1,0 +1,77 @@
+//! Stop requests (SIGINT, SIGTERM, SIGHUP): an atomic flag plus a self-pipe for blocking waiters.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+/// A request to this process to end in good order.
+///
+/// Waiting for it costs nothing: a polling thread would be part of every measurement.
+#[derive(Debug)]
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    wake_rx: UnixStream,
+    /// Written to by the signal handlers, and by [`Stop::wake`].
+    wake_tx: UnixStream,
+}
+
+impl Stop {
+    /// No request yet.
+    pub(crate) fn new() -> io::Result<Stop> {
+        let (wake_rx, wake_tx) = UnixStream::pair()?;
+        Ok(Stop { asked: Arc::default(), wake_rx, wake_tx })
+    }
+
+    /// Requested by the first SIGINT, SIGTERM or SIGHUP, which a closing terminal sends; the second ends this process. `nohup`
+    /// keeps its meaning.
+    pub fn on_signals() -> io::Result<Stop> {
+        let stop = Stop::new()?;
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+        for signal in signals.filter(|signal| !sys::signal::is_ignored(*signal)) {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
+            signal_hook::flag::register(signal, Arc::clone(&stop.asked))?;
+            // After the flag, so that a woken thread finds it set.
+            signal_hook::low_level::pipe::register(signal, stop.wake_tx.try_clone()?)?;
+        }
+        Ok(stop)
+    }
+
+    /// Whether a stop was requested.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Relaxed)
+    }
+
+    /// The same as a flag, for polling.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.asked
+    }
+
+    /// Waits for a signal or [`Stop::wake`].
+    pub(crate) fn wait(&self) {
+        // On an error it returns, and the caller checks the flag.
+        let _ = (&self.wake_rx).read(&mut [0]);
+    }
+
+    /// Waits for a signal or [`Stop::wake`], until `instant` at the latest.
+    pub fn wait_until(&self, instant: Instant) {
+        let left = instant.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            let _ = self.wake_rx.set_read_timeout(Some(left));
+            self.wait();
+            let _ = self.wake_rx.set_read_timeout(None);
+        }
+    }
+
+    /// Wakes the waiting thread.
+    pub(crate) fn wake(&self) {
+        let _ = (&self.wake_tx).write(&[0]);
+    }
+
+    /// Requests a stop.
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, Relaxed);
+        self.wake();
+    }
+}

@@ -1,0 +1,218 @@
+//! When a run ends before all of its blocks: it is decided, it is enough, or the time is over.
+
+use super::estimate::expected;
+use analysis::Level;
+use analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells};
+use analysis::wording::{count, duration, things};
+use model::{Cell, Entry, Header, Span, Until};
+use std::time::{Duration, Instant};
+
+/// Blocks below which nothing can be decided: as many, all in one direction, are the least evidence.
+const MIN_BLOCKS: u32 = 8;
+
+/// The header of a run that has as many blocks as fit into this time.
+pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, String> {
+    let block = expected(&header, header.cells.len());
+    let blocks = at_most.ns() / u64::try_from(block.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let needed = match header.plan.until {
+        Some(Until::Decided) => {
+            let cells = header.first_cells();
+            if cells.len() != 2 {
+                let cells = things(u64::try_from(cells.len()).unwrap_or(u64::MAX), "cell");
+                return Err(format!("--until decided compares two cells, and this plan has {cells} here"));
+            }
+            header.cells.iter().try_for_each(can_be_decided)?;
+            MIN_BLOCKS
+        }
+        _ => 1,
+    };
+    header.plan.repetitions = u32::try_from(blocks).unwrap_or(u32::MAX).min(*model::Plan::REPETITIONS.end());
+    if header.plan.repetitions < needed {
+        let time = duration(block.saturating_mul(needed).as_nanos() as f64);
+        return Err(format!(
+            "--at-most {at_most} is too short: about {time} for {}",
+            things(u64::from(needed), "block")
+        ));
+    }
+    Ok(header)
+}
+
+/// Refuses a cell whose measurements would be too short for any number of them to decide.
+fn can_be_decided(cell: &Cell) -> Result<(), String> {
+    let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
+    let have = cell.period.cycles_in(cell.duration).saturating_mul(cpus);
+    // A share of 1 - p lies above the lowest quantile that decides.
+    let need = MIN_OF_EACH * 100;
+    if have >= need {
+        return Ok(());
+    }
+    let each = Span(need.div_ceil(cpus.max(1)).saturating_mul(cell.period.ns()));
+    Err(format!(
+        "--until decided compares {}: a measurement has {}, it takes {}: --duration {each}",
+        Level::P99,
+        things(have, "wake-up"),
+        count(need)
+    ))
+}
+
+/// What ends a run besides its plan.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// The longest time.
+    pub at_most: Option<Span>,
+    /// The most blocks that are begun in this session.
+    pub blocks: Option<u32>,
+}
+
+/// The stopping rule of a session.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    begun: Instant,
+    limits: Limits,
+    /// Blocks that were begun in earlier sessions.
+    blocks_before: u32,
+}
+
+impl Stopping {
+    /// The rule of a session that begins now, with the measurements `done`.
+    pub(super) fn new(limits: Limits, done: &[Entry]) -> Stopping {
+        Stopping { begun: Instant::now(), limits, blocks_before: begun_blocks(done) }
+    }
+
+    /// Whether the run with these whole blocks is over.
+    pub(super) fn is_reached(&self, header: &Header, entries: &[Entry]) -> bool {
+        let blocks = begun_blocks(entries);
+        let now = blocks.saturating_sub(self.blocks_before);
+        let elapsed = self.begun.elapsed();
+        let for_one = elapsed / now.max(1);
+        // The next block would end after the time.
+        let is_late =
+            now > 0 && self.limits.at_most.is_some_and(|most| elapsed + for_one > Duration::from_nanos(most.ns()));
+        self.limits.blocks.is_some_and(|most| now >= most) || is_late || is_answered(header, entries)
+    }
+}
+
+fn is_answered(header: &Header, entries: &[Entry]) -> bool {
+    match header.plan.until {
+        Some(Until::Decided) => comparison(header, entries).is_some_and(|comparison| is_decided(&comparison)),
+        Some(Until::Enough) => {
+            let blocks = begun_blocks(entries);
+            let looks = analysis::enough::looks(header);
+            let is_look = looks.is_some_and(|looks| looks.blocks().any(|look| look == blocks));
+            let lacks = || analysis::summarise(header, entries).shortfalls;
+            is_look && lacks().is_some_and(|lacks| lacks.is_empty())
+        }
+        None => false,
+    }
+}
+
+/// The two cells of the run, compared as far as it has come.
+fn comparison(header: &Header, entries: &[Entry]) -> Option<Comparison> {
+    let cells = header.first_cells();
+    let (a, b) = cells.first().zip(cells.get(1))?;
+    Some(compare_cells(header, entries, *a, *b, &Question::default()))
+}
+
+/// The answer of a run that ends when it is decided, in words.
+pub fn decision(header: &Header, entries: &[Entry]) -> Option<String> {
+    let decided = header.plan.until == Some(Until::Decided);
+    comparison(header, entries).filter(|_| decided).map(|comparison| comparison.sentence())
+}
+
+fn is_decided(comparison: &Comparison) -> bool {
+    matches!(comparison.answer, Answer::Different | Answer::Equivalent)
+}
+
+/// Blocks that hold at least one measurement.
+fn begun_blocks(entries: &[Entry]) -> u32 {
+    entries.iter().map(|entry| entry.planned.block + 1).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::testing::RunBuilder;
+
+    /// Two cells at 1 ms on 2 CPUs, the second `late` times as late.
+    fn run(blocks: u32, late: i64, until: Until) -> RunBuilder {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").cell("none", "fifo:80");
+        (run.header.plan.until, run.header.plan.repetitions) = (Some(until), 40);
+        for block in 0..blocks {
+            for (cell, late) in [(0, 1), (1, late)] {
+                run.measure(block, cell, |_, cycle| {
+                    late * (10_000 + 100 * i64::from(block % 7) + i64::try_from(cycle % 997).unwrap())
+                });
+            }
+        }
+        run
+    }
+
+    fn ends_after(run: &RunBuilder) -> Option<usize> {
+        let rule = Stopping::new(Limits::default(), &[]);
+        (1..=run.entries.len() / 2).find(|blocks| rule.is_reached(&run.header, &run.entries[..blocks * 2]))
+    }
+
+    #[test]
+    fn a_run_ends_when_it_is_decided() {
+        let different = run(12, 3, Until::Decided);
+        assert_eq!(ends_after(&different), Some(8), "8 of 8 in one direction");
+        let said = decision(&different.header, &different.entries[..16]).unwrap();
+        assert!(said.starts_with("DIFFERENT: p99 of none/fifo:80 is 3 times higher than"), "{said}");
+        let again = run(12, 1, Until::Decided);
+        assert_eq!(ends_after(&again), Some(8), "8 blocks without any difference are equivalent");
+        assert_eq!(ends_after(&run(12, 3, Until::Enough)), None, "24 s are too short to tell whether it is steady");
+    }
+
+    #[test]
+    fn a_run_ends_when_it_is_enough() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        (run.header.plan.until, run.header.plan.repetitions) = (Some(Until::Enough), 40);
+        (run.header.cells[0].duration, run.header.cells[0].period) = (Span(10_000_000_000), "10ms".parse().unwrap());
+        for block in 0..10 {
+            run.measure(block, 0, |cpu, cycle| {
+                let mut random = model::SplitMix64::new(u64::from(block) << 40 | cycle << 1 | u64::from(cpu));
+                5_000 + i64::try_from(random.below(1_000)).unwrap()
+            });
+        }
+        let rule = Stopping::new(Limits::default(), &[]);
+        // It looks after 2, 4 and 8 blocks; 30 s are the least that tell whether latency stayed the same.
+        let over: Vec<usize> =
+            (1..=10).filter(|blocks| rule.is_reached(&run.header, &run.entries[..*blocks])).collect();
+        assert_eq!(over, [4, 8]);
+        assert_eq!(decision(&run.header, &run.entries), None, "the report says what is missing");
+    }
+
+    #[test]
+    fn only_so_many_blocks_are_measured_now() {
+        let run = run(6, 3, Until::Decided);
+        let is_reached = |rule: &Stopping, n: usize| rule.is_reached(&run.header, &run.entries[..n]);
+        let rule = Stopping::new(Limits { blocks: Some(2), ..Limits::default() }, &run.entries[..4]);
+        assert!(!is_reached(&rule, 4) && !is_reached(&rule, 6) && is_reached(&rule, 8));
+        let late = Stopping::new(Limits { at_most: Some(Span(1)), ..Limits::default() }, &[]);
+        assert!(!is_reached(&late, 0) && is_reached(&late, 2));
+    }
+
+    #[test]
+    fn the_time_decides_how_many_blocks_there_can_be() {
+        let run = run(0, 1, Until::Decided);
+        // 2 cells of 2 s and 0.6 s around each.
+        let hour = bounded(run.header.clone(), Span(3_600_000_000_000)).unwrap();
+        assert_eq!(hour.plan.repetitions, 692);
+        let error = bounded(run.header.clone(), Span(10_000_000_000)).unwrap_err();
+        assert_eq!(error, "--at-most 10s is too short: about 41.6 s for 8 blocks");
+        let mut short = run.clone();
+        short.header.cells[1].duration = Span(999_000_000);
+        let error = bounded(short.header, Span(3_600_000_000_000)).unwrap_err();
+        assert_eq!(
+            error,
+            "--until decided compares p99: a measurement has 1 998 wake-ups, it takes 2 000: --duration 1s"
+        );
+        let mut three = run.clone();
+        three.cell("messaging", "other");
+        assert!(
+            bounded(three.header, Span(3_600_000_000_000)).unwrap_err().ends_with("and this plan has 3 cells here")
+        );
+    }
+}

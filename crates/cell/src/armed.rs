@@ -1,0 +1,124 @@
+//! The second phase: the load works, the measured threads stand at the barrier.
+
+use super::CellError;
+use super::children::Children;
+use super::costs::Costs;
+use super::measured::Measured;
+use super::measurers::Measurers;
+use super::prepared::Prepared;
+use super::readings::Readings;
+use super::sleepers::Sleepers;
+use super::threads::Threads;
+use model::{Ended, MonoTime, Policy, Progress, Span, Task};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use workload::load::Running;
+
+/// Everything is ready; the next step is to let the threads go.
+#[derive(Debug)]
+pub struct Armed {
+    /// First, so that nothing measures any more when the load ends and the host is let go.
+    pub(super) measurers: Box<dyn Measurers>,
+    pub(super) loads: Vec<Running>,
+    pub(super) prepared: Prepared,
+}
+
+/// How long after the last due time a late thread is waited for, before its open wait is recorded as such.
+const GRACE: Span = Span(250_000_000);
+/// How often the logs are emptied and the machine is looked at.
+const TICK: Span = Span::SECOND;
+
+impl Prepared {
+    /// Starts the load and makes ready what measures, up to the barrier.
+    ///
+    /// The load comes before any thread: its workers are forked, which needs a process with one thread. A language comes
+    /// before the load, because it has to start up.
+    ///
+    /// # Errors
+    /// When the load does not work, memory cannot be locked, or a thread's settings are refused or not kept.
+    pub fn arm(self) -> Result<Armed, CellError> {
+        let cell = &self.cell;
+        // Whoever started us may run nicely or in real time; the load shall not.
+        sys::sched::set_policy(0, Policy::OTHER)
+            .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
+        let sleepers = match cell.task {
+            Task::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
+            _ => None,
+        };
+        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
+        // Whoever measures comes into the group; the load stays outside.
+        if let Some(group) = &cell.conditions.prepare.cgroup {
+            host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
+        }
+        let measurers: Box<dyn Measurers> = match sleepers {
+            Some(sleepers) => Box::new(sleepers),
+            None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
+            None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
+            None => Box::new(Threads::arm(&self)?),
+        };
+        // This thread empties the logs: away from the measured CPUs, if there are others.
+        let others = self.allowed.minus(&cell.cpus);
+        if !others.is_empty() {
+            sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
+        }
+        Ok(Armed { measurers, loads, prepared: self })
+    }
+}
+
+impl Armed {
+    /// Measures until the end of the cell, or until `stop` is set. Ends by the wall clock, whether or not the measured
+    /// threads ever run. `observe` is called about once a second.
+    ///
+    /// # Errors
+    /// When the load does not last, or a wait fails.
+    pub fn measure(mut self, stop: &AtomicBool, mut observe: impl FnMut(Progress)) -> Result<Measured, CellError> {
+        let window = self.measurers.release()?;
+        let started = window.started;
+        let mut readings = None;
+        let mut ended = Ended::Completed;
+        let mut tick = sys::clock::monotonic().plus(TICK).min(started);
+        let grace = Span(GRACE.ns() + self.measurers.lingers().ns());
+        let mut last_moment = window.ends.plus(grace);
+        loop {
+            let finished = self.measurers.wait(until(tick.min(last_moment)));
+            let now = sys::clock::monotonic();
+            if stop.load(Relaxed) && ended == Ended::Completed {
+                self.measurers.stop();
+                (ended, last_moment) = (Ended::Interrupted, now.plus(grace));
+            }
+            self.measurers.collect(&mut self.prepared.samples)?;
+            match &mut readings {
+                None if now >= started => {
+                    // One that did not last until here is no load at all, whatever it must hold.
+                    if let Some((load, reason)) = self.loads.iter().find_map(|load| Some((load, load.failure()?))) {
+                        return Err(load.error(reason).into());
+                    }
+                    let (cell, threads) = (&self.prepared.cell, self.measurers.thread_ids());
+                    readings = Some(Readings::begin(started, cell, threads, &self.loads));
+                }
+                None => {}
+                Some(readings) => readings.read(&self.loads)?,
+            }
+            let elapsed = Span(now.0.saturating_sub(started.0));
+            observe(Progress { elapsed, threads: self.measurers.progress() });
+            if finished || now >= last_moment {
+                break;
+            }
+            let next = tick.max(now).plus(TICK);
+            tick = if readings.is_some() { next } else { next.min(started) };
+        }
+        let mut measurement = self.measurers.finish(&mut self.prepared.samples)?;
+        if ended == Ended::Interrupted {
+            measurement.ended = ended;
+        }
+        let (loads, machine) = readings.map_or_else(Default::default, Readings::finish);
+        let Armed { measurers, loads: running, prepared } = self;
+        Ok(Measured { measurers, running, prepared, measurement, loads, machine })
+    }
+}
+
+/// The time from now until `instant`.
+fn until(instant: MonoTime) -> Duration {
+    Duration::from_nanos(instant.0.saturating_sub(sys::clock::monotonic().0))
+}

@@ -1,0 +1,174 @@
+//! This program again, as `punctual cell`: started, given its cell, listened to, stopped, reaped.
+//!
+//! For processes that read one cell as JSON and write one record. Others differ for a reason:
+//! - a role (`role`) is a command behind a connection, to which this program may have to be copied first; it is not
+//!   reached by signals, and ends when its stdin closes or its time is over;
+//! - a language (`runtime`) is a foreign program with a protocol of its own; it has no end but being killed with its
+//!   group, and is read without a thread, which would wake up beside the measured ones;
+//! - the cost suite (`cost`) is a fork of the cell that starts no program, and is stopped by a counter in shared memory.
+use model::{Cell, Progress, Record};
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use sys::process;
+
+/// A process that carries out one cell. Dropping it kills and reaps it, if that has not been done.
+#[derive(Debug)]
+pub struct CellProcess {
+    child: Child,
+    /// Lines of stderr that are no progress: notes, and why it failed.
+    lines: Vec<String>,
+}
+
+/// Why a process gave no record.
+#[derive(Debug)]
+pub enum CellFailure {
+    /// It cannot be waited for or read from.
+    Io(io::Error),
+    /// It failed; the reason, if it gave one.
+    Exit(ExitStatus, Option<String>),
+    /// Its answer is not a record.
+    NoRecord(serde_json::Error),
+}
+
+/// The record, as it is written.
+#[derive(Debug)]
+pub struct Output(ChildStdout);
+
+impl CellProcess {
+    /// Starts a process that reads a cell from its stdin, writes the record to its stdout, and its progress to stderr.
+    /// Its samples go to the new file `samples`, if it is named. It ends with this process.
+    ///
+    /// # Errors
+    /// When there can be no process.
+    pub fn start(samples: Option<&Path>) -> io::Result<CellProcess> {
+        let mut command = Command::new(host::THIS_PROGRAM);
+        command
+            .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
+            .args(samples.into_iter().flat_map(|path| [OsStr::new("--samples"), path.as_os_str()]))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: Ctrl-C reaches this process only, which then tells the cell to stop.
+            .process_group(0);
+        // The machine is not free before the cell has ended, even when this process is killed first.
+        host::hand_on_lock(&mut command);
+        Ok(CellProcess { child: command.spawn()?, lines: Vec::new() })
+    }
+
+    /// The id of the process, which is its own until [`CellProcess::record`] reaps it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Hands it the cell, which it begins with.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn give(&mut self, cell: &Cell) -> io::Result<()> {
+        let text = serde_json::to_vec(cell)?;
+        self.child.stdin.take().ok_or_else(pipe_is_missing)?.write_all(&text)
+    }
+
+    /// The record that it will write, and the lines that it writes before, for [`CellProcess::take`]. Both are read at
+    /// the same time, so that it never waits for a full pipe.
+    ///
+    /// # Errors
+    /// When they have been taken before.
+    pub fn streams(&mut self) -> io::Result<(Output, impl Iterator<Item = String> + Send + use<>)> {
+        let output = self.child.stdout.take().ok_or_else(pipe_is_missing)?;
+        let stderr = self.child.stderr.take().ok_or_else(pipe_is_missing)?;
+        Ok((Output(output), BufReader::new(stderr).lines().map_while(Result::ok)))
+    }
+
+    /// Takes a line of stderr: returns the progress that it tells, and keeps any other.
+    pub fn take(&mut self, line: String) -> Option<Progress> {
+        let progress = serde_json::from_str(&line).ok();
+        if progress.is_none() {
+            self.lines.push(line);
+        }
+        progress
+    }
+
+    /// Waits until it has ended, and reaps it.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// Its record, which is `output`. Waits until it has ended.
+    ///
+    /// # Errors
+    /// When it failed, or wrote something else.
+    pub fn record(&mut self, output: io::Result<Vec<u8>>) -> Result<Record, CellFailure> {
+        let status = self.wait().map_err(CellFailure::Io)?;
+        if !status.success() {
+            return Err(CellFailure::Exit(status, reason(&self.lines)));
+        }
+        serde_json::from_slice(&output.map_err(CellFailure::Io)?).map_err(CellFailure::NoRecord)
+    }
+
+    /// The lines that it wrote besides its progress. Of one that gave a record they are notes for the user.
+    pub fn notes(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// Kills and reaps it.
+    pub(crate) fn kill(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for CellProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Output {
+    /// Reads to the end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(mut self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.0.read_to_end(&mut text).map(|_| text)
+    }
+}
+
+/// Has the process `id`, which is not reaped yet, end early and still write its record. Once only: a second signal
+/// would end it at once.
+pub fn interrupt(id: u32) {
+    let _ = process::signal(id, libc::SIGINT);
+}
+
+fn pipe_is_missing() -> io::Error {
+    io::Error::other("a pipe is missing")
+}
+
+/// Why a process failed, out of the lines that it said besides its progress; `None` when it said nothing.
+pub fn reason(said: &[String]) -> Option<String> {
+    let lines = said.iter().map(|line| line.strip_prefix("punctual: ").unwrap_or(line));
+    let reason = lines.collect::<Vec<_>>().join("; ");
+    (!reason.is_empty()).then_some(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_what_was_said_without_the_programs_name() {
+        let reason = |lines: &[&str]| reason(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+        assert_eq!(reason(&[]), None);
+        assert_eq!(reason(&[""]), None);
+        assert_eq!(reason(&["punctual: no CPU"]).as_deref(), Some("no CPU"));
+        assert_eq!(reason(&["a note", "punctual: no CPU"]).as_deref(), Some("a note; no CPU"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Explaining late wake-ups while a cell runs.
+//!
+//! A thread off the measured CPUs takes the frozen trace and lets it go on; another one says what made them late.
+
+mod backlog;
+mod explaining;
+mod kept;
+mod taking;
+
+use super::on_spike::OnSpike;
+use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
+use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
+use backlog::Backlog;
+use explaining::Explaining;
+use kept::Kept;
+use model::{
+    AnswerStages, Cell, Explain, ExplainRecord, Host, IrqLatency, Kernel, Link, MonoTime, OnSpikeRecord, Policy,
+    Schedule, Span,
+};
+use rt::{LateReader, SpikeWatch};
+use std::cell::OnceCell;
+use std::io::PipeReader;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{Builder, JoinHandle};
+use taking::{Seen, Taking};
+
+/// How long after the trace goes on a wake-up may be due to be covered: its timer is started before that.
+const MARGIN: Span = Span(100_000);
+/// A measured thread whose late wake-ups are explained.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) cpu: u32,
+    /// Its id, gettid(2).
+    pub(super) tid: u32,
+    pub(super) policy: Policy,
+    pub(super) slack: Span,
+    /// Its due times.
+    pub(super) schedule: Schedule,
+}
+
+/// What was explained, and how the command fared that runs at spikes.
+type Found = (ExplainRecord, Option<OnSpikeRecord>);
+
+/// The threads at work: the one that takes traces, and the one that explains them.
+type Threads = (JoinHandle<(Seen, Stages, Answers, Instance)>, JoinHandle<(Explaining, Option<OnSpikeRecord>)>);
+
+/// The trace of a cell, before and while it is measured. Dropping it removes the trace.
+#[derive(Debug)]
+pub(super) struct Explainer {
+    asked: Explain,
+    watch: Arc<SpikeWatch>,
+    is_over: Arc<AtomicBool>,
+    facts: Facts,
+    /// Whether the CPUs have idle states to tell apart.
+    idle_states: bool,
+    /// What ticks on the measured CPUs, if that is asked.
+    witnesses: Vec<OwnedFd>,
+    /// What runs at spikes.
+    on_spike: Option<OnSpike>,
+    /// Until it is started.
+    ready: Option<(Instance, Option<Decoder>, PipeReader)>,
+    /// From then on.
+    threads: Option<Threads>,
+    /// At the end. Last, because it cannot be removed while a file of it is open.
+    instance: Option<Instance>,
+}
+
+impl Explainer {
+    /// Makes the trace, which does not run yet.
+    ///
+    /// # Errors
+    /// Without tracefs, or the right to use it.
+    pub(super) fn create(asked: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
+        let instance = Instance::create()?;
+        let (marker, tracing_on) = instance.freezer()?;
+        let (watch, bell) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
+        let taker = match &host.hypervisor {
+            _ if kernel.is_virtual() => Taker::Nobody,
+            Some(_) => Taker::Hypervisor,
+            None => Taker::Firmware,
+        };
+        let has_cpu_quota = host.scheduling.cpu_quota_us.is_some_and(|us| us > 0);
+        let facts = Facts { taker, has_cpu_quota, ..Facts::default() };
+        let is_over = Arc::default();
+        Ok(Explainer {
+            asked,
+            watch,
+            is_over,
+            facts,
+            idle_states: !host.power.idle_states.is_empty(),
+            witnesses: Vec::new(),
+            on_spike: None,
+            ready: Some((instance, None, bell)),
+            threads: None,
+            instance: None,
+        })
+    }
+
+    /// Runs this at every spike that is explained.
+    pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) {
+        self.on_spike = on_spike;
+    }
+
+    /// What the measured threads tell their late wake-ups to.
+    pub(super) fn watch(&self) -> &Arc<SpikeWatch> {
+        &self.watch
+    }
+
+    /// Turns on the events, of the threads with these ids. The kernel patches its code for that on all CPUs: so it is done
+    /// before anything is measured.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn enable(&mut self, tids: &[u32]) -> Result<(), TraceError> {
+        let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
+        let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
+            .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
+        let enabled = instance.enable(Watched {
+            pids: pids.as_deref(),
+            stacks: self.asked.stacks,
+            idle_states: self.idle_states,
+        })?;
+        self.facts.sees_page_faults = enabled.sees_page_faults();
+        *decoder = Some(enabled);
+        Ok(())
+    }
+
+    /// Begins to trace, and starts the thread that explains. It runs where the caller may run.
+    ///
+    /// # Errors
+    /// When the trace or the thread cannot be started.
+    pub(super) fn start(
+        &mut self,
+        cell: &Cell,
+        started: MonoTime,
+        measured: Vec<(Measured, LateReader)>,
+    ) -> Result<(), TraceError> {
+        let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
+        let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(&cell.cpus).is_empty());
+        let Some((mut instance, Some(decoder), bell)) = self.ready.take() else { return Ok(()) };
+        if let Some(period) = self.asked.witness {
+            let ticks = measured.iter().map(|thread| sys::perf::tick(thread.cpu, period.ns()));
+            self.witnesses = ticks.collect::<Result<_, _>>().map_err(TraceError::Witness)?;
+            self.facts.witness_ns = Some(period.ns());
+        }
+        instance.start()?;
+        let export = self.asked.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
+        let missing = std::mem::take(&mut instance.missing);
+        let (first, end) = (cell.first_cycle(), cell.end_cycle());
+        let watched = measured.iter().filter_map(|thread| {
+            Some(WatchedThread {
+                pid: i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?,
+                schedule: thread.schedule,
+                cycles: (first, end),
+            })
+        });
+        let waits_for = match cell.task.link() {
+            None => WaitsFor::Timer,
+            Some(Link::Uio) => WaitsFor::Device,
+            Some(_) => WaitsFor::Answer,
+        };
+        let answered = measured.iter().filter_map(|thread| {
+            let measured = thread.schedule.cycle(first).due.0..thread.schedule.cycle(end).due.0;
+            let pid = i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?;
+            Some(Answered { pid, measured_ns: measured })
+        });
+        let backlog = Arc::new(Backlog::new(has_own_cpu));
+        let taking = Taking {
+            stages: Stages::new(watched),
+            answers: Answers::new(answered),
+            is_cut: false,
+            pages: vec![Vec::new(); instance.n_cpus()],
+            instance,
+            decoder: decoder.clone(),
+            bell,
+            watch: Arc::clone(&self.watch),
+            is_over: Arc::clone(&self.is_over),
+            backlog: Arc::clone(&backlog),
+            has_own_cpu,
+            clock: cell.task.clock(),
+            waits_for,
+            late,
+            armed_ns: sys::clock::monotonic().plus(MARGIN).0,
+            seen: Seen::default(),
+        };
+        let explaining = Explaining {
+            decoder,
+            backlog,
+            watch: Arc::clone(&self.watch),
+            facts: self.facts,
+            waits_for,
+            first_cycle: cell.first_cycle(),
+            started,
+            measured,
+            symbols: OnceCell::new(),
+            export,
+            on_spike: self.on_spike.take(),
+            kept: Kept::new(self.asked.keep, missing),
+        };
+        if let Some(above) = self.asked.above {
+            self.set_threshold(above);
+        }
+        self.watch.arm();
+        let explaining = Builder::new().name("explainer".to_owned()).spawn(move || explaining.run());
+        let explaining = explaining.map_err(TraceError::Process)?;
+        let taking = Builder::new().name("trace-taker".to_owned()).spawn(move || taking.run());
+        self.threads = Some((taking.map_err(TraceError::Process)?, explaining));
+        Ok(())
+    }
+
+    /// Whether the threshold is still to be found.
+    pub(super) fn wants_threshold(&self) -> bool {
+        self.watch.above_ns() == i64::MAX
+    }
+
+    /// Sets the first threshold.
+    pub(super) fn set_threshold(&self, above: Span) {
+        self.watch.set_above_ns(i64::try_from(above.ns()).unwrap_or(i64::MAX));
+    }
+
+    /// Ends it, with what was found.
+    pub(super) fn finish(&mut self) -> Option<Found> {
+        self.witnesses.clear();
+        self.is_over.store(true, Relaxed);
+        self.watch.wake();
+        let (taking, explaining) = self.threads.take()?;
+        let (seen, stages, answers, instance) = taking.join().ok()?;
+        self.instance = Some(instance);
+        let (mut explaining, ran) = explaining.join().ok()?;
+        explaining.not_covered(&seen.rest, seen.ahead_ns);
+        let cpus: Vec<u32> = explaining.measured.iter().map(|thread| thread.cpu).collect();
+        let irq = cpus.iter().zip(stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
+        explaining.kept.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu: *cpu, histogram }).collect();
+        let answers = cpus.iter().zip(answers.histograms()).filter(|(_, [handler, _])| handler.n > 0);
+        let answers = answers.map(|(cpu, [handler, queue])| AnswerStages { cpu: *cpu, handler, queue });
+        explaining.kept.answers = answers.collect();
+        explaining.kept.seen = seen;
+        Some((explaining.finish(), ran))
+    }
+}
+
+impl Drop for Explainer {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

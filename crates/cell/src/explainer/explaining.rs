@@ -1,0 +1,152 @@
+//! The thread that says what made the late wake-ups late, from the traces that another one takes.
+
+use super::Measured;
+use super::backlog::{Backlog, Pages, Taken};
+use super::kept::Kept;
+use crate::on_spike::OnSpike;
+use crate::trace::{Decoder, Export};
+use analysis::explain::{self, Facts, Subject, WaitsFor, What};
+use host::KernelSymbols;
+use model::{ExplainRecord, Explanation, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span};
+use rt::{Late, SpikeWatch};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// What the explaining thread holds.
+pub(super) struct Explaining {
+    pub(super) decoder: Decoder,
+    pub(super) backlog: Arc<Backlog>,
+    pub(super) watch: Arc<SpikeWatch>,
+    pub(super) facts: Facts,
+    pub(super) waits_for: WaitsFor,
+    pub(super) first_cycle: u64,
+    pub(super) started: MonoTime,
+    pub(super) measured: Vec<Measured>,
+    pub(super) symbols: OnceCell<KernelSymbols>,
+    /// Where each kept spike is written to, if that is asked.
+    pub(super) export: Option<Export>,
+    /// What runs at each explained spike, if that is asked.
+    pub(super) on_spike: Option<OnSpike>,
+    pub(super) kept: Kept,
+}
+
+impl Explaining {
+    /// Explains until no more traces come. Returns how the command fared that ran at spikes, too: it is waited for here, because
+    /// the kernel kills it when the thread ends that started it (`PR_SET_PDEATHSIG(2const)`).
+    pub(super) fn run(mut self) -> (Explaining, Option<OnSpikeRecord>) {
+        // Without the right to, it comes later.
+        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        let before = sys::usage::thread().ok();
+        while let Some(taken) = self.backlog.next() {
+            let pages = self.explain(taken);
+            self.backlog.reuse(pages);
+        }
+        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        self.kept.explaining_us = used.map(|used| used.user_us + used.system_us);
+        for (late, ahead_ns) in self.backlog.dropped() {
+            self.not_covered(&late, ahead_ns);
+        }
+        let ran = self.on_spike.take().map(OnSpike::finish);
+        (self, ran)
+    }
+
+    /// What came of it.
+    pub(super) fn finish(mut self) -> ExplainRecord {
+        if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
+            self.kept.missed(lost);
+        }
+        self.kept.finish(&self.watch)
+    }
+
+    /// Notes the late wake-ups of each thread that no trace covers.
+    pub(super) fn not_covered(&mut self, late: &[Vec<Late>], ahead_ns: i64) {
+        for (thread, samples) in self.measured.iter().zip(late) {
+            for sample in samples {
+                self.kept.not_covered(one_not_covered(thread.cpu, self.started, *sample, ahead_ns));
+            }
+        }
+    }
+
+    /// Explains what is in a trace; returns its pages, to be used again.
+    fn explain(&mut self, taken: Taken) -> Pages {
+        let Taken { pages: all, is_cut, late, armed_ns, ahead_ns } = taken;
+        let mut trace = self.decoder.begin(all.len());
+        for (cpu, pages) in all.iter().enumerate() {
+            self.kept.events += self.decoder.read(&mut trace, cpu, pages).events;
+        }
+        trace.cpus.iter_mut().for_each(|cpu| cpu.is_cut |= is_cut);
+        trace.imply_switches();
+        let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
+        // Without the mark, nobody knows when the trace was stopped.
+        let frozen_ns = marks.map(|event| event.at_ns).max().unwrap_or(0);
+        let facts = Facts { armed_ns, frozen_ns, ..self.facts };
+        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        for (thread, samples) in self.measured.iter().zip(late) {
+            let pid = kernel_pid(thread, &trace);
+            for sample in samples {
+                let Late { due, latency } = sample;
+                let cycle = thread.schedule.containing(due).index;
+                let due_ns = due.0.wrapping_add_signed(-ahead_ns);
+                let subject = pid.map(|pid| Subject {
+                    pid,
+                    waits_for: self.waits_for,
+                    cpu: thread.cpu,
+                    priority: kernel_priority(thread.policy),
+                    due_ns,
+                    woke_ns: due_ns.saturating_add_signed(latency.0),
+                    slack_ns: thread.slack.ns(),
+                });
+                let explained =
+                    subject.and_then(|subject| Some((subject, explain::explain(&trace, &subject, &facts, &symbols)?)));
+                let Some((subject, explanation)) = explained else {
+                    self.kept.not_covered(one_not_covered(thread.cpu, self.started, sample, ahead_ns));
+                    continue;
+                };
+                let explanation = Explanation {
+                    cycle: cycle.cast_signed().wrapping_sub_unsigned(self.first_cycle),
+                    due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
+                    ..explanation
+                };
+                if let Some(export) = &mut self.export {
+                    export.write(&explanation, &subject, &trace, &all, &symbols);
+                }
+                if let Some(on_spike) = &mut self.on_spike {
+                    on_spike.tell(&explanation);
+                }
+                let dropped = self.kept.take(explanation);
+                if let (Some(export), Some(dropped)) = (&mut self.export, dropped) {
+                    export.remove(&dropped);
+                }
+            }
+        }
+        if let Some(above_ns) = self.kept.raised() {
+            self.watch.set_above_ns(above_ns.max(self.watch.above_ns()));
+        }
+        all
+    }
+}
+
+/// A late wake-up that no trace covers.
+fn one_not_covered(cpu: u32, started: MonoTime, Late { due, latency }: Late, ahead_ns: i64) -> NotCovered {
+    let due_ns = due.0.wrapping_add_signed(-ahead_ns).cast_signed().wrapping_sub_unsigned(started.0);
+    NotCovered { cpu, due_ns, latency: Span(u64::try_from(latency.0).unwrap_or(0)) }
+}
+
+/// The number of a thread in the trace. In a container it has another one: there it is known by its name.
+fn kernel_pid(thread: &Measured, trace: &explain::Trace) -> Option<i32> {
+    if host::is_initial_pid_namespace() {
+        return i32::try_from(thread.tid).ok();
+    }
+    let name = format!("measured/{}", thread.cpu);
+    trace.names.iter().find(|(_, known)| **known == name).map(|(pid, _)| *pid)
+}
+
+/// The priority of a policy as the kernel counts it (include/linux/sched/prio.h): lower is more.
+fn kernel_priority(policy: Policy) -> i32 {
+    match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
+        Policy::Deadline(_) => -1,
+        Policy::Other(nice) => 120 + nice.get(),
+        Policy::Batch | Policy::Idle => 120,
+    }
+}

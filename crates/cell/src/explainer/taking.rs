@@ -1,0 +1,162 @@
+//! The thread that takes each trace that a spike has stopped, and lets it go on.
+//!
+//! As long as the trace stands still nothing is seen, so that this thread does nothing else: explaining is left to another one.
+
+use super::MARGIN;
+use super::backlog::{Backlog, Pages, Taken};
+use crate::trace::{Decoder, Instance};
+use analysis::explain::{Answers, Stages, WaitsFor};
+use model::{ClockId, Nice, Policy, RtPriority, Span};
+use rt::{Late, LateReader, SpikeWatch};
+use std::io::{PipeReader, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often the running trace is emptied, for what is said of every wake-up: before it is overwritten.
+const OFTEN: Duration = Duration::from_millis(200);
+/// The same after more events came meanwhile than a quarter of the trace holds.
+const OFTENER: Duration = Duration::from_millis(50);
+/// The same where that is done on a measured CPU.
+const SELDOM: Duration = Duration::from_secs(1);
+
+/// What the taking thread holds.
+pub(super) struct Taking {
+    pub(super) instance: Instance,
+    pub(super) decoder: Decoder,
+    pub(super) bell: PipeReader,
+    pub(super) watch: Arc<SpikeWatch>,
+    pub(super) is_over: Arc<AtomicBool>,
+    pub(super) backlog: Arc<Backlog>,
+    /// Whether it has a CPU that is not measured.
+    pub(super) has_own_cpu: bool,
+    pub(super) clock: ClockId,
+    pub(super) waits_for: WaitsFor,
+    /// Of each measured thread.
+    pub(super) late: Vec<LateReader>,
+    pub(super) stages: Stages,
+    /// Of what waits for answers; nothing is taken where timers are waited for.
+    pub(super) answers: Answers,
+    /// Of each CPU, since the trace began again.
+    pub(super) pages: Pages,
+    /// Whether older ones were dropped.
+    pub(super) is_cut: bool,
+    /// From when on the trace is whole, `CLOCK_MONOTONIC`, ns.
+    pub(super) armed_ns: u64,
+    pub(super) seen: Seen,
+}
+
+/// What the trace saw, and did not.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The threshold at the first spike, ns.
+    pub(super) first_above_ns: Option<i64>,
+    /// How long the trace stood still.
+    pub(super) stood_still: Span,
+    /// How many times events were overwritten before they were read.
+    pub(super) overwritten: u64,
+    /// CPU time of the thread, us.
+    pub(super) used_us: Option<u64>,
+    /// Late wake-ups after the last trace, of each measured thread.
+    pub(super) rest: Vec<Vec<Late>>,
+    /// By how much the clock of their due times is ahead of `CLOCK_MONOTONIC`, ns.
+    pub(super) ahead_ns: i64,
+    /// Those that found no room.
+    pub(super) lost: u64,
+}
+
+impl Taking {
+    pub(super) fn run(mut self) -> (Seen, Stages, Answers, Instance) {
+        // Each turn takes a fraction of a millisecond, and under load a normal thread waits many for it. Without the right to,
+        // and on a measured CPU, it comes later.
+        let urgent = RtPriority::new(1).filter(|_| self.has_own_cpu).map(Policy::Fifo);
+        if urgent.is_none_or(|urgent| sys::sched::set_policy(0, urgent).is_err()) {
+            let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        }
+        let before = sys::usage::thread().ok();
+        let mut patience = OFTEN;
+        while !self.is_over.load(Relaxed) {
+            if !self.has_own_cpu {
+                patience = SELDOM;
+            }
+            match sys::pipe::wait_readable(self.bell.as_fd(), patience) {
+                Ok(true) if self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.look(),
+                Ok(false) => patience = if self.gather() > self.instance.buffer_bytes() / 4 { OFTENER } else { OFTEN },
+                _ => {}
+            }
+        }
+        // A trace that was just stopped is taken, too.
+        if self.watch.disarm() {
+            self.look();
+        }
+        self.gather();
+        self.backlog.end();
+        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        self.seen.used_us = used.map(|used| used.user_us + used.system_us);
+        self.seen.rest = self.late.iter_mut().map(taken).collect();
+        self.seen.ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        self.seen.lost = self.late.iter().map(LateReader::lost).sum();
+        (self.seen, self.stages, self.answers, self.instance)
+    }
+
+    /// Takes the trace that stands still, lets it go on, and hands it to the thread that explains.
+    fn look(&mut self) {
+        self.seen.first_above_ns.get_or_insert(self.watch.above_ns());
+        self.gather();
+        self.stages.stood_still();
+        let fresh = self.backlog.pages(self.pages.len());
+        let pages = std::mem::replace(&mut self.pages, fresh);
+        let is_cut = std::mem::take(&mut self.is_cut);
+        let late = self.late.iter_mut().map(taken).collect();
+        let ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        let whole = Taken { pages, is_cut, late, armed_ns: self.armed_ns, ahead_ns };
+        if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
+            let now = sys::clock::monotonic();
+            let still = self.watch.frozen_since().map_or(0, |since| now.0.saturating_sub(since.0));
+            self.seen.stood_still = Span(self.seen.stood_still.ns().saturating_add(still));
+            self.armed_ns = now.plus(MARGIN).0;
+            self.watch.arm();
+        }
+        self.backlog.push(whole);
+    }
+
+    /// Takes what the trace holds by now, and looks at the timers in it; returns the most bytes of one CPU. As much is kept as
+    /// the kernel's own memory has room for.
+    fn gather(&mut self) -> usize {
+        self.stages.set_ahead_ns(host::ahead_of_monotonic_ns(self.clock));
+        let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());
+        let mut timers = Vec::new();
+        let mut largest = 0;
+        let mut fresh = (self.waits_for != WaitsFor::Timer).then(|| self.decoder.begin(self.pages.len()));
+        for (cpu, pages) in self.pages.iter_mut().enumerate() {
+            let before = pages.len();
+            if self.instance.drain(cpu, page_bytes, pages).is_err() {
+                pages.clear();
+            }
+            let new = pages.get(before..).unwrap_or_default();
+            largest = largest.max(new.len());
+            match &mut fresh {
+                None => self.seen.overwritten += self.decoder.timers(new, |event| timers.push(event)),
+                Some(fresh) => drop(self.decoder.read(fresh, cpu, new)),
+            }
+            let surplus = pages.len().saturating_sub(most).next_multiple_of(page_bytes);
+            if surplus > 0 {
+                pages.drain(..surplus);
+                self.is_cut = true;
+            }
+        }
+        self.stages.take(&mut timers);
+        if let Some(mut fresh) = fresh {
+            fresh.imply_switches();
+            self.answers.take(&fresh);
+        }
+        largest
+    }
+}
+
+fn taken(log: &mut LateReader) -> Vec<Late> {
+    let mut late = Vec::new();
+    log.drain(|one| late.push(one));
+    late
+}

@@ -1,0 +1,121 @@
+//! Carrying out one cell: `Cell → Prepared → Armed → Measured → Record`, each phase a type.
+//!
+//! Every phase owns what the one before it made. Dropping it, on whatever way out, stops the loads and puts the host
+//! back.
+#![forbid(unsafe_code)]
+
+mod armed;
+pub mod child;
+mod children;
+mod collector;
+mod costs;
+mod explainer;
+mod link;
+mod measured;
+mod measurers;
+mod on_spike;
+mod prepared;
+mod readings;
+mod sleepers;
+mod steps;
+mod threads;
+pub mod trace;
+mod trace_lines;
+mod tracers;
+
+pub use prepared::Prepared;
+
+use crate::trace::TraceError;
+use store::StoreError;
+use workload::cost::CostError;
+use workload::load::LoadError;
+use workload::runtime::RuntimeError;
+
+/// Why a cell was not measured.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// The cell asks for something impossible on this machine.
+    #[error("{0}")]
+    Impossible(String),
+    /// A setting of the machine or of this process could not be made, or was not kept.
+    #[error("{0}")]
+    Setting(String),
+    /// A measured thread could not be made ready.
+    #[error(transparent)]
+    Team(#[from] rt::TeamError),
+    /// The load did not start, or did not last.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A wait failed inside the measured section.
+    #[error("CPU {cpu}: the wait failed: {source}")]
+    Wait {
+        /// The CPU of the thread.
+        cpu: u32,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// Nobody answers any more.
+    #[error("{0}")]
+    Silent(String),
+    /// More cycles left a trace than were due: a defect of this program.
+    #[error(
+        "CPU {cpu}: {accounted} cycles are accounted for, but only {cycles_due} were due; please report this defect"
+    )]
+    Unaccounted {
+        /// The CPU of the thread.
+        cpu: u32,
+        /// Due times in the window.
+        cycles_due: u64,
+        /// Recorded, lost and open ones together.
+        accounted: u64,
+    },
+    /// The kernel cannot be traced.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The samples cannot be kept.
+    #[error(transparent)]
+    Samples(#[from] StoreError),
+    /// A language's program failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The cost suite cannot be carried out.
+    #[error(transparent)]
+    Cost(#[from] CostError),
+    /// A process that measures one CPU failed.
+    #[error("{0}")]
+    Child(String),
+    /// The kernel's tracers do not do what is asked.
+    #[error("tracers: {0}")]
+    Tracers(String),
+    /// Interrupted before anything was measured.
+    #[error("interrupted before the first measured cycle")]
+    NothingMeasured,
+}
+
+impl CellError {
+    /// Whether it is one of this measurement, so that the same cell may give a record another time.
+    pub fn is_of_this_time(&self) -> bool {
+        match self {
+            CellError::Load(_)
+            | CellError::Wait { .. }
+            | CellError::Silent(_)
+            | CellError::Runtime(_)
+            | CellError::Child(_)
+            | CellError::Team(rt::TeamError::Starved(_) | rt::TeamError::Spawn { .. }) => true,
+            CellError::Impossible(_)
+            | CellError::Setting(_)
+            | CellError::Team(rt::TeamError::Setting { .. })
+            | CellError::Unaccounted { .. }
+            | CellError::Trace(_)
+            | CellError::Samples(_)
+            | CellError::Cost(_)
+            | CellError::Tracers(_)
+            | CellError::NothingMeasured => false,
+        }
+    }
+
+    /// The error for something that this process could not make so.
+    fn setting(what: &str, err: std::io::Error) -> CellError {
+        CellError::Setting(format!("cannot {what}: {err}"))
+    }
+}

@@ -1,0 +1,34 @@
+//! What answers are waited for by, made before the barrier.
+
+use super::CellError;
+use host::HostFs;
+use model::{Cell, Link};
+use rt::LinkEnd;
+use workload::link::{self, LinkMonitor};
+
+/// The end of the link that `cell` measures, and what is known of it where it is a line; nothing for a cell that measures no
+/// answers.
+///
+/// # Errors
+/// When there is no such device, it may not be used, or nobody answers.
+pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<LinkMonitor>), CellError> {
+    match cell.task.link() {
+        None => Ok((None, None)),
+        Some(Link::Uio) => Ok((Some(timers(cell).map_err(CellError::Impossible)?), None)),
+        Some(link) => {
+            let (logger, watch) = link::logger(link, cell.period, cell.first_cycle()).map_err(CellError::Impossible)?;
+            Ok((Some(LinkEnd::Logger(logger)), Some(watch)))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn timers(cell: &Cell) -> Result<LinkEnd, String> {
+    let count = Link::devices(cell.period).unwrap_or(u64::MAX);
+    host::dma_timers(&HostFs::here(), count).map(LinkEnd::Timers)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn timers(_: &Cell) -> Result<LinkEnd, String> {
+    Err("response:uio is known on x86-64 only".to_owned())
+}

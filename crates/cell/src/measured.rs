@@ -1,0 +1,70 @@
+//! The last phase: everything was measured; what is left is to write it down.
+
+use super::CellError;
+use super::measurers::{Measurement, Measurers};
+use super::prepared::Prepared;
+use host::HostFs;
+use model::{LoadRecord, MachineSecond, MonoTime, RECORD_FORMAT, Record};
+use std::time::{Duration, SystemTime};
+use workload::load::Running;
+
+/// All that was seen. The load still runs and the host is still held: they go when this does.
+#[derive(Debug)]
+pub struct Measured {
+    /// First, as in the phase before.
+    pub(super) measurers: Box<dyn Measurers>,
+    pub(super) running: Vec<Running>,
+    pub(super) prepared: Prepared,
+    pub(super) measurement: Measurement,
+    pub(super) loads: Vec<LoadRecord>,
+    pub(super) machine: Vec<MachineSecond>,
+}
+
+impl Measured {
+    /// The record. The file of samples is whole when this returns.
+    ///
+    /// # Errors
+    /// When the samples cannot be kept.
+    pub fn record(self) -> Result<Record, CellError> {
+        let Measured { measurers, running, prepared, measurement, loads, machine } = self;
+        // Stopped before the host is looked at again.
+        drop(measurers);
+        drop(running);
+        let record = Record {
+            format: RECORD_FORMAT,
+            tool: model::TOOL.to_owned(),
+            cell_id: prepared.cell.id(),
+            started_unix_ms: unix_ms_of(measurement.started),
+            started: measurement.started,
+            measured: measurement.measured,
+            ended: measurement.ended,
+            threads: measurement.threads,
+            clock_steps: measurement.clock_steps,
+            clock_reading: Some(sys::clock::reading(prepared.cell.task.clock())),
+            runtime: measurement.runtime,
+            response: measurement.response,
+            loads,
+            lab: None,
+            explained: measurement.explained,
+            on_spike: measurement.on_spike,
+            tracers: None,
+            cost: measurement.cost,
+            prepared: prepared.preparation.settings(),
+            machine,
+            host_before: prepared.host.into(),
+            host_after: host::snapshot(&HostFs::here()).into(),
+            cell: prepared.cell,
+        };
+        if let Some(samples) = prepared.samples {
+            samples.finish(&record)?;
+        }
+        Ok(record)
+    }
+}
+
+/// The wall-clock time of a past instant, ms since 1970, as the wall clock stands now.
+fn unix_ms_of(instant: MonoTime) -> u64 {
+    let ago = Duration::from_nanos(sys::clock::monotonic().0.saturating_sub(instant.0));
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(unix.saturating_sub(ago).as_millis()).unwrap_or(0)
+}

@@ -1,0 +1,170 @@
+//! The command that runs at spikes, outside the measured CPUs, one at a time.
+
+use model::{CpuSet, Explanation, OnSpikeRecord, Policy, Span};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use sys::{process, storage};
+use workload::runtime::{Launch, launch_command};
+
+/// How long a command may go on when the cell is over.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// What it says on stderr is kept up to this length, bytes; of its first line so much is repeated, characters.
+const SAID: u64 = 64 << 10;
+const REPEATED: usize = 200;
+/// The kernel's default (`PR_SET_TIMERSLACK(2const)`).
+const SLACK: Span = Span(50_000);
+
+/// The command, and how it fared so far. Dropping it ends a command that still runs.
+#[derive(Debug)]
+pub(super) struct OnSpike {
+    command: String,
+    /// Where it runs.
+    cpu: u32,
+    running: Option<Running>,
+    record: OnSpikeRecord,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    /// What it says on stderr.
+    said: File,
+}
+
+impl OnSpike {
+    /// Nothing runs yet. `others` are the CPUs that are not measured; `None` without any.
+    pub(super) fn new(command: String, others: &CpuSet) -> Option<OnSpike> {
+        let cpu = others.iter().next()?;
+        Some(OnSpike { command, cpu, running: None, record: OnSpikeRecord::default() })
+    }
+
+    /// Starts the command with this spike, unless it still runs for another one.
+    pub(super) fn tell(&mut self, spike: &Explanation) {
+        self.look();
+        if self.running.is_some() {
+            self.record.skipped += 1;
+            return;
+        }
+        self.record.runs += 1;
+        match self.start(spike) {
+            Ok(running) => self.running = Some(running),
+            Err(err) => self.failed(format!("cannot be started: {err}")),
+        }
+    }
+
+    fn start(&self, spike: &Explanation) -> io::Result<Running> {
+        let json = serde_json::to_vec(spike)?;
+        // A file, not a pipe: a command that reads nothing shall not hold up anybody.
+        let mut stdin = storage::bounded_memory_file("spike", json.len() as u64)?;
+        stdin.write_all(&json)?;
+        stdin.rewind()?;
+        let said = storage::bounded_memory_file("said", SAID)?;
+        let settings = Launch { cpu: self.cpu, policy: Policy::OTHER, timer_slack: SLACK };
+        let mut command = launch_command(Some(&settings), "sh");
+        command.arg("-c").arg(&self.command).process_group(0);
+        let command = command.stdin(stdin).stdout(Stdio::null()).stderr(said.try_clone()?);
+        Ok(Running { child: command.spawn()?, said })
+    }
+
+    /// Sees whether it has ended.
+    fn look(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let ended = match running.child.try_wait() {
+            Ok(None) => return,
+            Ok(Some(status)) if status.success() => None,
+            Ok(Some(status)) => Some(format!("{status}: {}", first_line(&mut running.said))),
+            Err(err) => Some(err.to_string()),
+        };
+        self.running = None;
+        if let Some(reason) = ended {
+            self.failed(reason);
+        }
+    }
+
+    fn failed(&mut self, reason: String) {
+        self.record.failed += 1;
+        self.record.reason.get_or_insert(reason);
+    }
+
+    /// Lets it end, and tells how it fared.
+    pub(super) fn finish(mut self) -> OnSpikeRecord {
+        let began = Instant::now();
+        self.look();
+        while self.running.is_some() && began.elapsed() < END_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
+            self.look();
+        }
+        if self.running.is_some() {
+            self.failed(format!("still ran {} s after the cell", END_TIMEOUT.as_secs()));
+        }
+        std::mem::take(&mut self.record)
+    }
+}
+
+impl Drop for OnSpike {
+    fn drop(&mut self) {
+        if let Some(running) = &mut self.running {
+            let _ = process::signal_group(running.child.id(), libc::SIGKILL);
+            let _ = running.child.wait();
+        }
+    }
+}
+
+/// The first line that was written to `said`.
+fn first_line(said: &mut File) -> String {
+    let mut text = Vec::new();
+    let length = said.stream_position().unwrap_or(0);
+    let _ = said.rewind();
+    let _ = said.take(length).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
+    line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spike() -> Explanation {
+        Explanation {
+            cpu: 3,
+            cycle: 7,
+            due_ns: 7_000_000,
+            latency: Span(412_000),
+            phases: Vec::new(),
+            shares: Vec::new(),
+            segments: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    /// The program that is tested here is no `punctual`, so the settings are left to the tests of the whole.
+    fn told(command: &str) -> OnSpikeRecord {
+        let mut on_spike = OnSpike::new(command.to_owned(), &[0].into_iter().collect()).unwrap();
+        on_spike.tell(&spike());
+        on_spike.finish()
+    }
+
+    #[test]
+    fn without_a_cpu_there_is_none_and_what_cannot_run_has_failed() {
+        assert!(OnSpike::new("true".to_owned(), &CpuSet::default()).is_none());
+        let told = told("true");
+        assert_eq!((told.runs, told.skipped, told.failed), (1, 0, 1));
+        assert!(told.reason.is_some());
+    }
+
+    #[test]
+    fn the_first_line_that_says_something_is_repeated() {
+        let said = |text: &str| {
+            let mut file = storage::bounded_memory_file("said", 64).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            first_line(&mut file)
+        };
+        assert_eq!(said(""), "it said nothing");
+        assert_eq!(said("\n  sh: 1: \tx: not found \nmore"), "sh: 1: x: not found");
+    }
+}

@@ -1,0 +1,64 @@
+//! The first phase: the machine is looked at and held as the cell wants it.
+
+use super::CellError;
+use host::{DmaLatency, HostFs, Preparation};
+use model::{Cell, CpuSet, Host, Policy, Span};
+use std::path::Path;
+use store::SampleWriter;
+use workload::load::{self, Place, Running};
+
+/// The machine is as the cell wants it; nothing runs yet.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) cell: Cell,
+    pub(super) host: Host,
+    /// CPUs that this process may use.
+    pub(super) allowed: CpuSet,
+    /// Held for as long as the cell lasts, with the value in force.
+    pub(super) dma_latency: Option<(DmaLatency, u32)>,
+    /// Where the raw samples go, if they are to be kept.
+    pub(super) samples: Option<SampleWriter>,
+    /// Last, so that settings are put back when nothing runs any more.
+    pub(super) preparation: Preparation,
+}
+
+/// How long a real-time load may go on when nothing else ends it: longer than any cell takes to come to its end.
+const AFTER_THE_CELL: Span = Span(60_000_000_000);
+
+impl Prepared {
+    /// Checks the cell against this machine and takes hold of what it wants held. The raw samples go to the new file
+    /// `samples`, if it is named.
+    ///
+    /// # Errors
+    /// When the cell cannot be measured here as it is written, or the file of samples cannot be made.
+    pub fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
+        let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
+        cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;
+        let absent = cell.cpus.minus(&allowed);
+        if !absent.is_empty() {
+            let reason = format!("CPU {absent} cannot be used here; this process may use {allowed}");
+            return Err(CellError::Impossible(reason));
+        }
+        if let Some(cpus) = cell.load_cpus.as_ref().filter(|cpus| cpus.is_empty() || !cpus.minus(&allowed).is_empty()) {
+            let reason = format!("the load cannot use CPU {cpus} here; this process may use {allowed}");
+            return Err(CellError::Impossible(reason));
+        }
+        let fs = HostFs::here();
+        let preparation = Preparation::make(&fs, &cell.conditions.prepare, &cell.cpus).map_err(CellError::Setting)?;
+        let dma_latency =
+            cell.conditions.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
+        let samples = samples.map(SampleWriter::create).transpose()?;
+        Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
+    }
+
+    /// Starts the load of the cell, which is wanted for these spans.
+    pub(super) fn start_load(&self, wanted: &[Span]) -> Result<Vec<Running>, CellError> {
+        let sum = |sum: Span, span: &Span| Span(sum.ns().saturating_add(span.ns()));
+        let place = Place {
+            cpus: self.cell.load_cpus.as_ref().unwrap_or(&self.allowed),
+            policy: self.cell.conditions.load_policy.unwrap_or(Policy::OTHER),
+            at_most: wanted.iter().fold(AFTER_THE_CELL, sum),
+        };
+        Ok(load::start(&self.cell.load, &place)?)
+    }
+}

@@ -1,0 +1,50 @@
+//! What is read once a second while measuring: the loads' work and the machine's activity.
+
+use host::{ActivityLog, HostFs};
+use model::{Cell, LoadRecord, MachineSecond, MonoTime, Span};
+use workload::load::{LoadError, LoadMonitor, Running};
+
+/// The rows read so far, and what the next reading is compared with.
+#[derive(Debug)]
+pub(super) struct Readings {
+    started: MonoTime,
+    time: MonoTime,
+    activity: ActivityLog,
+    loads: Vec<LoadMonitor>,
+    machine: Vec<MachineSecond>,
+}
+
+impl Readings {
+    /// The first reading; the measured window of `cell` begins at `started`, its threads are `threads`.
+    pub(super) fn begin(started: MonoTime, cell: &Cell, threads: Vec<u32>, loads: &[Running]) -> Self {
+        Readings {
+            started,
+            time: sys::clock::monotonic(),
+            activity: ActivityLog::begin(HostFs::here(), &cell.cpus, threads),
+            loads: loads.iter().map(|load| LoadMonitor::begin(load, cell.conditions.load_must_hold)).collect(),
+            machine: Vec::new(),
+        }
+    }
+
+    /// Reads again.
+    ///
+    /// # Errors
+    /// When a load that must hold does not.
+    pub(super) fn read(&mut self, loads: &[Running]) -> Result<(), LoadError> {
+        let time = sys::clock::monotonic();
+        let (at, elapsed) = (span(time, self.started), span(time, self.time));
+        self.machine.push(self.activity.read(at, elapsed));
+        self.time = time;
+        self.loads.iter_mut().zip(loads).try_for_each(|(watch, load)| watch.read(load, at, elapsed))
+    }
+
+    /// All rows.
+    pub(super) fn finish(self) -> (Vec<LoadRecord>, Vec<MachineSecond>) {
+        (self.loads.iter().map(LoadMonitor::record).collect(), self.machine)
+    }
+}
+
+/// From `earlier` to `later`; 0 when it is the other way round.
+fn span(later: MonoTime, earlier: MonoTime) -> Span {
+    Span(later.0.saturating_sub(earlier.0))
+}

@@ -1,0 +1,399 @@
+//! Measuring with threads of this process, one for each CPU.
+
+use super::collector::Collector;
+use super::explainer::{self, Explainer};
+use super::measurers::{Measurement, Measurers, Window};
+use super::on_spike::OnSpike;
+use super::steps::Steps;
+use super::{CellError, link, prepared::Prepared};
+use model::{
+    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Explanation, Link, Method, MonoTime, OnSpikeRecord, Schedule,
+    Span, Task, ThreadProgress, ThreadRecord,
+};
+use rt::{Limits, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use store::SampleWriter;
+use workload::link::{Fate, LinkMonitor};
+
+/// The threads, and what was collected of each.
+#[derive(Debug)]
+pub(super) struct Threads {
+    cell: Cell,
+    team: Team,
+    /// The link, where answers are measured over one.
+    link: Option<LinkMonitor>,
+    /// What explains late wake-ups, if that is asked.
+    explainer: Option<Explainer>,
+    /// What runs when a late wake-up has ended it, where nothing is explained.
+    on_spike: Option<OnSpike>,
+    collectors: Vec<Collector>,
+    memory_locked_bytes: u64,
+    cpu_dma_latency_us: Option<u32>,
+    steps: Steps,
+    /// The due times of the first thread.
+    schedule: Schedule,
+    window: Window,
+}
+
+/// Samples a log holds at most: 4 MiB. At a period of 10 us that is 2.6 s, and the log is emptied once a second.
+const MOST_ROOM: u64 = 1 << 18;
+/// From opening the barrier to the first due time: long enough for every thread to get there, and to arm a timer.
+const LEAD: Span = Span(2_000_000);
+
+/// The same where a logger measures itself before it: some hundred exchanges.
+const OWN: Span = Span(50_000_000);
+
+impl Threads {
+    /// Sets the threads up, and leaves them at the barrier.
+    ///
+    /// # Errors
+    /// When memory cannot be locked, or a thread's settings are refused or not kept.
+    pub(super) fn arm(prepared: &Prepared) -> Result<Threads, CellError> {
+        let cell = prepared.cell.clone();
+        sys::memory::use_one_arena();
+        if cell.lock_memory {
+            let advice = "lock memory (raise `ulimit -l`, or run as root)";
+            sys::memory::lock_all().map_err(|err| CellError::setting(advice, err))?;
+        }
+        // A thread that answers by a link has no due times of its own: the method is not used.
+        let method = cell.task.method().unwrap_or(Method::CLOCK_NANOSLEEP);
+        let Cell { policy, period, .. } = cell;
+        let settings = Settings { policy, timer_slack: cell.conditions.timer_slack, method, period };
+        let limits = Limits {
+            first_recorded: cell.first_cycle(),
+            end: AtomicU64::new(cell.end_cycle()),
+            stop_above_ns: AtomicI64::new(
+                cell.conditions.stop_above.and_then(|above| i64::try_from(above.ns()).ok()).unwrap_or(i64::MAX),
+            ),
+        };
+        let cycles = cell.end_cycle() - cell.first_cycle();
+        let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
+        let mut explainer = cell
+            .conditions
+            .explain
+            .clone()
+            .map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host))
+            .transpose()?;
+        let others = prepared.allowed.minus(&cell.cpus);
+        let mut on_spike = cell.conditions.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
+        if let Some(explainer) = &mut explainer {
+            explainer.tell(on_spike.take());
+        }
+        let watch = explainer.as_ref().map(Explainer::watch);
+        let (end, link) = link::end_of(&cell)?;
+        let team = Team::muster(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
+        if let Some(explainer) = &mut explainer {
+            explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
+        }
+
+        let memory_locked_bytes = host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
+        if cell.lock_memory && memory_locked_bytes == 0 {
+            let found =
+                "memory was locked, but the kernel reports none locked (VmLck); measuring would not be what was asked";
+            return Err(CellError::Setting(found.to_owned()));
+        }
+        Ok(Threads {
+            team,
+            link,
+            explainer,
+            on_spike,
+            collectors: Vec::new(),
+            memory_locked_bytes,
+            cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
+            steps: Steps::watch(cell.task.clock()),
+            schedule: Schedule { first_due: ClockTime(0), period: cell.period },
+            window: Window { started: MonoTime(0), ends: MonoTime(0) },
+            cell,
+        })
+    }
+
+    /// Whether a wake-up later than allowed has ended it.
+    fn is_stopped(&self) -> bool {
+        self.cell.conditions.stop_above.is_some() && self.team.is_stopped()
+    }
+
+    /// Tells the wake-up that has ended it, if one has.
+    fn told(&self, mut on_spike: OnSpike, measurement: &Measurement) -> OnSpikeRecord {
+        let worst = |thread: &ThreadRecord| Some((thread.cpu, thread.offset, *thread.worst.first()?));
+        let latest = measurement.threads.iter().filter_map(worst).max_by_key(|(.., worst)| worst.latency_ns);
+        if let Some((cpu, offset, worst)) = latest.filter(|_| self.is_stopped()) {
+            let due_ns = self.cell.period.ns().saturating_mul(worst.cycle).saturating_add(offset.ns());
+            on_spike.tell(&Explanation {
+                cpu,
+                cycle: i64::try_from(worst.cycle).unwrap_or(i64::MAX),
+                due_ns: i64::try_from(due_ns).unwrap_or(i64::MAX),
+                latency: Span(u64::try_from(worst.latency_ns).unwrap_or(0)),
+                phases: Vec::new(),
+                shares: Vec::new(),
+                segments: Vec::new(),
+                doubts: Vec::new(),
+            });
+        }
+        on_spike.finish()
+    }
+
+    /// Begins to trace, and to explain, where that is asked.
+    fn start_explaining(&mut self) -> Result<(), CellError> {
+        let Some(explainer) = &mut self.explainer else { return Ok(()) };
+        let schedule = self.schedule;
+        let measured = |member: &mut Member| {
+            let late = member.late.take()?;
+            let measured = explainer::Measured {
+                cpu: member.spec.cpu,
+                tid: member.tid,
+                policy: member.policy,
+                slack: member.timer_slack,
+                schedule: Schedule { first_due: schedule.first_due.plus(member.spec.phase), ..schedule },
+            };
+            Some((measured, late))
+        };
+        let measured = self.team.members.iter_mut().filter_map(measured).collect();
+        Ok(explainer.start(&self.cell, self.window.started, measured)?)
+    }
+
+    /// What is a spike, where that was left to us: later than twice the p99 of the worst CPU.
+    fn find_threshold(&self) {
+        let Some(explainer) = self.explainer.as_ref().filter(|explainer| explainer.wants_threshold()) else { return };
+        let known: Option<Vec<i64>> = self.collectors.iter().map(Collector::spike_above_ns).collect();
+        let above = known.and_then(|above| above.into_iter().max()).and_then(|ns| u64::try_from(ns).ok());
+        if let Some(above) = above {
+            explainer.set_threshold(Span(above));
+        }
+    }
+
+    fn now(&self) -> ClockTime {
+        sys::clock::now(self.cell.task.clock())
+    }
+
+    /// How many due times of `member` lie before `now`.
+    fn cycles_before(&self, member: &Member, now: ClockTime) -> u64 {
+        self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.spec.phase.ns())))
+    }
+
+    fn thread(
+        &self,
+        member: &mut Member,
+        mut collector: Collector,
+        cut: ClockTime,
+        link: &mut Option<LinkMonitor>,
+        samples: &mut Option<SampleWriter>,
+    ) -> Result<ThreadRecord, CellError> {
+        let failed = |errno| match link {
+            Some(link) if errno == libc::ETIMEDOUT => CellError::Silent(link.fell_silent(self.cell.period)),
+            _ => CellError::Wait { cpu: member.spec.cpu, source: std::io::Error::from_raw_os_error(errno) },
+        };
+        let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(failed)?;
+        // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
+        let waits_for = member.log.waits_for();
+        drain(member, &mut collector, link, true, samples);
+        // A clock that was set back leaves due times in the future: they are not of this window.
+        let seen = collector.last_cycle.map_or(0, |last| last + 1);
+        // Stopped, it is over with its last wake-up; what was due since then was not to be measured.
+        let is_over = if self.is_stopped() { seen } else { self.cycles_before(member, cut).max(seen) };
+        collector.end_before(is_over);
+        let is_waiting = ended.is_none() && member.log.waits_for() == waits_for;
+        let open = if is_waiting { self.open_wait(member, waits_for, cut, collector.end()) } else { None };
+        let censored = open.filter(|(index, _)| collector.last_cycle < Some(*index)).map(|(_, wait)| wait);
+        let worst = collector.finish(censored);
+
+        let first = self.cell.first_cycle();
+        let cycles_due = collector.end().saturating_sub(first);
+        let (recorded, lost) = (collector.histogram.n, member.log.lost());
+        let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
+        if let Some(link) = link.as_ref().filter(|_| ended.is_none()) {
+            // Of those that are still on their way when the thread cannot be waited for, it has not said how long.
+            let sent = link.counts().triggers.load(Relaxed).min(cycles_due);
+            collector.take_unknown(sent.saturating_sub(recorded + lost + open_cycles + collector.never_answered()));
+        }
+        let accounted = recorded + lost + open_cycles + collector.never_answered();
+        // Every due time that left no sample, found no room for one, had no answer, and is not the one still waited for.
+        let without = cycles_due.checked_sub(accounted).ok_or(CellError::Unaccounted {
+            cpu: member.spec.cpu,
+            cycles_due,
+            accounted,
+        })?;
+        let passed_over = ended.map_or(0, |ended| ended.passed_over).min(without);
+        let missed = without - passed_over;
+        let outcome = member.outcome.filter(|outcome| outcome.counts_overruns);
+        Ok(ThreadRecord {
+            cpu: member.spec.cpu,
+            offset: member.spec.phase,
+            origin_uncertainty: ended.map(|ended| ended.origin_uncertainty).filter(|span| *span > Span(0)),
+            timer_overruns: outcome.and(ended).map(|ended| ended.overruns),
+            achieved: Achieved {
+                policy: member.policy,
+                cpus: member.cpus.clone(),
+                timer_slack_ns: member.timer_slack.ns(),
+                memory_locked_bytes: self.memory_locked_bytes,
+                cpu_dma_latency_us: self.cpu_dma_latency_us,
+            },
+            cycles_due,
+            recorded,
+            missed,
+            lost,
+            passed_over,
+            early: collector.early,
+            censored,
+            histogram: collector.histogram,
+            seconds: collector.seconds,
+            slices: collector.slices,
+            unanswered: self.cell.task.link().map(|_| collector.unanswered),
+            worst,
+            episodes: collector.episodes,
+            usage: member.outcome.and_then(|outcome| outcome.usage),
+        })
+    }
+
+    /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; and its cycle.
+    fn open_wait(&self, member: &Member, due: Option<ClockTime>, cut: ClockTime, end: u64) -> Option<(u64, Censored)> {
+        let schedule = Schedule { first_due: self.schedule.first_due.plus(member.spec.phase), ..self.schedule };
+        // A thread that never passed the barrier waits for its first cycle.
+        let cycle = schedule.containing(due.unwrap_or(schedule.first_due));
+        let is_open = cycle.index < end && cycle.due < cut;
+        let index = cycle.index.cast_signed().wrapping_sub_unsigned(self.cell.first_cycle());
+        is_open.then(|| (cycle.index, Censored { cycle: index, at_least_ns: cut.0 - cycle.due.0 }))
+    }
+}
+
+/// One thread for each CPU of the cell; the first has the link.
+fn threads(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<ThreadSpec> {
+    let distance = cell.conditions.distance.unwrap_or_default().ns();
+    let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
+    let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
+    let spec = |(cpu, phase)| ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, link: link.take() };
+    cell.cpus.iter().zip(phases).map(spec).collect()
+}
+
+/// Empties the log of `member` into its tables, and what counts into `samples`; of answers over a link those whose turn it is, or
+/// all when it `is_over`.
+fn drain(
+    member: &mut Member,
+    collector: &mut Collector,
+    link: &mut Option<LinkMonitor>,
+    is_over: bool,
+    samples: &mut Option<SampleWriter>,
+) {
+    let mut rows = samples.as_mut().map(|samples| samples.rows(member.spec.cpu));
+    let mut take = |fate| match fate {
+        Fate::Answered(sample) => {
+            if let (Some(cycle), Some(rows)) = (collector.take(sample), &mut rows) {
+                rows.push(cycle, sample.latency.0);
+            }
+        }
+        Fate::Never(sample) => collector.take_unanswered(sample),
+    };
+    match link {
+        // A cell with a link has one thread.
+        Some(link) => link.fates(&mut member.log, is_over, take),
+        None => member.log.drain(|sample| take(Fate::Answered(sample))),
+    }
+}
+
+/// The first due time: at least `lead` after `now`, and as the cell is aligned.
+fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
+    let soonest = now.plus(lead).0;
+    let Some(offset) = align else { return ClockTime(soonest) };
+    let second = soonest.saturating_sub(offset.ns()).next_multiple_of(Span::SECOND.ns());
+    ClockTime(second + offset.ns())
+}
+
+impl Measurers for Threads {
+    fn release(&mut self) -> Result<Window, CellError> {
+        let cell = &self.cell;
+        let ready = match cell.task {
+            // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
+            Task::Cyclic(Method::Deadline) => Span(2 * cell.period.ns()),
+            // The first device is due so long after it was started.
+            Task::Response(Link::Uio) => Link::DEVICE_DELAY,
+            // The logger measures itself first.
+            Task::Response(_) => OWN,
+            _ => Span(0),
+        };
+        let lead = Span(LEAD.ns() + ready.ns());
+        let (mono, now) = (sys::clock::monotonic(), self.now());
+        self.schedule.first_due = first_due(now, lead, cell.conditions.align);
+        let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
+        let (first, end) = (cell.first_cycle(), cell.end_cycle());
+        let last_phase = self.team.members.iter().map(|member| member.spec.phase).max().unwrap_or_default();
+        self.window = Window { started: due(first), ends: due(end).plus(last_phase) };
+        let collector = |_| Collector::new(self.schedule, cell.task, first..end, cell.deadline());
+        self.collectors = self.team.members.iter().map(collector).collect();
+        self.start_explaining()?;
+        self.team.release(self.schedule.first_due);
+        Ok(self.window)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        self.team.wait(timeout)
+    }
+
+    fn lingers(&self) -> Span {
+        // Twice: it may be waiting for an answer that could not be told from the next one when the last cycle is due.
+        self.link.as_ref().map_or(Span(0), |_| Span(2 * Logger::LATE_ANSWER_TIMEOUT.ns()))
+    }
+
+    fn stop(&mut self) {
+        // Before the logs are emptied, so that nothing later is in the tables.
+        let now = self.now();
+        let ends: Vec<u64> = self.team.members.iter().map(|member| self.cycles_before(member, now)).collect();
+        self.team.end_before(ends.iter().copied().max().unwrap_or(0));
+        for (collector, end) in self.collectors.iter_mut().zip(ends) {
+            collector.end_before(end.max(collector.last_cycle.map_or(0, |last| last + 1)));
+        }
+    }
+
+    fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError> {
+        for (member, collector) in self.team.members.iter_mut().zip(&mut self.collectors) {
+            collector.watch_for_spikes();
+            drain(member, collector, &mut self.link, false, samples);
+        }
+        self.link.iter_mut().for_each(LinkMonitor::collect);
+        self.steps.look(self.window.started);
+        self.find_threshold();
+        Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
+    }
+
+    fn thread_ids(&self) -> Vec<u32> {
+        self.team.members.iter().map(|member| member.tid).collect()
+    }
+
+    fn progress(&self) -> Vec<ThreadProgress> {
+        let progress = |(member, collector): (&Member, &Collector)| collector.progress(member.spec.cpu);
+        self.team.members.iter().zip(&self.collectors).map(progress).collect()
+    }
+
+    fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
+        let cut = self.now();
+        self.steps.look(self.window.started);
+        let collectors = std::mem::take(&mut self.collectors);
+        let mut members = std::mem::take(&mut self.team.members);
+        let mut link = self.link.take();
+        let thread = |(member, collector)| self.thread(member, collector, cut, &mut link, samples);
+        let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
+        self.link = link;
+        let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
+        let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
+        let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
+        let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
+        self.link.iter_mut().for_each(LinkMonitor::collect);
+        let response = self.link.as_ref().map(LinkMonitor::record);
+        Ok(Measurement { clock_steps: self.steps.take_all(), response, explained, on_spike, ended, ..measurement })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aligned_cell_begins_after_a_full_second_and_not_too_soon() {
+        let due = |now, align: Option<u64>| first_due(ClockTime(now), Span(2), align.map(Span)).0;
+        assert_eq!(due(5, None), 7);
+        assert_eq!(due(999_999_998, Some(0)), 1_000_000_000);
+        assert_eq!(due(999_999_999, Some(0)), 2_000_000_000);
+        assert_eq!(due(1_000_000_000, Some(250_000_000)), 1_250_000_000);
+        assert_eq!(due(1_249_999_999, Some(250_000_000)), 2_250_000_000);
+        assert_eq!(due(0, Some(999_999_999)), 999_999_999);
+    }
+}

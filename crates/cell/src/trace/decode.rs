@@ -1,0 +1,372 @@
+//! From records of the ring buffer to the events of an analysis.
+
+use super::events::{BEGIN, END, VECTORS};
+use super::format::{Field, Format};
+use super::pages::{PageError, PageLayout, read_page};
+use analysis::explain::{Context, CpuEvents, Event, Trace, What};
+use std::collections::HashMap;
+
+/// Bytes of a thread's name (`TASK_COMM_LEN`).
+const NAME_BYTES: usize = 16;
+
+/// What the fields of one kind of event mean.
+#[derive(Debug, Clone)]
+enum Kind {
+    Switch {
+        prev: Field,
+        prev_name: Field,
+        prev_priority: Field,
+        prev_state: Field,
+        next: Field,
+        next_name: Field,
+        next_priority: Field,
+    },
+    Waking {
+        pid: Field,
+    },
+    TimerStart {
+        timer: Field,
+        expires: Field,
+        soft: Field,
+    },
+    TimerExpire {
+        timer: Field,
+        function: Option<Field>,
+    },
+    WheelExpire {
+        function: Field,
+    },
+    Inherit {
+        pid: Field,
+        priority: Field,
+    },
+    InterruptEntry {
+        number: Field,
+        name: Field,
+    },
+    InterruptExit {
+        number: Field,
+    },
+    SoftirqEntry {
+        number: Field,
+    },
+    SoftirqExit {
+        number: Field,
+    },
+    Vector {
+        index: u8,
+        begins: bool,
+    },
+    Nmi {
+        length: Field,
+    },
+    Idle {
+        state: Field,
+    },
+    Work {
+        function: Field,
+    },
+    PageFault,
+    Stack {
+        size: Field,
+        callers: Field,
+    },
+    Print,
+}
+
+/// Reads the pages of one kernel.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    layout: PageLayout,
+    /// By the number that an event begins with.
+    kinds: Vec<Option<Kind>>,
+    vectors: Vec<String>,
+}
+
+/// The fields that every event begins with (`struct trace_entry`).
+const COMMON_BYTES: usize = 8;
+
+/// What one page was found to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counted {
+    /// Events, also those of no meaning here.
+    pub(crate) events: u64,
+    /// Pages that are damaged.
+    pub(crate) damaged: u64,
+}
+
+impl Decoder {
+    /// For the events with these paths and formats, in pages of this layout.
+    pub(super) fn new(layout: PageLayout, formats: &[(String, Format)]) -> Decoder {
+        let mut decoder = Decoder { layout, kinds: Vec::new(), vectors: Vec::new() };
+        for (path, format) in formats {
+            let kind = decoder.kind(path, format);
+            let id = usize::from(format.id);
+            if decoder.kinds.len() <= id {
+                decoder.kinds.resize(id + 1, None);
+            }
+            if let Some(slot) = decoder.kinds.get_mut(id) {
+                *slot = kind;
+            }
+        }
+        decoder
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.layout.page_bytes
+    }
+
+    /// Whether page faults are among the events.
+    pub(crate) fn sees_page_faults(&self) -> bool {
+        self.kinds.iter().flatten().any(|kind| matches!(kind, Kind::PageFault))
+    }
+
+    fn kind(&mut self, path: &str, format: &Format) -> Option<Kind> {
+        let field = |name: &str| format.field(name);
+        let (system, event) = path.split_once('/')?;
+        if system == VECTORS {
+            let (name, begins) = match event.strip_suffix(BEGIN) {
+                Some(name) => (name, true),
+                None => (event.strip_suffix(END)?, false),
+            };
+            let known = self.vectors.iter().position(|known| known == name);
+            let index = known.unwrap_or_else(|| {
+                self.vectors.push(name.to_owned());
+                self.vectors.len() - 1
+            });
+            return Some(Kind::Vector { index: u8::try_from(index).ok()?, begins });
+        }
+        Some(match event {
+            "sched_switch" => Kind::Switch {
+                prev: field("prev_pid")?,
+                prev_name: field("prev_comm")?,
+                prev_priority: field("prev_prio")?,
+                prev_state: field("prev_state")?,
+                next: field("next_pid")?,
+                next_name: field("next_comm")?,
+                next_priority: field("next_prio")?,
+            },
+            "sched_waking" => Kind::Waking { pid: field("pid")? },
+            "hrtimer_start" => {
+                Kind::TimerStart { timer: field("hrtimer")?, expires: field("expires")?, soft: field("softexpires")? }
+            }
+            "hrtimer_expire_entry" => Kind::TimerExpire { timer: field("hrtimer")?, function: field("function") },
+            "timer_expire_entry" => Kind::WheelExpire { function: field("function")? },
+            "sched_pi_setprio" => Kind::Inherit { pid: field("pid")?, priority: field("newprio")? },
+            "irq_handler_entry" => Kind::InterruptEntry { number: field("irq")?, name: field("name")? },
+            "irq_handler_exit" => Kind::InterruptExit { number: field("irq")? },
+            "softirq_entry" => Kind::SoftirqEntry { number: field("vec")? },
+            "softirq_exit" => Kind::SoftirqExit { number: field("vec")? },
+            "nmi_handler" => Kind::Nmi { length: field("delta_ns")? },
+            "cpu_idle" => Kind::Idle { state: field("state")? },
+            "workqueue_execute_start" => Kind::Work { function: field("function")? },
+            "page_fault_user" => Kind::PageFault,
+            "kernel_stack" => Kind::Stack { size: field("size")?, callers: field("caller")? },
+            "print" => Kind::Print,
+            _ => return None,
+        })
+    }
+
+    /// A trace without events, for this many CPUs.
+    pub(crate) fn begin(&self, n_cpus: usize) -> Trace {
+        Trace { cpus: vec![CpuEvents::default(); n_cpus], vectors: self.vectors.clone(), ..Trace::default() }
+    }
+
+    /// Adds the pages of one CPU to `trace`, oldest first. A damaged page is counted, and the next one read.
+    pub(crate) fn read(&self, trace: &mut Trace, cpu: usize, pages: &[u8]) -> Counted {
+        let mut counted = Counted::default();
+        let Some(mut events) = trace.cpus.get_mut(cpu).map(std::mem::take) else { return counted };
+        let mut names = Names::default();
+        for (index, page) in pages.chunks(self.layout.page_bytes).enumerate() {
+            let head = read_page(page, &self.layout, |at_ns, data| {
+                counted.events += 1;
+                if let Some(event) = self.event(at_ns, data, trace, &mut names) {
+                    events.events.push(event);
+                }
+            });
+            match head {
+                // What was overwritten before the oldest page is no gap in the trace.
+                Ok(head) if head.lost && index == 0 => events.is_cut = true,
+                Ok(head) if head.lost => events.lost_ns.push(head.time_ns),
+                Ok(_) => {}
+                Err(PageError::Short(_) | PageError::Record(_)) => {
+                    counted.damaged += 1;
+                    events.lost_ns.extend(events.events.last().map(|event| event.at_ns));
+                }
+            }
+        }
+        // Time goes on, unless a damaged page says otherwise.
+        if !events.events.is_sorted_by_key(|event| event.at_ns) {
+            events.events.sort_by_key(|event| event.at_ns);
+        }
+        if let Some(slot) = trace.cpus.get_mut(cpu) {
+            *slot = events;
+        }
+        counted
+    }
+
+    /// Hands the starts and expiries of timers in these pages to `take`, and passes over all else. Returns how many times events
+    /// before a page were overwritten.
+    pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) -> u64 {
+        let mut overwritten = 0;
+        let mut nothing = (Trace::default(), Names::default());
+        let is_timer = |data: &[u8]| {
+            let id = data.first_chunk::<2>().map(|id| usize::from(u16::from_ne_bytes(*id)));
+            let kind = id.and_then(|id| self.kinds.get(id)?.as_ref());
+            matches!(kind, Some(Kind::TimerStart { .. } | Kind::TimerExpire { .. }))
+        };
+        for page in pages.chunks(self.layout.page_bytes) {
+            // Whoever reads the whole trace counts what is damaged.
+            let head = read_page(page, &self.layout, |at_ns, data| {
+                let event = is_timer(data).then(|| self.event(at_ns, data, &mut nothing.0, &mut nothing.1));
+                event.flatten().into_iter().for_each(&mut take);
+            });
+            overwritten += u64::from(head.is_ok_and(|head| head.lost));
+        }
+        overwritten
+    }
+
+    #[inline]
+    fn event(&self, at_ns: u64, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<Event> {
+        let (head, _) = data.split_first_chunk::<COMMON_BYTES>()?;
+        let [id_0, id_1, flags, _, pid @ ..] = *head;
+        let kind = self.kinds.get(usize::from(u16::from_ne_bytes([id_0, id_1])))?.as_ref()?;
+        let what = self.what(kind, data, trace, names)?;
+        Some(Event { at_ns, pid: i32::from_ne_bytes(pid), flags, what })
+    }
+
+    #[inline]
+    fn what(&self, kind: &Kind, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<What> {
+        Some(match kind {
+            Kind::Switch { prev, prev_name, prev_priority, prev_state, next, next_name, next_priority } => {
+                let (prev, next) = (int(data, *prev)?, int(data, *next)?);
+                names.note(&mut trace.names, prev, data, *prev_name);
+                names.note(&mut trace.names, next, data, *next_name);
+                What::Switch {
+                    prev,
+                    prev_priority: int(data, *prev_priority)?,
+                    // A long of which the low bits count.
+                    prev_state: u32::try_from(long(data, *prev_state)? & 0xffff_ffff).ok()?,
+                    next,
+                    next_priority: int(data, *next_priority)?,
+                }
+            }
+            Kind::Waking { pid } => What::Waking { pid: int(data, *pid)? },
+            Kind::TimerStart { timer, expires, soft } => What::TimerStart {
+                timer: long(data, *timer)?,
+                expires_ns: long(data, *expires)?.cast_signed(),
+                soft_ns: long(data, *soft)?.cast_signed(),
+            },
+            Kind::TimerExpire { timer, function } => {
+                let function = function.and_then(|function| long(data, function));
+                function.into_iter().for_each(|function| names.note_function(trace, function));
+                What::TimerExpire { timer: long(data, *timer)?, function }
+            }
+            Kind::WheelExpire { function } => {
+                let function = long(data, *function)?;
+                names.note_function(trace, function);
+                What::WheelExpire { function }
+            }
+            Kind::Inherit { pid, priority } => What::Inherit { pid: int(data, *pid)?, priority: int(data, *priority)? },
+            Kind::InterruptEntry { number, name } => {
+                let number = int(data, *number)?.cast_unsigned();
+                trace.interrupts.entry(number).or_insert_with(|| located(data, *name).unwrap_or_default());
+                What::Enter(Context::Interrupt(number))
+            }
+            Kind::InterruptExit { number } => What::Leave(Context::Interrupt(int(data, *number)?.cast_unsigned())),
+            Kind::SoftirqEntry { number } => What::Enter(softirq(data, *number)?),
+            Kind::SoftirqExit { number } => What::Leave(softirq(data, *number)?),
+            Kind::Vector { index, begins: true } => What::Enter(Context::Vector(*index)),
+            Kind::Vector { index, begins: false } => What::Leave(Context::Vector(*index)),
+            Kind::Nmi { length } => What::Nmi { length_ns: long(data, *length)? },
+            // All ones (PWR_EVENT_EXIT, include/trace/events/power.h) when it comes back.
+            Kind::Idle { state } => {
+                What::Idle { state: Some(int(data, *state)?.cast_unsigned()).filter(|state| *state != u32::MAX) }
+            }
+            Kind::Work { function } => What::Work { function: long(data, *function)? },
+            Kind::PageFault => What::PageFault,
+            Kind::Stack { size, callers } => {
+                let size = usize::try_from(int(data, *size)?).ok()?;
+                let addresses = data.get(callers.at..)?.chunks_exact(8).take(size);
+                let stack = addresses.filter_map(|address| Some(u64::from_ne_bytes(address.try_into().ok()?)));
+                let index = u32::try_from(trace.stacks.len()).ok()?;
+                trace.stacks.push(stack.collect());
+                What::Stack(index)
+            }
+            Kind::Print => What::Mark,
+        })
+    }
+}
+
+/// Names of threads, of which most events repeat one that is known.
+#[derive(Debug)]
+struct Names {
+    last: Vec<(i32, [u8; NAME_BYTES])>,
+    /// The last function of a timer.
+    function: u64,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names { last: vec![(-1, [0; NAME_BYTES]); 256], function: 0 }
+    }
+}
+
+impl Names {
+    /// Notes the function of a timer: there are a handful, of which most events repeat the last.
+    fn note_function(&mut self, trace: &mut Trace, function: u64) {
+        if function != self.function {
+            self.function = function;
+            trace.timer_functions.insert(function);
+        }
+    }
+
+    fn note(&mut self, names: &mut HashMap<i32, String>, pid: i32, data: &[u8], field: Field) {
+        let Some(name) = data.get(field.at..).and_then(|rest| rest.first_chunk::<NAME_BYTES>()) else { return };
+        let slot = usize::try_from(pid & 0xff).ok().and_then(|slot| self.last.get_mut(slot));
+        let Some(slot) = slot else { return };
+        if *slot != (pid, *name) {
+            *slot = (pid, *name);
+            // Every CPU's idle thread is 0.
+            if pid != 0 {
+                names.insert(pid, text(name));
+            }
+        }
+    }
+}
+
+fn softirq(data: &[u8], field: Field) -> Option<Context> {
+    u8::try_from(int(data, field)?).ok().map(Context::Softirq)
+}
+
+/// A number of 4 bytes.
+#[inline]
+fn int(data: &[u8], field: Field) -> Option<i32> {
+    Some(i32::from_ne_bytes(*data.get(field.at..)?.first_chunk()?))
+}
+
+/// A number of 8 bytes, or of 4 on a kernel of 32 bits.
+#[inline]
+fn long(data: &[u8], field: Field) -> Option<u64> {
+    match field.bytes {
+        4 => int(data, field).map(|value| u64::from(value.cast_unsigned())),
+        _ => Some(u64::from_ne_bytes(*data.get(field.at..)?.first_chunk()?)),
+    }
+}
+
+/// A text whose place the field holds: its length above, its offset below (`__data_loc`).
+fn located(data: &[u8], field: Field) -> Option<String> {
+    let place = int(data, field)?.cast_unsigned();
+    let (at, length) = (usize::try_from(place & 0xffff).ok()?, usize::try_from(place >> 16).ok()?);
+    Some(text(data.get(at..at.checked_add(length)?)?))
+}
+
+/// Text up to its end, or all of it.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+pub(super) mod tests;

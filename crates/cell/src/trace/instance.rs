@@ -1,0 +1,385 @@
+//! A private instance of tracefs: made, set up, read, and removed again, whatever happens.
+
+use super::TraceError;
+use super::dat::Head;
+use super::decode::Decoder;
+use super::events::{BEGIN, END, EVENTS, EventScope, IDLE, NEEDED, VECTORS, filter};
+use super::format::{Format, page_layout};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What the names of our instances begin with.
+const PREFIX: &str = "punctual";
+/// Memory of the trace of one CPU, KiB, at most and at least; and of all together.
+const MOST_KIB: usize = 4096;
+const LEAST_KIB: usize = 256;
+const ALL_KIB: usize = 64 * 1024;
+/// Files like `events/header_page` and filters give their text to the first `read` only, so that has to take it all.
+const WHOLE: usize = 1 << 16;
+
+/// What is to be traced.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a> {
+    /// The measured threads, as the kernel numbers them; `None` when that is not known.
+    pub(crate) pids: Option<&'a [i32]>,
+    /// Whether the kernel's stack is recorded where one of them is woken and switched in.
+    pub(crate) stacks: bool,
+    /// Whether its CPUs have idle states to tell apart: otherwise the event of each is a cost without a use.
+    pub(crate) idle_states: bool,
+}
+
+/// A private trace. Dropping it removes it.
+#[derive(Debug)]
+pub struct Instance {
+    dir: PathBuf,
+    /// Below the root of tracefs, where the formats are.
+    root: PathBuf,
+    /// As long as it is open, the trace lives: the kernel stops it when this process dies (`disable_on_free`).
+    hold: Option<File>,
+    /// One for each CPU, by number.
+    raw: Vec<Option<File>>,
+    tracing_on: Option<File>,
+    /// The events that are on, by path, and those that ftrace itself writes.
+    enabled: Vec<String>,
+    /// Bytes of a page.
+    page_bytes: usize,
+    /// Memory of the trace of one CPU, bytes.
+    buffer_bytes: usize,
+    /// What the kernel has not, and which answers that costs.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Instance {
+    /// Makes an instance that traces nothing yet. What dead processes have left is removed before.
+    ///
+    /// # Errors
+    /// Without tracefs, or the right to use it.
+    pub(crate) fn create() -> Result<Instance, TraceError> {
+        let root = Instance::root()?;
+        let instances = root.join("instances");
+        sweep(&instances);
+        let dir = instances.join(own_name());
+        fs::create_dir(&dir).map_err(TraceError::file(&dir))?;
+        let mut made = Instance {
+            dir,
+            root,
+            hold: None,
+            raw: Vec::new(),
+            tracing_on: None,
+            enabled: Vec::new(),
+            page_bytes: 0,
+            buffer_bytes: 0,
+            missing: Vec::new(),
+        };
+        made.write("tracing_on", "0")?;
+        made.write("trace_clock", "mono")?;
+        let n_cpus = made.cpus();
+        let kib = (ALL_KIB / n_cpus.max(1)).clamp(LEAST_KIB, MOST_KIB);
+        made.write("buffer_size_kb", &kib.to_string())?;
+        made.buffer_bytes = kib * 1024;
+        made.write("options/overwrite", "1")?;
+        made.write("options/disable_on_free", "1")?;
+        made.hold = Some(made.open_for_writing("free_buffer")?);
+        for cpu in 0..n_cpus {
+            let path = made.dir.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+            made.raw.push(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok());
+        }
+        made.tracing_on = Some(made.open_for_writing("tracing_on")?);
+        Ok(made)
+    }
+
+    /// Where tracefs is.
+    ///
+    /// # Errors
+    /// When it is not mounted, or this user may not use it.
+    pub fn root() -> Result<PathBuf, TraceError> {
+        let found = host::tracing_dir();
+        found.ok_or_else(|| if host::is_tracing_forbidden() { TraceError::Forbidden } else { TraceError::NotMounted })
+    }
+
+    /// One more than the highest number of a CPU that has a trace.
+    fn cpus(&self) -> usize {
+        let entries = fs::read_dir(self.dir.join("per_cpu")).into_iter().flatten().flatten();
+        let numbers =
+            entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("cpu")?.parse::<usize>().ok());
+        numbers.max().map_or(0, |highest| highest + 1)
+    }
+
+    /// Two files for the thread that stops the trace: the one that it writes its mark to, and the one that it writes 0 to, where
+    /// the mark alone does not stop it.
+    ///
+    /// # Errors
+    /// When they cannot be opened.
+    pub(crate) fn freezer(&self) -> Result<(File, Option<File>), TraceError> {
+        let marker = self.open_for_writing("trace_marker")?;
+        let tracing_on = if self.stops_at_marks() { None } else { Some(self.open_for_writing("tracing_on")?) };
+        Ok((marker, tracing_on))
+    }
+
+    /// Has a mark stop the trace; whether it will. Writing 0 to `tracing_on` wakes whoever waits for events on any CPU, by an
+    /// interrupt of the own one: 17 us in a guest, where a mark that stops takes 1.
+    fn stops_at_marks(&self) -> bool {
+        const TRIGGER: &str = "events/ftrace/print/trigger";
+        // Before Linux 5.18 the trigger of an instance stopped the trace of everybody else ("tracing: Have traceon and
+        // traceoff trigger honor the instance").
+        let release = host::kernel_release().unwrap_or_default();
+        let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+        let is_ours = (numbers.next(), numbers.next()) >= (Some(5), Some(18));
+        is_ours
+            && self.write(TRIGGER, "traceoff").is_ok()
+            && self.read(TRIGGER).is_some_and(|kept| kept.lines().any(|line| line.starts_with("traceoff:unlimited")))
+    }
+
+    /// Turns on the events for `watched`, reads every filter back, and returns what reads them.
+    ///
+    /// # Errors
+    /// When an event that nothing can do without is not there, or a filter is not kept.
+    pub(crate) fn enable(&mut self, watched: Watched<'_>) -> Result<Decoder, TraceError> {
+        let mut formats = Vec::new();
+        for wanted in EVENTS.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
+            match self.format(wanted.path)? {
+                Some(format) => formats.push((wanted.path.to_owned(), format)),
+                None if NEEDED.contains(&wanted.path) => {
+                    let path = self.dir.join("events").join(wanted.path);
+                    return Err(TraceError::file(path)(io::Error::from_raw_os_error(libc::ENOENT)));
+                }
+                None => self.missing.extend(wanted.tells.map(|tells| format!("no event {}: {tells}", wanted.path))),
+            }
+        }
+        let stack = "ftrace/kernel_stack";
+        formats.extend(self.format(stack)?.map(|format| (stack.to_owned(), format)));
+        for vector in self.vectors() {
+            formats.extend(self.format(&vector)?.map(|format| (vector, format)));
+        }
+        let layout_path = self.root.join("events/header_page");
+        let text = read_at_once(&layout_path).map_err(TraceError::file(&layout_path))?;
+        let mut layout = page_layout(&text).ok_or_else(|| TraceError::Content {
+            path: layout_path,
+            what: "the layout of a page is not known".to_owned(),
+        })?;
+        // A page may be larger than one of memory, also of this instance alone.
+        if let Some(kib) = self.read("buffer_subbuf_size_kb").and_then(|text| text.trim().parse::<usize>().ok()) {
+            layout.page_bytes = (kib * 1024).max(layout.page_bytes);
+        }
+        let decoder = Decoder::new(layout, &formats);
+        self.page_bytes = layout.page_bytes;
+        self.enabled = formats.iter().map(|(path, _)| path.clone()).collect();
+        let is_on = |path: &str| !path.starts_with("ftrace/");
+        for (path, _) in formats.iter().filter(|(path, _)| is_on(path)) {
+            let of =
+                EVENTS.iter().find(|wanted| wanted.path == path).map_or(EventScope::AllThreads, |wanted| wanted.of);
+            if let EventScope::MeasuredThreads(field) = of {
+                self.filter(path, &filter(field, watched.pids))?;
+            }
+            self.write(&format!("events/{path}/enable"), "1")?;
+        }
+        if watched.stacks {
+            self.stacks(watched.pids);
+        }
+        Ok(decoder)
+    }
+
+    /// The events of the processor's own interrupts that come in pairs.
+    fn vectors(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.join("events").join(VECTORS)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| name.ends_with(BEGIN) || name.ends_with(END));
+        names.sort_unstable();
+        names.iter().map(|name| format!("{VECTORS}/{name}")).collect()
+    }
+
+    /// Records the kernel's stack at wakings of, and switches to, the measured threads.
+    fn stacks(&mut self, pids: Option<&[i32]>) {
+        for (event, field) in [("sched/sched_waking", "pid"), ("sched/sched_switch", "next_pid")] {
+            let condition = match (filter(field, pids), field) {
+                (by_name, "next_pid") if by_name.starts_with("comm") => by_name.replacen("comm", "next_comm", 1),
+                (condition, _) => condition,
+            };
+            let trigger = format!("stacktrace if {condition}");
+            if let Err(err) = self.write(&format!("events/{event}/trigger"), &trigger) {
+                self.missing.push(format!("no stacks ({err}): where interrupts were off, and who let go where"));
+                return;
+            }
+        }
+    }
+
+    /// Sets a filter, and reads it back: an event without one would be traced of everybody.
+    fn filter(&self, event: &str, wanted: &str) -> Result<(), TraceError> {
+        let name = format!("events/{event}/filter");
+        self.write(&name, wanted)?;
+        let kept = self.read(&name).unwrap_or_default();
+        if kept.trim() == wanted {
+            return Ok(());
+        }
+        let what = format!("the filter `{wanted}` was set and says `{}`", kept.trim());
+        Err(TraceError::Content { path: self.dir.join(name), what })
+    }
+
+    fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
+        // Formats are the same for all instances; that of `ftrace/` are in none.
+        let path = self.root.join("events").join(event).join("format");
+        let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
+        let unreadable = || TraceError::Content { path, what: "it is no format of an event".to_owned() };
+        Format::parse(&text).map(Some).ok_or_else(unreadable)
+    }
+
+    /// What a file of trace-cmd says of this kernel and the events that are on.
+    ///
+    /// # Errors
+    /// When a layout cannot be read.
+    pub(super) fn dat_head(&self) -> Result<Head, TraceError> {
+        let whole = |name: &str| {
+            let path = self.root.join("events").join(name);
+            read_at_once(&path).map_err(TraceError::file(path))
+        };
+        let mut head = Head {
+            page: whole("header_page")?,
+            event: whole("header_event")?,
+            page_bytes: self.page_bytes,
+            ..Head::default()
+        };
+        for event in &self.enabled {
+            let text = whole(&format!("{event}/format"))?;
+            let system = event.split('/').next().unwrap_or_default();
+            match head.systems.iter_mut().find(|(known, _)| known == system) {
+                _ if system == "ftrace" => head.ftrace.push(text),
+                Some((_, formats)) => formats.push(text),
+                None => head.systems.push((system.to_owned(), vec![text])),
+            }
+        }
+        Ok(head)
+    }
+
+    /// Lets the trace go on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn start(&mut self) -> Result<(), TraceError> {
+        let path = self.dir.join("tracing_on");
+        let file = self.tracing_on.as_mut().ok_or(TraceError::NotMounted)?;
+        file.write_all(b"1").map_err(TraceError::file(path))
+    }
+
+    /// Takes the pages of one CPU, oldest first, behind those that are in `pages`. `page_bytes` is the size of one. These are
+    /// all of a trace that stands still. Of one that runs on they are no more than it can hold at a time: reading may be
+    /// what fills it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()> {
+        let Some(file) = self.raw.get_mut(cpu).and_then(Option::as_mut) else { return Ok(()) };
+        // One page more is the reader's.
+        let most = pages.len() + self.buffer_bytes.next_multiple_of(page_bytes) + page_bytes;
+        while pages.len() < most {
+            let at = pages.len();
+            pages.resize(at + page_bytes, 0);
+            let read = file.read(pages.get_mut(at..).unwrap_or_default());
+            match read {
+                Ok(0) => {}
+                // A page is read as a whole; the last one may be short.
+                Ok(_) => continue,
+                Err(err) if err.kind() == io::ErrorKind::Interrupted => {
+                    pages.truncate(at);
+                    continue;
+                }
+                Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
+                Err(err) => {
+                    pages.truncate(at);
+                    return Err(err);
+                }
+            }
+            pages.truncate(at);
+            break;
+        }
+        Ok(())
+    }
+
+    /// Memory of the trace of one CPU, bytes.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
+    }
+
+    /// How many CPUs there are, by the highest number.
+    pub(crate) fn n_cpus(&self) -> usize {
+        self.raw.len()
+    }
+
+    fn open_for_writing(&self, name: &str) -> Result<File, TraceError> {
+        let path = self.dir.join(name);
+        OpenOptions::new().write(true).open(&path).map_err(TraceError::file(path))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), TraceError> {
+        let path = self.dir.join(name);
+        let written = OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| {
+            // One write: each is a command of its own.
+            file.write_all(text.as_bytes())
+        });
+        written.map_err(TraceError::file(path))
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        read_at_once(&self.dir.join(name)).ok()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Should any of it fail, the next run removes what is left.
+        let _ = self.write("tracing_on", "0");
+        let _ = self.write("events/enable", "0");
+        self.raw.clear();
+        (self.tracing_on, self.hold) = (None, None);
+        remove(&self.dir);
+    }
+}
+
+/// Removes an instance with all that is on in it. Whoever measured may close its files a moment later.
+fn remove(dir: &Path) -> bool {
+    (0..100).any(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        fs::remove_dir(dir).map_or_else(|err| err.raw_os_error() != Some(libc::EBUSY), |()| true)
+    })
+}
+
+/// The text of a file whose first `read` gives all there is.
+fn read_at_once(path: &Path) -> io::Result<String> {
+    let mut bytes = vec![0; WHOLE];
+    let n = File::open(path)?.read(&mut bytes)?;
+    bytes.truncate(n);
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// Removes the instances of processes that are gone; returns their names. Only of those whose ids mean the same here.
+pub(crate) fn sweep(instances: &Path) -> Vec<String> {
+    let entries = fs::read_dir(instances).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_abandoned(name) && remove(&instances.join(name))).collect()
+}
+
+/// Whether an instance is ours, and nobody's any more.
+fn is_abandoned(name: &str) -> bool {
+    let mut words = name.split('-');
+    let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+    // The prefix is no number.
+    let (None, Some(namespace), Some(pid), Some(ticks)) = (number(), number(), number(), number()) else {
+        return false;
+    };
+    let is_ours = name.starts_with(&format!("{PREFIX}-")) && Some(namespace) == host::pid_namespace();
+    let lives = |pid| host::started_ticks_of(pid) == Some(ticks);
+    is_ours && u32::try_from(pid).is_ok_and(|pid| !lives(pid))
+}
+
+/// The name of this process's instance: another process may get the same id, also in another container.
+fn own_name() -> String {
+    let pid = std::process::id();
+    let ticks = host::started_ticks_of(pid).unwrap_or(0);
+    format!("{PREFIX}-{}-{pid}-{ticks}", host::pid_namespace().unwrap_or(0))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,125 @@
+//! The kernel's tracers in place of the measured threads: the same load, period, CPUs and settings of the machine.
+
+use super::prepared::Prepared;
+use super::{CellError, trace_lines};
+use host::{NoTracer, Tracer, TracerRequest};
+use model::{Cell, CpuSet, Histogram, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord};
+use std::time::{Duration, Instant};
+use sys::sched;
+
+const TIMERLAT: &str = "timerlat";
+const OSNOISE: &str = "osnoise";
+/// The longest sample that is asked of osnoise, as the kernel's default.
+const LONGEST_SAMPLE: Span = Span::SECOND;
+/// How long osnoise rests between two samples at least (osnoise_sleep, kernel/trace/trace_osnoise.c).
+const OSNOISE_SLEEP: Duration = Duration::from_millis(1);
+/// How often to look whether a tracer that is late has all its samples.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Prepared {
+    /// Runs `timerlat`, then `osnoise`, each for as long as the cell measures. Where the kernel has neither, nothing runs.
+    ///
+    /// # Errors
+    /// When the load or a tracer does not do what is asked.
+    pub fn trace(self) -> Result<TracersRecord, CellError> {
+        let cell = &self.cell;
+        if !cell.conditions.tracers {
+            return Err(CellError::Impossible("this cell asks for no tracers".to_owned()));
+        }
+        if !Tracer::exists(TIMERLAT) && !Tracer::exists(OSNOISE) {
+            return Ok(TracersRecord { timerlat: None, osnoise: None });
+        }
+        sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
+        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration])?;
+        // The load keeps nobody from ending a tracer in time; this thread sleeps meanwhile.
+        if let Some(highest) = RtPriority::new(99) {
+            sched::set_policy(0, Policy::Fifo(highest)).map_err(|err| CellError::setting("run in real time", err))?;
+        }
+        let seen = TracersRecord { timerlat: timerlat(cell)?, osnoise: osnoise(cell)? };
+        match loads.iter().find_map(|load| Some((load, load.failure()?))) {
+            Some((load, reason)) => Err(load.error(reason).into()),
+            None => Ok(seen),
+        }
+    }
+}
+
+/// `None` where the kernel has no such tracer.
+fn there(started: Result<Tracer, NoTracer>) -> Result<Option<Tracer>, CellError> {
+    match started {
+        Ok(tracer) => Ok(Some(tracer)),
+        Err(NoTracer::Lacking) => Ok(None),
+        Err(err) => Err(failed(err)),
+    }
+}
+
+fn failed(err: NoTracer) -> CellError {
+    CellError::Tracers(err.to_string())
+}
+
+fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
+    let cycles = cell.period.cycles_in(cell.duration);
+    let asked = TracerRequest {
+        name: TIMERLAT,
+        cpus: &cell.cpus,
+        options: &[("timerlat_period_us", cell.period.ns() / 1000)],
+        // Two a cycle, and as many again for a thread that ends it late.
+        lines: cycles.saturating_mul(4),
+    };
+    let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
+    tracer.set_policy(&cell.cpus, cell.policy).map_err(failed)?;
+    std::thread::sleep(Duration::from_nanos(cell.conditions.warm_up.ns()));
+    tracer.forget().map_err(failed)?;
+    std::thread::sleep(Duration::from_nanos(cell.duration.ns()));
+    let record = |cpu: u32| {
+        let lost = tracer.lines(cpu).map_err(failed)?.1;
+        Ok(TimerlatRecord { cpu, irq: Histogram::default(), thread: Histogram::default(), lost })
+    };
+    let mut known = cell.cpus.iter().map(record).collect::<Result<Vec<_>, CellError>>()?;
+    taken(tracer, |line| trace_lines::timerlat(line, &mut known))?;
+    Ok(Some(known))
+}
+
+fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
+    let sample = Span(cell.duration.min(LONGEST_SAMPLE).ns() / 1000 * 1000);
+    let samples = (cell.duration.ns() / sample.ns().max(1)).max(1);
+    let sample_us = sample.ns() / 1000;
+    let asked = TracerRequest {
+        name: OSNOISE,
+        cpus: &cell.cpus,
+        // The runtime is never longer than the period.
+        options: &[("runtime_us", sample_us), ("period_us", sample_us)],
+        lines: samples.saturating_mul(4),
+    };
+    let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
+    let asked = Duration::from_nanos(cell.duration.ns());
+    let began = Instant::now();
+    std::thread::sleep(asked + OSNOISE_SLEEP.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
+    // A thread that the load keeps from running ends its samples late.
+    while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < asked.saturating_mul(2) + POLL_INTERVAL {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let mut known: Vec<_> = cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();
+    taken(tracer, |line| trace_lines::osnoise(line, samples, &mut known))?;
+    Ok(Some(known))
+}
+
+fn has_all(tracer: &Tracer, cpus: &CpuSet, samples: u64) -> Result<bool, CellError> {
+    for cpu in cpus.iter() {
+        if tracer.lines(cpu).map_err(failed)?.0 < samples {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Ends a tracer, and has all its lines read.
+fn taken(tracer: Tracer, mut read: impl FnMut(&str) -> Result<(), String>) -> Result<(), CellError> {
+    let mut outcome = Ok(());
+    let told = tracer.finish(|line| {
+        if outcome.is_ok() {
+            outcome = read(line);
+        }
+    });
+    told.map_err(failed)?;
+    outcome.map_err(CellError::Tracers)
+}

@@ -1,0 +1,70 @@
+//! What a command line of the original had asked for, for its results that are imported.
+
+use super::options::{self, Invocation, Options};
+use model::{CpuSet, Period, Policy, Span};
+
+/// What is known from a command line alone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AskedThere {
+    /// `None` when the threads differ.
+    pub policy: Option<Policy>,
+    /// `None` when the threads differ, which is what `-d` does unless it is 0, or when it is no period of ours.
+    pub period: Option<Period>,
+    /// Values from this number of units on are beyond the histogram; `None` without one.
+    pub rows: Option<u64>,
+}
+
+/// More CPUs than machines have.
+const MOST_CPUS: u32 = 4_096;
+
+/// Reads the command line of `threads` threads. `None` when it is none that we understand, so that nothing is guessed.
+pub fn asked_there(command_line: &str, threads: u32) -> Option<AskedThere> {
+    let mut words = command_line.split_whitespace().map(str::to_owned);
+    let program = words.next()?;
+    // Either by a name of its own, or as a command of this program.
+    let is_command = || program.rsplit('/').next() == Some("punctual");
+    if !(program.ends_with("cyclictest") || is_command() && words.next().as_deref() == Some("cyclictest")) {
+        return None;
+    }
+    // CPUs of that machine are not known; as many as threads will do for what is asked here, unless it names another (-a7).
+    let words: Vec<_> = words.collect();
+    let read = |cpus: u32| match options::read(&words, &(0..cpus).collect::<CpuSet>(), None) {
+        Ok(Invocation::Measure(options)) => Some(options),
+        _ => None,
+    };
+    let options = read(threads.max(1)).or_else(|| read(MOST_CPUS))?;
+    let Options { threads, histogram, .. } = *options;
+    let one = |of: &dyn Fn(usize) -> u64| (1..threads.len()).all(|i| of(i) == of(0)).then(|| of(0));
+    let period_us = one(&|i| threads[i].interval_us);
+    let policy = threads.first()?.policy;
+    Some(AskedThere {
+        policy: threads.iter().all(|thread| thread.policy == policy).then_some(policy),
+        period: period_us.and_then(|us| Period::try_from(Span(us.checked_mul(1_000)?)).ok()),
+        rows: histogram.map(|histogram| histogram.rows),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_certain_is_known() {
+        let asked = |line: &str| asked_there(line, 2);
+        let us = |us: u64| Period::try_from(Span(us * 1_000)).ok();
+        let fifo = |priority: &str| Some(format!("fifo:{priority}").parse().unwrap());
+        assert_eq!(
+            asked("cyclictest -q -m -p80 -S -i 1000 -l 3000 -h 30 --json=h.json"),
+            Some(AskedThere { policy: fifo("80"), period: us(1_000), rows: Some(30) })
+        );
+        assert_eq!(asked("/usr/bin/cyclictest -p 98 -t 2 -i 200").unwrap().period, None, "threads are 500 us apart");
+        assert_eq!(asked("cyclictest -p 98 -t 1 -a 7 -i 500").unwrap().period, us(500), "a CPU that is not known");
+        assert_eq!(asked("/opt/punctual cyclictest -i 500 -t1").unwrap().period, us(500));
+        assert!(asked("punctual measure").is_none());
+        assert_eq!(asked("cyclictest -p 98 -t 1").unwrap().period, us(1_000), "its default");
+        assert_eq!(asked("cyclictest -i 200 -t1").unwrap().policy, Some(Policy::OTHER));
+        for line in ["", "rtla timerlat hist", "cyclictest -smp -p 80", "cyclictest -i foo"] {
+            assert_eq!(asked(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `punctual cyclictest`: the options and the output of cyclictest (rt-tests), measured by our own loop.
+//!
+//! What it accepts, and where it differs on purpose, is in `docs/cyclictest.md`. It runs in this one process, so that it takes
+//! no more CPU time for a wake-up than the original, and takes no lock of the machine: several may run side by side.
+#![forbid(unsafe_code)]
+
+mod command_line;
+mod engine;
+mod getopt;
+mod help;
+mod histogram;
+mod json;
+mod machine;
+mod option_table;
+mod option_values;
+mod options;
+mod parsed;
+mod signals;
+mod tally;
+mod text;
+mod thread_progress;
+
+pub use command_line::asked_there;
+use engine::Done;
+use host::HostFs;
+use model::TOOL;
+use options::{Invocation, Options};
+use std::error::Error;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+/// How the program was called, apart from its options.
+#[derive(Debug, Clone, Default)]
+pub struct Call {
+    /// All of the command line, for the JSON.
+    pub command_line: String,
+    /// Whether it was called by the name of cyclictest.
+    pub is_drop_in: bool,
+    /// The layout that [`COMPAT`] asks for.
+    pub compat: Option<String>,
+    /// The exit status that [`BREAK_STATUS`] asks for.
+    pub break_status: Option<String>,
+}
+
+/// Environment variable: the version of cyclictest whose layout is printed.
+pub const COMPAT: &str = "PUNCTUAL_CYCLICTEST_COMPAT";
+/// Environment variable: the exit status after a latency above `-b`.
+pub const BREAK_STATUS: &str = "PUNCTUAL_CYCLICTEST_BREAK_STATUS";
+
+impl Call {
+    /// Returns the exit status, and the JSON's `return_code`, after a latency above `-b`: 2, as for a violated requirement.
+    /// Callers of cyclictest take every status but 0 for a failed run (yardstick, crucible, Linaro's parser of
+    /// `return_code`), so that under its name it is the original's 0.
+    fn status_of_break(&self) -> Result<u8, String> {
+        let default = if self.is_drop_in { 0 } else { 2 };
+        self.break_status.as_deref().map_or(Ok(default), |text| option_values::break_status(BREAK_STATUS, text))
+    }
+}
+
+/// Where a run prints.
+#[expect(missing_debug_implementations, reason = "a writer has nothing to show")]
+pub struct Console<'a> {
+    /// The result.
+    pub out: &'a mut dyn Write,
+    /// Notes and the status.
+    pub err: &'a mut dyn Write,
+    /// Whether the reader of the result has closed its pipe.
+    pub is_closed: bool,
+}
+
+impl Console<'_> {
+    /// Prints at once, whole lines.
+    fn print(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        self.is_closed |= written.as_ref().is_err_and(|err| err.kind() == io::ErrorKind::BrokenPipe);
+        written
+    }
+
+    /// Nobody reading it is no reason to stop.
+    fn say(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes());
+    }
+}
+
+/// Does what `words`, the command line without the program's name, ask for; returns the exit status.
+///
+/// # Errors
+/// One line: what cannot be done, and what to do.
+pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u8, Box<dyn Error>> {
+    let usable = sys::sched::affinity(0)?;
+    let status_of_break = call.status_of_break()?;
+    let options = match options::read(words, &usable, call.compat.as_deref())? {
+        Invocation::Help => {
+            console.print(help::HELP)?;
+            return Ok(0);
+        }
+        Invocation::Version => {
+            console.print(&format!("{TOOL} (cyclictest)\n"))?;
+            return Ok(0);
+        }
+        Invocation::Measure(options) => options,
+    };
+    // Before measuring: a result that cannot be kept is not worth waiting for.
+    let json = options.json.as_deref().map(|path| Sink::open("--json", path, true)).transpose()?;
+    let histfile = options.histogram.as_ref().and_then(|histogram| histogram.file.as_deref());
+    let histfile = histfile.map(|path| Sink::open("--histfile", path, false)).transpose()?;
+
+    machine::lock_memory(&options)?;
+    let mut notes = options.notes.clone();
+    let dma_latency = machine::hold_dma_latency(&options, &mut notes)?;
+    if options.resolution {
+        notes.extend(machine::resolution(options.method, options.verbose));
+    }
+    notes.iter().for_each(|note| console.say(&format!("{note}\n")));
+    let (cpus, threads) = if options.verbose {
+        (machine::about_cpus(&options), machine::about_threads(&options))
+    } else {
+        (String::new(), String::new())
+    };
+    console.print(&format!("{cpus}{}{threads}", machine::dma_line(&options, dma_latency.as_ref())))?;
+
+    let started = SystemTime::now();
+    let done = engine::run(&options, &usable, console)?;
+    let status = if done.broke.is_some() { status_of_break } else { 0 };
+    if let Some(json) = json {
+        let run = json::Run {
+            command_line: &call.command_line,
+            layout: options.layout,
+            started,
+            ended: SystemTime::now(),
+            exit_status: status,
+            host: &host::snapshot(&HostFs::here()),
+            nanoseconds: options.nanoseconds,
+            method: &options.method.to_string(),
+            broke: done.broke,
+        };
+        json.write(&json::json(&run, &done.shown)?, console)?;
+    }
+    let (to_file, to_stdout) = result(&options, &done);
+    if let Some(histfile) = histfile {
+        histfile.write(&to_file, console)?;
+    }
+    console.print(&to_stdout)?;
+    Ok(status)
+}
+
+/// The result as text: what goes to the histogram's own file, if there is one, and what to stdout.
+fn result(options: &Options, done: &Done) -> (String, String) {
+    let shown = &done.shown;
+    let (mut to_file, mut text) = (String::new(), String::new());
+    match &options.histogram {
+        None => {
+            if options.quiet {
+                text += &text::statuses(shown, options.nanoseconds);
+            }
+            text += &text::truth(shown);
+        }
+        Some(histogram) => {
+            let table = histogram::histogram(shown, histogram.rows, histogram.of_all, options.layout);
+            let place = if histogram.file.is_some() { &mut to_file } else { &mut text };
+            *place += &table;
+        }
+    }
+    if options.break_above.is_some() {
+        text += &text::break_lines(shown, done.broke);
+    }
+    if let Some(step) = done.clock_was_set {
+        text += &text::row("Clock Was Set By us", 1, [step.0 / 1000]);
+    }
+    (to_file, text)
+}
+
+/// A file that a result goes to.
+#[derive(Debug)]
+struct Sink {
+    option: &'static str,
+    path: String,
+    /// `None`: stdout.
+    file: Option<File>,
+}
+
+impl Sink {
+    /// Opens `path` without touching what is in it, so that a run that fails leaves the last result.
+    fn open(option: &'static str, path: &str, may_be_stdout: bool) -> Result<Sink, String> {
+        let open = || OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = if may_be_stdout && path == "-" { None } else { Some(open()) };
+        let file = file.transpose().map_err(|err| format!("{option} {path}: {err}"))?;
+        Ok(Sink { option, path: path.to_owned(), file })
+    }
+
+    fn write(self, text: &str, console: &mut Console<'_>) -> Result<(), String> {
+        let Sink { option, path, file } = self;
+        let written = match file {
+            None => console.print(text),
+            // A device or a pipe cannot be cut, and need not be.
+            Some(mut file) => {
+                if file.metadata().is_ok_and(|found| found.is_file()) {
+                    file.set_len(0).and_then(|()| file.write_all(text.as_bytes()))
+                } else {
+                    file.write_all(text.as_bytes())
+                }
+            }
+        };
+        written.map_err(|err| format!("{option} {path}: {err}"))
+    }
+}

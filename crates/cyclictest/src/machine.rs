@@ -1,0 +1,189 @@
+//! What is set on the machine and this process before a run, and said about it.
+
+use super::options::{Options, Start, ThreadOptions};
+use super::text;
+use host::{DmaLatency, HostFs, SmiCounter};
+use model::{ClockTime, CpuSet, Method, Period, Span};
+use rt::{Limits, Settings, Team, ThreadSpec};
+use std::error::Error;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+/// Samples that a log holds: what comes in 4 s, which is longer than a log is left alone, within these bounds.
+const LOG_SECONDS: u64 = 4;
+const LEAST_ROOM: u64 = 1 << 10;
+const MOST_ROOM: u64 = 1 << 18;
+/// From opening the barrier to the begin of the first interval: long enough for every thread to get there.
+const LEAD: Span = Span(2_000_000);
+/// A start at the full second needs at least so much time before it.
+const SECOND_LEAD: Span = Span(100_000_000);
+
+/// Locks memory if asked, and checks that the kernel did.
+pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
+    if options.lock_memory {
+        sys::memory::use_one_arena();
+        sys::memory::lock_all()
+            .map_err(|err| format!("-m: cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
+        if host::memory_locked_bytes_of(std::process::id()) == Some(0) {
+            return Err("-m: memory was locked, but the kernel reports none locked (VmLck)".into());
+        }
+    }
+    Ok(())
+}
+
+/// Holds `/dev/cpu_dma_latency` as asked. What cannot be held is said in `notes`; the original goes on too.
+pub(super) fn hold_dma_latency(options: &Options, notes: &mut Vec<String>) -> Result<Option<DmaLatency>, String> {
+    let Some(us) = options.cpu_dma_latency_us else { return Ok(None) };
+    if !DmaLatency::is_permitted() {
+        notes.push("WARN: cannot write to /dev/cpu_dma_latency: idle states stay as the system has them".to_owned());
+        return Ok(None);
+    }
+    DmaLatency::hold(us).map(|(held, _)| Some(held))
+}
+
+/// The lines that `-v` prints before the run: on the CPUs, then on the threads.
+pub(super) fn about_cpus(options: &Options) -> String {
+    let (present, online) = host::configured_cpus(&HostFs::here());
+    let mut text = String::new();
+    for (label, count) in [("Max CPUs", present), ("Online CPUs", online)] {
+        if let Some(count) = count {
+            let _ = writeln!(text, "{label} = {count}");
+        }
+    }
+    if let Some(cpus) = &options.affinity {
+        let _ = writeln!(text, "Using {} cpus.", cpus.len());
+    }
+    text
+}
+
+/// See [`about_cpus`].
+pub(super) fn about_threads(options: &Options) -> String {
+    let mut text = String::new();
+    for (index, thread) in options.threads.iter().enumerate() {
+        if let Some(cpu) = thread.cpu.filter(|_| options.affinity.is_some()) {
+            let _ = writeln!(text, "Thread {index} using cpu {cpu}.");
+        }
+        // The original prints the next thread's.
+        let _ = writeln!(text, "Thread {index} Interval: {}", thread.interval_us);
+    }
+    text
+}
+
+/// Reads the clock until it has seen it change often, and says what the shortest step was.
+pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
+    /// About a millisecond of reading.
+    const READINGS: usize = 20_000;
+    let clock = method.clock();
+    let readings: Vec<ClockTime> = (0..READINGS).map(|_| sys::clock::now(clock)).collect();
+    let steps = readings.windows(2).map(|pair| pair[1].since(pair[0]).0).filter(|step| *step > 0);
+    let stated = sys::clock::resolution(clock).ns();
+    let Some(measured) = steps.min().map(i64::cast_unsigned).filter(|measured| verbose || *measured > stated) else {
+        return Vec::new();
+    };
+    vec![
+        format!("WARN: reported clock resolution: {stated} nsec"),
+        format!("WARN: measured clock resolution approximately: {measured} nsec"),
+    ]
+}
+
+/// The counters of system management interrupts of the threads' CPUs, each with its count now, if asked for.
+pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, String> {
+    if !options.smi {
+        return Ok(Vec::new());
+    }
+    let counter = |thread: &ThreadOptions| {
+        let cpu = thread.cpu.ok_or("--smi counts for each CPU: pin the threads with -a")?;
+        let counter = SmiCounter::open(cpu).map_err(|err| format!("--smi: {err}"))?;
+        let count = counter.count().map_err(|err| format!("--smi: CPU {cpu}: {err}"))?;
+        Ok((counter, count))
+    };
+    options.threads.iter().map(counter).collect()
+}
+
+/// The period of a thread.
+pub(super) fn period(thread: &ThreadOptions) -> Result<Period, model::SpanError> {
+    Period::try_from(Span(thread.interval_us.saturating_mul(1000)))
+}
+
+/// When each thread's first interval begins, after the start of the run.
+pub(super) fn phases(options: &Options) -> Vec<Span> {
+    let n = options.threads.len().max(1) as u64;
+    let first_ns = options.threads.first().map_or(0, |thread| thread.interval_us.saturating_mul(1000));
+    (0..n)
+        .map(|index| match options.start {
+            Start::Spread => Span(first_ns * index / n),
+            Start::Aligned(offset) => Span(offset.ns().saturating_mul(index)),
+            Start::SecAligned(offset) => offset,
+        })
+        .collect()
+}
+
+/// When the run starts, on the clock of its method.
+pub(super) fn start_time(options: &Options) -> ClockTime {
+    let now = sys::clock::now(options.method.clock());
+    match options.start {
+        Start::SecAligned(_) => {
+            let second = Span::SECOND.ns();
+            ClockTime(now.plus(SECOND_LEAD).0.div_ceil(second).saturating_mul(second))
+        }
+        Start::Spread | Start::Aligned(_) => now.plus(LEAD),
+    }
+}
+
+/// Makes the threads, with settings read back, and leaves them at the barrier. Their first cycles are due one interval
+/// and their phase after it opens.
+pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn Error>> {
+    let mut tasks = Vec::new();
+    for (thread, phase) in options.threads.iter().zip(phases(options)) {
+        let period = period(thread)?;
+        let cpus = thread.cpu.map_or_else(|| usable.clone(), |cpu| [cpu].into_iter().collect());
+        let settings = Settings { policy: thread.policy, timer_slack: None, method: options.method, period };
+        tasks.push(ThreadSpec {
+            cpu: thread.cpu.unwrap_or(0),
+            cpus,
+            settings,
+            phase: phase_of_first_cycle(phase, period),
+            link: None,
+        });
+    }
+    let unit_ns = if options.nanoseconds { 1 } else { 1000 };
+    // Above N whole units means N + 1 of them or more.
+    let stop_above = |limit: u64| i64::try_from((limit + 1).saturating_mul(unit_ns) - 1).unwrap_or(i64::MAX);
+    let limits = Limits {
+        first_recorded: 0,
+        end: AtomicU64::new(u64::MAX),
+        stop_above_ns: AtomicI64::new(options.break_above.map_or(i64::MAX, stop_above)),
+    };
+    let shortest = tasks.iter().map(|task| task.settings.period.ns()).min().unwrap_or(1);
+    let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(LEAST_ROOM, MOST_ROOM);
+    // A thread makes no more than these, but for what it still does until it is ended.
+    let room = options.loops.map_or(room, |loops| room.min(loops.max(LEAST_ROOM)));
+    Ok(Team::muster(tasks, limits, usize::try_from(room)?, None)?)
+}
+
+/// How long after the start a thread's first cycle is due.
+pub(super) fn phase_of_first_cycle(phase: Span, period: Period) -> Span {
+    Span(phase.ns().saturating_add(period.ns()))
+}
+
+/// Puts the calling thread, which prints, where it was asked to be, else away from the measured CPUs if there are others. If
+/// it has to stop the trace, it must run as soon as the measured threads do.
+pub(super) fn place_main(options: &Options, usable: &CpuSet) -> Result<(), Box<dyn Error>> {
+    let measured = options.threads.iter().filter_map(|thread| thread.cpu).collect();
+    let cpus = options.main_affinity.clone().unwrap_or_else(|| usable.minus(&measured));
+    if !cpus.is_empty() {
+        sys::sched::set_affinity(0, &cpus).map_err(|err| format!("--mainaffinity {cpus}: {err}"))?;
+    }
+    if options.trace_mark && options.break_above.is_some() {
+        let policies = options.threads.iter().map(|thread| thread.policy);
+        if let Some(policy) = policies.filter(|policy| policy.is_realtime()).max() {
+            sys::sched::set_policy(0, policy).map_err(|err| format!("--tracemark: {policy}: {err}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Notes of the set-up, and the line on idle states.
+pub(super) fn dma_line(options: &Options, held: Option<&DmaLatency>) -> String {
+    held.and(options.cpu_dma_latency_us).map_or_else(String::new, text::dma_latency)
+}

@@ -1,0 +1,310 @@
+//! Files in directories that may belong to another user: replaced, appended to and read, and nothing planted there is followed.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Permissions of files that this program makes, before the umask: others may read results, and only the user changes them.
+const MODE: u32 = 0o644;
+
+/// A file that gets its name when it is whole; until then it has the name with a suffix. Dropped before that, it is removed.
+#[derive(Debug)]
+pub struct Replacement {
+    file: File,
+    unfinished: PathBuf,
+    path: PathBuf,
+    is_named: bool,
+}
+
+impl Replacement {
+    /// Begins a file that is to replace `path`, under the name `path` + `suffix`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new(path: &Path, suffix: &str) -> io::Result<Replacement> {
+        let unfinished = with_suffix(path, suffix);
+        let file = create(&unfinished)?;
+        Ok(Replacement { file, unfinished, path: path.to_owned(), is_named: false })
+    }
+
+    /// Gives the file its name once its content is on disk, and has the name on disk, too. What had the name before is
+    /// replaced, whatever it was; of a link the link itself.
+    ///
+    /// # Errors
+    /// When the disk is full or fails, or a directory has the name.
+    pub fn commit(&mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.unfinished, &self.path)?;
+        self.is_named = true;
+        sync_directory_of(&self.path)
+    }
+
+    /// The same, and the open file, to go on writing to it.
+    ///
+    /// # Errors
+    /// As [`Replacement::commit`].
+    pub fn commit_open(mut self) -> io::Result<File> {
+        self.commit()?;
+        self.file.try_clone()
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if !self.is_named {
+            let _ = fs::remove_file(&self.unfinished);
+        }
+    }
+}
+
+/// Makes a file that is not there: a file or link of that name goes before. With `O_EXCL` no link is followed, open(2).
+///
+/// # Errors
+/// When it cannot be made.
+pub fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+        _ => {}
+    }
+    // Appending, because the file of a run is written to by this descriptor for as long as the run goes on.
+    OpenOptions::new().read(true).append(true).create_new(true).mode(MODE).custom_flags(libc::O_NOFOLLOW).open(path)
+}
+
+/// Replaces the file `path` by one with this content.
+///
+/// # Errors
+/// When it cannot be made or written; the file is then as it was.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = Replacement::new(path, ".new")?;
+    new.write_all(content)?;
+    new.commit()
+}
+
+/// Writes to `path`, which the user has named: an own descriptor, a pipe or a device is written to, anything else is replaced.
+///
+/// # Errors
+/// As [`replace`].
+pub fn write_named(path: &Path, content: &[u8]) -> io::Result<()> {
+    // They are links, also to regular files, and nothing may take their place.
+    let is_descriptor = ["/dev/stdout", "/dev/stderr", "/dev/fd"].iter().any(|prefix| path.starts_with(prefix));
+    if is_descriptor || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(content);
+    }
+    replace(path, content)
+}
+
+/// Opens a regular file for reading. Another kind is refused and not waited for: a FIFO or a device has no end.
+///
+/// # Errors
+/// When it cannot be opened, or is none.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_checked(path, regular)
+}
+
+/// Opens a file for reading that `check` accepts. It is not waited for: what is refused is not opened, if possible.
+///
+/// # Errors
+/// When it cannot be opened, or `check` refuses it.
+pub fn open_checked(path: &Path, check: impl Fn(&fs::Metadata) -> io::Result<()>) -> io::Result<File> {
+    // Looked at before, because opening a device may do something; and afterwards, because it may be another one by then.
+    check(&fs::metadata(path)?)?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a regular file to read it and to append to it, and follows no link.
+///
+/// # Errors
+/// When it cannot be opened, or is none.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    regular(&fs::symlink_metadata(path)?)?;
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn regular(found: &fs::Metadata) -> io::Result<()> {
+    if found.is_file() { Ok(()) } else { Err(io::Error::other(format!("it is {}, no regular file", kind(found)))) }
+}
+
+fn kind(found: &fs::Metadata) -> &'static str {
+    let kind = found.file_type();
+    match () {
+        () if kind.is_dir() => "a directory",
+        () if kind.is_symlink() => "a link",
+        () if kind.is_fifo() => "a pipe",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    }
+}
+
+/// A file that the user has named, with all that is in it.
+///
+/// A pipe and a terminal are read to their end, so that `/dev/stdin` can be named.
+///
+/// # Errors
+/// When it cannot be read, is a directory or a device, or holds more than `most` bytes.
+pub fn read_named(path: &Path, most: u64) -> io::Result<(File, Vec<u8>)> {
+    let found = fs::metadata(path)?;
+    let is_device = found.file_type().is_block_device() || found.file_type().is_char_device() && !is_terminal(path);
+    if is_device {
+        return Err(io::Error::other("it is a device; name a file or a pipe"));
+    }
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    (&file).take(most + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= most) {
+        return Ok((file, bytes));
+    }
+    Err(io::Error::other(format!("it holds more than {} MiB", most >> 20)))
+}
+
+fn is_terminal(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.is_terminal())
+}
+
+/// A path with something behind its name.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Has the names in the directory of `path` on disk.
+///
+/// # Errors
+/// When the disk fails.
+pub fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match File::open(parent.unwrap_or(Path::new("."))) {
+        // A directory may be open for writing only.
+        Err(err) if err.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        directory => directory?.sync_all(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn what_is_planted_is_replaced_and_never_written_through() {
+        let scratch = Scratch::make();
+        let victim = scratch.file("victim", "precious");
+        let (page, unfinished) = (scratch.path("page"), scratch.path("page.new"));
+        // Under the name, under the name before it is whole, and both.
+        let plants: [fn(&Scratch, &Path, &Path); 5] = [
+            |_, victim, at| symlink(victim, at).unwrap(),
+            |_, _, at| symlink("/dev/null", at).unwrap(),
+            |scratch, _, at| drop(scratch.fifo(at.file_name().unwrap().to_str().unwrap())),
+            |_, _, at| fs::write(at, "old").unwrap(),
+            |_, _, at| symlink("nowhere", at).unwrap(),
+        ];
+        for plant in plants {
+            for at in [&page, &unfinished] {
+                plant(&scratch, &victim, at);
+                replace(&page, b"new").unwrap();
+                let found = fs::symlink_metadata(&page).unwrap();
+                assert!(found.is_file() && found.mode() & 0o777 & !0o644 == 0, "{found:?}");
+                assert_eq!((text(&page).as_str(), text(&victim).as_str()), ("new", "precious"));
+                assert_eq!(scratch.names(), ["page", "victim"]);
+                fs::remove_file(&page).unwrap();
+            }
+        }
+        // A directory is not removed.
+        fs::create_dir(&unfinished).unwrap();
+        assert!(replace(&page, b"new").is_err());
+        assert_eq!(scratch.names(), ["page.new", "victim"]);
+    }
+
+    #[test]
+    fn what_fails_leaves_the_file_as_it_was() {
+        let scratch = Scratch::make();
+        let page = scratch.file("page", "old");
+        let mut new = Replacement::new(&page, ".new").unwrap();
+        new.write_all(b"half").unwrap();
+        drop(new);
+        assert_eq!((text(&page).as_str(), scratch.names()), ("old", vec!["page".to_owned()]));
+        assert!(replace(&scratch.path("none/page"), b"new").is_err());
+    }
+
+    #[test]
+    fn a_named_stream_is_written_to_and_a_named_file_replaced() {
+        let scratch = Scratch::make();
+        let page = scratch.path("page");
+        symlink("/dev/null", &page).unwrap();
+        write_named(&page, b"new").unwrap();
+        assert!(fs::symlink_metadata(&page).unwrap().is_symlink(), "written to the device");
+        let pipe = scratch.fifo("pipe");
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || text(&pipe)
+        });
+        write_named(&pipe, b"new").unwrap();
+        assert_eq!(reader.join().unwrap(), "new");
+        let victim = scratch.file("victim", "precious");
+        fs::remove_file(&page).unwrap();
+        symlink(&victim, &page).unwrap();
+        write_named(&page, b"new").unwrap();
+        assert_eq!((text(&page).as_str(), text(&victim).as_str()), ("new", "precious"));
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_no_pipe_is_waited_for() {
+        let scratch = Scratch::make();
+        let file = scratch.file("file", "text");
+        let (link, zero, pipe) = (scratch.path("link"), scratch.path("zero"), scratch.fifo("pipe"));
+        symlink(&file, &link).unwrap();
+        symlink("/dev/zero", &zero).unwrap();
+        let said = |opened: io::Result<File>| opened.map(drop).map_err(|err| err.to_string());
+        assert_eq!((said(open(&file)), said(open(&link)), said(open_to_append(&file))), (Ok(()), Ok(()), Ok(())));
+        for (path, kind, kind_to_append) in [
+            (&zero, "a device", "a link"),
+            (&pipe, "a pipe", "a pipe"),
+            (&scratch.dir().to_owned(), "a directory", "a directory"),
+        ] {
+            assert_eq!(said(open(path)), Err(format!("it is {kind}, no regular file")));
+            assert_eq!(said(open_to_append(path)), Err(format!("it is {kind_to_append}, no regular file")));
+        }
+        assert_eq!(said(open_to_append(&link)), Err("it is a link, no regular file".to_owned()));
+    }
+
+    #[test]
+    fn a_named_file_has_an_end_and_a_size() {
+        let scratch = Scratch::make();
+        let file = scratch.file("file", "x".repeat(1 << 20));
+        let read =
+            |path: &Path, most| read_named(path, most).map(|(_, bytes)| bytes.len()).map_err(|err| err.to_string());
+        assert_eq!(read(&file, 1 << 20), Ok(1 << 20));
+        assert_eq!(read(&file, (1 << 20) - 1), Err("it holds more than 0 MiB".to_owned()));
+        assert_eq!(read(Path::new("/dev/zero"), 1 << 20), Err("it is a device; name a file or a pipe".to_owned()));
+        assert_eq!(read(scratch.dir(), 1 << 20), Err("Is a directory (os error 21)".to_owned()));
+        let pipe = scratch.fifo("pipe");
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, "text")
+        });
+        assert_eq!(read(&pipe, 10), Ok(4));
+        writer.join().unwrap().unwrap();
+    }
+}

@@ -1,0 +1,137 @@
+//! The machine: its facts, what this user may do on it, what is held while measuring.
+//!
+//! The only module that reads or writes below `/proc` and `/sys`.
+#![forbid(unsafe_code)]
+
+mod activity;
+mod boot_arguments;
+mod cgroup;
+mod dma_latency;
+#[cfg(target_arch = "x86_64")]
+mod dma_timers;
+pub mod file;
+mod kernel_log;
+mod leftovers;
+mod lock;
+mod mounts;
+mod ports;
+mod prepare;
+mod private_directory;
+mod privilege;
+mod process;
+#[cfg(any(test, feature = "testing"))]
+pub mod recorded;
+mod semaphores;
+mod smi;
+mod snapshot;
+mod status;
+mod symbols;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod trace_mark;
+mod tracer;
+
+pub use activity::ActivityLog;
+pub use boot_arguments::without_effect;
+pub use cgroup::{Cgroup, cpu_us_of_group, enter_group};
+pub use dma_latency::DmaLatency;
+#[cfg(target_arch = "x86_64")]
+pub use dma_timers::dma_timers;
+pub use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
+pub use lock::{LockError, MachineLock, hand_on_lock, keep_lock};
+pub use mounts::{is_tracing_forbidden, make_system, mount_points, mount_tracing, tracing_dir};
+pub use ports::{hand_on_each_byte, parallel_port, uio_name};
+pub use prepare::{Preparation, recover};
+pub use private_directory::PrivateDirectory;
+pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
+pub use process::{
+    children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes, memory_locked_bytes_of,
+    no_thread, pid_namespace, started_ticks_of, threads_of,
+};
+pub use smi::SmiCounter;
+pub use snapshot::snapshot;
+pub use status::{ahead_of_monotonic_ns, configured_cpus, load_average, memory_available_bytes, node_of_cpu};
+pub use symbols::KernelSymbols;
+pub use trace_mark::TraceMark;
+pub use tracer::{NoTracer, Tracer, TracerRequest};
+
+use std::path::{Path, PathBuf};
+
+/// This program, also when its file was replaced since it started (proc_pid_exe(5)).
+pub const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The name by which a process that was started with this open file opens it (proc_pid_fd(5)). Those of another process it
+/// may not open where that one has more rights, as this one has after setcap(8).
+pub fn name_of_open(file: &impl std::os::fd::AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// The root that facts are read below: `/` in use, a recorded machine in tests.
+#[derive(Debug, Clone)]
+pub struct HostFs {
+    root: PathBuf,
+}
+
+impl HostFs {
+    /// The machine this runs on, or the one that `PUNCTUAL_ROOT` holds the `/proc` and `/sys` of: for trying out what
+    /// changes settings without changing any.
+    pub fn here() -> Self {
+        HostFs { root: std::env::var_os("PUNCTUAL_ROOT").map_or_else(|| PathBuf::from("/"), PathBuf::from) }
+    }
+
+    /// The kernel this runs on, whatever [`HostFs::here`] is: processes are always its own.
+    fn running() -> Self {
+        HostFs { root: PathBuf::from("/") }
+    }
+
+    /// The text of a file, without trailing white space; `None` when it cannot be read, is empty or is no text.
+    fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+        let text = std::fs::read_to_string(self.root.join(path)).ok()?;
+        let text = text.trim_end_matches(['\n', '\0', ' ']);
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// A file that holds one number.
+    fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
+        self.text(path)?.trim().parse().ok()
+    }
+
+    /// The names in a directory, in their order; none when it cannot be read.
+    fn names_in(&self, path: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The names in a directory that are numbers, in ascending order.
+    fn numbers_in(&self, path: &str) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.names_in(path).iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The directories in a directory, in the order of their names.
+    fn directories_in(&self, path: &str) -> Vec<String> {
+        let directory = self.root.join(path);
+        self.names_in(path).into_iter().filter(|name| directory.join(name).is_dir()).collect()
+    }
+
+    /// Whether a path exists.
+    fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.root.join(path).exists()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HostFs;
+    use crate::testing::Scratch;
+
+    impl Scratch {
+        /// The machine whose files lie in this directory.
+        pub(crate) fn machine(&self) -> HostFs {
+            HostFs { root: self.dir().to_owned() }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Changing settings of the machine for as long as a cell lasts, and putting them back whatever happens.
+//!
+//! What will be changed, and what it was, is on disk before the first change is made. A process that comes to its end
+//! puts everything back itself; after one that was killed, `recover` does so from the journal.
+
+mod change;
+mod journal;
+mod plan;
+mod recover;
+
+pub use recover::recover;
+
+use super::HostFs;
+use change::{Change, Undone};
+use journal::Journal;
+use model::{CpuSet, Prepare, PreparedSetting, plain};
+use std::io::{self, Write};
+
+/// The machine as a cell wants it. Dropping it puts back what was changed.
+#[derive(Debug)]
+pub struct Preparation {
+    fs: HostFs,
+    /// In the order in which they were made.
+    changes: Vec<Change>,
+    /// Number of interrupts that the kernel does not let move.
+    kept: usize,
+    journal: Option<Journal>,
+}
+
+impl Preparation {
+    /// Makes all changes that `prepare` asks for, for a cell on the CPUs `measured`. Each is read back.
+    ///
+    /// # Errors
+    /// One line: which setting, which value, why not. Nothing is left changed then.
+    pub fn make(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Preparation, String> {
+        let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), kept: 0, journal: None };
+        let planned = plan::changes(fs, prepare, measured)?;
+        if planned.is_empty() {
+            return Ok(preparation);
+        }
+        preparation.journal = Some(Journal::write(fs, &planned)?);
+        for change in planned {
+            // Before it is made: one that fails halfway is put back, too.
+            preparation.changes.push(change);
+            let change = preparation.changes.last().ok_or("no change")?;
+            if !change.make(fs)? {
+                preparation.changes.pop();
+                preparation.kept += 1;
+            }
+        }
+        if plan::leaves_its_group(prepare) {
+            plan::leave_group(fs)?;
+        }
+        Ok(preparation)
+    }
+
+    /// What was changed, and what has become of it; and how many interrupts could not be moved.
+    pub fn settings(&self) -> Vec<PreparedSetting> {
+        let kept = (self.kept > 0).then(|| {
+            let (what, kept) = ("interrupts that the kernel keeps where they are".to_owned(), self.kept.to_string());
+            PreparedSetting { what, before: kept.clone(), during: kept.clone(), at_end: Some(kept) }
+        });
+        self.changes.iter().map(|change| change.setting(&self.fs)).chain(kept).collect()
+    }
+}
+
+impl Drop for Preparation {
+    fn drop(&mut self) {
+        let mut all_back = true;
+        for change in self.changes.iter().rev() {
+            let undone = change.undo(&self.fs);
+            all_back &= undone.is_ok();
+            if let Err(reason) | Ok(Undone::LeftAlone(reason)) = undone {
+                let _ = writeln!(io::stderr(), "punctual: {}", plain(&reason));
+            }
+        }
+        // What could not be put back stays in the journal, for another attempt.
+        if let Some(journal) = self.journal.take().filter(|_| all_back) {
+            journal.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! One change of the machine: how it is made, read back, and undone.
+
+use crate::HostFs;
+use crate::process;
+use model::{CpuSet, PreparedSetting};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+/// One change. As it stands in the journal, it can be undone by another process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Change {
+    /// Another value in a file of `/proc` or `/sys`.
+    File {
+        /// Below the root, without a leading slash.
+        path: String,
+        /// What it was.
+        before: String,
+        /// What it is meanwhile.
+        during: String,
+        /// How two values of it are compared.
+        form: Form,
+    },
+    /// A process that is stopped meanwhile.
+    Stopped {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// When it was started, clock ticks since boot: another process may get the same id.
+        started_ticks: u64,
+    },
+}
+
+/// How the values of a file are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Form {
+    /// As they are.
+    Text,
+    /// All values that it can have, the one in force in brackets: `always [madvise] never`.
+    Choice,
+    /// The list of CPUs of a control group, `0-3,5`; none means every CPU.
+    GroupCpus,
+    /// A list of CPUs of an interrupt, which the kernel may refuse to move.
+    Interrupt,
+    /// CPUs as hexadecimal digits: `00000000,0000000f`.
+    Mask,
+    /// The controllers of a control group; `+cpuset` and `-cpuset` are written.
+    Controllers,
+}
+
+/// The CPUs of the root group: all that are on line.
+const ALL_CPUS: &str = "sys/fs/cgroup/cpuset.cpus.effective";
+
+/// What undoing a change came to, in words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Undone {
+    /// Nothing was to be done.
+    AsBefore,
+    /// It was put back.
+    PutBack(String),
+    /// It is neither what it was nor what it was set to, or not there any more.
+    LeftAlone(String),
+}
+
+impl Change {
+    /// Makes the change and reads it back. `false`: the kernel does not allow just this one, which is no error.
+    pub(super) fn make(&self, fs: &HostFs) -> Result<bool, String> {
+        match self {
+            Change::File { path, during, form, .. } => match write(fs, path, during) {
+                Err(err) if *form == Form::Interrupt && is_kept_by_kernel(&err, mode(fs, path)) => Ok(false),
+                Err(err) => {
+                    let advice = match err.kind() {
+                        io::ErrorKind::PermissionDenied => advice(sys::process::effective_user_id()),
+                        io::ErrorKind::ReadOnlyFilesystem => "; a container may not change it: prepare the host itself",
+                        _ => "",
+                    };
+                    Err(format!("cannot set /{path} to {during}: {err}{advice}"))
+                }
+                Ok(()) => match read(fs, path, *form) {
+                    Some(now) if form.is_same(&now, during) => Ok(true),
+                    now => {
+                        let now = now.unwrap_or_else(|| "nothing that can be read".to_owned());
+                        Err(format!("/{path} was set to {during} and says {now}"))
+                    }
+                },
+            },
+            Change::Stopped { pid, name, .. } => stop(*pid).map(|()| true).map_err(|err| {
+                let advice = advice(sys::process::effective_user_id());
+                format!("cannot stop {name} (process {pid}): {err}{advice}")
+            }),
+        }
+    }
+
+    /// The file that it changes, below the root.
+    pub(super) fn path(&self) -> Option<&str> {
+        match self {
+            Change::File { path, .. } => Some(path),
+            Change::Stopped { .. } => None,
+        }
+    }
+
+    /// Puts it back.
+    ///
+    /// # Errors
+    /// One line, when it cannot be put back, which another attempt might.
+    pub(super) fn undo(&self, fs: &HostFs) -> Result<Undone, String> {
+        match self {
+            Change::File { path, before, during, form } => {
+                let Some(now) = read(fs, path, *form) else {
+                    return Ok(Undone::LeftAlone(format!("/{path} cannot be read any more; it was {before}")));
+                };
+                if form.is_same(&now, before) {
+                    return Ok(Undone::AsBefore);
+                }
+                // Where an ordinary file stands for the kernel's, a kill in the middle of writing leaves it empty.
+                if !form.is_same(&now, during) && !now.is_empty() {
+                    return Ok(Undone::LeftAlone(format!(
+                        "/{path} was {before}, was set to {during}, and is now {now}: something else has changed it, \
+                         so it is left alone"
+                    )));
+                }
+                let written = match write(fs, path, before) {
+                    // Some kernels (6.1) refuse: a group with processes cannot be told "every CPU" again, only which these are.
+                    Err(err) if *form == Form::GroupCpus && err.raw_os_error() == Some(libc::ENOSPC) => {
+                        let all = fs.text(ALL_CPUS).unwrap_or_default();
+                        let said = Undone::PutBack(format!("/{path}: {all}"));
+                        return write(fs, path, &all).map(|()| said).map_err(|err| format!("/{path}: {err}"));
+                    }
+                    written => written,
+                };
+                written.map_err(|err| format!("cannot put /{path} back to {before}: {err}"))?;
+                match read(fs, path, *form) {
+                    Some(now) if form.is_same(&now, before) => Ok(Undone::PutBack(format!("/{path}: {before}"))),
+                    _ => Err(format!("/{path} was put back to {before}, but does not say so")),
+                }
+            }
+            Change::Stopped { pid, name, started_ticks } => {
+                if process::started_ticks_of(*pid) != Some(*started_ticks) {
+                    return Ok(Undone::AsBefore);
+                }
+                let was_stopped = process::state_of(*pid) == Some('T');
+                sys::process::signal(*pid, libc::SIGCONT)
+                    .map(|()| match was_stopped {
+                        true => Undone::PutBack(format!("{name} (process {pid}): goes on")),
+                        false => Undone::AsBefore,
+                    })
+                    .map_err(|err| format!("cannot let {name} (process {pid}) go on: {err}"))
+            }
+        }
+    }
+
+    /// For the record: what was changed, and what it says now.
+    pub(super) fn setting(&self, fs: &HostFs) -> PreparedSetting {
+        match self {
+            Change::File { path, before, during, form } => PreparedSetting {
+                what: format!("/{path}"),
+                before: before.clone(),
+                during: during.clone(),
+                // In one form, so that equal values are equal texts.
+                at_end: read(fs, path, *form).map(|now| if form.is_same(&now, during) { during.clone() } else { now }),
+            },
+            Change::Stopped { pid, name, .. } => {
+                let word = |is_stopped| if is_stopped { "stopped" } else { "runs" }.to_owned();
+                PreparedSetting {
+                    what: format!("{name} (process {pid})"),
+                    before: word(false),
+                    during: word(true),
+                    at_end: process::state_of(*pid).map(|state| word(state == 'T')),
+                }
+            }
+        }
+    }
+}
+
+impl Form {
+    /// Whether two values mean the same.
+    fn is_same(self, now: &str, meant: &str) -> bool {
+        let cpus = |text: &str| text.parse::<CpuSet>().ok();
+        let mask = |text: &str| text.replace(',', "").trim_start_matches('0').to_ascii_lowercase();
+        match self {
+            Form::Text | Form::Choice => now == meant,
+            Form::GroupCpus | Form::Interrupt => now == meant || cpus(now).is_some() && cpus(now) == cpus(meant),
+            Form::Mask => mask(now) == mask(meant),
+            Form::Controllers => {
+                let has = |name: &str| now.split_whitespace().any(|controller| controller == name);
+                meant.strip_prefix('+').map_or_else(|| !meant.strip_prefix('-').is_some_and(has), has)
+            }
+        }
+    }
+}
+
+/// Whether the kernel refuses to move an interrupt at all, with `err`, by anyone: it manages the interrupt itself, or that
+/// belongs to one CPU. `EIO` up to Linux 6.5, `EPERM` since (`write_irq_affinity`, kernel/irq/proc.c); some kernels also take
+/// away the write permission in `mode`, so that without root's rights the file cannot be opened.
+fn is_kept_by_kernel(err: &io::Error, mode: Option<u32>) -> bool {
+    match err.raw_os_error() {
+        Some(libc::EIO | libc::EPERM) => true,
+        Some(libc::EACCES) => mode.is_some_and(|mode| mode & 0o222 == 0),
+        _ => false,
+    }
+}
+
+fn mode(fs: &HostFs, path: &str) -> Option<u32> {
+    std::fs::metadata(fs.root.join(path)).ok().map(|metadata| metadata.mode())
+}
+
+/// What `user` can do where a right is missing.
+fn advice(user: u32) -> &'static str {
+    match user {
+        0 => "; a container, lockdown or the kernel itself refuses it, also to root",
+        _ => "; run as root",
+    }
+}
+
+/// Stops a process, and waits until it is.
+fn stop(pid: u32) -> io::Result<()> {
+    sys::process::signal(pid, libc::SIGSTOP)?;
+    for _ in 0..1000 {
+        if process::state_of(pid) == Some('T') {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(io::Error::other("it goes on all the same"))
+}
+
+/// The value in a file; an empty one is a value, too.
+pub(super) fn read(fs: &HostFs, path: &str, form: Form) -> Option<String> {
+    let text = std::fs::read_to_string(fs.root.join(path)).ok()?;
+    let text = text.trim();
+    let value = match form {
+        Form::Choice => {
+            text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(text)
+        }
+        _ => text,
+    };
+    Some(value.to_owned())
+}
+
+/// Never creates a file: a setting that is not there is no setting.
+fn write(fs: &HostFs, path: &str, value: &str) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(fs.root.join(path))?;
+    io::Write::write_all(&mut file, format!("{value}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_that_no_user_may_move_is_no_matter_of_rights() {
+        for (errno, mode, kept) in [
+            (libc::EIO, Some(0o644), true),
+            (libc::EPERM, Some(0o644), true),
+            (libc::EPERM, Some(0o444), true),
+            (libc::EACCES, Some(0o444), true),
+            (libc::EACCES, Some(0o644), false),
+            (libc::EACCES, None, false),
+            (libc::EINVAL, Some(0o444), false),
+            (libc::EROFS, Some(0o644), false),
+        ] {
+            assert_eq!(is_kept_by_kernel(&io::Error::from_raw_os_error(errno), mode), kept, "{errno} {mode:?}");
+        }
+        assert!(!advice(0).contains("run as root") && advice(1000).contains("run as root"));
+    }
+}

@@ -1,0 +1,205 @@
+//! The journal: what a process is about to change, on disk before it changes anything.
+
+use super::change::Change;
+use crate::HostFs;
+use crate::process;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+/// One for each process that changes settings, below the root. Gone with the next boot, as the changes are (hier(7)).
+const DIRECTORY: &str = "run/punctual";
+const SUFFIX: &str = "journal.json";
+/// The most that is read of a journal: a change takes some 200 bytes, and there are at most some ten for each CPU.
+const JOURNAL_BYTES: u64 = 16 << 20;
+/// Where the files are that a preparation changes, below the root.
+const PLACES: [&str; 3] = ["proc/sys", "proc/irq", "sys"];
+
+/// The journal of this process.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+}
+
+/// What a journal says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Who made the changes.
+    pub(super) pid: u32,
+    /// When that process was started, clock ticks since boot; `null` when it is not known.
+    pub(super) started_ticks: Option<u64>,
+    /// Which boot it was in; settings do not outlive one.
+    pub(super) boot_id: Option<String>,
+    /// In the order in which they were made.
+    pub(super) changes: Vec<Change>,
+}
+
+impl Journal {
+    /// Writes what this process is about to change, and has it on disk when this returns.
+    ///
+    /// # Errors
+    /// One line, when it cannot be kept: then nothing may be changed.
+    pub(super) fn write(fs: &HostFs, changes: &[Change]) -> Result<Journal, String> {
+        let pid = std::process::id();
+        let directory = fs.root.join(DIRECTORY);
+        let path = directory.join(format!("{pid}.{SUFFIX}"));
+        let entry = Entry {
+            pid,
+            started_ticks: process::started_ticks_of(pid),
+            boot_id: boot_id(fs),
+            changes: changes.to_vec(),
+        };
+        let failed = |err: io::Error| {
+            format!(
+                "cannot note in {} what is to be put back: {err}; nothing was changed (run as root)",
+                path.display()
+            )
+        };
+        DirBuilder::new().recursive(true).mode(0o755).create(&directory).map_err(failed)?;
+        check_directory(&directory)?;
+        // Whole or not at all, whenever this process is killed.
+        let unfinished = path.with_extension("unfinished");
+        let _ = std::fs::remove_file(&unfinished);
+        let text = serde_json::to_vec(&entry).map_err(io::Error::from).map_err(failed)?;
+        write_synced(&unfinished, &text).and_then(|()| std::fs::rename(&unfinished, &path)).map_err(failed)?;
+        File::open(&directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        Ok(Journal { path })
+    }
+
+    /// Everything is put back.
+    pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(self.path);
+    }
+}
+
+fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
+    // A new file: through no link, and into no file of another user, that was put there before.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+/// Identifies the running boot.
+pub(super) fn boot_id(fs: &HostFs) -> Option<String> {
+    fs.text("proc/sys/kernel/random/boot_id")
+}
+
+/// The journals that there are, with their paths, and an error line for each that cannot be used. Unfinished ones are
+/// removed: their process had changed nothing yet.
+pub(super) fn all(fs: &HostFs) -> Vec<(PathBuf, Result<Entry, String>)> {
+    let directory = fs.root.join(DIRECTORY);
+    let Ok(entries) = std::fs::read_dir(&directory) else { return Vec::new() };
+    if let Err(reason) = check_directory(&directory) {
+        return vec![(directory, Err(reason))];
+    }
+    let mut journals = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.ends_with(SUFFIX) {
+            let entry = read(&path).map_err(|reason| {
+                format!(
+                    "{}: {reason}; settings may have been left changed: look at them, then remove this file",
+                    path.display()
+                )
+            });
+            journals.push((path, entry));
+        } else if is_abandoned(&name) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+    journals.sort_by(|a, b| a.0.cmp(&b.0));
+    journals
+}
+
+/// What the journal at `path` says.
+///
+/// # Errors
+/// Why it is not one that this program has written whole.
+fn read(path: &Path) -> Result<Entry, String> {
+    // A FIFO is opened without waiting for its other end, and is refused then.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|err| err.to_string())?;
+    let metadata = file.metadata().map_err(|err| err.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    if metadata.len() > JOURNAL_BYTES {
+        return Err(format!("it has more than {} MiB", JOURNAL_BYTES >> 20));
+    }
+    why_not_ours(&metadata, 0o022).map_or(Ok(()), Err)?;
+    let mut text = Vec::new();
+    file.take(JOURNAL_BYTES).read_to_end(&mut text).map_err(|err| err.to_string())?;
+    let entry: Entry = serde_json::from_slice(&text).map_err(|err| err.to_string())?;
+    match entry.changes.iter().filter_map(Change::path).find(|path| !is_setting(path)) {
+        Some(path) => Err(format!("/{path} is no setting of this program's")),
+        None => Ok(entry),
+    }
+}
+
+/// Whether `path` names a file in one of [`PLACES`], without a way out of it.
+fn is_setting(path: &str) -> bool {
+    let path = Path::new(path);
+    path.components().all(|part| matches!(part, Component::Normal(_)))
+        && PLACES.iter().any(|place| path.starts_with(place))
+}
+
+/// Refuses a directory in which another user may have written or may exchange journals.
+///
+/// # Errors
+/// One line: whose it is, and what to do.
+fn check_directory(directory: &Path) -> Result<(), String> {
+    let failed = |reason: String| {
+        let shown = directory.display();
+        format!(
+            "{shown}: {reason}, so its journals are not used; look at what they say was changed, then remove {shown}"
+        )
+    };
+    let metadata = directory.symlink_metadata().map_err(|err| failed(err.to_string()))?;
+    if !metadata.is_dir() {
+        return Err(failed("it is no directory".to_owned()));
+    }
+    // With the sticky bit no other user can exchange a file there; the owner of each journal is checked, too.
+    let others = if metadata.mode() & 0o1000 == 0 { 0o022 } else { 0 };
+    why_not_ours(&metadata, others).map_or(Ok(()), |reason| Err(failed(reason)))
+}
+
+/// Why neither root nor this user alone has made a file: its owner, or bits of `others` in its mode.
+fn why_not_ours(metadata: &Metadata, others: u32) -> Option<String> {
+    let owner = metadata.uid();
+    if owner != 0 && owner != sys::process::effective_user_id() {
+        return Some(format!("it belongs to user {owner}"));
+    }
+    (metadata.mode() & others != 0).then(|| "other users may write it".to_owned())
+}
+
+/// An unfinished journal of a process that is gone.
+fn is_abandoned(name: &str) -> bool {
+    let pid = name.split('.').next().and_then(|pid| pid.parse().ok());
+    name.ends_with(".unfinished") && pid.is_some_and(process::is_gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_are_put_back() {
+        for (path, is) in [
+            ("proc/sys/kernel/timer_migration", true),
+            ("proc/irq/24/smp_affinity_list", true),
+            ("sys/fs/cgroup/user.slice/cpuset.cpus", true),
+            ("", false),
+            ("etc/passwd", false),
+            ("/proc/sys/kernel/timer_migration", false),
+            ("../proc/sys/x", false),
+            ("proc/sys/../../etc/passwd", false),
+            ("sys/..", false),
+            ("proc/sysrq-trigger", false),
+            ("system/x", false),
+        ] {
+            assert_eq!(is_setting(path), is, "{path}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Putting back what a killed process has left changed.
+
+use super::change::Undone;
+use super::journal::{self, Entry};
+use crate::HostFs;
+use crate::process;
+use model::Recovered;
+
+/// Undoes every journal whose process is gone. Those of living processes are left alone and named: a measurement holds the
+/// lock of the machine for as long as its cell lives, so its holder meets none of its own.
+pub fn recover(fs: &HostFs) -> Vec<Recovered> {
+    let mut all = Vec::new();
+    for (path, entry) in journal::all(fs) {
+        let not = |pid, reason| Recovered {
+            pid,
+            restored: Vec::new(),
+            left: Vec::new(),
+            failed: vec![reason],
+            rebooted: false,
+        };
+        let recovered = match entry {
+            Ok(entry) if is_alive(&entry) => {
+                let (pid, path) = (entry.pid, path.display());
+                let reason = format!(
+                    "process {pid} has changed settings and still runs ({path}); wait until it ends, or: kill {pid}"
+                );
+                not(Some(pid), reason)
+            }
+            Ok(entry) => undo(fs, &entry),
+            Err(reason) => not(None, reason),
+        };
+        // A journal that still has something to put back stays, for somebody who may.
+        if recovered.failed.is_empty() {
+            let _ = std::fs::remove_file(path);
+        }
+        all.push(recovered);
+    }
+    all
+}
+
+fn is_alive(entry: &Entry) -> bool {
+    let now = process::started_ticks_of(entry.pid);
+    now.is_some() && (entry.started_ticks.is_none() || now == entry.started_ticks)
+}
+
+fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
+    let rebooted = entry.boot_id.is_some() && journal::boot_id(fs) != entry.boot_id;
+    let mut recovered =
+        Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
+    for change in entry.changes.iter().rev().filter(|_| !rebooted) {
+        match change.undo(fs) {
+            Ok(Undone::AsBefore) => {}
+            Ok(Undone::PutBack(what)) => recovered.restored.push(what),
+            Ok(Undone::LeftAlone(why)) => recovered.left.push(why),
+            Err(why) => recovered.failed.push(why),
+        }
+    }
+    recovered
+}

@@ -1,0 +1,91 @@
+//! What this user may do here, found by trying or by the kernel's own word.
+
+use super::{DmaLatency, HostFs};
+use model::Policy;
+use std::io;
+use std::thread::Builder;
+
+/// What the campaign has to know before it decides which cells it can measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Privileges {
+    /// Memory may be locked without a limit that matters.
+    pub lock_memory: bool,
+    /// `/dev/cpu_dma_latency` may be held.
+    pub dma_latency: bool,
+}
+
+/// Why this user cannot measure `policy`, and the one command that changes it.
+pub fn how_to_allow(policy: Policy) -> String {
+    let needs_no_privilege = match policy {
+        Policy::Other(nice) => nice.get() >= 0,
+        _ => !policy.is_realtime(),
+    };
+    if needs_no_privilege {
+        return format!("{policy} is below the nice value that this process runs at; start it without `nice`");
+    }
+    if let Policy::Deadline(_) = policy {
+        return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
+    }
+    let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
+    // chgrp takes the capabilities of a file away, so it comes first (chown(2)).
+    format!(
+        "{policy} needs CAP_SYS_NICE; run as root, or once, as root: chgrp rt {program}; chmod 750 {program}; setcap \
+         cap_sys_nice,cap_ipc_lock+ep {program} (every member of group rt may then occupy CPUs at real-time priority; \
+         undo: setcap -r {program})"
+    )
+}
+
+/// Gives up rights that came with the file of this program: setcap(8) gives them to what this program does itself, and
+/// whatever else it starts would have them on behalf of every user that may start it. Rights of the user's own, like
+/// `RLIMIT_RTPRIO`, stay.
+pub fn drop_rights_of_file() -> io::Result<()> {
+    if sys::process::has_rights_of_its_file() { sys::process::drop_capabilities() } else { Ok(()) }
+}
+
+/// What to do where the kernel refuses a policy after [`drop_rights_of_file`]: empty where that changes nothing.
+pub fn how_to_allow_others(err: &io::Error) -> &'static str {
+    match err.raw_os_error() {
+        Some(libc::EPERM) if sys::process::has_rights_of_its_file() => {
+            "; the right that setcap gave this program is for measured threads only: run as root"
+        }
+        _ => "",
+    }
+}
+
+/// `CAP_IPC_LOCK`, capabilities(7).
+const CAP_IPC_LOCK: u32 = 14;
+/// What a cell locks at most: program and heap, measured at under 10 MB, and for each CPU a log and a stack.
+const LOCKED_BYTES: u64 = 32 << 20;
+const LOCKED_BYTES_PER_CPU: u64 = 5 << 20;
+/// What keeping samples adds for each CPU: what one row group and one full log come to, in vectors that double.
+const LOCKED_BYTES_OF_SAMPLES: u64 = 8 << 20;
+
+impl Privileges {
+    /// Looks at this process, which is to measure on `n_cpus` CPUs and perhaps to keep the samples.
+    pub fn here(n_cpus: usize, samples: bool) -> Self {
+        let of_cpu = LOCKED_BYTES_PER_CPU + if samples { LOCKED_BYTES_OF_SAMPLES } else { 0 };
+        let need = LOCKED_BYTES + of_cpu * n_cpus as u64;
+        Privileges { lock_memory: may_lock_memory(&HostFs::here(), need), dma_latency: DmaLatency::is_permitted() }
+    }
+
+    /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
+    /// control groups and containers all have a say. A policy that the kernel refuses for another reason is not a matter of
+    /// rights, nor is a limit on threads: measuring it says why.
+    pub fn may_have(policy: Policy) -> bool {
+        let attempt = move || sys::sched::set_policy(sys::thread::id(), policy);
+        let Ok(thread) = Builder::new().spawn(attempt) else { return true };
+        thread.join().is_ok_and(|set| set.map_or_else(|err| err.raw_os_error() != Some(libc::EPERM), |()| true))
+    }
+}
+
+/// Whether `need` bytes may be locked.
+fn may_lock_memory(fs: &HostFs, need: u64) -> bool {
+    let status = fs.text("proc/self/status").unwrap_or_default();
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capable = capabilities
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1);
+    let limits = fs.text("proc/self/limits").unwrap_or_default();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
+    capable || limit.is_some_and(|soft| soft == "unlimited" || soft.parse().is_ok_and(|bytes: u64| bytes >= need))
+}

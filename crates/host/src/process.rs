@@ -1,0 +1,158 @@
+//! Other processes, as the kernel shows them.
+
+use super::HostFs;
+use std::io;
+
+/// The threads of process `pid`; none when it has ended.
+pub fn threads_of(pid: u32) -> Vec<u32> {
+    let tasks = HostFs::running().root.join(format!("proc/{pid}/task"));
+    let entries = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Start time of process `pid`, clock ticks since boot (field 22 of proc_pid_stat(5)); `None` when it has ended, also when its
+/// parent has not reaped it yet.
+pub fn started_ticks_of(pid: u32) -> Option<u64> {
+    started_ticks_below(&HostFs::running(), pid)
+}
+
+fn started_ticks_below(fs: &HostFs, pid: u32) -> Option<u64> {
+    let stat = stat_of(fs, &format!("proc/{pid}/stat"))?;
+    let lives = |stat: &str| !stat.starts_with(ENDED);
+    // A process lives for as long as one of its threads does: the first one may end before the others.
+    let thread_lives = |tid: &u32| stat_of(fs, &format!("proc/{pid}/task/{tid}/stat")).is_some_and(|stat| lives(&stat));
+    if !lives(&stat) && !fs.numbers_in(&format!("proc/{pid}/task")).iter().any(thread_lives) {
+        return None;
+    }
+    stat.split(' ').nth(19)?.parse().ok()
+}
+
+/// States of a thread that has ended: zombie, dead (proc_pid_stat(5)).
+const ENDED: [char; 3] = ['Z', 'X', 'x'];
+
+/// Whether process `pid` has ended, reaped or not.
+pub fn is_gone(pid: u32) -> bool {
+    started_ticks_of(pid).is_none()
+}
+
+/// The error for a thread that cannot be made.
+pub fn no_thread(err: &io::Error) -> io::Error {
+    io::Error::other(format!("no thread: {err}; raise `ulimit -u`, or pids.max of the control group"))
+}
+
+/// The release of the running kernel, like `6.1.0-56-amd64`.
+pub fn kernel_release() -> Option<String> {
+    HostFs::running().text("proc/sys/kernel/osrelease")
+}
+
+/// The number of the namespace in which ids of processes are meant here (pid_namespaces(7)).
+pub fn pid_namespace() -> Option<u64> {
+    let link = std::fs::read_link(HostFs::running().root.join("proc/self/ns/pid")).ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Whether ids of processes are the kernel's own here, and not those of a container.
+pub fn is_initial_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO (include/linux/proc_ns.h).
+    pid_namespace() == Some(0xefff_fffc)
+}
+
+/// The state of process `pid`, one letter: `T` when it is stopped; `None` when it has ended (field 3 of proc_pid_stat(5)).
+pub(crate) fn state_of(pid: u32) -> Option<char> {
+    stat_of(&HostFs::running(), &format!("proc/{pid}/stat"))?.chars().next()
+}
+
+/// Fields of a `stat` file from the state on: the name before it may hold anything.
+fn stat_of(fs: &HostFs, path: &str) -> Option<String> {
+    let stat = fs.text(path)?;
+    stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
+}
+
+/// Memory that process `pid` has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.
+pub fn memory_locked_bytes_of(pid: u32) -> Option<u64> {
+    let status = HostFs::running().text(format!("proc/{pid}/status"))?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?.trim().strip_suffix("kB")?;
+    kib.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Reads the state, the memory map and the limits of each process that there is (proc(5)). One that ends meanwhile is
+/// passed over.
+///
+/// # Errors
+/// When processes cannot be listed.
+pub fn look_at_all_processes() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let is_process = path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
+        for file in ["stat", "status", "smaps_rollup"].into_iter().filter(|_| is_process) {
+            let _ = std::fs::read(path.join(file));
+        }
+    }
+    Ok(())
+}
+
+/// The children of process `pid`; none where the kernel does not list them (`CONFIG_PROC_CHILDREN`,
+/// proc_tid_children(5)).
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    #[test]
+    fn this_process_is_seen() {
+        let pid = std::process::id();
+        assert!(threads_of(pid).contains(&sys::thread::id()));
+        assert!(memory_locked_bytes_of(pid).is_some());
+    }
+
+    #[test]
+    fn a_process_that_was_not_reaped_is_gone() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = child.id();
+        assert!(!is_gone(pid));
+        sys::process::signal(pid, libc::SIGKILL).unwrap();
+        while state_of(pid) != Some('Z') {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(is_gone(pid) && started_ticks_of(pid).is_none());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_one_of_its_threads() {
+        for (threads, expected) in [
+            (&[('S', 9)][..], Some(7)),
+            (&[('T', 9)], Some(7)),
+            (&[('Z', 9)], None),
+            (&[('X', 9)], None),
+            (&[('Z', 9), ('S', 10)], Some(7)),
+            (&[('Z', 9), ('R', 10), ('Z', 11)], Some(7)),
+            (&[('Z', 9), ('Z', 10)], None),
+            (&[], None),
+        ] {
+            let scratch = Scratch::make();
+            let write = |path: &str, state: char| {
+                let fields = ["0"; 18].join(" ");
+                scratch.file(path, format!("9 (a) Z (b) {state} {fields} 7 0\n"));
+            };
+            for (state, tid) in threads {
+                write(&format!("proc/9/task/{tid}/stat"), *state);
+            }
+            threads.iter().take(1).for_each(|(state, _)| write("proc/9/stat", *state));
+            assert_eq!(started_ticks_below(&scratch.machine(), 9), expected, "{threads:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_has_nothing() {
+        // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+        let pid = 1 << 22;
+        assert_eq!((threads_of(pid), memory_locked_bytes_of(pid)), (Vec::new(), None));
+    }
+}

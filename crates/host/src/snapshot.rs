@@ -1,0 +1,159 @@
+//! Reading the facts of a machine.
+
+mod cgroup;
+mod config;
+mod kernel;
+mod platform;
+mod power;
+pub(super) mod preemption;
+mod processors;
+mod read;
+mod scheduling;
+mod tasks;
+
+use config::Config;
+
+use super::HostFs;
+use model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};
+use read::field;
+use std::collections::BTreeSet;
+
+/// Reads what can be read, now. Never fails: what cannot be read is unknown. It takes a few milliseconds, more where
+/// there are many CPUs or threads.
+pub fn snapshot(fs: &HostFs) -> Host {
+    let text = |path| fs.text(path).unwrap_or_default();
+    let (cpuinfo, meminfo, status) = (text("proc/cpuinfo"), text("proc/meminfo"), text("proc/self/status"));
+    let kernel_release = fs.text("proc/sys/kernel/osrelease");
+    let kernel_version = fs.text("proc/sys/kernel/version");
+    let command_line = fs.text("proc/cmdline");
+    let cpus_online = fs.cpu_list("sys/devices/system/cpu/online");
+    let online = cpus_online.clone().unwrap_or_default();
+    let config = Config::read(fs, kernel_release.as_deref());
+    Host {
+        hostname: fs.text("proc/sys/kernel/hostname").map(|name| model::plain(&name).into_owned()),
+        cpu_model: cpu_model(fs, &cpuinfo),
+        cpus_online,
+        cpus_allowed: field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()),
+        cpus_isolated: fs.cpu_list("sys/devices/system/cpu/isolated"),
+        memory_bytes: bytes(&meminfo, "MemTotal"),
+        architecture: fs.text("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned())),
+        preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
+        kernel: kernel::read(fs, config.as_ref(), command_line.as_deref()),
+        kernel_release,
+        kernel_version,
+        command_line,
+        hypervisor: hypervisor(fs, &cpuinfo),
+        container: container(fs),
+        clock_source: fs.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        governors: governors(fs),
+        rt_runtime_us: fs.number("proc/sys/kernel/sched_rt_runtime_us"),
+        rt_period_us: fs.number("proc/sys/kernel/sched_rt_period_us"),
+        boot_id: fs.text("proc/sys/kernel/random/boot_id"),
+        processors: processors::read(fs, &cpuinfo, &online),
+        clocks: clocks(fs, &cpuinfo, &online),
+        power: power::read(fs, &online),
+        scheduling: scheduling::read(fs, &status),
+        tasks: tasks::read(fs),
+        interrupts: interrupts(fs),
+        memory: memory(fs, &meminfo),
+        platform: platform::read(fs, &online),
+    }
+}
+
+/// x86 names the model in cpuinfo; boards with a device tree name themselves there; else arm64's part number is left.
+fn cpu_model(fs: &HostFs, cpuinfo: &str) -> Option<String> {
+    (field(cpuinfo, "model name").or_else(|| field(cpuinfo, "Hardware")).map(str::to_owned))
+        .or_else(|| fs.text("proc/device-tree/model"))
+        .or_else(|| field(cpuinfo, "CPU part").map(|part| format!("CPU part {part}")))
+}
+
+/// The name the hypervisor gives itself, or that there is one: the CPU flag of that name (cpufeatures.h).
+fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
+    let flagged = field(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let named = fs.text("sys/hypervisor/type").or_else(|| fs.text("proc/device-tree/hypervisor/compatible"));
+    let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
+    let product = || {
+        let names: Vec<_> = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect();
+        (!names.is_empty()).then(|| names.join(" "))
+    };
+    // Its clock source tells whose guest this is (drivers/clocksource, arch/x86/kernel/kvmclock.c).
+    let clocks = || fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
+    let by_clock = |clocks: String| {
+        let makers = [("kvm-clock", "KVM"), ("hyperv_", "Hyper-V"), ("xen", "Xen")];
+        makers.into_iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, maker)| maker.to_owned())
+    };
+    let unnamed = || product().or_else(|| by_clock(clocks())).unwrap_or_else(|| "unnamed".to_owned());
+    named.or_else(|| flagged.then(unnamed))
+}
+
+/// The marks that container engines leave: their name in the cgroup path, or a file. Such a file is also on a machine
+/// whose disk was made from a container's image; there the kernel's own threads are seen, which no container shows.
+fn container(fs: &HostFs) -> Option<String> {
+    let cgroup = fs.text("proc/self/cgroup").unwrap_or_default();
+    let in_path = ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name));
+    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
+    let is_whole = fs.text("proc/2/comm").as_deref() == Some("kthreadd");
+    let marked = || marks.into_iter().find_map(|(path, name)| (!is_whole && fs.exists(path)).then_some(name));
+    in_path.or_else(marked).map(str::to_owned)
+}
+
+fn governors(fs: &HostFs) -> Vec<String> {
+    let policies = std::fs::read_dir(fs.root.join("sys/devices/system/cpu/cpufreq")).into_iter().flatten().flatten();
+    let governor = |dir: std::fs::DirEntry| fs.text(dir.path().join("scaling_governor"));
+    policies.filter_map(governor).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn memory(fs: &HostFs, meminfo: &str) -> Memory {
+    Memory {
+        huge_pages: fs.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
+        swap_bytes: bytes(meminfo, "SwapTotal"),
+        // 2 unmerges what was merged and stops.
+        ksm: fs.number::<u32>("sys/kernel/mm/ksm/run").map(|run| run == 1),
+        compaction_proactiveness: fs.number("proc/sys/vm/compaction_proactiveness"),
+        compacts_locked_pages: fs.switch("proc/sys/vm/compact_unevictable_allowed"),
+        stat_interval_s: fs.number("proc/sys/vm/stat_interval"),
+    }
+}
+
+/// A size of `/proc/meminfo`, which is in KiB.
+fn bytes(meminfo: &str, name: &str) -> Option<u64> {
+    field(meminfo, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
+    let available = fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
+    // The names of clockevents count CPUs.
+    let device = |cpu| fs.text(format!("sys/devices/system/clockevents/clockevent{cpu}/current_device"));
+    let devices = online.iter().filter_map(|cpu| Some((CpuSet::from_iter([cpu]), device(cpu)?)));
+    Clocks {
+        available: available.split_whitespace().map(str::to_owned).collect(),
+        tsc_is_invariant: tsc_is_invariant(cpuinfo),
+        timer_devices: OnCpus::gather(devices),
+    }
+}
+
+/// By the flags of the first CPU: one rate in all frequencies and in all idle states.
+fn tsc_is_invariant(cpuinfo: &str) -> Option<bool> {
+    let flags: Vec<&str> = field(cpuinfo, "flags")?.split(' ').collect();
+    flags.contains(&"tsc").then(|| flags.contains(&"constant_tsc") && flags.contains(&"nonstop_tsc"))
+}
+
+fn interrupts(fs: &HostFs) -> Interrupts {
+    let mut groups: Vec<(CpuSet, Option<CpuSet>, Vec<u32>)> = Vec::new();
+    for irq in fs.numbered("proc/irq", "") {
+        let Some(cpus) = fs.cpu_list(&format!("proc/irq/{irq}/smp_affinity_list")) else { continue };
+        // One without a handler has no effective affinity.
+        let effective = fs.cpu_list(&format!("proc/irq/{irq}/effective_affinity_list")).filter(|cpus| !cpus.is_empty());
+        match groups.iter_mut().find(|group| (&group.0, &group.1) == (&cpus, &effective)) {
+            Some((.., irqs)) => irqs.push(irq),
+            None => groups.push((cpus, effective, vec![irq])),
+        }
+    }
+    Interrupts {
+        default_cpus: fs.cpu_mask("proc/irq/default_smp_affinity"),
+        groups: groups.into_iter().map(|(cpus, effective, irqs)| IrqGroup::new(&irqs, cpus, effective)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

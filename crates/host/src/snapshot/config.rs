@@ -1,0 +1,141 @@
+//! The kernel's configuration, where it is kept.
+
+use crate::HostFs;
+use flate2::read::GzDecoder;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+
+/// Options worth keeping: what decides about preemption, timers and ticks, what real-time threads are limited by, what
+/// moves work elsewhere, and checks that cost time (Documentation/core-api/real-time/kernel-configuration.rst).
+const OPTIONS: [&str; 48] = [
+    "COMPACTION",
+    "CPU_FREQ",
+    "CPU_IDLE",
+    "CPU_ISOLATION",
+    "CFS_BANDWIDTH",
+    "DEBUG_ATOMIC_SLEEP",
+    "DEBUG_KMEMLEAK",
+    "DEBUG_LOCK_ALLOC",
+    "DEBUG_MUTEXES",
+    "DEBUG_OBJECTS",
+    "DEBUG_PAGEALLOC",
+    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+    "DEBUG_PREEMPT",
+    "DEBUG_SPINLOCK",
+    "DEBUG_VM",
+    "EFI_DISABLE_RUNTIME",
+    "HIGH_RES_TIMERS",
+    "HZ",
+    "IRQSOFF_TRACER",
+    "IRQ_FORCED_THREADING",
+    "KASAN",
+    "KCSAN",
+    "KFENCE",
+    "KMSAN",
+    "LOCKDEP",
+    "LOCKUP_DETECTOR",
+    "NO_HZ_FULL",
+    "NO_HZ_IDLE",
+    "HZ_PERIODIC",
+    "NUMA_BALANCING",
+    "PAGE_OWNER",
+    "PARAVIRT",
+    "PREEMPT",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_LAZY",
+    "PREEMPT_NONE",
+    "PREEMPT_RT",
+    "PREEMPT_TRACER",
+    "PREEMPT_VOLUNTARY",
+    "PROVE_LOCKING",
+    "RCU_BOOST",
+    "RCU_NOCB_CPU",
+    "RCU_NOCB_CPU_DEFAULT_ALL",
+    "RT_GROUP_SCHED",
+    "RT_GROUP_SCHED_DEFAULT_DISABLED",
+    "SLUB_DEBUG_ON",
+    "UBSAN",
+    "VIRT_CPU_ACCOUNTING_GEN",
+];
+
+/// More than any configuration has: they are about 300 KB.
+const LONGEST_BYTES: u64 = 4 << 20;
+
+/// The text of a configuration.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// Where it was read.
+    pub(super) file: String,
+    text: String,
+}
+
+impl Config {
+    /// The kernel's own word if it has one (`CONFIG_IKCONFIG_PROC`), else the file that the distribution keeps for this
+    /// release.
+    pub(super) fn read(fs: &HostFs, release: Option<&str>) -> Option<Config> {
+        let own = "proc/config.gz";
+        let kept = release.map(|release| {
+            [
+                format!("boot/config-{release}"),
+                format!("lib/modules/{release}/config"),
+                format!("lib/modules/{release}/build/.config"),
+            ]
+        });
+        let unpacked = unpack(fs, own).map(|text| (own.to_owned(), text));
+        let (file, text) =
+            unpacked.or_else(|| kept?.into_iter().find_map(|file| Some((file.clone(), fs.text(file)?))))?;
+        text.contains("CONFIG_").then(|| Config { file: format!("/{file}"), text })
+    }
+
+    /// For tests: a configuration of this text.
+    #[cfg(test)]
+    pub(crate) fn of(text: &str) -> Config {
+        Config { file: "test".to_owned(), text: text.to_owned() }
+    }
+
+    /// The value of `CONFIG_{option}`: `y`, `m`, a number or a text.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('='))
+    }
+
+    /// The options worth keeping that are set.
+    pub(super) fn options(&self) -> BTreeMap<String, String> {
+        let pairs = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
+        let kept = pairs.filter(|(option, _)| OPTIONS.contains(option));
+        kept.map(|(option, value)| (option.to_owned(), value.to_owned())).collect()
+    }
+}
+
+fn unpack(fs: &HostFs, path: &str) -> Option<String> {
+    let mut text = String::new();
+    GzDecoder::new(File::open(fs.root.join(path)).ok()?).take(LONGEST_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    #[test]
+    fn options_that_matter_are_kept() {
+        let config =
+            Config::of("CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_EXT4_FS=m");
+        assert_eq!(
+            (config.value("HZ"), config.value("KASAN"), config.value("EXT4_FS")),
+            (Some("250"), None, Some("m"))
+        );
+        let kept: Vec<_> = config.options().into_iter().map(|(option, value)| format!("{option}={value}")).collect();
+        assert_eq!(kept, ["HZ=250", "PREEMPT=y"]);
+    }
+
+    #[test]
+    fn a_broken_archive_is_unknown() {
+        let scratch = Scratch::make();
+        for bytes in [&b""[..], b"\x1f\x8b\x08", b"CONFIG_HZ=250"] {
+            scratch.file("proc/config.gz", bytes);
+            assert!(Config::read(&scratch.machine(), Some("6.1")).is_none());
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which preemption model is in force.
+
+use super::Config;
+use crate::HostFs;
+use crate::kernel_log;
+use model::Preemption;
+
+/// The file that shows the models which `preempt=` knows, with the one in force in brackets (Linux 5.13).
+const CHOICE: &str = "sys/kernel/debug/sched/preempt";
+
+/// Asks, in this order: the kernel's own word, the debug file of `PREEMPT_DYNAMIC`, the kernel's log, the command line, the name
+/// in the version, and the kernel's configuration, because each later source says less about now.
+pub(super) fn read(
+    fs: &HostFs,
+    config: Option<&Config>,
+    version: Option<&str>,
+    command_line: Option<&str>,
+) -> Option<Preemption> {
+    let version = version?;
+    if fs.number("sys/kernel/realtime") == Some(1) || version.contains("PREEMPT_RT") {
+        return Some(Preemption::Realtime);
+    }
+    if version.contains("PREEMPT_DYNAMIC") {
+        return chosen(&fs.text(CHOICE).unwrap_or_default())
+            .and_then(named)
+            .or_else(|| named(logged(&kernel_log::messages(fs))?))
+            .or_else(|| asked(command_line.unwrap_or_default(), config))
+            .or_else(|| configured(config))
+            .or(Some(Preemption::Dynamic));
+    }
+    if version.contains("PREEMPT_LAZY") {
+        return Some(Preemption::Lazy);
+    }
+    if version.split(' ').any(|word| word == "PREEMPT") {
+        return Some(Preemption::Full);
+    }
+    // None and voluntary leave no mark in the version; only the configuration tells them apart.
+    configured(config)
+}
+
+fn named(name: &str) -> Option<Preemption> {
+    match name {
+        "none" => Some(Preemption::None),
+        "voluntary" => Some(Preemption::Voluntary),
+        "full" => Some(Preemption::Full),
+        "lazy" => Some(Preemption::Lazy),
+        _ => None,
+    }
+}
+
+/// The word in brackets of `none voluntary (full)`.
+fn chosen(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'))
+}
+
+/// What the kernel has said last of its model (`sched_dynamic_update`, kernel/sched/core.c).
+fn logged(log: &[String]) -> Option<&str> {
+    let of_models = |message: &&String| !message.contains("unsupported mode");
+    log.iter().rev().filter(of_models).find_map(|message| Some(message.split_once("Dynamic Preempt: ")?.1.trim()))
+}
+
+/// Why `preempt=asked` has not done what it says; `None` when it has.
+pub(crate) fn why_not(fs: &HostFs, log: &[String], asked: &str) -> Option<String> {
+    let choice = fs.text(CHOICE);
+    match choice.as_deref().and_then(chosen).or_else(|| logged(log)) {
+        Some(found) if found == asked => None,
+        Some(found) => Some(match &choice {
+            Some(choice) => format!("this kernel knows {}, and has {found}", choice.replace(['(', ')'], "").trim()),
+            None => format!("this kernel has {found}"),
+        }),
+        None => Some("the preemption model of this kernel is built in".to_owned()),
+    }
+}
+
+/// The last `preempt=` of the kernel command line that the kernel knows: what it does not know, it passes over.
+fn asked(command_line: &str, config: Option<&Config>) -> Option<Preemption> {
+    let has_lazy = config.is_some_and(|config| config.value("ARCH_HAS_PREEMPT_LAZY") == Some("y"));
+    let mut asked = command_line.split(' ').filter_map(|word| named(word.strip_prefix("preempt=")?));
+    asked.rfind(|model| *model != Preemption::Lazy || has_lazy)
+}
+
+/// The default of the kernel's configuration.
+fn configured(config: Option<&Config>) -> Option<Preemption> {
+    let config = config?;
+    let options = [
+        // Linux 5.16 alone has names of their own for the default of PREEMPT_DYNAMIC (kernel/Kconfig.preempt).
+        ("PREEMPT_NONE_BEHAVIOUR", Preemption::None),
+        ("PREEMPT_VOLUNTARY_BEHAVIOUR", Preemption::Voluntary),
+        ("PREEMPT_RT", Preemption::Realtime),
+        ("PREEMPT_LAZY", Preemption::Lazy),
+        ("PREEMPT", Preemption::Full),
+        ("PREEMPT_VOLUNTARY", Preemption::Voluntary),
+        ("PREEMPT_NONE", Preemption::None),
+    ];
+    options.into_iter().find_map(|(option, preemption)| (config.value(option) == Some("y")).then_some(preemption))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_and_the_command_line_are_read() {
+        let fs = HostFs { root: "/does-not-exist".into() };
+        for (version, command_line, expected) in [
+            ("#1 SMP PREEMPT_RT Debian 6.1.0", "quiet", Some(Preemption::Realtime)),
+            ("#1 SMP PREEMPT_DYNAMIC @0", "preempt=none preempt=full", Some(Preemption::Full)),
+            ("#1 SMP PREEMPT_DYNAMIC @0", "quiet", Some(Preemption::Dynamic)),
+            // Not known to every kernel: it may have been passed over.
+            ("#1 SMP PREEMPT_DYNAMIC @0", "preempt=lazy", Some(Preemption::Dynamic)),
+            ("#1 SMP PREEMPT_DYNAMIC @0", "preempt=full preempt=lazy", Some(Preemption::Full)),
+            ("#1 SMP PREEMPT_LAZY @0", "", Some(Preemption::Lazy)),
+            ("#1 SMP PREEMPT Tue", "", Some(Preemption::Full)),
+            ("#1 SMP Debian 5.10", "", None),
+        ] {
+            assert_eq!(read(&fs, None, Some(version), Some(command_line)), expected, "{version}");
+        }
+        assert_eq!(chosen("none voluntary (full)"), Some("full"));
+        assert_eq!(chosen("(none) voluntary full lazy"), Some("none"));
+        assert_eq!(chosen("none voluntary full"), None);
+        let log =
+            ["Dynamic Preempt: none", "Dynamic Preempt: voluntary", "Dynamic Preempt: unsupported mode: lazy", "x"];
+        assert_eq!(logged(&log.map(str::to_owned)), Some("voluntary"));
+        assert_eq!(logged(&[]), None);
+    }
+
+    #[test]
+    fn a_dynamic_kernel_that_was_asked_nothing_has_the_default_of_its_configuration() {
+        // preempt_dynamic_init, kernel/sched/core.c, Linux 5.17 to 6.18.
+        let fs = HostFs { root: "/does-not-exist".into() };
+        for (config, command_line, expected) in [
+            ("CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPTION=y", "quiet", Preemption::None),
+            ("CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPTION=y", "preempt=full", Preemption::Full),
+            ("CONFIG_PREEMPT_VOLUNTARY=y", "", Preemption::Voluntary),
+            ("CONFIG_PREEMPT_LAZY=y", "", Preemption::Lazy),
+            ("CONFIG_PREEMPT_VOLUNTARY=y", "preempt=lazy", Preemption::Voluntary),
+            ("CONFIG_PREEMPT=y\nCONFIG_ARCH_HAS_PREEMPT_LAZY=y", "preempt=lazy", Preemption::Lazy),
+            ("CONFIG_PREEMPT=y", "", Preemption::Full),
+            ("CONFIG_PREEMPT=y\nCONFIG_PREEMPT_VOLUNTARY_BEHAVIOUR=y", "", Preemption::Voluntary),
+            ("CONFIG_HZ=250", "", Preemption::Dynamic),
+        ] {
+            let config = Config::of(&format!("CONFIG_PREEMPT_DYNAMIC=y\n{config}"));
+            let read = read(&fs, Some(&config), Some("#1 SMP PREEMPT_DYNAMIC @0"), Some(command_line));
+            assert_eq!(read, Some(expected), "{config:?} {command_line}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Reading which processors there are and what they share.
+
+use super::read::field;
+use crate::HostFs;
+use model::{Cache, CpuSet, MemoryNode, OnCpus, Processors};
+use std::collections::BTreeMap;
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+pub(super) fn read(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Processors {
+    let caches = |cpu| caches_of(fs, cpu);
+    Processors {
+        kinds: of_each_cpu(cpuinfo, kind),
+        microcode: of_each_cpu(cpuinfo, |cpu| field(cpu, "microcode").map(str::to_owned)),
+        capacities: capacities(fs, online),
+        offline: fs.cpu_list("sys/devices/system/cpu/offline").map(|offline| present(fs, offline)),
+        smt: fs.text("sys/devices/system/cpu/smt/control"),
+        smt_active: fs.switch("sys/devices/system/cpu/smt/active"),
+        siblings: siblings(fs, online),
+        caches: online.iter().next().map(caches).unwrap_or_default(),
+        last_level_caches: last_level_caches(fs, online),
+        nodes: fs.numbered("sys/devices/system/node", "node").into_iter().map(|node| memory_node(fs, node)).collect(),
+        vulnerabilities: vulnerabilities(fs),
+    }
+}
+
+/// A value of each CPU's paragraph of `/proc/cpuinfo`.
+fn of_each_cpu(cpuinfo: &str, value: impl Fn(&str) -> Option<String>) -> Vec<OnCpus<String>> {
+    let paragraphs = cpuinfo.split("\n\n").filter_map(|cpu| {
+        let number: u32 = field(cpu, "processor")?.parse().ok().filter(|cpu| *cpu <= CpuSet::MAX_CPU)?;
+        Some((CpuSet::from_iter([number]), value(cpu)?))
+    });
+    OnCpus::gather(paragraphs)
+}
+
+/// What tells one make of CPU from another, as x86, Arm and RISC-V write it.
+fn kind(cpu: &str) -> Option<String> {
+    let of = |name| field(cpu, name);
+    let x86 = || Some(format!("{} {}-{}-{}", of("vendor_id")?, of("cpu family")?, of("model")?, of("stepping")?));
+    let arm = || {
+        let revision = format!("r{}p{}", of("CPU variant")?.trim_start_matches("0x"), of("CPU revision")?);
+        Some(format!("{} {} {revision}", of("CPU implementer")?, of("CPU part")?))
+    };
+    x86().or_else(arm).or_else(|| of("uarch").map(str::to_owned))
+}
+
+/// Off-line CPUs that are there: `offline` also names those that could only be.
+fn present(fs: &HostFs, offline: CpuSet) -> CpuSet {
+    fs.cpu_list("sys/devices/system/cpu/present").map_or(offline.clone(), |present| offline.common(&present))
+}
+
+/// Only where CPUs differ does their capacity say anything.
+fn capacities(fs: &HostFs, online: &CpuSet) -> Vec<OnCpus<u64>> {
+    let capacity = |cpu| fs.number(format!("{CPUS}/cpu{cpu}/cpu_capacity"));
+    if online.iter().next().and_then(capacity).is_none() {
+        return Vec::new();
+    }
+    OnCpus::gather(online.iter().filter_map(|cpu| Some((CpuSet::from_iter([cpu]), capacity(cpu)?))))
+}
+
+/// The CPUs that share a core, for each core with several; each core is asked once.
+fn siblings(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
+    let groups = sharing(online, |cpu| fs.cpu_list(&format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list")));
+    groups.into_iter().filter(|core| core.len() > 1).collect()
+}
+
+fn last_level_caches(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
+    sharing(online, |cpu| {
+        // Indices ascend with the level (Documentation/ABI/testing/sysfs-devices-system-cpu).
+        let last = fs.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter().next_back()?;
+        fs.cpu_list(&format!("{CPUS}/cpu{cpu}/cache/index{last}/shared_cpu_list"))
+    })
+}
+
+/// Groups of CPUs: the group of each that is in none yet.
+fn sharing(online: &CpuSet, group_of: impl Fn(u32) -> Option<CpuSet>) -> Vec<CpuSet> {
+    let (mut groups, mut seen) = (Vec::new(), CpuSet::default());
+    for cpu in online.iter() {
+        if !seen.contains(cpu)
+            && let Some(group) = group_of(cpu)
+        {
+            seen.extend(group.iter());
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn caches_of(fs: &HostFs, cpu: u32) -> Vec<Cache> {
+    let dir = format!("{CPUS}/cpu{cpu}/cache");
+    let cache = |index: u32| {
+        let of = |name: &str| format!("{dir}/index{index}/{name}");
+        Some(Cache {
+            level: fs.number(of("level"))?,
+            kind: fs.text(of("type")),
+            size_bytes: fs.text(of("size")).and_then(|size| kib(&size)),
+            cpus: fs.cpu_list(&of("shared_cpu_list")),
+        })
+    };
+    fs.numbered(&dir, "index").into_iter().filter_map(cache).collect()
+}
+
+/// Bytes of `32K`, `36864 kB`.
+fn kib(text: &str) -> Option<u64> {
+    let number = text.trim_end_matches(['K', 'k', 'B', ' ']);
+    number.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn memory_node(fs: &HostFs, node: u32) -> MemoryNode {
+    let dir = format!("sys/devices/system/node/node{node}");
+    // "Node 0 MemTotal:  18966740 kB"
+    let meminfo = fs.text(format!("{dir}/meminfo")).unwrap_or_default();
+    let total = meminfo.lines().find_map(|line| line.split_once("MemTotal:")).and_then(|(_, size)| kib(size));
+    MemoryNode { node, cpus: fs.cpu_list(&format!("{dir}/cpulist")), memory_bytes: total }
+}
+
+fn vulnerabilities(fs: &HostFs) -> BTreeMap<String, String> {
+    let dir = "sys/devices/system/cpu/vulnerabilities";
+    let named = fs.names(dir).into_iter().filter_map(|name| Some((fs.text(format!("{dir}/{name}"))?, name)));
+    named.filter(|(state, _)| state != "Not affected").map(|(state, name)| (name, state)).collect()
+}

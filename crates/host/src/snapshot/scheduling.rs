@@ -1,0 +1,64 @@
+//! Reading what the scheduler was told.
+
+use super::cgroup;
+use super::read::field;
+use crate::HostFs;
+use model::{CpuSet, OnCpus, Permissions, Scheduling};
+
+/// capabilities(7).
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_NICE: u32 = 23;
+
+pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
+    let limits = cgroup::read(fs);
+    Scheduling {
+        cgroup: limits.cgroup,
+        cgroup_rt_runtime_us: limits.rt_runtime_us,
+        cgroup_rt_period_us: limits.rt_period_us,
+        cpu_quota_us: limits.quota_us,
+        cpu_quota_period_us: limits.quota_period_us,
+        cpuset_partition: limits.cpuset_partition,
+        nohz_full: fs.cpu_list("sys/devices/system/cpu/nohz_full"),
+        workqueue_cpus: fs.cpu_mask("sys/devices/virtual/workqueue/cpumask"),
+        timer_migration: fs.switch("proc/sys/kernel/timer_migration"),
+        numa_balancing: fs.switch("proc/sys/kernel/numa_balancing"),
+        autogroup: fs.switch("proc/sys/kernel/sched_autogroup_enabled"),
+        fair_server_runtime_us: fair_server(fs),
+        sched_ext: sched_ext(fs),
+        soft_watchdog: fs.switch("proc/sys/kernel/soft_watchdog"),
+        nmi_watchdog: fs.switch("proc/sys/kernel/nmi_watchdog"),
+        watchdog_cpus: fs.cpu_list("proc/sys/kernel/watchdog_cpumask"),
+        permissions: permissions(fs, status),
+    }
+}
+
+fn fair_server(fs: &HostFs) -> Vec<OnCpus<u64>> {
+    let dir = "sys/kernel/debug/sched/fair_server";
+    let of_cpu = |cpu| {
+        let runtime_ns: u64 = fs.number(format!("{dir}/cpu{cpu}/runtime"))?;
+        Some((CpuSet::from_iter([cpu]), runtime_ns / 1000))
+    };
+    OnCpus::gather(fs.numbered(dir, "cpu").into_iter().filter(|cpu| *cpu <= CpuSet::MAX_CPU).filter_map(of_cpu))
+}
+
+/// `sched_ext/state` says `disabled`, `enabled` or on the way between (Documentation/scheduler/sched-ext.rst).
+fn sched_ext(fs: &HostFs) -> Option<String> {
+    let state = fs.text("sys/kernel/sched_ext/state")?;
+    if state == "disabled" {
+        return Some("none".to_owned());
+    }
+    fs.text("sys/kernel/sched_ext/root/ops").or(Some(state))
+}
+
+fn permissions(fs: &HostFs, status: &str) -> Permissions {
+    let capabilities = field(status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let limits = fs.text("proc/self/limits").unwrap_or_default();
+    let soft = |name: &str| limits.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    let locked = soft("Max locked memory");
+    Permissions {
+        cap_sys_nice: capabilities.map(|bits| bits >> CAP_SYS_NICE & 1 == 1),
+        cap_ipc_lock: capabilities.map(|bits| bits >> CAP_IPC_LOCK & 1 == 1),
+        realtime_priority: soft("Max realtime priority").and_then(|limit| limit.parse().ok()),
+        locked_memory_bytes: locked.and_then(|limit| if limit == "unlimited" { Some(-1) } else { limit.parse().ok() }),
+    }
+}

@@ -1,0 +1,176 @@
+//! Reading which other programs run in real time or change settings.
+
+use crate::HostFs;
+use model::{RealtimeTask, Tasks};
+use std::collections::BTreeMap;
+
+/// Programs that change frequencies, affinities or policies by themselves; names as the kernel cuts them, at 15 bytes.
+const DAEMONS: [&str; 9] = [
+    "auto-cpufreq", "irqbalance", "ksmtuned", "numad", "power-profiles-", "rtkit-daemon", "stalld", "thermald", "tuned",
+];
+
+/// Threads that are looked at: reading one takes about 10 us, and all of them no more than a tenth of a second.
+const MOST: u32 = 10_000;
+
+/// `PF_KTHREAD` (include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// What `/proc/PID/stat` says of a thread (proc_pid_stat(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    name: String,
+    parent: u32,
+    is_kernel: bool,
+    threads: u32,
+    /// The policy if it is a real-time one, and its priority.
+    realtime: Option<(&'static str, Option<u32>)>,
+}
+
+/// Looks at each process, and at each thread of those that have several, except those of this program.
+pub(super) fn read(fs: &HostFs) -> Tasks {
+    let own: Option<u32> = fs.text("proc/self/stat").and_then(|stat| stat.split(' ').next()?.parse().ok());
+    let processes = fs.numbered("proc", "");
+    let mut found = TaskScan::default();
+    for pid in &processes {
+        let Some(process) = found.look_at(fs, &format!("proc/{pid}/stat")) else { continue };
+        if DAEMONS.contains(&process.name.as_str()) && !found.daemons.contains(&process.name) {
+            found.daemons.push(process.name.clone());
+        }
+        // A measurement may have processes of its own.
+        if own.is_some_and(|own| own == *pid || own == process.parent) {
+            continue;
+        }
+        found.note(&process);
+        if process.threads > 1 {
+            let dir = format!("proc/{pid}/task");
+            for tid in fs.numbered(&dir, "").into_iter().filter(|tid| tid != pid) {
+                if let Some(thread) = found.look_at(fs, &format!("{dir}/{tid}/stat")) {
+                    found.note(&thread);
+                }
+            }
+        }
+    }
+    found.daemons.sort();
+    Tasks {
+        looked_at: (!processes.is_empty()).then_some(found.looked_at.min(MOST)),
+        is_complete: !processes.is_empty() && found.looked_at <= MOST,
+        realtime: together(found.realtime),
+        daemons: found.daemons,
+    }
+}
+
+#[derive(Debug, Default)]
+struct TaskScan {
+    looked_at: u32,
+    realtime: Vec<RealtimeTask>,
+    daemons: Vec<String>,
+}
+
+impl TaskScan {
+    fn look_at(&mut self, fs: &HostFs, path: &str) -> Option<Stat> {
+        self.looked_at = self.looked_at.saturating_add(1);
+        if self.looked_at > MOST {
+            return None;
+        }
+        // A program's name need not be UTF-8.
+        let bytes = std::fs::read(fs.root.join(path)).ok()?;
+        parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    fn note(&mut self, Stat { name, is_kernel, realtime, .. }: &Stat) {
+        if let Some((policy, priority)) = *realtime {
+            let (name, policy) = (name.clone(), policy.to_owned());
+            self.realtime.push(RealtimeTask { name, policy, priority, is_kernel: *is_kernel, count: 1 });
+        }
+    }
+}
+
+fn parse(stat: &str) -> Option<Stat> {
+    // The name may itself hold blanks and brackets.
+    let (head, rest) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // proc_pid_stat(5) counts from 1; the third field is the first here.
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let priority = u32::try_from(number(40)?).ok();
+    let realtime = match number(41)? {
+        1 => Some(("fifo", priority)),
+        2 => Some(("rr", priority)),
+        6 => Some(("deadline", None)),
+        _ => None,
+    };
+    Some(Stat {
+        name: name.to_owned(),
+        parent: u32::try_from(number(4)?).ok()?,
+        is_kernel: number(9)? & KERNEL_THREAD != 0,
+        threads: u32::try_from(number(20)?).ok()?,
+        realtime,
+    })
+}
+
+/// Threads of one name, policy and priority together; of kernel threads what stands before the `/` is the name, because
+/// there is one for each CPU or interrupt.
+fn together(tasks: Vec<RealtimeTask>) -> Vec<RealtimeTask> {
+    let mut groups: BTreeMap<_, RealtimeTask> = BTreeMap::new();
+    for task in tasks {
+        let stem = task.name.split('/').next().unwrap_or_default();
+        let stem = if task.is_kernel { stem.to_owned() } else { task.name.clone() };
+        let key = (std::cmp::Reverse(task.priority), task.policy.clone(), task.is_kernel, stem.clone());
+        groups
+            .entry(key)
+            .and_modify(|group| {
+                group.count = group.count.saturating_add(1);
+                if group.name.contains('/') {
+                    group.name = format!("{stem}/*");
+                }
+            })
+            .or_insert(task);
+    }
+    groups.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str, flags: u64, threads: u32, priority: u32, policy: u32) -> String {
+        let zeros = "0 ".repeat(19);
+        format!("7 ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 {threads} {zeros}{priority} {policy} 0 0 0")
+    }
+
+    #[test]
+    fn a_thread_is_read_whatever_its_name() {
+        for name in ["migration/0", "a b", ") R 1 (", "Xorg\u{fffd}"] {
+            let stat = parse(&line(name, KERNEL_THREAD, 3, 99, 1)).unwrap();
+            assert_eq!((stat.name.as_str(), stat.parent, stat.threads), (name, 2, 3));
+            assert_eq!((stat.is_kernel, stat.realtime), (true, Some(("fifo", Some(99)))));
+        }
+        assert_eq!(parse(&line("x", 0, 1, 0, 6)).unwrap().realtime, Some(("deadline", None)));
+        assert_eq!(parse(&line("x", 0, 1, 0, 0)).unwrap().realtime, None);
+        for text in ["", "7", "7 (x) S", "7 (x)", ")(", "7 (x) S a b c d e f g h"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn alike_threads_are_together() {
+        let task = |name: &str, priority, is_kernel| RealtimeTask {
+            name: name.to_owned(),
+            policy: "fifo".to_owned(),
+            priority: Some(priority),
+            is_kernel,
+            count: 1,
+        };
+        let tasks = [
+            ("irq/9-acpi", 50, true),
+            ("migration/0", 99, true),
+            ("migration/1", 99, true),
+            ("a/b", 50, false),
+            ("a/c", 50, false),
+        ];
+        let tasks = tasks.map(|(name, priority, is_kernel)| task(name, priority, is_kernel)).to_vec();
+        let names: Vec<_> = together(tasks).into_iter().map(|task| (task.name, task.count)).collect();
+        let expected = [("migration/*", 2), ("a/b", 1), ("a/c", 1), ("irq/9-acpi", 1)];
+        assert_eq!(names, expected.map(|(name, count)| (name.to_owned(), count)));
+    }
+}

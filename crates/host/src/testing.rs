@@ -1,0 +1,60 @@
+//! What unit tests of several modules need.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// A directory of its own for one test, removed when dropped.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes one, empty.
+    pub fn make() -> Scratch {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("punctual-unit-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+        let dir = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("a scratch directory");
+        Scratch(dir)
+    }
+
+    /// Its path.
+    pub fn dir(&self) -> &Path {
+        &self.0
+    }
+
+    /// A path in it; nothing is made.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file, and makes the directories on its path, which it returns.
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("below the directory")).expect("a scratch directory");
+        fs::write(&path, contents).expect("a scratch file");
+        path
+    }
+
+    /// Makes a named pipe, and returns its path.
+    pub fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+        path
+    }
+
+    /// The names in the directory, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.0).expect("a scratch directory").flatten();
+        let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

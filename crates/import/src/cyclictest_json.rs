@@ -1,0 +1,211 @@
+//! `--json` of cyclictest, and of `punctual cyclictest`, whose further keys are read, too.
+
+use super::column::Column;
+use super::fields::ns;
+use super::{Flaw, measurement, source};
+use cyclictest::asked_there;
+use model::{Beyond, Host, Imported, ImportedThread, Policy, Preemption, Source, Span, StatedConditions};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The document; the original has a colon in the names of two keys, and ours has them in both spellings.
+#[derive(Debug, Deserialize)]
+struct Document {
+    #[serde(rename = "cmdline:")]
+    original_command_line: Option<String>,
+    #[serde(rename = "cmdline")]
+    command_line: Option<String>,
+    #[serde(rename = "rt_test_version:")]
+    original_version: Option<String>,
+    #[serde(rename = "rt_test_version")]
+    version: Option<String>,
+    start_time: Option<String>,
+    end_time: Option<String>,
+    sysinfo: Option<SystemInformation>,
+    resolution_in_ns: Option<u64>,
+    thread: BTreeMap<String, Thread>,
+}
+
+/// `uname(2)`, as several tools write it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SystemInformation {
+    nodename: Option<String>,
+    release: Option<String>,
+    version: Option<String>,
+    machine: Option<String>,
+    realtime: Option<u8>,
+    pub(super) resolution_in_ns: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Thread {
+    #[serde(default)]
+    histogram: Option<BTreeMap<String, u64>>,
+    cycles: Option<u64>,
+    min: Option<i64>,
+    max: Option<i64>,
+    avg: Option<f64>,
+    cpu: Option<i64>,
+    missed: Option<u64>,
+    /// What the kernel reported, in our words.
+    policy: Option<String>,
+}
+
+/// Reads a whole document.
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+    let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
+    // `-N`; older releases leave the key out, and have microseconds unless it is set.
+    let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
+    let count = u32::try_from(document.thread.len()).map_err(|_| Flaw::of_file("it has too many threads"))?;
+    let command_line = document.original_command_line.or(document.command_line);
+    let asked = command_line.as_deref().and_then(|line| asked_there(line, count));
+    let mut threads = Vec::new();
+    for (key, thread) in &document.thread {
+        threads.push(one(key, thread, unit_ns, asked.as_ref().and_then(|asked| asked.rows))?);
+    }
+    threads.sort_by_key(|thread| thread.number);
+    if threads.is_empty() {
+        return Err(Flaw::of_file("it has no thread"));
+    }
+    let time = |text: &Option<String>| text.as_deref().and_then(unix_s);
+    let (start, end) = (time(&document.start_time), time(&document.end_time));
+    let mut remarks = Vec::new();
+    if threads.iter().all(|thread| thread.missed.is_none()) {
+        remarks.push(
+            "cyclictest passes over due times that are past, and does not count them: a stall of many periods is one \
+             sample"
+                .to_owned(),
+        );
+    }
+    if asked.is_none() {
+        remarks.push("its command line is not understood: period and policy are not known".to_owned());
+    }
+    let reported = one_policy(document.thread.values().map(|thread| thread.policy.as_deref()));
+    Ok(Imported {
+        conditions: StatedConditions {
+            policy: reported.or(asked.as_ref().and_then(|asked| asked.policy)),
+            period: asked.as_ref().and_then(|asked| asked.period),
+            ..StatedConditions::of("wake-up")
+        },
+        started_unix_ms: start.and_then(|start| start.checked_mul(1_000)),
+        measured: end.zip(start).and_then(|(end, start)| super::fields::seconds_span(end.checked_sub(start)?)),
+        host: document.sysinfo.unwrap_or_default().host(),
+        threads,
+        remarks,
+        ..measurement(
+            Source {
+                version: document.original_version.or(document.version),
+                command_line,
+                ..source("cyclictest", name)
+            },
+            unit_ns,
+        )
+    })
+}
+
+/// The policy that all threads had, as `punctual cyclictest` reports it.
+pub(super) fn one_policy<'a>(mut words: impl Iterator<Item = Option<&'a str>>) -> Option<Policy> {
+    let first = words.next()??;
+    words.all(|word| word == Some(first)).then(|| first.parse().ok())?
+}
+
+fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<ImportedThread, Flaw> {
+    let of_thread = |reason: String| Flaw::of_file(format!("thread {key}: {reason}"));
+    let number = key.parse().map_err(|_| Flaw::of_file(format!("`{}` is no thread's number", key.escape_debug())))?;
+    let scaled = |value: Option<i64>| value.map(|value| ns(value, unit_ns)).transpose().map_err(of_thread);
+    let counts = thread.histogram.as_ref().map(|counts| column(counts).map_err(of_thread)).transpose()?;
+    // The largest is known exactly; what is beyond the histogram is only known by its number.
+    let known = counts.as_ref().map_or(0, |column| column.n);
+    let dropped = thread.cycles.map(|cycles| cycles.saturating_sub(known)).filter(|n| *n > 0 && counts.is_some());
+    let end = rows.or(counts.as_ref().map(Column::end)).unwrap_or(0);
+    let beyond = dropped.map(|samples| Beyond {
+        samples: Some(samples),
+        at_least_ns: i64::try_from(end).ok().and_then(|end| ns(end, unit_ns).ok()).unwrap_or(0),
+    });
+    let has_samples = thread.cycles.is_none_or(|cycles| cycles > 0);
+    let mean = thread.avg.filter(|avg| avg.is_finite() && avg.abs() <= 3e16).map(|avg| avg * unit_ns as f64);
+    Ok(ImportedThread {
+        number,
+        cpu: thread.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+        samples: thread.cycles,
+        histogram: counts.map(|column| column.histogram(unit_ns)).transpose()?,
+        beyond,
+        min_ns: scaled(thread.min)?.filter(|_| has_samples),
+        max_ns: scaled(thread.max)?.filter(|_| has_samples),
+        mean_ns: mean.filter(|_| has_samples),
+        missed: thread.missed,
+        slices: Vec::new(),
+    })
+}
+
+/// A histogram whose keys are the values.
+pub(super) fn column(counts: &BTreeMap<String, u64>) -> Result<Column, String> {
+    let mut column = Column::default();
+    for (value, n) in counts {
+        let value = value.parse().map_err(|_| format!("`{}` is no latency", value.escape_debug()))?;
+        column.add(value, *n, 0).map_err(|flaw| flaw.reason)?;
+    }
+    Ok(column)
+}
+
+/// Where a text is no JSON, or not the expected one.
+pub(super) fn no_json(err: &serde_json::Error) -> Flaw {
+    let text = err.to_string();
+    // serde_json puts the place at the end of its sentence.
+    let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
+    if err.line() > 0 { Flaw::at(err.line(), reason) } else { Flaw::of_file(reason) }
+}
+
+impl SystemInformation {
+    /// The machine as far as this tells it.
+    pub(super) fn host(self) -> Host {
+        let is_realtime = self.realtime == Some(1) || self.version.as_deref().is_some_and(|v| v.contains("PREEMPT_RT"));
+        Host {
+            hostname: self.nodename,
+            kernel_release: self.release,
+            kernel_version: self.version,
+            architecture: self.machine,
+            preemption: is_realtime.then_some(Preemption::Realtime),
+            ..Host::default()
+        }
+    }
+}
+
+/// Seconds since 1970 of `Sat, 21 Nov 2026 00:22:35 +0000` (RFC 5322, the form of strftime(3) that rt-tests uses).
+fn unix_s(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = text.split_whitespace().skip(1);
+    let day: i64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let month = MONTHS.iter().position(|month| Some(*month) == words.clone().next())?;
+    let month = i64::try_from(month).ok()? + 1;
+    let year: i64 = words.nth(1)?.parse().ok().filter(|year| (1970..=9999).contains(year))?;
+    let clock = super::fields::clock(words.next()?)?.ns() / Span::SECOND.ns();
+    let zone = words.next()?;
+    let (hours, minutes) = zone.get(1..)?.split_at_checked(2)?;
+    let offset = hours.parse::<i64>().ok()?.checked_mul(3_600)? + minutes.parse::<i64>().ok()?.checked_mul(60)?;
+    let offset = if zone.starts_with('-') { -offset } else { offset };
+    // Days of the civil calendar: a year that begins in March has its leap day at its end.
+    let (shifted, of_year) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + (153 * of_year + 2) / 5 + day - 1 - 719_468;
+    u64::try_from(days * 86_400 + i64::try_from(clock).ok()? - offset).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (text, seconds) in [
+            ("Thu, 01 Jan 1970 00:00:00 +0000", Some(0)),
+            ("Sat, 21 Nov 2026 00:22:35 +0000", Some(1_795_220_555)),
+            ("Sat, 21 Nov 2026 02:22:35 +0200", Some(1_795_220_555)),
+            ("Tue, 29 Feb 2000 12:00:00 -0130", Some(951_831_000)),
+            ("Tue, 29 Xyz 2000 12:00:00 +0000", None),
+            ("", None),
+        ] {
+            assert_eq!(unix_s(text), seconds, "{text}");
+        }
+    }
+}

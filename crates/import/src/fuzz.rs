@@ -1,0 +1,195 @@
+//! Files as nobody would write them: every parser against mutations of its files, for as long as `cargo xtask fuzz` asks.
+//!
+//! A parser may refuse or accept whatever it is given; it may not panic, and what it accepts has to be consistent and to
+//! survive being stored.
+
+#![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+
+use super::*;
+use std::time::{Duration, Instant};
+
+/// SplitMix64 (Steele, Lea & Flood 2014): small, and the same everywhere, so that a finding can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(end.max(1)).unwrap()).unwrap()
+    }
+}
+
+/// Words that parsers stumble over.
+const WORDS: [&str; 25] = [
+    "18446744073709551615",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "-1",
+    "0",
+    "4294967296",
+    "1e308",
+    "nan",
+    "inf",
+    "-",
+    ":",
+    "|",
+    "\t",
+    "\n",
+    "#",
+    "T:",
+    "over:",
+    "Index",
+    "\x1b[2A",
+    "<a b='",
+    "<!--",
+    "root@x:~# cyclictest -p80 -Up99 '' -h",
+    "0.5",
+    "# ----lat min|",
+    "\u{fffd}",
+];
+
+/// Bytes that a mutation repeats at most.
+const MOST_ADDED: usize = 1 << 17;
+/// Far more than the largest of these files takes to read, also on a busy machine.
+const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// A file that is nearly one of `seeds`.
+fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    let mut bytes = seeds[random.below(seeds.len())].clone();
+    for _ in 0..=random.below(4) {
+        let (from, to) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
+        let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 200));
+        match random.below(8) {
+            0 => drop(bytes.drain(from..to)),
+            1 => {
+                let word = WORDS[random.below(WORDS.len())].as_bytes().to_vec();
+                drop(bytes.splice(from..from, word));
+            }
+            2 => {
+                // A number becomes another one.
+                let digits = bytes[from..].iter().position(u8::is_ascii_digit).map(|at| from + at);
+                if let Some(start) = digits {
+                    let end =
+                        bytes[start..].iter().position(|b| !b.is_ascii_digit()).map_or(bytes.len(), |n| start + n);
+                    let word = WORDS[random.below(8)].as_bytes().to_vec();
+                    drop(bytes.splice(start..end, word));
+                }
+            }
+            3 if from < bytes.len() => bytes[from] = u8::try_from(random.below(256)).unwrap(),
+            4 => {
+                let copy = bytes[from..to].to_vec();
+                let at = random.below(bytes.len() + 1);
+                drop(bytes.splice(at..at, copy));
+            }
+            5 => bytes.truncate(from),
+            // Many of a kind, which shows what costs more than its length.
+            6 => {
+                let copies = 1 + random.below(MOST_ADDED / (to - from + 1));
+                let repeated = bytes[from..to].repeat(copies);
+                drop(bytes.splice(from..to, repeated));
+            }
+            _ => {
+                let other = &seeds[random.below(seeds.len())];
+                let cut = random.below(other.len() + 1);
+                bytes.truncate(from);
+                bytes.extend_from_slice(&other[cut..]);
+            }
+        }
+    }
+    bytes
+}
+
+/// Feeds mutations of the files whose names begin so to their parser.
+fn fuzz(prefix: &str) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
+    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let is_meant = |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(prefix);
+    let seeds: Vec<_> = files.iter().filter(is_meant).map(|path| std::fs::read(path).unwrap()).collect();
+    assert!(!seeds.is_empty(), "no file {prefix}*");
+    let seconds = std::env::var("PUNCTUAL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (start, long) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(0)));
+    let seed = std::env::var("PUNCTUAL_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let (mut random, mut runs, mut accepted) = (Random(seed), 0_u64, 0_u64);
+    while if seconds.is_some() { start.elapsed() < long } else { runs < 300 } {
+        let bytes = mutated(&seeds, &mut random);
+        let stated =
+            ImportOptions { unit: [None, Some(Unit::Ns), Some(Unit::Us)][random.below(3)], ..ImportOptions::default() };
+        let began = Instant::now();
+        let result = std::panic::catch_unwind(|| {
+            let is_accepted = accepted_by(&bytes, &stated);
+            assert!(began.elapsed() < MOST_TIME, "{} bytes took {:?}", bytes.len(), began.elapsed());
+            is_accepted
+        });
+        match result {
+            Ok(is_accepted) => accepted += u64::from(is_accepted),
+            Err(panic) => {
+                let path = std::env::temp_dir().join(format!("punctual-fuzz-{prefix}"));
+                std::fs::write(&path, &bytes).unwrap();
+                eprintln!("{prefix}: run {runs} with seed {seed} panics; the file is {}", path.display());
+                std::panic::resume_unwind(panic);
+            }
+        }
+        runs += 1;
+    }
+    eprintln!("{prefix}: {runs} files, {accepted} accepted");
+    assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the parser show nothing");
+}
+
+/// Whether it is read; what is read has to be sound.
+fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
+    let read = if detect::is_raw(&bytes[..bytes.len().min(raw::RECORD)]) {
+        raw::read(bytes, bytes.len() as u64, "x", stated).ok()
+    } else {
+        text(bytes, "x", stated).ok()
+    };
+    for imported in read.iter().flatten() {
+        assert!(!imported.threads.is_empty());
+        assert!(imported.threads.iter().all(model::ImportedThread::is_consistent));
+        let stored = serde_json::to_string(imported).unwrap();
+        // A mean in decimal digits may differ in its last one.
+        let back: Imported = serde_json::from_str(&stored).unwrap();
+        assert_eq!(back.threads.len(), imported.threads.len());
+    }
+    read.is_some()
+}
+
+#[test]
+fn fuzz_cyclictest() {
+    fuzz("cyclictest");
+}
+
+#[test]
+fn fuzz_jitterdebugger() {
+    fuzz("jitterdebugger");
+}
+
+#[test]
+fn fuzz_rtla() {
+    fuzz("rtla");
+}
+
+#[test]
+fn fuzz_rteval() {
+    fuzz("rteval");
+}
+
+#[test]
+fn fuzz_xenomai() {
+    fuzz("xenomai");
+}
+
+#[test]
+fn fuzz_latmus() {
+    fuzz("latmus");
+}
+
+#[test]
+fn fuzz_osadl() {
+    fuzz("osadl");
+}

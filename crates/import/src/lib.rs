@@ -1,0 +1,210 @@
+//! Reading what other tools have measured.
+//!
+//! Each parser turns text into [`Imported`]; nothing that a file does not say is made up, and whatever is wrong with it is one line: file, line, reason.
+#![forbid(unsafe_code)]
+
+mod column;
+mod cyclictest;
+mod cyclictest_json;
+mod detect;
+mod fields;
+#[cfg(test)]
+mod fuzz;
+mod jitterdebugger;
+mod latmus;
+mod raw;
+mod rt_dataset;
+mod rteval;
+mod rtla;
+mod table;
+#[cfg(test)]
+mod tests;
+mod xenomai;
+mod xenomai_plot;
+mod xml;
+
+use detect::Kind;
+use host::file;
+use model::{Host, Imported, ImportedLoad, ImportedThread, Period, Policy, Source, Span, StatedConditions};
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+/// What whoever imports a file knows of it, and the file does not say.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Unit of the values.
+    pub unit: Option<Unit>,
+    /// Time between two due times.
+    pub period: Option<Period>,
+    /// How the thread was scheduled.
+    pub policy: Option<Policy>,
+    /// Background work.
+    pub load: Option<ImportedLoad>,
+}
+
+/// Unit of the values of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+}
+
+impl Unit {
+    /// One unit, ns.
+    fn ns(self) -> u64 {
+        match self {
+            Unit::Ns => 1,
+            Unit::Us => 1_000,
+        }
+    }
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// It is not what it seems to be.
+    #[error("{path}{place}: {reason}", path = path.display())]
+    Flaw {
+        /// The file.
+        path: PathBuf,
+        /// `:LINE`, or empty.
+        place: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+}
+
+/// What is wrong with a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Flaw {
+    /// Line, from 1; `None` when it is the file as a whole.
+    line: Option<usize>,
+    reason: String,
+}
+
+impl Flaw {
+    fn at(line: usize, reason: impl Into<String>) -> Flaw {
+        Flaw { line: Some(line), reason: reason.into() }
+    }
+
+    fn of_file(reason: impl Into<String>) -> Flaw {
+        Flaw { line: None, reason: reason.into() }
+    }
+}
+
+/// Text files larger than this are none: the largest histogram of a million rows and a thousand CPUs fits.
+const MOST_TEXT: u64 = 1 << 31;
+/// What comes from a pipe is held as a whole.
+const MOST_PIPED: u64 = 1 << 28;
+
+/// Reads one file: a measurement for each kind of latency in it.
+///
+/// # Errors
+/// When it cannot be read, or is not what a known tool writes.
+pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
+    let io = |source| ImportError::Io { path: path.to_owned(), source };
+    let flaw = |flaw: Flaw| ImportError::Flaw {
+        path: path.to_owned(),
+        place: flaw.line.map(|line| format!(":{line}")).unwrap_or_default(),
+        reason: flaw.reason,
+    };
+    let is_file = std::fs::metadata(path).map_err(io)?.is_file();
+    let (mut file, length): (Box<dyn BufRead>, u64) = if is_file {
+        let file = file::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        (Box::new(BufReader::with_capacity(1 << 20, file)), length)
+    } else {
+        let (_, bytes) = file::read_named(path, MOST_PIPED).map_err(io)?;
+        let length = bytes.len() as u64;
+        (Box::new(Cursor::new(bytes)), length)
+    };
+    let mut head = Vec::new();
+    file.by_ref().take(raw::RECORD as u64).read_to_end(&mut head).map_err(io)?;
+    let name = path.display().to_string();
+    let mut all = if detect::is_raw(&head) {
+        let (reread, length) = (head.chain(file), length.max(raw::RECORD as u64));
+        raw::read(reread, length, &name, stated).map_err(|err| match err {
+            raw::RawError::Io(source) => io(source),
+            raw::RawError::Flaw(reason) => flaw(reason),
+        })?
+    } else if length > MOST_TEXT {
+        return Err(flaw(Flaw::of_file("too large for a text of any of these tools: more than 2 GiB")));
+    } else {
+        let mut bytes = head;
+        file.take(MOST_TEXT).read_to_end(&mut bytes).map_err(io)?;
+        text(&bytes, &name, stated).map_err(flaw)?
+    };
+    for imported in &mut all {
+        state(imported, stated);
+    }
+    Ok(all)
+}
+
+/// Reads a file of text.
+fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, Flaw> {
+    let text = std::str::from_utf8(bytes).map_err(|err| {
+        let line = bytes[..err.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Flaw::at(line, "neither text nor samples.raw of jitterdebugger")
+    })?;
+    let all = match detect::kind(text)? {
+        Kind::Cyclictest => vec![cyclictest::read(text, name, stated)?],
+        Kind::CyclictestJson => vec![cyclictest_json::read(text, name)?],
+        Kind::Jitterdebugger => vec![jitterdebugger::read(text, name)?],
+        Kind::Rtla => rtla::read(text, name)?,
+        Kind::Rteval => rteval::read(text, name)?,
+        Kind::Xenomai => vec![xenomai::read(text, name)?],
+        Kind::XenomaiPlot => vec![xenomai_plot::read(text, name)?],
+        Kind::RtDataset => vec![rt_dataset::read(text, name)?],
+        Kind::Latmus => vec![latmus::read(text, name)?],
+        Kind::Table => vec![table::read(text, name, stated)?],
+    };
+    let is_sound = |imported: &Imported| imported.threads.iter().all(ImportedThread::is_consistent);
+    if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("its counts contradict each other")) }
+}
+
+/// A measurement of wake-ups whose file says no more than this.
+fn measurement(source: Source, resolution_ns: u64) -> Imported {
+    Imported {
+        format: model::RECORD_FORMAT,
+        tool: model::TOOL.to_owned(),
+        source,
+        conditions: StatedConditions::of("wake-up"),
+        started_unix_ms: None,
+        measured: None,
+        resolution: Span(resolution_ns),
+        host: Host::default(),
+        threads: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
+/// The file `name`, which `tool` of an unknown version has written.
+fn source(tool: &str, name: &str) -> Source {
+    Source { tool: tool.to_owned(), version: None, file: name.to_owned(), command_line: None }
+}
+
+/// Adds what whoever imports it knows, where the file does not say it.
+fn state(imported: &mut Imported, stated: &ImportOptions) {
+    let conditions = &mut imported.conditions;
+    let mut add = |name: &str, is_new: bool| {
+        if is_new {
+            conditions.stated.push(name.to_owned());
+        }
+    };
+    add("period", conditions.period.is_none() && stated.period.is_some());
+    add("policy", conditions.policy.is_none() && stated.policy.is_some());
+    add("load", conditions.load.is_none() && stated.load.is_some());
+    conditions.period = conditions.period.or(stated.period);
+    conditions.policy = conditions.policy.or(stated.policy);
+    conditions.load = conditions.load.take().or_else(|| stated.load.clone());
+}

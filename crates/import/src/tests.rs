@@ -1,0 +1,489 @@
+//! Every kind of file: golden summaries, agreement with what the tools say themselves, and mistakes with their place.
+
+use super::*;
+use expect_test::expect_file;
+use proptest::prelude::*;
+use std::fmt::Write;
+
+/// A file of `tests/files`. Those of cyclictest, jitterdebugger and rtla 6.1 were written by the tools (rtla in an emulated
+/// guest with Debian's PREEMPT_RT kernel), the others by hand after their documents and sources.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name)
+}
+
+fn read(name: &str) -> Vec<Imported> {
+    import(&fixture(name), &ImportOptions::default()).unwrap_or_else(|err| panic!("{err}"))
+}
+
+/// All that was read, in a few lines.
+fn summary(name: &str) -> String {
+    let mut text = format!("== {name}\n");
+    for imported in read(name) {
+        let Imported { source, conditions, measured, resolution, host, threads, remarks, started_unix_ms, .. } =
+            imported;
+        let model::Source { tool, version, command_line, .. } = source;
+        writeln!(text, "{tool}, version {version:?}, called {command_line:?}").unwrap();
+        writeln!(text, "{conditions:?}").unwrap();
+        writeln!(text, "started {started_unix_ms:?}, measured {measured:?}, resolution {} ns", resolution.ns())
+            .unwrap();
+        let model::Host { hostname, kernel_release, architecture, preemption, .. } = host;
+        writeln!(text, "{hostname:?} {kernel_release:?} {architecture:?} {preemption:?}").unwrap();
+        for thread in threads {
+            let histogram = thread.histogram.as_ref();
+            let known = histogram.map(|h| (h.n, h.min_ns, h.max_ns, h.mean_ns(), h.buckets().count()));
+            let model::ImportedThread { number, cpu, samples, beyond, min_ns, max_ns, mean_ns, missed, slices, .. } =
+                thread;
+            let slices = slices.len();
+            writeln!(text, "  {number} cpu {cpu:?}: {samples:?} samples, known {known:?}, {beyond:?}").unwrap();
+            writeln!(text, "    min {min_ns:?} mean {mean_ns:?} max {max_ns:?} missed {missed:?} slices {slices}")
+                .unwrap();
+        }
+        remarks.iter().for_each(|remark| writeln!(text, "  - {remark}").unwrap());
+    }
+    text
+}
+
+#[test]
+fn every_kind_of_file_is_read() {
+    let names = [
+        "cyclictest-q.txt",
+        "cyclictest-q-ns.txt",
+        "cyclictest-h.txt",
+        "cyclictest-H-all.txt",
+        "cyclictest-h-2.7.txt",
+        "cyclictest-view-h.txt",
+        "cyclictest-prompt.txt",
+        "cyclictest-v.txt",
+        "cyclictest.json",
+        "jitterdebugger.json",
+        "jitterdebugger-us.raw",
+        "jitterdebugger-ns.raw",
+        "rtla-timerlat.txt",
+        "rtla-osnoise.txt",
+        "rtla-6.1-timerlat.txt",
+        "rtla-6.1-ns.txt",
+        "rtla-6.1-stopped.txt",
+        "rtla-6.1-osnoise.txt",
+        "rtla-osnoise-none.txt",
+        "rteval-cyclictest.xml",
+        "rteval-timerlat.xml",
+        "xenomai-latency.txt",
+        "xenomai-plot.txt",
+        "xenomai-plot-full.txt",
+        "latmus-live.txt",
+        "latmus-plot.txt",
+        "osadl-table.txt",
+        "osadl-rt-dataset.json",
+    ];
+    let all: String = names.iter().map(|name| summary(name).replace(env!("CARGO_MANIFEST_DIR"), "")).collect();
+    expect_file!["../tests/golden.txt"].assert_eq(&all);
+    let found = std::fs::read_dir(fixture("")).unwrap().count();
+    assert_eq!(found, names.len(), "every file of tests/files is read here");
+}
+
+/// What cyclictest itself says below its histogram, found by a reading of its own.
+#[test]
+fn a_histogram_agrees_with_the_lines_below_it() {
+    for name in [
+        "cyclictest-h.txt",
+        "cyclictest-H-all.txt",
+        "cyclictest-h-2.7.txt",
+        "cyclictest-view-h.txt",
+        "cyclictest-prompt.txt",
+    ] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let below = |start: &str, i: usize| -> Option<i64> {
+            let line = text.lines().find(|line| line.starts_with(start))?;
+            line[start.len()..].split_whitespace().nth(i)?.parse().ok()
+        };
+        for (i, thread) in read(name)[0].threads.iter().enumerate() {
+            let histogram = thread.histogram.as_ref().unwrap();
+            assert_eq!(thread.min_ns, below("# Min Latencies:", i).map(|us| us * 1_000), "{name}");
+            assert_eq!(thread.max_ns, below("# Max Latencies:", i).map(|us| us * 1_000), "{name}");
+            let overflows = below("# Histogram Overflows:", i);
+            assert_eq!(thread.beyond.and_then(|b| b.samples).map(|n| i64::try_from(n).unwrap()), overflows, "{name}");
+            if let Some(total) = below("# Total:", i) {
+                assert_eq!(i64::try_from(histogram.n).unwrap(), total, "{name}");
+            }
+            assert_eq!(thread.samples.unwrap(), histogram.n + thread.beyond.unwrap().samples.unwrap(), "{name}");
+        }
+    }
+}
+
+/// A file without -q in the layout of rt-tests 1: `T:` lines that are a redraw older than the histogram below them.
+#[test]
+fn the_histogram_counts_where_the_status_lines_are_older() {
+    let text = "T: 0 ( 2212) P:95 I:200 C:2999375 Min:      2 Act:    4 Avg:    5 Max:      93\n\
+                # Histogram\n000004 2000000\n000005 998821\n# Total: 002998821\n# Min Latencies: 00002\n\
+                # Avg Latencies: 00006\n# Max Latencies: 00103\n# Histogram Overflows: 00604\n";
+    let read = |text: &str| super::text(text.as_bytes(), "x", &ImportOptions::default());
+    let thread = read(text).unwrap().remove(0).threads.remove(0);
+    assert_eq!((thread.samples, thread.beyond.unwrap().samples), (Some(2_999_425), Some(604)));
+    let ends = (thread.min_ns, thread.mean_ns, thread.max_ns);
+    assert_eq!(ends, (Some(2_000), Some(6_000.0), Some(103_000)), "those below the histogram");
+    // More cycles than the histogram holds are two runs, or a damaged file.
+    assert_eq!(
+        refused(&text.replace("C:2999375", "C:2999426")),
+        "-: thread 0: its T: line has 2999426 cycles, and its histogram 2999425"
+    );
+    // Without the line of overflows the histogram may hold less than all.
+    let bare = text.replace("# Histogram Overflows: 00604\n", "");
+    assert_eq!(read(&bare).unwrap()[0].threads[0].samples, Some(2_999_375));
+}
+
+#[test]
+fn a_copied_console_tells_the_command_line() {
+    let imported = read("cyclictest-prompt.txt").remove(0);
+    assert_eq!(imported.source.command_line.as_deref(), Some("cyclictest -q -p 80 -i 200 -t2 -d0 -l 500 -h 60"));
+    assert_eq!(
+        (imported.conditions.policy, imported.conditions.period),
+        ("fifo:80".parse().ok(), "200us".parse().ok())
+    );
+    let status = "T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1 Max: 1\n";
+    for prompt in [
+        "$ cyclictest -p80",
+        "pi@pi:~ $ sudo ./rt-tests/cyclictest -p80",
+        "[root@rt ~]# chrt -f 99 cyclictest",
+        "# cyclictest -q",
+        "^C",
+    ] {
+        let text = format!("{prompt}\n{status}^Croot@pi:~# \n");
+        assert_eq!(
+            super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap()[0].threads[0].samples,
+            Some(5),
+            "{prompt}"
+        );
+    }
+    for line in ["$ make", "make > log", "100%", "hello"] {
+        assert_eq!(refused(&format!("{status}{line}\n")), "2: no line that cyclictest writes", "{line}");
+    }
+}
+
+/// Samples of a class are those of its row less one (`dump_histo_gnuplot` of Xenomai), and its edges, not its middle, count.
+#[test]
+fn classes_of_xenomais_plot_are_exact() {
+    let imported = read("xenomai-plot.txt").remove(0);
+    let thread = &imported.threads[0];
+    let histogram = thread.histogram.as_ref().unwrap();
+    let samples = [(0, 5_500), (1_000, 4_200), (2_000, 250), (4_000, 40), (5_000, 11)];
+    let mut mine = model::Histogram::default();
+    samples.iter().for_each(|(ns, n)| mine.record_n(*ns, *n));
+    assert_eq!((histogram, thread.samples, thread.beyond), (&mine, Some(10_001), None));
+    assert_eq!(
+        (thread.min_ns, thread.mean_ns, thread.max_ns, thread.missed),
+        (Some(-438), Some(636.0), Some(5_619), Some(3))
+    );
+    let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
+    let p50 = summary.cells[0].quantiles.p50.value_ns().unwrap();
+    assert!((0..8).contains(&p50), "the edge of the class 0 to 1 us, as for the other histograms: {p50}");
+    assert_eq!(summary.cells[0].mean_ns, Some(636.0), "not that of values cut to their class");
+    // Classes of 500 ns, the last of which holds everything above it.
+    let full = read("xenomai-plot-full.txt").remove(0);
+    assert_eq!((full.resolution, full.threads[0].samples), (model::Span(500), Some(407)));
+    assert_eq!(full.threads[0].beyond, Some(model::Beyond { samples: Some(7), at_least_ns: 2_500 }));
+    let rows = |of: &dyn Fn(&mut Vec<String>)| {
+        let text = std::fs::read_to_string(fixture("xenomai-plot.txt")).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        of(&mut lines);
+        refused(&(lines.join("\n") + "\n"))
+    };
+    for (of, reason) in [
+        (
+            &(|lines: &mut Vec<String>| drop(lines.remove(13))) as &dyn Fn(&mut Vec<String>),
+            "14: a class that does not follow the one before",
+        ),
+        (
+            &|lines| lines.truncate(16),
+            "-: no rows between the outer edges of its classes: it was cut off, or nothing was measured",
+        ),
+        (&|lines| lines[17] = "7 1".to_owned(), "18: an end that is not the edge of the last class"),
+        (&|lines| lines[13] = "2.5 0".to_owned(), "14: a class with 0, where each has its samples and one"),
+        (&|lines| lines[13] = "2.5".to_owned(), "14: not a row of latency -g: expected a latency in us and a number"),
+        (&|lines| drop(lines.remove(2)), "-: no line of figures below `# ----lat min|`"),
+        (&|lines| lines[2] = "# 1|2|3|".to_owned(), "3: `` is no number of overruns"),
+    ] {
+        assert_eq!(rows(of), reason);
+    }
+}
+
+#[test]
+fn a_data_set_of_osadl_says_what_it_says_and_no_more() {
+    let imported = read("osadl-rt-dataset.json").remove(0);
+    assert_eq!(imported.conditions.load.as_ref().unwrap().to_string(), "idle");
+    assert_eq!(
+        (imported.conditions.policy, imported.conditions.period),
+        ("fifo:99".parse().ok(), "200us".parse().ok())
+    );
+    let [first, second] = &imported.threads[..] else { panic!("{imported:?}") };
+    // How many samples were beyond is not in the file: `cycles` is 10^8 where nothing was typed.
+    assert_eq!(first.beyond, Some(model::Beyond { samples: None, at_least_ns: 10_000 }));
+    assert_eq!(
+        (first.samples, first.max_ns, second.max_ns, second.beyond),
+        (Some(9_990), Some(41_000), Some(9_000), None)
+    );
+    let text = std::fs::read_to_string(fixture("osadl-rt-dataset.json")).unwrap();
+    for (from, to, reason) in [
+        ("\"1.0\"", "\"2.0\"", "-: unsupported: version 2.0 of RT Dataset; only version 1 is read"),
+        ("microseconds", "ticks", "-: invalid granularity \"ticks\": expected microseconds or nanoseconds"),
+        ("[ 41, 9 ]", "[ 41 ]", "-: latency.maxima has 1 values for 2 cores"),
+        ("[ 41, 9 ]", "[ 41, 8 ]", "-: latency.cores[2]: its maximum is 8000 ns, and its histogram goes to 9000 ns"),
+        ("[ 0, 1, 2,", "[ 0, 1, 1,", "-: latency.cores begins with latency classes that do not ascend"),
+        ("[ 0, 0, 5444,", "[ 0, 5444,", "-: latency.cores[1]: 9 counts for 10 latency classes"),
+    ] {
+        assert_eq!(refused(&text.replace(from, to)), reason);
+    }
+    let without =
+        super::text(text.replace("[ 41, 9 ]", "[]").as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
+    assert_eq!((without.threads[0].max_ns, without.threads[0].beyond), (Some(8_000), None));
+    assert!(without.remarks.iter().any(|remark| remark.starts_with("the file has no maxima")));
+}
+
+#[test]
+fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
+    let text = std::fs::read_to_string(fixture("rtla-osnoise-none.txt")).unwrap();
+    let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
+    assert_eq!((imported.threads.len(), imported.threads[0].samples), (1, Some(0)));
+    let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
+    assert_eq!((summary.cells[0].samples, summary.cells[0].mean_ns, summary.cells[0].max_ns), (Some(0), None, None));
+    let none = "-: it has no column: nothing was measured, or the output was cut off";
+    assert_eq!(refused(text.split_once("avg:").unwrap().0), none);
+    assert_eq!(refused(&text.replace("osnoise", "timerlat")), none);
+}
+
+/// Files of 1 MB whose reading would take minutes if its cost grew with the square of their length.
+#[test]
+fn large_files_are_read_or_refused_in_linear_time() {
+    let start = std::time::Instant::now();
+    let report = |inner: &str| format!("<rteval>{inner}</rteval>");
+    let core = |id: usize, inner: &str| format!("<core id=\"{id}\"><histogram>{inner}</histogram></core>\n");
+    let buckets: String = (0..40_000).map(|i| format!("<bucket index=\"{i}\" value=\"1\"/>\n")).collect();
+    let cores: String = (0..20_000).map(|i| core(i, "<bucket index=\"1\" value=\"1\"/>")).collect();
+    let tool = |inner: &str| format!("<cyclictest command_line=\"x\">{inner}</cyclictest>\n");
+    let of = |text: &str| super::text(text.as_bytes(), "x", &ImportOptions::default());
+    let read = of(&report(&tool(&core(0, &buckets)))).unwrap();
+    assert_eq!(read[0].threads[0].samples, Some(40_000));
+    assert_eq!(of(&report(&tool(&cores))).unwrap()[0].threads.len(), 20_000);
+    assert_eq!(of(&report(&tool(&core(0, "")).repeat(15_000))).unwrap().len(), 15_000);
+    let attributes: String = (0..60_000).map(|i| format!(" a{i}=\"\"")).collect();
+    let refused_for = "1: an element with more than 64 attributes, which rteval never writes";
+    assert_eq!(refused(&report(&format!("<a{attributes}/>"))), refused_for);
+    assert!(start.elapsed() < std::time::Duration::from_secs(120), "{:?}", start.elapsed());
+}
+
+/// What rtla itself says below its histogram, found by a reading of its own.
+#[test]
+fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
+    for (name, unit_ns) in [
+        ("rtla-6.1-timerlat.txt", 1_000),
+        ("rtla-6.1-ns.txt", 1),
+        ("rtla-6.1-stopped.txt", 1_000),
+        ("rtla-6.1-osnoise.txt", 1_000),
+    ] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let words = |start: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.starts_with(start)).unwrap();
+            line.split_whitespace().skip(1).collect()
+        };
+        let heads = words("Index");
+        let kinds = [("irq", "IRQ"), ("thread", "Thr"), ("noise", "CPU")];
+        let mut columns = 0;
+        for imported in read(name) {
+            let (_, kind) = kinds.iter().find(|(what, _)| *what == imported.conditions.what).unwrap();
+            for thread in &imported.threads {
+                let column = heads.iter().position(|head| *head == format!("{kind}-{:03}", thread.number)).unwrap();
+                let foot = |start: &str| words(start)[column].parse::<i64>().unwrap();
+                assert_eq!(thread.samples.map(i64::try_from), Some(Ok(foot("count:"))), "{name}");
+                let ends = [thread.min_ns, thread.max_ns].map(|ns| ns.unwrap() / unit_ns);
+                assert_eq!(ends, [foot("min:"), foot("max:")], "{name}");
+                assert!((thread.mean_ns.unwrap() - (foot("avg:") * unit_ns) as f64).abs() < 1e-9, "{name}");
+                let beyond = thread.beyond.map_or(0, |beyond| i64::try_from(beyond.samples.unwrap()).unwrap());
+                assert_eq!(beyond, foot("over:"), "{name}");
+                columns += 1;
+            }
+        }
+        assert_eq!(columns, heads.len(), "{name}");
+    }
+}
+
+/// A row of ten microseconds begins at 0, below the smallest sample; its mean is the tool's.
+#[test]
+fn rows_of_rtla_that_stand_for_several_microseconds_say_nothing_that_it_denies() {
+    let imported = read("rtla-osnoise.txt").remove(0);
+    assert_eq!(imported.resolution, model::Span(10_000));
+    let requirement = model::Requirement::default();
+    let summary = analysis::summarise_imported(&[imported], &requirement);
+    let cell = &summary.cells[0];
+    // A quantile is the upper edge of its bucket.
+    assert_eq!((cell.min_ns, cell.quantiles.p50.value_ns()), (Some(1_000), Some(1_003)));
+    let mean_ns = (4_000.0 * 55_214.0 + 3_000.0 * 54_646.0) / 109_860.0;
+    assert!((cell.mean_ns.unwrap() - mean_ns).abs() < 1.0, "{:?}", cell.mean_ns);
+}
+
+#[test]
+fn raw_samples_are_those_that_are_in_the_file() {
+    for (name, unit_ns, period) in [("jitterdebugger-us.raw", 1_000, "1ms"), ("jitterdebugger-ns.raw", 1, "500us")] {
+        let bytes = std::fs::read(fixture(name)).unwrap();
+        let records: Vec<(u32, i64)> = bytes
+            .chunks_exact(28)
+            .map(|record| {
+                let thread = u32::from_le_bytes(record[..4].try_into().unwrap());
+                (thread, i64::from_le_bytes(record[20..28].try_into().unwrap()) * unit_ns)
+            })
+            .collect();
+        let imported = read(name).remove(0);
+        assert_eq!(imported.conditions.period, Some(period.parse().unwrap()), "{name}");
+        for thread in &imported.threads {
+            let mine: Vec<i64> = records.iter().filter(|r| r.0 == thread.number).map(|r| r.1).collect();
+            assert_eq!(thread.histogram, Some(model::Histogram::of(&mine)), "{name}");
+            let of_slices: u64 = thread.slices.iter().map(|slice| slice.histogram.n).sum();
+            assert_eq!(of_slices, thread.samples.unwrap(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn raw_records_of_zeros_are_refused() {
+    let whole = std::fs::read(fixture("jitterdebugger-us.raw")).unwrap();
+    let refused = |bytes: &[u8]| match raw::read(bytes, bytes.len() as u64, "x", &ImportOptions::default()) {
+        Err(raw::RawError::Flaw(flaw)) => flaw.reason,
+        other => panic!("{other:?}"),
+    };
+    let zeros = "is only zeros, which a power cut leaves of a file";
+    assert_eq!(refused(&[0; 2800]), format!("record 1 {zeros}; there is nothing to import"));
+    let cut = [&whole[..50 * 28], &[0; 4096]].concat();
+    assert_eq!(refused(&cut), format!("record 51 {zeros}; keep what is before it: truncate -s 1400 FILE"));
+}
+
+#[test]
+fn what_is_stated_fills_only_what_the_file_leaves_open() {
+    let stated = ImportOptions {
+        unit: None,
+        period: Some("200us".parse().unwrap()),
+        policy: Some("fifo:99".parse().unwrap()),
+        load: Some("none".parse().unwrap()),
+    };
+    let of = |name: &str| import(&fixture(name), &stated).unwrap().remove(0).conditions;
+    let json = of("cyclictest.json");
+    assert_eq!((json.period, json.policy), ("1ms".parse().ok(), "fifo:80".parse().ok()), "the file says them");
+    assert_eq!(json.stated, ["load"]);
+    let osadl = of("osadl-rt-dataset.json");
+    assert_eq!((osadl.load.unwrap().to_string().as_str(), osadl.stated.len()), ("idle", 0), "the file says it");
+    let table = of("osadl-table.txt");
+    assert_eq!((table.period, table.stated), (stated.period, vec!["period".into(), "policy".into(), "load".into()]));
+    let ns = ImportOptions { unit: Some(Unit::Ns), ..ImportOptions::default() };
+    assert_eq!(import(&fixture("osadl-table.txt"), &ns).unwrap()[0].threads[0].max_ns, Some(187));
+}
+
+/// The reason that a text is refused for.
+fn refused(text: &str) -> String {
+    match super::text(text.as_bytes(), "x", &ImportOptions::default()) {
+        Ok(read) => panic!("read: {read:?}"),
+        Err(Flaw { line, reason }) => format!("{}: {reason}", line.map_or("-".to_owned(), |line| line.to_string())),
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_their_line() {
+    let of = |name: &str| std::fs::read_to_string(fixture(name)).unwrap();
+    let (h, rtla) = (of("cyclictest-h-2.7.txt"), of("rtla-timerlat.txt"));
+    for (text, reason) in [
+        (
+            "",
+            "-: no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+        ),
+        (
+            "hello\n",
+            "-: no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+        ),
+        ("{}", "1: missing field `thread`"),
+        ("{\"thread\": {\n \"0\": {\"cycles\": -1}}}", "2: invalid value: integer `-1`, expected u64"),
+        ("{\"thread\": {\"0\": {\"histogram\": {\"x\": 1}}}}", "-: thread 0: `x` is no latency"),
+        ("{\"version\": 2, \"cpu\": {}}", "-: version 2 of results.json is not read, only 3"),
+        (
+            "{\"version\": 3, \"cpu\": {\"0\": {\"histogram\": {\"5\": 2}, \"count\": 1, \"min\": 5, \"max\": 5, \"avg\": 5}}}",
+            "-: cpu 0: 2 samples, more than its count",
+        ),
+        (&h.replace("000034", "00x034"), "4: `00x034` is no count"),
+        (&h.replace("000003 000034\t", "000003 "), "4: 1 counts where the rows before have 2"),
+        (
+            &h.replace("# Min Latencies: 00003 ", "# Min Latencies: 00003 1 1 "),
+            "-: the rows have 2 counts, and the lines below them 4 threads",
+        ),
+        (&h.replace("# Histogram\n", "# Histogram\nfoo bar\n"), "3: no line that cyclictest writes"),
+        ("T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1\n", "1: a T: line without Max:"),
+        ("T: 0 ( 1) P:80 I:1000 C: x Min: 1 Act: 1 Avg: 1 Max: 1\n", "1: `x` is no number"),
+        ("       0:       1:      21\n       0:       x:      21\n", "2: `x` is no cycle"),
+        (&rtla.replace("38990     52000 ", "38990 "), "6: 5 counts for 6 columns"),
+        (&rtla.replace("Usr-001", "Foo-001"), "4: `Foo-001` is no column of rtla"),
+        (
+            &rtla.replace("Index   IRQ-000   Thr-000   Usr-000   IRQ-001   Thr-001   Usr-001\n", ""),
+            "4: a row before the line `Index ...`; --no-index and --no-header cannot be read",
+        ),
+        (
+            "# RTLA timerlat histogram\nIndex IRQ-000\n0 1\n",
+            "-: no line `# Time unit is ...`; --no-header cannot be read",
+        ),
+        ("<rteval>\n<a></b></rteval>", "2: no XML: expected 'a' tag, not 'b'"),
+        ("<foo/>", "1: <foo> is no report of rteval"),
+        ("<rteval/>", "-: it holds no measurement of cyclictest or timerlat"),
+        ("RTH|--\nRTD| 1|2\n", "2: a line RTD with less than seven columns"),
+        ("RTT| x\n", "-: no line RTD or RTS: nothing was measured, or the output was cut off"),
+        ("# context: user\n1\n", "2: no row of a histogram; it is a latency and a count"),
+        ("1 2\n2 3 4\n", "2: 2 counts where the rows before have 1"),
+        ("1 2\n2\n", "2: a latency class without a count"),
+        ("1 18446744073709551615\n", "1: 18446744073709551615 samples are more than anybody can take"),
+        ("99999999999999999 1\n", "-: a latency of 99999999999999999 is longer than a year"),
+    ] {
+        assert_eq!(refused(text), reason, "{text:?}");
+    }
+    let latin1 = import(&fixture("nowhere"), &ImportOptions::default()).unwrap_err().to_string();
+    assert!(latin1.starts_with("cannot read ") && latin1.contains("nowhere: No such file"), "{latin1}");
+    let invalid = super::text(b"T: 0\n\xff\n", "x", &ImportOptions::default()).unwrap_err();
+    assert_eq!(invalid, Flaw::at(2, "neither text nor samples.raw of jitterdebugger"));
+}
+
+#[test]
+fn a_record_that_is_cut_off_is_said() {
+    let bytes = std::fs::read(fixture("jitterdebugger-ns.raw")).unwrap();
+    let cut = bytes.len() - 5;
+    let all = raw::read(&bytes[..cut], cut as u64, "x", &ImportOptions::default()).unwrap();
+    assert_eq!(all[0].threads.iter().filter_map(|thread| thread.samples).sum::<u64>(), 499);
+    assert_eq!(all[0].remarks.last().unwrap(), "the file ends within a record: its last 23 bytes are left out");
+}
+
+proptest! {
+    #[test]
+    fn a_table_is_read_back(rows in prop::collection::btree_map(0_u64..5_000_000, prop::collection::vec(0_u64..1_000_000, 3), 1..50)) {
+        let row = |(value, counts): (&u64, &Vec<u64>)| format!("{value}\t{} {}, {}\n", counts[0], counts[1], counts[2]);
+        let text: String = rows.iter().map(row).collect();
+        let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
+        for (i, thread) in imported.threads.iter().enumerate() {
+            let mut histogram = model::Histogram::default();
+            rows.iter().for_each(|(value, counts)| histogram.record_n(i64::try_from(*value).unwrap() * 1_000, counts[i]));
+            prop_assert_eq!(thread.histogram.as_ref(), Some(&histogram));
+        }
+    }
+
+    #[test]
+    fn a_histogram_of_cyclictest_is_read_back(
+        columns in prop::collection::vec(prop::collection::vec(0_u64..9, 40), 1..5),
+        with_zeros in any::<bool>(),
+    ) {
+        let mut text = String::from("# Histogram\n");
+        for value in 0..40 {
+            let counts: Vec<_> = columns.iter().map(|column| column[value]).collect();
+            if with_zeros || counts.iter().any(|n| *n > 0) {
+                let fields: Vec<_> = counts.iter().map(|n| format!("{n:06}")).collect();
+                text += &format!("{value:06} {}\n", fields.join("\t"));
+            }
+        }
+        let zeros = vec!["00000"; columns.len()].join(" ");
+        text += &format!("# Min Latencies: {zeros}\n# Histogram Overflows: {zeros}\n");
+        let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
+        prop_assert_eq!(imported.threads.len(), columns.len());
+        for (thread, column) in imported.threads.iter().zip(&columns) {
+            prop_assert_eq!(thread.samples, Some(column.iter().sum::<u64>()));
+            prop_assert_eq!(thread.histogram.as_ref().map(|histogram| histogram.n), thread.samples);
+        }
+    }
+}

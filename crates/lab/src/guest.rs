@@ -1,0 +1,158 @@
+//! This program as the first process of a guest.
+//!
+//! It makes a small system, lets the kernel come to rest, and has QEMU save this state, once for any number of
+//! measurements. Every guest goes on from there: it learns what to measure, carries it out, says what comes of it, and ends
+//! QEMU.
+
+use super::protocol::{self, AT_REST, END, FAILED, Job, READY, RECORD, REFUSED, RESULT, SETTLE, TARGET, TRACERS};
+use super::{machine, modules, shipped};
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use sys::boot;
+
+/// How long QEMU has to come to rest itself: each millisecond here is about one of CPU time there, however busy it is.
+const BUSY: Duration = Duration::from_millis(50);
+
+/// Whether this process was started by a kernel.
+pub fn is_first_process() -> bool {
+    std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == "/init")
+}
+
+/// Is a guest. It comes back only where a machine cannot be restarted; the kernel then panics, which restarts it, too.
+pub fn run() -> ExitCode {
+    let outcome = host::make_system().and_then(|()| {
+        let without_effect = host::without_effect(&machine::own_arguments());
+        if !without_effect.is_empty() {
+            return Ok(Err(without_effect.join("; ")));
+        }
+        modules::load_all()?;
+        std::thread::sleep(SETTLE);
+        signal(AT_REST, 1)?;
+        stay_busy();
+        protocol::given_job().map(Ok)
+    });
+    match outcome {
+        Ok(Ok(job)) => finish(&measured(&job)),
+        Ok(Err(reason)) => finish(&format!("{REFUSED}is not what is asked for: {reason}")),
+        Err(err) => finish(&format!("{FAILED}{err}")),
+    }
+}
+
+/// Keeps the CPU from idling for a while after a saved state was loaded.
+///
+/// QEMU (7.2 at least) may account for idle time twice when its main loop happens to run just when a CPU halts, before the
+/// instructions of that CPU are counted: time then jumps. Its main loop runs because of a halted CPU, which is no such
+/// moment, or because of something from outside, of which there is nothing after the start.
+fn stay_busy() {
+    let began = Instant::now();
+    while began.elapsed() < BUSY {
+        // Plain instructions: QEMU leaves its loop for each look at the clock and each hint that a CPU spins.
+        for n in 0..100_000 {
+            std::hint::black_box(n);
+        }
+    }
+}
+
+/// The line that a job ends with.
+fn measured(job: &Job) -> String {
+    let limit = Duration::from_nanos(job.limit_ns);
+    let limited = std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(limit);
+        finish(&format!("{FAILED}gave no record within {} s of its own time", limit.as_secs()))
+    });
+    if let Err(err) = limited {
+        return format!("{FAILED}no thread: {err}");
+    }
+    std::thread::sleep(Duration::from_nanos(job.wait_ns));
+    carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
+}
+
+/// The record; the tracers have the guest for themselves, in a process of their own, when the cell is over.
+fn carry_out(job: &Job) -> io::Result<String> {
+    if job.cell.conditions.explain.is_some() {
+        host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
+    }
+    if job.is_target {
+        return target(job);
+    }
+    let record = cell(job, &[])?;
+    Ok(match record {
+        Ok(record) if job.cell.conditions.tracers => match cell(job, &["--tracers"])? {
+            Ok(seen) => format!("{RECORD}{record}\n{TRACERS}{seen}"),
+            Err(said) => format!("{FAILED}{said}"),
+        },
+        Ok(record) => format!("{RECORD}{record}"),
+        Err(said) => format!("{FAILED}{said}"),
+    })
+}
+
+/// What `punctual respond` writes when nobody asks any more; says before when it is ready.
+fn target(job: &Job) -> io::Result<String> {
+    let link = job.cell.task.link().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(host::THIS_PROGRAM);
+    let command = command.args(["respond", "--on", &link.to_string(), "--policy", &job.cell.policy.to_string()]);
+    let command = command.args(["--load", &job.cell.load.to_string(), "--until-silent", "5s", "--format", "json"]);
+    let command = command.env("PATH", shipped::PATH).stdin(Stdio::null());
+    let mut respond = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut first = String::new();
+    if let Some(stderr) = respond.stderr.as_mut() {
+        BufReader::with_capacity(1, stderr).read_line(&mut first)?;
+    }
+    if first.starts_with("answering") {
+        tell(READY)?;
+    }
+    let respond = respond.wait_with_output()?;
+    Ok(if respond.status.success() {
+        let document: serde_json::Value = serde_json::from_slice(&respond.stdout)?;
+        format!("{TARGET}{document}")
+    } else {
+        format!("{FAILED}says: {first}{}", String::from_utf8_lossy(&respond.stderr)).trim_end().replace('\n', "; ")
+    })
+}
+
+/// What `punctual cell` writes, or why it fails.
+fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
+    let mut command = Command::new(host::THIS_PROGRAM);
+    let command = command.arg("cell").args(arguments).env("PATH", shipped::PATH);
+    let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = cell.stdin.take() {
+        stdin.write_all(&serde_json::to_vec(&job.cell)?)?;
+    }
+    let cell = cell.wait_with_output()?;
+    if cell.status.success() {
+        return Ok(Ok(String::from_utf8_lossy(&cell.stdout).trim_end().to_owned()));
+    }
+    let said = String::from_utf8_lossy(&cell.stderr);
+    let said = said.trim_end().replace('\n', "; ");
+    let said = said.strip_prefix("punctual: ").unwrap_or(&said);
+    Ok(Err(format!("says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
+}
+
+/// Says what came of it, and ends.
+fn finish(line: &str) -> ExitCode {
+    let _ = tell(line);
+    let _ = signal(END, 0);
+    let _ = boot::restart();
+    ExitCode::FAILURE
+}
+
+fn tell(line: &str) -> io::Result<()> {
+    write(RESULT, format!("{line}\n").as_bytes())
+}
+
+fn signal(port: u16, value: u8) -> io::Result<()> {
+    write(port, &[value])
+}
+
+#[cfg(target_arch = "x86_64")]
+fn write(port: u16, bytes: &[u8]) -> io::Result<()> {
+    sys::port::allow(port, 1)?;
+    bytes.iter().for_each(|byte| sys::port::write_byte(port, *byte));
+    Ok(())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn write(_: u16, _: &[u8]) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}

@@ -1,0 +1,90 @@
+//! Several guests at a time, where the clock of each is its own.
+
+use super::{LabError, Monitor, carry_out};
+use model::{Cell, Kernel, Record};
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+/// Takes lines for the user, from any thread.
+pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Guests that run ahead of who asks for their records: as many as there are CPUs, because each keeps one busy.
+///
+/// Only virtual time allows that: nothing that another guest does can be seen in it. All end with this value.
+#[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
+pub struct Guests {
+    at_once: usize,
+    say: Say,
+    running: VecDeque<Guest>,
+    is_over: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Guest {
+    cell: Cell,
+    block: u32,
+    record: JoinHandle<Result<Record, LabError>>,
+}
+
+impl Guests {
+    /// None yet; what they do that takes long is told to `say`.
+    pub fn new(say: Say) -> Guests {
+        let at_once = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Guests { at_once, say, running: VecDeque::new(), is_over: Arc::default() }
+    }
+
+    /// Starts what is asked for next, in this order, as far as there is room; `is_asked` ends them.
+    pub fn run_ahead<'a>(&mut self, next: impl Iterator<Item = (&'a Cell, u32)>, is_asked: &Arc<AtomicBool>) {
+        for (cell, block) in next.take_while(|(cell, _)| cell.kernel.is_virtual()).take(self.at_once) {
+            let is_there = |guest: &Guest| guest.block == block && guest.cell == *cell;
+            if self.running.len() < self.at_once && !self.running.iter().any(is_there) {
+                // Without a thread for it it is started when it is asked for.
+                let Ok(record) = self.start(cell.clone(), block, Arc::clone(is_asked)) else { return };
+                self.running.push_back(Guest { cell: cell.clone(), block, record });
+            }
+        }
+    }
+
+    /// The record of a cell in a block, once its guest has ended; started now if it was not before.
+    ///
+    /// # Errors
+    /// When its guest gives none.
+    pub fn record(&mut self, cell: &Cell, block: u32, is_asked: &Arc<AtomicBool>) -> Result<Record, LabError> {
+        let place = self.running.iter().position(|guest| guest.block == block && guest.cell == *cell);
+        let guest = place.and_then(|place| self.running.remove(place));
+        let record = match guest {
+            Some(guest) => guest.record,
+            None => self.start(cell.clone(), block, Arc::clone(is_asked))?,
+        };
+        record.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn start(
+        &self,
+        cell: Cell,
+        block: u32,
+        is_asked: Arc<AtomicBool>,
+    ) -> Result<JoinHandle<Result<Record, LabError>>, LabError> {
+        let (is_over, say) = (Arc::clone(&self.is_over), Arc::clone(&self.say));
+        let record = std::thread::Builder::new().spawn(move || {
+            let Kernel::Lab(kernel) = &cell.kernel else {
+                return Err(LabError::program("lab", "no kernel of the lab"));
+            };
+            let is_stopped = || is_asked.load(Relaxed) || is_over.load(Relaxed);
+            carry_out(&cell, kernel, block, Monitor { is_stopped: &is_stopped, say: &*say })
+        });
+        record.map_err(|err| LabError::program("lab", host::no_thread(&err)))
+    }
+}
+
+impl Drop for Guests {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        for guest in self.running.drain(..) {
+            let _ = guest.record.join();
+        }
+    }
+}

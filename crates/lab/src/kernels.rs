@@ -1,0 +1,176 @@
+//! Kernels as plans name them, made ready to be booted, and kept in a cache.
+
+use super::{LabError, Monitor, directories, fetch, hash, image, modules, packages, regular_file};
+use fetch::Fetching;
+use model::{Flavour, KernelSource, LabKernel};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A kernel that can be booted.
+#[derive(Debug, Clone)]
+pub struct BootableKernel {
+    /// What it is: the name of its package, or its file.
+    pub name: String,
+    /// What QEMU starts.
+    pub file: PathBuf,
+    /// Stands for the content of that file: 16 hexadecimal digits (FNV-1a).
+    pub(crate) hash: String,
+}
+
+/// The kernel of `source`, fetched if it is not here yet. Asked for once more in this process, it is the same one.
+///
+/// # Errors
+/// When there is none, or it cannot be fetched or unpacked.
+pub(super) fn ready(source: &KernelSource, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
+    let mut is_said = false;
+    ready_observed(source, monitor, &mut |fetching| {
+        if !std::mem::replace(&mut is_said, true) {
+            (monitor.say)(&format!("fetching {}", fetching.package));
+        }
+    })
+}
+
+/// Why there is no kernel of `source` to be had here: the package manager knows none. Whether a file is one shows when it
+/// is read.
+pub(super) fn why_none(source: &KernelSource) -> Option<String> {
+    let KernelSource::Debian { version, flavour } = source else { return None };
+    newest(version, *flavour).err().map(|err| err.to_string())
+}
+
+/// The newest package of a version and a flavour. The package manager is asked once for each.
+fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
+    type Found = HashMap<(String, Flavour), Result<String, LabError>>;
+    static FOUND: Mutex<Option<Found>> = Mutex::new(None);
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let entry = found.get_or_insert_default().entry((version.to_owned(), flavour));
+    entry
+        .or_insert_with(|| {
+            packages::newest(version, flavour.suffix(), &directories::names_in(&directories::kernel_cache()))
+        })
+        .clone()
+}
+
+/// As [`ready`]; `observe` is told how far fetching it is, if it has to be fetched.
+pub fn ready_observed(
+    source: &KernelSource,
+    monitor: Monitor<'_>,
+    observe: &mut dyn FnMut(Fetching<'_>),
+) -> Result<BootableKernel, LabError> {
+    static FOUND: Mutex<Option<HashMap<KernelSource, BootableKernel>>> = Mutex::new(None);
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = found.get_or_insert_default();
+    if let Some(ready) = found.get(source) {
+        return Ok(ready.clone());
+    }
+    let cache = directories::cache("kernels")?;
+    let (name, kernel) = match source {
+        KernelSource::File(path) if path.ends_with(".deb") => {
+            (path.clone(), fetch::from_archive(Path::new(path), &cache, monitor)?)
+        }
+        KernelSource::File(path) => (path.clone(), PathBuf::from(path)),
+        KernelSource::Debian { version, flavour } => {
+            let package = newest(version, *flavour)?;
+            let kernel = fetch::from_package(&package, &cache, monitor, observe)?;
+            (package, kernel)
+        }
+    };
+    let ready = unpacked(name, &kernel, &cache, monitor)?;
+    found.insert(source.clone(), ready.clone());
+    Ok(ready)
+}
+
+/// The modules with these names that were built with `kernel`, uncompressed.
+///
+/// # Errors
+/// When it has none of them and the plan gives its guests no modules either.
+pub(super) fn modules(
+    kernel: &LabKernel,
+    names: &[&str],
+    monitor: Monitor<'_>,
+) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = match &kernel.source {
+        KernelSource::File(path) if path.ends_with(".deb") => {
+            let (path, cache) = (Path::new(path), directories::cache("kernels")?);
+            let fetch = || fetch::from_archive(path, &cache, monitor);
+            kept_modules(&fetch::dir_of_archive(path, &cache)?, names, monitor, fetch)?
+        }
+        KernelSource::File(path) => installed_modules(Path::new(path), names),
+        KernelSource::Debian { version, flavour } => {
+            let (package, cache) = (newest(version, *flavour)?, directories::cache("kernels")?);
+            let fetch = || fetch::from_package(&package, &cache, monitor, &mut |_| ());
+            kept_modules(&cache.join(&package), names, monitor, fetch)?
+        }
+    };
+    if found.len() < names.len() && kernel.modules.is_none() {
+        let reason =
+            format!("needs its modules {}; name the directory that holds them: modules=/path", names.join(" and "));
+        return Err(LabError::program(&kernel.source.to_string(), reason));
+    }
+    Ok(found)
+}
+
+/// The modules beside the kernel in `dir`, which `fetch` makes anew if they are not there.
+fn kept_modules(
+    dir: &Path,
+    names: &[&str],
+    monitor: Monitor<'_>,
+    fetch: impl Fn() -> Result<PathBuf, LabError>,
+) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    // One at a time: another guest may want the same.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(modules) = fetch::modules_in(dir, names) {
+        return Ok(modules);
+    }
+    if dir.exists() {
+        (monitor.say)(&format!(
+            "{} has no modules beside its kernel, or damaged ones; it is made again",
+            dir.display()
+        ));
+        fs::remove_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
+    }
+    fetch()?;
+    Ok(fetch::modules_in(dir, names).unwrap_or_default())
+}
+
+/// The modules of an installed kernel, whose file is `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; those that are there.
+fn installed_modules(kernel: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let release = kernel.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("vmlinuz-"));
+    let root = kernel.parent().and_then(Path::parent);
+    let Some((root, release)) = root.zip(release) else { return Vec::new() };
+    modules::named(&root.join("lib/modules").join(release), names)
+}
+
+/// The largest file of a kernel that is read, bytes: a vmlinux with debug information has some hundred MiB.
+const LARGEST: u64 = 2 << 30;
+
+/// The kernel as QEMU starts it: unpacked where that is possible, and kept under a name that follows from its content.
+fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
+    let whole = regular_file::read(kernel, LARGEST)?;
+    let of_whole = hash(&whole);
+    let begin = format!("vmlinux-{of_whole}-");
+    for old in directories::names_in(cache) {
+        let Some(content) = old.strip_prefix(&begin) else { continue };
+        let file = cache.join(&old);
+        let is_intact = fs::read(&file).is_ok_and(|bytes| hash(&bytes) == content);
+        if is_intact {
+            return Ok(BootableKernel { name, file, hash: of_whole });
+        }
+        (monitor.say)(&format!("{} is damaged; it is made again", file.display()));
+        fs::remove_file(&file).map_err(|err| LabError::file(&file, err))?;
+    }
+    let Some(elf) = image::uncompressed(kernel, &whole)? else {
+        return Ok(BootableKernel { name, file: kernel.to_owned(), hash: of_whole });
+    };
+    let kept = cache.join(format!("{begin}{}", hash(&elf)));
+    let unfinished = directories::in_cache(cache, &format!("vmlinux-{of_whole}"))?;
+    let new = unfinished.path().join("vmlinux");
+    let written = directories::write_new(&new, &elf).and_then(|()| fs::rename(&new, &kept));
+    written.map_err(|err| LabError::file(&kept, format!("{err}; set XDG_CACHE_HOME to a directory with room")))?;
+    Ok(BootableKernel { name, file: kept, hash: of_whole })
+}

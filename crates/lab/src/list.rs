@@ -1,0 +1,101 @@
+//! The kernels that can be had: those that the package manager knows, and those that were fetched.
+
+use super::fetch::{self, CachedKernel};
+use super::{LabError, directories, packages};
+use model::ListedKernel;
+use std::path::Path;
+
+/// All kernels that can be named, and all that are kept, the oldest first; and whether there is a package manager that
+/// could be asked.
+pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
+    let cache = directories::kernel_cache();
+    let names = directories::names_in(&cache);
+    let known = packages::known("[0-9]");
+    let newest = newest_of_each(known.as_ref().ok().and_then(Option::as_deref).unwrap_or_default());
+    let newest = if newest.is_empty() { newest_of_each(&names) } else { newest };
+    let described = packages::described(&newest.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut all: Vec<ListedKernel> = newest
+        .iter()
+        .filter_map(|package| {
+            let mut listed = of_name(package)?;
+            if let Some(about) = described.iter().find(|about| about.name == *package) {
+                (listed.version, listed.package_bytes) = (about.version.clone(), about.bytes);
+                listed.package_sha256.clone_from(&about.sha256);
+            }
+            if let Some(kept) = fetch::kept_in(&cache.join(package)) {
+                add_kept(&mut listed, kept, &cache.join(package));
+            }
+            Some(listed)
+        })
+        .collect();
+    for name in names.iter().filter(|name| !name.starts_with('.') && !newest.contains(name)) {
+        let dir = cache.join(name);
+        let Some(kept) = fetch::kept_in(&dir) else { continue };
+        let mut listed = of_name(&kept.package).unwrap_or_else(|| of_package(&kept.package));
+        add_kept(&mut listed, kept, &dir);
+        listed.kernel = fetch::kernel_in(&dir).display().to_string();
+        all.push(listed);
+    }
+    all.sort_by(|a, b| packages::by_numbers(&a.package, &b.package));
+    (all, known.map(|known| known.is_some()))
+}
+
+/// The newest package of each series and flavour.
+fn newest_of_each(packages: &[String]) -> Vec<String> {
+    let mut kinds: Vec<(&str, &str)> =
+        packages.iter().filter_map(|name| packages::named(name)).map(|named| (named.series, named.flavour)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.into_iter().filter_map(|(series, flavour)| packages::newest_of(packages, series, flavour)).collect()
+}
+
+/// What the name of a package says.
+fn of_name(package: &str) -> Option<ListedKernel> {
+    let named = packages::named(package)?;
+    let flavour = named.flavour.strip_prefix('-').unwrap_or("stock");
+    Some(ListedKernel {
+        kernel: format!("debian:{}{}", named.series, named.flavour),
+        flavour: Some(flavour),
+        preempt_rt: Some(flavour == "rt"),
+        ..of_package(package)
+    })
+}
+
+fn of_package(package: &str) -> ListedKernel {
+    ListedKernel {
+        kernel: package.to_owned(),
+        package: package.to_owned(),
+        version: None,
+        flavour: None,
+        preempt_rt: None,
+        preempt: None,
+        package_bytes: None,
+        package_sha256: None,
+        path: None,
+        kernel_sha256: None,
+    }
+}
+
+/// Puts in what the cache knows.
+fn add_kept(listed: &mut ListedKernel, kept: CachedKernel, dir: &Path) {
+    listed.version = kept.version.or_else(|| listed.version.take());
+    listed.preempt = kept.preempt_rt.map(|_| kept.preempt);
+    listed.preempt_rt = kept.preempt_rt.or(listed.preempt_rt);
+    (listed.package_bytes, listed.package_sha256) = (Some(kept.package_bytes), Some(kept.package_sha256));
+    (listed.path, listed.kernel_sha256) = (Some(fetch::kernel_in(dir)), Some(kept.kernel_sha256));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_listed_once_with_its_newest_package() {
+        let packages = ["linux-image-6.1.0-9-amd64", "linux-image-6.1.0-56-amd64", "linux-image-6.1.0-9-rt-amd64", "x"];
+        let newest = newest_of_each(&packages.map(str::to_owned));
+        assert_eq!(newest, ["linux-image-6.1.0-56-amd64", "linux-image-6.1.0-9-rt-amd64"]);
+        let rt = of_name(&newest[1]).unwrap();
+        assert_eq!((rt.kernel.as_str(), rt.flavour, rt.preempt_rt), ("debian:6.1-rt", Some("rt"), Some(true)));
+        assert_eq!((rt.preempt, rt.path), (None, None), "unknown before it is fetched");
+    }
+}

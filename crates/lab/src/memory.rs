@@ -1,0 +1,97 @@
+//! The memory of a guest as a file: shared while the guest runs up to its rest, private to each guest that goes on from there.
+//!
+//! A guest at rest has used a fifth of its memory. The rest are holes, which take no room and are not read.
+use std::ffi::OsString;
+use std::fs::File;
+use std::hash::Hasher;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use sys::storage;
+use twox_hash::XxHash3_64;
+
+pub(super) const MIB: u32 = 512;
+
+const BYTES: u64 = (MIB as u64) << 20;
+/// How much is read at a time, bytes: whole pages.
+const CHUNK: u64 = 1 << 20;
+const PAGE: [u8; 4096] = [0; 4096];
+
+/// Memory that a guest writes, for as long as this value lasts. Whatever is started meanwhile has the file, too, and lets go of
+/// it at its end.
+pub(super) struct Memory(File);
+
+impl Memory {
+    pub(super) fn new() -> io::Result<Memory> {
+        let file = storage::bounded_memory_file("guest", BYTES)?;
+        storage::pass_on(&file)?;
+        Ok(Memory(file))
+    }
+
+    /// What QEMU is to be told.
+    pub(super) fn arguments(&self) -> [OsString; 4] {
+        arguments(&host::name_of_open(&self.0), "on")
+    }
+
+    /// Writes it to the new file `path`, with its holes. Returns its hash, as [`hash_of`] does.
+    pub(super) fn write_to(&self, path: &Path) -> io::Result<u64> {
+        let file = File::create_new(path)?;
+        file.set_len(BYTES)?;
+        hash_while(&self.0, |at, page| file.write_all_at(page, at))
+    }
+}
+
+/// What QEMU is told where a guest goes on with the memory of file `path`, which it does not change.
+pub(super) fn of_file(path: &Path) -> [OsString; 4] {
+    arguments(path, "off")
+}
+
+fn arguments(path: &Path, share: &str) -> [OsString; 4] {
+    // A comma ends a value unless it is doubled.
+    let path = path.display().to_string().replace(',', ",,");
+    let object = format!("memory-backend-file,id=memory,mem-path={path},size={MIB}M,share={share}");
+    ["-object".into(), object.into(), "-machine".into(), "memory-backend=memory".into()]
+}
+
+/// Stands for what file `path` holds, and where: the same for the same content.
+///
+/// # Errors
+/// When it cannot be read, or does not have the size of a guest's memory.
+pub(super) fn hash_of(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() != BYTES {
+        return Err(io::Error::other("not the memory of a guest"));
+    }
+    hash_while(&file, |_, _| Ok(()))
+}
+
+fn hash_while(file: &File, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<u64> {
+    let mut hasher = XxHash3_64::with_seed(0);
+    for_each_page(file, |at, page| {
+        hasher.write_u64(at);
+        hasher.write(page);
+        each(at, page)
+    })?;
+    Ok(hasher.finish())
+}
+
+/// Every page of a file that is not all zeroes, with where it begins: the same ones wherever a file system has its holes.
+fn for_each_page(file: &File, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    let mut at = 0;
+    while let Some(data) = storage::next_data(file, at)? {
+        at = data.start;
+        while at < data.end {
+            let n = CHUNK.min(data.end - at);
+            buffer.resize(usize::try_from(n).map_err(io::Error::other)?, 0);
+            file.read_exact_at(&mut buffer, at)?;
+            for page in buffer.chunks(PAGE.len()) {
+                if page != &PAGE[..page.len()] {
+                    each(at, page)?;
+                }
+                at += page.len() as u64;
+            }
+        }
+    }
+    Ok(())
+}

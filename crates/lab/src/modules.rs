@@ -1,0 +1,146 @@
+//! Kernel modules that guests load before anything is measured.
+
+use super::{LabError, image, regular_file};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use sys::boot;
+
+/// Where they are in a guest.
+pub(super) const PLACE: &str = "/modules";
+
+/// The most modules that are loaded: all of a distribution's are thousands, of devices that no guest has.
+const AT_MOST: usize = 100;
+
+/// The largest module that is read, bytes.
+const LARGEST: u64 = 128 << 20;
+
+/// The module at `path`, or all in the directory `path` and below, uncompressed, by their names.
+///
+/// # Errors
+/// When there is none, or one cannot be read.
+pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    let mut files = Vec::new();
+    find(path, &mut files).map_err(|err| LabError::file(path, err))?;
+    files.sort();
+    match files.len() {
+        0 if path.is_file() => {
+            return Err(LabError::file(path, "is no module; name a file like x.ko, or their directory"));
+        }
+        0 => return Err(LabError::file(path, "holds no modules, which are files like x.ko")),
+        n if n > AT_MOST => {
+            let reason =
+                format!("holds {n} modules, and a guest loads at most {AT_MOST}; copy those it needs elsewhere");
+            return Err(LabError::file(path, reason));
+        }
+        _ => {}
+    }
+    files.iter().map(|file| read(file)).collect()
+}
+
+/// Those in the directory `path` and below with these names, uncompressed; what is not there or cannot be read is left out.
+pub(super) fn named(path: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    if find(path, &mut files).is_err() {
+        return Vec::new();
+    }
+    files.sort();
+    let wanted = files.iter().filter(|file| stem(file).is_some_and(|stem| names.contains(&stem)));
+    wanted.filter_map(|file| read(file).ok()).collect()
+}
+
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !fs::metadata(path)?.is_dir() {
+        files.extend(stem(path).map(|_| path.to_owned()));
+        return Ok(());
+    }
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // `build` and `source` are links out of the directory.
+        if !entry.file_type()?.is_symlink() {
+            find(&entry.path(), files)?;
+        }
+    }
+    Ok(())
+}
+
+/// The name without what a compressor has added; `None` when it is no module's.
+pub(super) fn stem(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let stem = [".xz", ".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    stem.ends_with(".ko").then_some(stem)
+}
+
+fn read(path: &Path) -> Result<(String, Vec<u8>), LabError> {
+    let content = regular_file::read(path, LARGEST)?;
+    let reason = "is no module, or compressed by a program that is not here (xz, zstd, gzip)";
+    uncompressed(path, content).ok_or_else(|| LabError::file(path, reason))
+}
+
+/// The module that file `path` holds, uncompressed, with its name; `None` when it is none.
+pub(super) fn uncompressed(path: &Path, content: Vec<u8>) -> Option<(String, Vec<u8>)> {
+    let name = stem(path)?.to_owned();
+    let content = image::decompressed(&content).unwrap_or(content);
+    content.starts_with(super::elf::MAGIC).then_some((name, content))
+}
+
+/// In a guest: loads all modules, each after those that it needs: one whose symbols are missing waits for the others.
+///
+/// # Errors
+/// When the kernel takes one of them in no order.
+pub(super) fn load_all() -> io::Result<()> {
+    let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
+    let mut waiting: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    waiting.sort();
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        let mut refused = None;
+        waiting.retain(|path| match File::open(path).and_then(|file| boot::load_module(&file)) {
+            Ok(()) => false,
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(err) => {
+                refused.get_or_insert((path.clone(), err));
+                true
+            }
+        });
+        if let Some((path, err)) = refused.filter(|_| waiting.len() == before) {
+            let name = path.file_name().unwrap_or_default().display();
+            return Err(io::Error::other(format!("cannot load module {name}: {}", why(&err))));
+        }
+    }
+    Ok(())
+}
+
+/// The kernel's reason (init_module(2)).
+fn why(err: &io::Error) -> String {
+    match err.raw_os_error() {
+        Some(libc::ENOEXEC) => "it was built for another kernel".to_owned(),
+        Some(libc::ENOENT) => "it needs symbols of a module that is not in the directory".to_owned(),
+        _ => err.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::testing::Scratch;
+
+    #[test]
+    fn modules_are_found_by_their_names_and_come_uncompressed() {
+        let scratch = Scratch::make();
+        let dir = scratch.dir();
+        scratch.file("kernel/b.ko", b"\x7fELF b");
+        scratch.file("kernel/fs/a.ko.gz", image::piped("gzip", &["-c"], b"\x7fELF a").unwrap());
+        scratch.file("modules.dep", "x");
+        let found = below(dir).unwrap();
+        let expected = [("b.ko".to_owned(), b"\x7fELF b".to_vec()), ("a.ko".to_owned(), b"\x7fELF a".to_vec())];
+        assert_eq!(found, expected);
+        assert_eq!(below(&dir.join("kernel/b.ko")).unwrap(), expected[..1]);
+        scratch.file("kernel/c.ko", "text");
+        assert!(below(dir).unwrap_err().to_string().contains("c.ko: is no module"));
+        for n in 0..=AT_MOST {
+            scratch.file(&format!("{n}.ko"), b"\x7fELF");
+        }
+        assert!(below(dir).unwrap_err().to_string().contains("at most 100"));
+    }
+}

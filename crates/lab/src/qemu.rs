@@ -1,0 +1,301 @@
+//! QEMU as a process that is talked to and that ends with this one.
+
+use super::protocol::END;
+use super::{LabError, Monitor};
+use model::{Policy, RtPriority};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use sys::usage;
+
+pub(super) const QEMU: &str = "qemu-system-x86_64";
+
+/// Devices of every guest: none but those named here. A guest that starts again, as it does when
+/// it panics, ends.
+const MACHINE: &[&str] = &[
+    "-nodefaults",
+    "-no-user-config",
+    "-display",
+    "none",
+    "-no-reboot",
+    "-M",
+    "pc",
+    "-chardev",
+    "stdio,id=control,signal=off",
+    "-mon",
+    "chardev=control,mode=control",
+];
+
+/// Interval of checking whether a guest is still wanted.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// When to give up on a guest.
+#[derive(Clone, Copy)]
+pub(super) struct Limits<'a> {
+    /// Whether its result is still wanted.
+    pub(super) monitor: Monitor<'a>,
+    /// How much CPU time it may take: this machine may be busy, a guest is not.
+    pub(super) cpu: Duration,
+    /// For how long it may use no CPU time at all: then it waits for something that does not come. How long it takes by the wall says
+    /// nothing, because this machine may be as busy as it likes.
+    pub(super) still: Duration,
+}
+
+/// How far a QEMU has come, by its CPU time.
+#[derive(Debug)]
+struct Progress {
+    cpu: Duration,
+    since: Instant,
+}
+
+impl Progress {
+    /// Why it must not go on, if it has used `cpu` by `now`.
+    fn too_long(&mut self, cpu: Duration, now: Instant, limits: Limits<'_>) -> Option<QemuError> {
+        if cpu > self.cpu {
+            *self = Progress { cpu, since: now };
+        }
+        match () {
+            () if cpu > limits.cpu => Some(QemuError::TooLong(format!("{} s of CPU time", limits.cpu.as_secs()))),
+            () if now.duration_since(self.since) > limits.still => {
+                Some(QemuError::TooLong(format!("{} s without using CPU time", limits.still.as_secs())))
+            }
+            () => None,
+        }
+    }
+}
+
+/// Why a guest is no more, or must not go on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum QemuError {
+    /// QEMU ended.
+    #[error("ended with {QEMU} ({status}), which said: {said}")]
+    Ended {
+        /// How.
+        status: ExitStatus,
+        /// Its last line on stderr.
+        said: String,
+    },
+    /// It is no more wanted.
+    #[error("was ended by a signal")]
+    Stopped,
+    /// It took too long.
+    #[error("gave no record within {0}; ended")]
+    TooLong(String),
+    /// It refused a command.
+    #[error("cannot go on: {QEMU} says: {0}")]
+    Refused(String),
+    /// It cannot be started or looked at.
+    #[error("cannot be talked to: {0}")]
+    Process(#[from] std::io::Error),
+}
+
+/// The version that QEMU gives itself, the first line of what it says; asked once. `None` when it cannot be started.
+pub(super) fn version() -> Option<&'static str> {
+    static SAID: LazyLock<Option<String>> = LazyLock::new(|| {
+        let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+    });
+    SAID.as_deref()
+}
+
+/// A QEMU; it ends when this value is dropped.
+#[derive(Debug)]
+pub(super) struct Qemu {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// What it says: answers and events, one JSON value a line (QEMU Machine Protocol).
+    said: Receiver<Value>,
+    events: Vec<String>,
+    progress: Progress,
+}
+
+impl Qemu {
+    /// Starts QEMU with these arguments, beside those that every guest has.
+    pub(super) fn start(arguments: Vec<OsString>) -> Result<Qemu, LabError> {
+        let mut command = Command::new(host::THIS_PROGRAM);
+        command.args(["launch", "--parent", &std::process::id().to_string(), "--", QEMU]).args(MACHINE);
+        command.args(["-device", &format!("isa-debug-exit,iobase={END},iosize=1")]);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|err| LabError::program(QEMU, err))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let progress = Progress { cpu: Duration::ZERO, since: Instant::now() };
+        let (tell, said) = channel();
+        let listening = std::thread::Builder::new().spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
+            lines.filter_map(|line| serde_json::from_str(&line).ok()).try_for_each(|value| tell.send(value))
+        });
+        if let Err(err) = listening {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(LabError::program(QEMU, err));
+        }
+        Ok(Qemu { child, input, said, events: Vec::new(), progress })
+    }
+
+    /// Allows commands; the first that has to be said.
+    pub(super) fn greet(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
+        self.ask("qmp_capabilities", json!({}), limits).map(drop)
+    }
+
+    /// Has QEMU's main loop, which its first thread runs, go before that of the guest's CPU whenever it has something to do. Both
+    /// have one CPU of this machine ([`super::one_cpu`]): so the main loop is never found half way when a CPU of the guest halts.
+    /// It sleeps when it has nothing to do; what it has to comes from the guest, which has limits. Without the right to, it stays as it is.
+    pub(super) fn let_main_loop_go_first(&self) {
+        let first = RtPriority::new(1).map(Policy::Fifo);
+        let _ = first.map(|first| sys::sched::set_policy(self.child.id(), first));
+    }
+
+    /// What QEMU answers to a command.
+    pub(super) fn ask(&mut self, command: &str, arguments: Value, limits: Limits<'_>) -> Result<Value, QemuError> {
+        let line = format!("{}\n", json!({ "execute": command, "arguments": arguments }));
+        // One that has just ended does not listen; why it ended is found below.
+        let _ = self.input.as_mut().map(|input| input.write_all(line.as_bytes()));
+        loop {
+            let mut value = self.hear(limits)?;
+            match (value.get_mut("return").map(Value::take), &value["error"]["desc"], &value["event"]) {
+                (Some(answer), ..) => return Ok(answer),
+                (None, Value::String(reason), _) => return Err(QemuError::Refused(format!("{command}: {reason}"))),
+                (None, _, Value::String(event)) => self.events.push(event.clone()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until the guest tells that something has happened, if it has not before.
+    pub(super) fn wait_for(&mut self, event: &str, limits: Limits<'_>) -> Result<(), QemuError> {
+        while !self.events.iter().any(|before| before == event) {
+            let value = self.hear(limits)?;
+            self.events.extend(value["event"].as_str().map(str::to_owned));
+        }
+        Ok(())
+    }
+
+    /// Waits until QEMU has ended, as its guest tells it to.
+    pub(super) fn wait(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
+        loop {
+            match self.hear(limits) {
+                Err(QemuError::Ended { status, .. }) if matches!(status.code(), Some(0 | 1)) => return Ok(()),
+                Err(gone) => return Err(gone),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// The next thing that it says.
+    fn hear(&mut self, limits: Limits<'_>) -> Result<Value, QemuError> {
+        loop {
+            match self.said.recv_timeout(POLL_INTERVAL) {
+                Ok(value) => return Ok(value),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
+            if let Some(gone) = self.must_end(limits) {
+                return Err(gone);
+            }
+        }
+    }
+
+    fn must_end(&mut self, limits: Limits<'_>) -> Option<QemuError> {
+        if (limits.monitor.is_stopped)() {
+            return Some(QemuError::Stopped);
+        }
+        let cpu = usage::cpu_time_of(self.child.id()).map_or(Duration::ZERO, |used| Duration::from_nanos(used.ns()));
+        self.progress.too_long(cpu, Instant::now(), limits)
+    }
+
+    /// Why it is no more, or must not go on; `None` when it still runs after `a_while`.
+    pub(super) fn has_gone(&mut self, limits: Limits<'_>, a_while: Duration) -> Option<QemuError> {
+        std::thread::sleep(a_while);
+        match self.child.try_wait() {
+            Ok(None) => self.must_end(limits),
+            _ => Some(self.ended()),
+        }
+    }
+
+    /// How it ended; it has closed its output.
+    fn ended(&mut self) -> QemuError {
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        let status = match self.child.wait() {
+            Ok(status) => status,
+            Err(err) => return QemuError::Process(err),
+        };
+        let by_signal = status.signal().map(|_| "nothing; it was killed").unwrap_or("nothing");
+        QemuError::Ended { status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        // Fails for one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How long a machine that is made and let go again may take, for timeout(1); it takes a fifth of a second.
+const KVM_TIMEOUT: &str = "20";
+const QMP_QUIT: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n";
+
+/// Why there is no KVM here, in QEMU's words; `None` where a machine could be made. Tried once.
+pub(super) fn why_no_kvm() -> Option<&'static str> {
+    static TRIED: LazyLock<Option<String>> = LazyLock::new(|| try_kvm().err());
+    TRIED.as_deref()
+}
+
+fn try_kvm() -> Result<(), String> {
+    let mut command = Command::new("timeout");
+    command.args([KVM_TIMEOUT, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-S"]);
+    command.args(["-accel", "kvm", "-cpu", "host", "-qmp", "stdio"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|err| err.to_string())?;
+    // One that has failed does not listen.
+    let _ = child.stdin.as_mut().map(|stdin| stdin.write_all(QMP_QUIT));
+    let output = child.wait_with_output().map_err(|err| err.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let mut lines =
+        said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
+    // The first line is the reason; what follows are its consequences.
+    Err(lines.next().map_or_else(|| format!("no machine within {KVM_TIMEOUT} s"), str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_has_as_much_time_as_it_uses_cpu_time_and_none_when_it_uses_none() {
+        let monitor = Monitor { is_stopped: &|| false, say: &|_| () };
+        let limits = Limits { monitor, cpu: Duration::from_secs(60), still: Duration::from_secs(300) };
+        let began = Instant::now();
+        let seconds = Duration::from_secs;
+        let mut progress = Progress { cpu: Duration::ZERO, since: began };
+        // A hundred hours on a machine that gives it a millisecond in five minutes.
+        for n in 1..1200 {
+            let cpu = Duration::from_millis(n);
+            assert!(progress.too_long(cpu, began + seconds(300 * n), limits).is_none(), "{n}");
+        }
+        let last = began + seconds(300 * 1199);
+        let said = |gone: Option<QemuError>| gone.map(|gone| gone.to_string());
+        let cpu = Duration::from_millis(1199);
+        assert_eq!(said(progress.too_long(cpu, last + seconds(300), limits)), None);
+        assert_eq!(
+            said(progress.too_long(cpu, last + seconds(301), limits)).as_deref(),
+            Some("gave no record within 300 s without using CPU time; ended")
+        );
+        assert_eq!(
+            said(progress.too_long(seconds(61), last, limits)).as_deref(),
+            Some("gave no record within 60 s of CPU time; ended")
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! What the lab cannot do, said before anything is started.
+
+use super::{kernels, qemu, shipped};
+use model::{Cell, Kernel, LabClock, Link, LoadPart, Task};
+
+/// The oldest QEMU that was tried: older ones count instructions in another way.
+const OLDEST: (u32, u32) = (7, 0);
+
+/// Why a cell cannot be carried out in the lab; `None` when it can.
+pub fn why_not(cell: &Cell) -> Option<String> {
+    let Kernel::Lab(kernel) = &cell.kernel else { return None };
+    if let Task::Sleep(runtime) = cell.task
+        && kernel.files.is_empty()
+    {
+        return Some(format!("{runtime} is in no guest by itself; ship it with all it needs: files = [\"/usr/...\"]"));
+    }
+    let programs = cell.load.parts().iter().filter_map(|part| match part {
+        LoadPart::Program(program) => Some(program.tool.command()),
+        _ => None,
+    });
+    if let Some(missing) = programs.into_iter().find(|name| !shipped::has_program(kernel, name)) {
+        let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
+        return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
+    }
+    if cell.conditions.on_spike.is_some() {
+        return Some("a guest has no CPU and no shell for the command of on_spike; leave it out".to_owned());
+    }
+    match cell.task.link() {
+        Some(Link::Udp(_)) => {
+            return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
+        }
+        Some(link @ (Link::Gpio(_) | Link::Parport(_))) => {
+            return Some(format!(
+                "a guest has nothing at the other end of {link}; name a serial line, like response:serial:/dev/ttyS2"
+            ));
+        }
+        Some(Link::Serial { .. }) if kernel.clock == LabClock::Virtual => {
+            return Some(
+                "two guests have no virtual time in common; add clock=emulated, or name another link".to_owned(),
+            );
+        }
+        _ => {}
+    }
+    let asked = cell.cpus.len();
+    if kernel.clock == LabClock::Virtual && asked > 1 {
+        return Some(
+            "a guest in virtual time has one CPU: its instructions are the clock, and two CPUs would take turns at \
+             whole time slices; leave `cpus` out, or name one"
+                .to_owned(),
+        );
+    }
+    if asked > usize::try_from(kernel.cpus).unwrap_or(usize::MAX) {
+        return Some(format!("{asked} CPUs are to be measured and the guest has {}; add cpus={asked}", kernel.cpus));
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
+    }
+    let Some(version) = qemu::version() else {
+        return Some(format!("{} is not installed; apt-get install qemu-system-x86", qemu::QEMU));
+    };
+    let (major, minor) = OLDEST;
+    match numbers(version) {
+        Some(numbers) if numbers < OLDEST => {
+            Some(format!("this QEMU is too old for virtual time: {version}; install {major}.{minor} or newer"))
+        }
+        Some(_) => {
+            let kvm = (kernel.clock == LabClock::Kvm).then(qemu::why_no_kvm).flatten();
+            let kvm = kvm.map(|why| format!("KVM does not work here: {why}; clock=virtual needs none"));
+            kvm.or_else(|| kernels::why_none(&kernel.source))
+        }
+        None => Some(format!("{} says no version, but: {version}; install {major}.{minor} or newer", qemu::QEMU)),
+    }
+}
+
+/// The first two numbers of `QEMU emulator version 7.2.22 (Debian ...)`.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let text = version.split_once("version ")?.1;
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_qemu_is_read() {
+        for (said, expected) in [
+            ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)", Some((7, 2))),
+            ("QEMU emulator version 10.0.2", Some((10, 0))),
+            ("QEMU emulator version 6.2", Some((6, 2))),
+            ("QEMU emulator version ", None),
+            ("", None),
+        ] {
+            assert_eq!(numbers(said), expected, "{said}");
+        }
+        assert!((6, 99) < OLDEST && (7, 0) >= OLDEST && (10, 0) >= OLDEST);
+    }
+}

@@ -1,0 +1,345 @@
+//! What a plan has guests given: files, directories, and what programs among them need to run.
+
+use super::elf::{self, Elf};
+use super::initramfs::Archive;
+use super::{LabError, Monitor, kernels, modules, regular_file};
+use model::LabKernel;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where a guest looks for programs.
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The most that a guest is given, bytes: it is in its memory twice while the kernel unpacks it.
+const AT_MOST_BYTES: usize = 160 << 20;
+
+/// What the lab itself puts into a guest.
+const OURS: [&str; 2] = ["/init", modules::PLACE];
+
+/// Where the loader looks for libraries by itself (ld.so(8), as Debian builds it).
+const LIBRARIES: [&str; 5] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib", "/usr/lib"];
+/// What tells it of further places.
+const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
+
+/// Puts what `kernel` has its guests given into their first file system, and the modules of its own with these names.
+///
+/// # Errors
+/// When a file is not there, cannot be in a guest, or all of it is too large for one.
+pub(super) fn add(
+    archive: &mut Archive,
+    kernel: &LabKernel,
+    own: &[&str],
+    monitor: Monitor<'_>,
+) -> Result<(), LabError> {
+    let mut shipped = Shipped::default();
+    for (name, content) in kernels::modules(kernel, own, monitor)? {
+        shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(&name))?;
+    }
+    if let Some(path) = &kernel.modules {
+        for (name, content) in modules::below(Path::new(path))? {
+            shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(path))?;
+        }
+    }
+    for file in &kernel.files {
+        // File systems of the guest hide what the archive has there.
+        let taken = host::mount_points().chain(OURS).find(|place| Path::new(&file.to).starts_with(place));
+        if let Some(place) = taken {
+            let reason = format!("{place} of a guest is not a plan's; put it elsewhere, like {}:/opt/it", file.from);
+            return Err(LabError::file(Path::new(&file.to), reason));
+        }
+        shipped.tree(Path::new(&file.from), &file.to, true)?;
+    }
+    shipped.into_archive(archive);
+    Ok(())
+}
+
+#[derive(Debug)]
+enum Entry {
+    Directory,
+    Program(Vec<u8>),
+    File(Vec<u8>),
+    /// To where.
+    Link(String),
+}
+
+/// What is shipped, by its path in the guest; in the order of names, so that it is the same each time.
+#[derive(Debug, Default)]
+struct Shipped {
+    entries: BTreeMap<String, Entry>,
+    bytes: usize,
+}
+
+impl Shipped {
+    /// A file, or a directory with all that is in it. What a program lacks is an error only if the plan has named the program
+    /// itself: a directory may hold some that do not run here either.
+    fn tree(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
+        let failed = |err| LabError::file(from, err);
+        let about = fs::metadata(from).map_err(failed)?;
+        if !about.is_dir() {
+            return self.file(from, to, is_named);
+        }
+        self.put(to, Entry::Directory, from)?;
+        let entries = fs::read_dir(from).map_err(failed)?.map(|entry| entry.map(|entry| entry.path()));
+        let mut paths = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        paths.sort();
+        for path in paths {
+            let to = format!("{to}/{}", path.file_name().unwrap_or_default().display());
+            // A link to a directory may lead back up; one that leads nowhere is as it is.
+            match fs::read_link(&path) {
+                Ok(target) if !path.is_file() => self.put(&to, Entry::Link(target.display().to_string()), &path)?,
+                _ => self.tree(&path, &to, false)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A file, and what it takes to run it.
+    fn file(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
+        if self.entries.contains_key(to) {
+            return Ok(());
+        }
+        let about = fs::metadata(from).map_err(|err| LabError::file(from, err))?;
+        if !about.is_file() {
+            return Err(LabError::file(from, "is neither a file nor a directory; leave it out of `files`"));
+        }
+        let more = usize::try_from(about.len()).unwrap_or(usize::MAX);
+        if self.bytes.saturating_add(more) > AT_MOST_BYTES {
+            return Err(self.too_large(from, more));
+        }
+        let content = regular_file::read(from, AT_MOST_BYTES as u64)?;
+        let is_program = about.permissions().mode() & 0o111 != 0;
+        let elf = elf::read(&content);
+        let script = content.strip_prefix(b"#!").filter(|_| is_program).map(|rest| {
+            String::from_utf8_lossy(rest.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned()
+        });
+        self.put(to, if is_program { Entry::Program(content) } else { Entry::File(content) }, from)?;
+        if let Some(elf) = elf {
+            self.libraries(&elf, from, to).or_else(|err| if is_named { Err(err) } else { Ok(()) })?;
+        }
+        match script.as_deref().and_then(interpreter).filter(|path| is_named || path.is_file()) {
+            Some(path) => self.file(&path, &path.display().to_string(), true),
+            None => Ok(()),
+        }
+    }
+
+    /// The loader and the libraries of a program or a library.
+    fn libraries(&mut self, elf: &Elf, from: &Path, to: &str) -> Result<(), LabError> {
+        if elf.machine != elf::X86_64 {
+            return Err(LabError::file(from, "is a program for another processor; guests are x86-64"));
+        }
+        if let Some(loader) = &elf.interpreter {
+            self.file(Path::new(loader), loader, true)?;
+        }
+        let origin = |path: &Path| path.parent().unwrap_or(Path::new("/")).display().to_string();
+        let own = elf.places.iter().map(|place| {
+            let at = |origin: &str| place.replace("${ORIGIN}", origin).replace("$ORIGIN", origin);
+            (at(&origin(from)), at(&origin(Path::new(to))))
+        });
+        let usual = LIBRARIES.iter().map(|place| ((*place).to_owned(), (*place).to_owned()));
+        let further = further_libraries();
+        let told = further.iter().map(|place| (place.clone(), place.clone()));
+        let places: Vec<(String, String)> = own.chain(usual).chain(told).collect();
+        for name in &elf.needed {
+            // The loader is a library, too, and is where programs name it.
+            if self.entries.keys().any(|path| path.starts_with("/lib64/") && path.ends_with(&format!("/{name}"))) {
+                continue;
+            }
+            let found = places.iter().find(|(here, _)| Path::new(here).join(name).is_file());
+            let Some((here, there)) = found else {
+                let reason = format!("needs {name}, which is in no usual place; add it to `files` beside it");
+                let is_listed = self.entries.keys().any(|path| path.ends_with(&format!("/{name}")));
+                if is_listed {
+                    continue;
+                }
+                return Err(LabError::file(from, reason));
+            };
+            self.file(&Path::new(here).join(name), &format!("{there}/{name}"), true)?;
+            if further.contains(here) {
+                self.file(Path::new(LIBRARY_CACHE), LIBRARY_CACHE, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, to: &str, entry: Entry, from: &Path) -> Result<(), LabError> {
+        if let Entry::Program(content) | Entry::File(content) = &entry {
+            self.bytes += content.len();
+        }
+        if self.bytes > AT_MOST_BYTES {
+            return Err(self.too_large(from, 0));
+        }
+        let _ = self.entries.insert(to.to_owned(), entry);
+        Ok(())
+    }
+
+    /// That there is no room for `from`, with `more` bytes, beside what is there already: the largest of it are named.
+    fn too_large(&self, from: &Path, more: usize) -> LabError {
+        const NAMED: usize = 3;
+        let size = |entry: &Entry| match entry {
+            Entry::Program(content) | Entry::File(content) => content.len(),
+            Entry::Directory | Entry::Link(_) => 0,
+        };
+        let mut sizes: Vec<_> = self.entries.iter().map(|(path, entry)| (size(entry), path.as_str())).collect();
+        sizes.sort_unstable();
+        let shown = |(bytes, path): &(usize, &str)| format!("{path} ({} MiB)", bytes >> 20);
+        let largest: Vec<_> = sizes.iter().rev().take(NAMED).map(shown).collect();
+        let beside = if largest.is_empty() { String::new() } else { format!(" beside {}", largest.join(", ")) };
+        let (more, most) = (more >> 20, AT_MOST_BYTES >> 20);
+        LabError::file(
+            from,
+            format!("{more} MiB{beside} are more than a guest has room for, {most} MiB in all; name less"),
+        )
+    }
+
+    /// The entries, each after the directories that it is in.
+    fn into_archive(self, archive: &mut Archive) {
+        let mut made: BTreeSet<PathBuf> = BTreeSet::new();
+        for (path, entry) in self.entries {
+            let name = path.trim_start_matches('/');
+            let above: Vec<_> = Path::new(name).ancestors().skip(1).filter(|above| *above != Path::new("")).collect();
+            for directory in above.into_iter().rev() {
+                if made.insert(directory.to_owned()) {
+                    archive.directory(&directory.display().to_string());
+                }
+            }
+            match entry {
+                Entry::Directory => {
+                    if made.insert(PathBuf::from(name)) {
+                        archive.directory(name);
+                    }
+                }
+                Entry::Program(content) => archive.program(name, &content),
+                Entry::File(content) => archive.file(name, &content),
+                Entry::Link(target) => archive.link(name, &target),
+            }
+        }
+    }
+}
+
+/// The program that runs a script with this first line (execve(2)); of `env`, the program that it looks for.
+fn interpreter(line: &str) -> Option<PathBuf> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    if !first.ends_with("/env") {
+        return Some(PathBuf::from(first));
+    }
+    let name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
+/// Places of libraries that this machine has added to the usual ones (ldconfig(8)).
+fn further_libraries() -> Vec<String> {
+    let files = fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    let texts = files.iter().filter_map(|path| fs::read_to_string(path).ok());
+    let places = texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>());
+    places.filter(|place| place.starts_with('/') && !LIBRARIES.contains(&place.as_str())).collect()
+}
+
+/// Whether a guest finds the program `name` among what `kernel` has it given.
+pub(super) fn has_program(kernel: &LabKernel, name: &str) -> bool {
+    PATH.split(':').any(|directory| {
+        let program = Path::new(directory).join(name);
+        kernel.files.iter().any(|file| {
+            let rest = program.strip_prefix(&file.to).ok();
+            rest.is_some_and(
+                |rest| if rest == Path::new("") { true } else { Path::new(&file.from).join(rest).is_file() },
+            )
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::testing::Scratch;
+    use model::Kernel;
+
+    fn kernel(words: &str) -> LabKernel {
+        match format!("/k {words}").parse() {
+            Ok(Kernel::Lab(kernel)) => kernel,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn shipped(words: &str) -> Result<Vec<String>, String> {
+        let mut archive = Archive::default();
+        add(&mut archive, &kernel(words), &[], Monitor { is_stopped: &|| false, say: &|_| () })
+            .map_err(|err| err.to_string())?;
+        Ok(archive.names().to_vec())
+    }
+
+    #[test]
+    fn a_program_is_shipped_with_what_it_needs() {
+        let names = shipped("file=/bin/sh:/opt/bin/sh").unwrap();
+        assert!(names.starts_with(&["lib".to_owned()]) || names.contains(&"opt/bin/sh".to_owned()), "{names:?}");
+        assert!(names.iter().position(|name| name == "opt/bin") < names.iter().position(|name| name == "opt/bin/sh"));
+        let shell = elf::read(&fs::read("/bin/sh").unwrap()).unwrap();
+        for needed in shell.needed.iter().chain(&shell.interpreter) {
+            let end = needed.rsplit('/').next().unwrap();
+            assert!(names.iter().any(|name| name.ends_with(end)), "{needed} is missing: {names:?}");
+        }
+        assert_eq!(shipped("file=/bin/sh:/opt/bin/sh").unwrap(), names, "the same each time");
+        assert_eq!(shipped("").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_directory_is_shipped_whole_with_its_links_as_they_are() {
+        let scratch = Scratch::make();
+        scratch.file("a/b/text", "x");
+        std::os::unix::fs::symlink("..", scratch.path("a/b/up")).unwrap();
+        for (script, text) in [("a/run", "#!/bin/sh\n"), ("a/lost", "#!/no/such/interpreter\n")] {
+            fs::set_permissions(scratch.file(script, text), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let names = shipped(&format!("file={}:/opt/a", scratch.path("a").display())).unwrap();
+        for expected in ["opt", "opt/a", "opt/a/b", "opt/a/b/text", "opt/a/b/up", "opt/a/run", "bin/sh"] {
+            assert!(names.contains(&expected.to_owned()), "{expected}: {names:?}");
+        }
+        let named = shipped(&format!("file={}:/opt/lost", scratch.path("a/lost").display())).unwrap_err();
+        assert!(named.contains("/no/such/interpreter"), "{named}");
+    }
+
+    #[test]
+    fn more_than_a_guest_has_room_for_is_refused_before_it_is_read_and_what_is_large_is_named() {
+        let scratch = Scratch::make();
+        let (large, endless) = (scratch.file("large", vec![0; 2 << 20]), scratch.path("endless"));
+        fs::File::create(&endless).unwrap().set_len(1 << 40).unwrap();
+        let said = shipped(&format!("file={}:/opt/a file={}:/opt/b", large.display(), endless.display())).unwrap_err();
+        let expected =
+            "1048576 MiB beside /opt/a (2 MiB) are more than a guest has room for, 160 MiB in all; name less";
+        assert_eq!(said, format!("{}: {expected}", endless.display()));
+    }
+
+    #[test]
+    fn what_cannot_be_in_a_guest_is_one_line() {
+        for (words, expected) in [
+            ("file=/nowhere/x", "/nowhere/x: No such file or directory"),
+            ("file=/bin/sh:/tmp/sh", "/tmp of a guest is not a plan's"),
+            ("file=/bin/sh:/init", "/init of a guest is not a plan's"),
+            ("file=/dev/null:/opt/null", "is neither a file nor a directory"),
+            ("modules=/nowhere", "/nowhere: No such file or directory"),
+            ("modules=/etc/hostname", "is no module"),
+        ] {
+            let said = shipped(words).unwrap_err();
+            assert!(said.contains(expected), "{words}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_where_a_guest_looks_for_it() {
+        for (words, name, is_there) in [
+            ("file=/usr/bin/dash:/bin/sh", "sh", true),
+            ("file=/usr/bin/dash", "sh", false),
+            ("file=/usr/bin/dash:/opt/sh", "sh", false),
+            ("file=/bin:/bin", "sh", true),
+            ("file=/bin:/bin", "no-such-program", false),
+            ("", "sh", false),
+        ] {
+            assert_eq!(has_program(&kernel(words), name), is_there, "{words} {name}");
+        }
+    }
+}

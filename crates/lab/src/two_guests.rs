@@ -1,0 +1,57 @@
+//! Two guests joined by a serial line: one answers triggers under the load of the cell, the other one measures.
+
+use super::machine::Setup;
+use super::protocol::Job;
+use super::qemu::{Limits, Qemu, QemuError};
+use super::{LabError, directories};
+use model::{Load, Record};
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// How much longer than the one that measures the target may take: it starts before.
+const LONGER: u64 = 120_000_000_000;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Measures the cell of `job`, whose load runs in the guest that answers.
+///
+/// # Errors
+/// When either gives no record.
+pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
+    let cell = &job.cell;
+    let of_target = Job { is_target: true, limit_ns: job.limit_ns.saturating_add(LONGER), ..job.clone() };
+    let mut of_logger = job.clone();
+    of_logger.cell.load = Load::NONE;
+    of_logger.cell.conditions.load_policy = None;
+    of_logger.cell.conditions.load_must_hold = None;
+
+    let [target_place, logger_place] = [directories::for_guest()?, directories::for_guest()?];
+    let line = target_place.path().join("line");
+    let files = setup.files_below(target_place.path(), Some(&of_target))?;
+    let mut target = Qemu::start([setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
+    while !files.is_ready() {
+        // It ends early only if it cannot do what it is asked.
+        if let Some(gone) = target.has_gone(limits, POLL_INTERVAL) {
+            return Err(setup.target(&files).err().unwrap_or_else(|| setup.failed(&files, gone)));
+        }
+    }
+    let logger_files = setup.files_below(logger_place.path(), Some(&of_logger))?;
+    let mut logger = Qemu::start([setup.arguments(&logger_files), end(&line, "")].concat())?;
+    logger.wait(limits).map_err(|gone| setup.failed(&logger_files, gone))?;
+    let mut record = setup.record(&logger_files, &of_logger)?;
+    drop(logger);
+    // Nobody asks any more, so it comes to its end.
+    target.wait(limits).map_err(|gone: QemuError| setup.failed(&files, gone))?;
+    let target = setup.target(&files)?;
+    record.loads.clone_from(&target.loads);
+    if let Some(response) = &mut record.response {
+        response.target = Some(Box::new(target));
+    }
+    (record.cell_id, record.cell) = (cell.id(), cell.clone());
+    Ok(record)
+}
+
+/// The third serial port of a guest, as one end of the line.
+fn end(line: &Path, how: &str) -> Vec<OsString> {
+    vec!["-serial".into(), format!("unix:{}{how}", line.display()).into()]
+}

@@ -1,0 +1,38 @@
+//! Measurements of a run that failed, in a file beside it.
+//!
+//! They are no lines of the run itself: what is missing there is made by `--resume`, and then they are forgotten.
+
+use super::StoreError;
+use host::file;
+use model::{Failed, Header};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+const FILE: &str = "failed.jsonl";
+/// More than any run writes, bytes.
+const AT_MOST: u64 = 64 << 20;
+
+/// Keeps them in the run directory `dir`, in place of those before.
+///
+/// # Errors
+/// When they cannot be written.
+pub(crate) fn keep(dir: &Path, failed: &[Failed]) -> Result<(), StoreError> {
+    let path = dir.join(FILE);
+    let written = if failed.is_empty() {
+        fs::remove_file(&path).or_else(|err| if err.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(err) })
+    } else {
+        let lines: io::Result<Vec<Vec<u8>>> = failed.iter().map(super::line).collect();
+        lines.and_then(|lines| file::replace(&path, &lines.concat()))
+    };
+    written.map_err(StoreError::io("write", &path))
+}
+
+/// Those of the run in `dir` that can be read and that `header` plans.
+pub(super) fn of_run(dir: &Path, header: &Header) -> Vec<Failed> {
+    let mut text = String::new();
+    // Without the file, or with a damaged one, there are only measurements missing.
+    let _ = file::open(&dir.join(FILE)).and_then(|file| file.take(AT_MOST).read_to_string(&mut text));
+    let failed = text.lines().filter_map(|line| serde_json::from_str::<Failed>(line).ok());
+    failed.filter(|failed| failed.planned.cell_index < header.cells.len()).collect()
+}

@@ -1,0 +1,52 @@
+//! Finding runs: every directory below another one that holds a run.
+
+use super::{FILE, StoreError};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A directory that holds a run, whole or not.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ListedRun {
+    /// The directory.
+    pub dir: PathBuf,
+    /// All that lies in it, samples included, bytes.
+    pub bytes: u64,
+}
+
+/// Every run in `dir` and below it, in the order of their paths, and why a directory could not be looked into: it may hold
+/// runs. Links are not followed.
+///
+/// # Errors
+/// When `dir` itself cannot be read.
+pub fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError> {
+    fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    let (mut found, mut closed, mut left) = (Vec::new(), Vec::new(), vec![dir.to_owned()]);
+    while let Some(dir) = left.pop() {
+        if dir.join(FILE).is_file() || super::imported_file_in(&dir).is_some() {
+            found.push(ListedRun { bytes: bytes_in(&dir), dir });
+            continue;
+        }
+        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        match fs::read_dir(&dir) {
+            Ok(entries) => left.extend(entries.flatten().filter(is_directory).map(|entry| entry.path())),
+            Err(err) => closed.push(StoreError::io("read", &dir)(err)),
+        }
+    }
+    found.sort_by(|a, b| a.dir.cmp(&b.dir));
+    Ok((found, closed))
+}
+
+fn bytes_in(dir: &Path) -> u64 {
+    let (mut bytes, mut left) = (0, vec![dir.to_owned()]);
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            // Of a link its own size: `DirEntry::metadata` follows none.
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
+                Ok(metadata) => bytes += metadata.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
+}

@@ -1,0 +1,174 @@
+//! Reading a run, whole or damaged.
+
+use super::lines::{Line, Lines};
+use super::seal::{self, Seal};
+use super::{StoreError, foreign};
+use analysis::on_all_cpus;
+use host::file;
+use model::{Entry, Header, Host, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
+use serde::de::DeserializeOwned;
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A run as far as it has come.
+#[derive(Debug)]
+pub struct Run {
+    /// What was decided before the first measurement.
+    pub header: Header,
+    /// Every measurement that can be read, in the order they were made.
+    pub entries: Vec<Entry>,
+    /// Lines that cannot be read.
+    pub damage: Vec<Damage>,
+}
+
+/// A line of a run that cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Damage {
+    path: PathBuf,
+    line: usize,
+    reason: String,
+}
+
+impl Damage {
+    /// A line that cannot be read.
+    pub(super) fn new(path: &Path, line: usize, reason: String) -> Damage {
+        Damage { path: path.to_owned(), line, reason }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage { path, line, reason } = self;
+        let again = if path.file_name().is_some_and(|name| name == super::IMPORTED_FILE) {
+            "import its file again"
+        } else {
+            "--resume makes what is missing"
+        };
+        write!(f, "{}:{line}: {reason}; this line is left out, {again}", path.display())
+    }
+}
+
+/// Reads the run in directory `dir` (or in `dir/run.jsonl`, named itself).
+///
+/// # Errors
+/// When there is no run, or its header cannot be read.
+pub fn read(dir: &Path) -> Result<Run, StoreError> {
+    let path = super::file_of(dir);
+    if !path.exists() && super::imported_file_in(dir).is_some() {
+        return Err(StoreError::Imported(dir.to_owned()));
+    }
+    if !path.exists() {
+        return Err(StoreError::NoRun(dir.to_owned()));
+    }
+    let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);
+    let first = lines.next().map_err(StoreError::io("read", &path))?;
+    let mut header = header(first, &path)?;
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut damage = Vec::new();
+    let mut seen = HashSet::new();
+    let mut hosts = Hosts::default();
+    let mut line = 1;
+    loop {
+        let batch = lines.batch().map_err(StoreError::io("read", &path))?;
+        if batch.is_empty() {
+            let failed = super::failed::of_run(path.parent().unwrap_or(dir), &header).into_iter();
+            header.failed =
+                failed.filter(|failed| !seen.contains(&(failed.planned.block, failed.planned.cell_index))).collect();
+            return Ok(Run { header, entries, damage });
+        }
+        for entry in on_all_cpus(&batch, |line| entry(line, &header)) {
+            line += 1;
+            match entry {
+                Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
+                    let reason = "the measurement was there already".to_owned();
+                    damage.push(Damage { path: path.clone(), line, reason });
+                }
+                Ok(entry) => entries.extend(entry.map(|entry| hosts.shared(entry))),
+                Err(reason) => damage.push(Damage { path: path.clone(), line, reason }),
+            }
+        }
+    }
+}
+
+/// The machines of the last records: those of thousands are equal, and are kept once.
+#[derive(Debug, Default)]
+pub struct Hosts(VecDeque<Arc<Host>>);
+
+impl Hosts {
+    const KEPT: usize = 8;
+
+    /// The same entry, with machines that are known already instead of its own.
+    pub fn shared(&mut self, mut entry: Entry) -> Entry {
+        for host in [&mut entry.record.host_before, &mut entry.record.host_after] {
+            match self.0.iter().find(|known| *known == host) {
+                Some(known) => *host = Arc::clone(known),
+                None => self.0.push_front(Arc::clone(host)),
+            }
+        }
+        self.0.truncate(Hosts::KEPT);
+        entry
+    }
+}
+
+/// The text of a line that is what was written.
+pub(super) fn intact(line: &Line) -> Result<&str, String> {
+    let bytes = line.as_ref().map_err(|flaw| (*flaw).to_owned())?;
+    if seal::check(bytes) == Seal::Broken {
+        return Err("its checksum does not match".to_owned());
+    }
+    // Checked at once, which is quicker than key by key.
+    str::from_utf8(bytes.trim_ascii_end()).map_err(|err| err.to_string())
+}
+
+/// The first line of a run, or of imported measurements.
+///
+/// # Errors
+/// When it is damaged, or of a later version.
+pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -> Result<T, StoreError> {
+    let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
+    let line = line.unwrap_or_else(|| Ok(Vec::new()));
+    let is_cut_off = line.as_ref().is_ok_and(|line| !line.ends_with(b"\n"));
+    if is_cut_off {
+        return Err(damaged("the line is cut off".to_owned()));
+    }
+    let text = intact(&line).map_err(damaged)?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|err| damaged(err.to_string()))?;
+    let format = value["format"].as_u64().ok_or_else(|| damaged("it names no format".to_owned()))?;
+    if format > u64::from(RUN_FORMAT) {
+        return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
+    }
+    foreign::from_str(text).map_err(|err| damaged(err.to_string()))
+}
+
+fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
+    let header: Header = first_line(line, path)?;
+    let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
+    let reason = "its number of repetitions is impossible".to_owned();
+    if is_sane { Ok(header) } else { Err(StoreError::Header { path: path.to_owned(), reason }) }
+}
+
+/// One measurement; `None` for an empty line, which is what follows a line that was cut off. A line without its end is
+/// whole when it can be read: JSON that was cut off cannot.
+fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, String> {
+    if line.as_ref().is_ok_and(|line| line.trim_ascii_end().is_empty()) {
+        return Ok(None);
+    }
+    let is_ended = line.as_ref().map_or(true, |line| line.ends_with(b"\n"));
+    let damaged =
+        |why: String| if is_ended { format!("the line is damaged ({why})") } else { "the line is cut off".to_owned() };
+    let text = intact(line).map_err(damaged)?;
+    let entry: Entry = foreign::from_str(text).map_err(|err| damaged(err.to_string()))?;
+    if entry.record.format > RECORD_FORMAT {
+        return Err(format!("record format {} is newer than this program reads", entry.record.format));
+    }
+    let is_planned = entry.planned.block < header.plan.repetitions;
+    if !is_planned || header.cells.get(entry.planned.cell_index) != Some(&entry.record.cell) {
+        return Err("the record is of a measurement that the header does not plan".to_owned());
+    }
+    if !entry.record.threads.iter().all(ThreadRecord::is_consistent) {
+        return Err("the record's counts do not add up".to_owned());
+    }
+    Ok(Some(entry))
+}

@@ -1,0 +1,234 @@
+//! Raw samples as a Parquet file: one row for each wake-up, written while the cell is measured.
+//!
+//! A row is `cpu`, `cycle` and `latency_ns`. Due times are not stored, because they follow from the cycle; the file says
+//! how. A cycle without a row was missed, lost or still waited for. A row group belongs to one CPU, so rows are in the
+//! order of their cycles within it. The file gets its name when it is whole.
+
+use super::StoreError;
+use host::file::{Replacement, with_suffix};
+use model::{CpuSet, Record, ThreadRecord};
+use parquet::basic::{Compression, Encoding};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of the files that this program writes, in their metadata as `format`.
+const FORMAT: u32 = 1;
+/// Behind the name of a file until it is whole.
+const UNFINISHED: &str = ".partial";
+const SCHEMA: &str = "message samples {
+    required int32 cpu (INTEGER(32, false));
+    required int64 cycle;
+    required int64 latency_ns;
+}";
+/// Rows that a CPU gathers before they are written: 1 MiB.
+const GROUP: usize = 1 << 16;
+
+/// Writes the samples of one cell.
+#[derive(Debug)]
+pub struct SampleWriter {
+    path: PathBuf,
+    file: SerializedFileWriter<Replacement>,
+    /// Rows of each CPU that are not written yet.
+    rows: BTreeMap<u32, Rows>,
+}
+
+/// Rows of one CPU, in the order of their cycles.
+#[derive(Debug, Default)]
+pub struct Rows {
+    cycles: Vec<i64>,
+    latencies_ns: Vec<i64>,
+}
+
+impl Rows {
+    /// Adds one row; `cycle` counts from the first measured one.
+    pub fn push(&mut self, cycle: u64, latency_ns: i64) {
+        // Periods are 10 us at least: 2^63 cycles take three million years.
+        self.cycles.push(cycle.cast_signed());
+        self.latencies_ns.push(latency_ns);
+    }
+}
+
+impl SampleWriter {
+    /// Begins a file that is to be called `path`.
+    ///
+    /// # Errors
+    /// When there is such a file, or it cannot be made.
+    pub fn create(path: &Path) -> Result<SampleWriter, StoreError> {
+        if path.symlink_metadata().is_ok() {
+            return Err(StoreError::SamplesExist(path.to_owned()));
+        }
+        let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
+        let schema = parse_message_type(SCHEMA).map_err(failed(path))?;
+        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties())).map_err(failed(path))?;
+        Ok(SampleWriter { path: path.to_owned(), file, rows: BTreeMap::new() })
+    }
+
+    /// Where the rows of `cpu` are gathered.
+    pub fn rows(&mut self, cpu: u32) -> &mut Rows {
+        self.rows.entry(cpu).or_default()
+    }
+
+    /// Writes what has been gathered of each CPU, if it is enough for a row group.
+    ///
+    /// # Errors
+    /// When the disk is full or fails.
+    pub fn write_full(&mut self) -> Result<(), StoreError> {
+        self.write_from(GROUP)
+    }
+
+    /// The file in which another process is to write the samples of `cpus`, for [`SampleWriter::append`].
+    pub fn part(&self, cpus: &CpuSet) -> PathBuf {
+        with_suffix(&self.path, &format!(".cpu{cpus}"))
+    }
+
+    /// Moves the rows of `part`, a finished file, to the end of this one, compressed as they are.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the disk is full.
+    pub fn append(&mut self, part: &Path) -> Result<(), StoreError> {
+        self.splice(part).map_err(failed(&self.path))?;
+        discard(part);
+        Ok(())
+    }
+
+    fn splice(&mut self, part: &Path) -> Result<(), ParquetError> {
+        let file = File::open(part)?;
+        let reader = SerializedFileReader::new(file.try_clone()?)?;
+        for rows in reader.metadata().row_groups() {
+            let mut group = self.file.next_row_group()?;
+            for column in rows.columns() {
+                let close = ColumnCloseResult {
+                    bytes_written: u64::try_from(column.compressed_size()).unwrap_or(0),
+                    rows_written: u64::try_from(rows.num_rows()).unwrap_or(0),
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                group.append_column(&file, close)?;
+            }
+            group.close()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last rows and what `record` says about all of them; the file then has its name and is on disk.
+    ///
+    /// # Errors
+    /// When the disk is full or fails. There is no file then.
+    pub fn finish(mut self, record: &Record) -> Result<(), StoreError> {
+        self.write_from(1)?;
+        for (key, value) in about(record) {
+            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        }
+        let mut named = || {
+            self.file.finish().map_err(io_error)?;
+            self.file.inner_mut().commit()
+        };
+        named().map_err(StoreError::io("write samples to", &self.path))
+    }
+
+    fn write_from(&mut self, least: usize) -> Result<(), StoreError> {
+        for (cpu, rows) in self.rows.iter_mut().filter(|(_, rows)| rows.cycles.len() >= least) {
+            write(&mut self.file, *cpu, rows).map_err(failed(&self.path))?;
+            rows.cycles.clear();
+            rows.latencies_ns.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file of samples whose measurement is not kept, finished or not, if there is one.
+pub fn discard(path: &Path) {
+    for file in [path, &with_suffix(path, UNFINISHED)] {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// How columns are stored. Measured on this kind of data; see docs/decisions.md.
+fn properties() -> WriterProperties {
+    let [cycle, latency] = ["cycle", "latency_ns"].map(ColumnPath::from);
+    WriterProperties::builder()
+        .set_created_by(model::TOOL.to_owned())
+        .set_compression(Compression::GZIP(Default::default()))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_column_dictionary_enabled(cycle.clone(), false)
+        .set_column_encoding(cycle, Encoding::DELTA_BINARY_PACKED)
+        .set_column_dictionary_enabled(latency.clone(), false)
+        .set_column_encoding(latency, Encoding::BYTE_STREAM_SPLIT)
+        .build()
+}
+
+fn write(file: &mut SerializedFileWriter<Replacement>, cpu: u32, rows: &Rows) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    column::<Int32Type>(&mut group, &vec![cpu.cast_signed(); rows.cycles.len()])?;
+    column::<Int64Type>(&mut group, &rows.cycles)?;
+    column::<Int64Type>(&mut group, &rows.latencies_ns)?;
+    group.close().map(drop)
+}
+
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, Replacement>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    let column = group.next_column()?;
+    let mut column = column.ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+/// What a file says about itself, so that it can be understood without the run it is from.
+fn about(record: &Record) -> [(&'static str, String); 11] {
+    let cell = &record.cell;
+    let due = if cell.task.is_relative() {
+        "the method waits relatively: a row's cycle is the period in which its wait was to end, not the instant itself"
+    } else {
+        "due_ns = started_mono_ns + offsets_ns[cpu] + cycle * period_ns, by CLOCK_MONOTONIC; a cycle without a row was missed, lost or still waited for"
+    };
+    let offset = |thread: &ThreadRecord| (thread.cpu.to_string(), thread.offset.ns().into());
+    let offsets = record.threads.iter().map(offset).collect::<serde_json::Map<_, _>>();
+    let ended = serde_json::to_value(record.ended).unwrap_or_default();
+    [
+        ("format", FORMAT.to_string()),
+        ("tool", record.tool.clone()),
+        ("name", format!("{}/{}/{}", cell.label(), cell.period, cell.task)),
+        ("cell", serde_json::to_string(cell).unwrap_or_default()),
+        ("cell_id", record.cell_id.to_string()),
+        ("started_mono_ns", record.started.0.to_string()),
+        ("started_unix_ms", record.started_unix_ms.to_string()),
+        ("period_ns", cell.period.ns().to_string()),
+        ("offsets_ns", serde_json::Value::Object(offsets).to_string()),
+        ("ended", ended.as_str().unwrap_or_default().to_owned()),
+        ("due", due.to_owned()),
+    ]
+}
+
+fn failed(path: &Path) -> impl FnOnce(ParquetError) -> StoreError + use<> {
+    let path = path.to_owned();
+    move |err| StoreError::Io { action: "write samples to", path, source: io_error(err) }
+}
+
+/// The kernel's own error, if that is what it was.
+fn io_error(err: ParquetError) -> io::Error {
+    match err {
+        ParquetError::External(err) => err.downcast().map_or_else(io::Error::other, |err| *err),
+        err => io::Error::other(err),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Writing a run, so that a crash at any instant costs at most the measurement under way.
+
+use super::{FILE, StoreError, line};
+use host::file::{self, Replacement};
+use model::{Entry, Failed, Header, Planned};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Behind the name of a run until its header is whole.
+const UNFINISHED: &str = ".new";
+
+/// Appends to a run.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+    dir: PathBuf,
+    kept: usize,
+}
+
+/// Makes a new run directory with its header.
+///
+/// # Errors
+/// When `dir` holds something already, or cannot be written.
+pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
+    if dir.join(FILE).symlink_metadata().is_ok() {
+        return Err(StoreError::Exists(dir.to_owned()));
+    }
+    if dir.exists() {
+        let unfinished = file::with_suffix(Path::new(FILE), UNFINISHED);
+        let is_ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| *entry.file_name() == *unfinished);
+        let is_empty = dir.is_dir() && fs::read_dir(dir).map_err(StoreError::io("read", dir))?.all(is_ours);
+        if !is_empty {
+            return Err(StoreError::NotARun(dir.to_owned()));
+        }
+    }
+    fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
+    // Under its name only once its header is whole: a run that exists can be gone on with.
+    let path = dir.join(FILE);
+    let written = line(header).and_then(|header| {
+        let mut new = Replacement::new(&path, UNFINISHED)?;
+        new.write_all(&header)?;
+        new.commit_open()
+    });
+    let file = written.map_err(StoreError::io("make", &path))?;
+    // The directory's own name is on disk, too.
+    file::sync_directory_of(dir).map_err(StoreError::io("sync", dir))?;
+    Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
+}
+
+/// Writes a page under its name once it is whole: a reader of the file sees the whole page before or the whole page after.
+///
+/// A page that `is_named` by the user may go into a pipe or a device; one that lies in a run directory replaces what is
+/// there, which may come from another user.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_page(path: &Path, is_named: bool, page: &str) -> Result<(), StoreError> {
+    let write = if is_named { file::write_named } else { file::replace };
+    write(path, page.as_bytes()).map_err(StoreError::io("write", path))
+}
+
+/// Opens a run to append to it; `kept` measurements are there already.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
+    let path = super::file_of(dir);
+    let mut file = file::open_to_append(&path).map_err(StoreError::io("append to", &path))?;
+    let torn = ends_torn(&mut file).map_err(StoreError::io("read", &path))?;
+    let mut writer = Writer { file, path, dir: dir.to_owned(), kept };
+    if torn {
+        // Nothing is rewritten: the line that was cut off is closed, and stays as a damaged line.
+        writer.write(b"\n")?;
+    }
+    Ok(writer)
+}
+
+fn ends_torn(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+impl Writer {
+    /// Keeps which measurements failed, in place of those that failed before.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn failed(&self, failed: &[Failed]) -> Result<(), StoreError> {
+        super::failed::keep(&self.dir, failed)
+    }
+
+    /// Records one measurement; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// When there is no room or the disk fails: the measurements before it are kept.
+    pub fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let line = line(entry).map_err(|err| self.error(err))?;
+        self.write(&line)?;
+        self.kept += 1;
+        Ok(())
+    }
+
+    /// Where the samples of a measurement are to be kept. A file that is there already belongs to a measurement that was
+    /// never recorded; it goes.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn samples(&self, planned: &Planned) -> Result<PathBuf, StoreError> {
+        let dir = super::samples_dir(&self.dir);
+        fs::create_dir_all(&dir).map_err(StoreError::io("make", &dir))?;
+        // A link would lead into a directory that another user may have chosen.
+        let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir());
+        if !is_own {
+            let source = io::Error::other("it is a link; remove it");
+            return Err(StoreError::Io { action: "write samples to", path: dir, source });
+        }
+        let path = dir.join(format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index));
+        super::discard_samples(&path);
+        Ok(path)
+    }
+
+    /// One `write`: appended whole, or, when the disk is full, cut off where a reader sees it.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        written.map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> StoreError {
+        StoreError::Append { path: self.path.clone(), dir: self.dir.clone(), source, kept: self.kept }
+    }
+}

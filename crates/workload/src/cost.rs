@@ -1,0 +1,246 @@
+//! The cost suite: what the kernel's operations cost, each carried out again and again by processes on one CPU.
+//!
+//! `model::COST_OPERATIONS` says what each of them is. [`make`] makes it ready, [`Suite`] has a process carry all of them
+//! out, batch by batch.
+
+mod calls;
+mod file;
+mod ipc;
+mod memory;
+mod net;
+mod process;
+mod ring;
+mod suite;
+mod worker;
+
+use model::{CostGroup, CostOperation, CostScope, Usage};
+pub use process::is_nothing;
+use std::ffi::CString;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+pub use suite::{CostError, Suite, SuiteEvent};
+use sys::{sched, storage, usage};
+pub use worker::SuiteRequest;
+
+/// An operation that is ready to be carried out.
+trait Operation {
+    /// What a batch of `n` needs that is no part of it.
+    fn prepare(&mut self, n: u64) -> io::Result<()> {
+        let _ = n;
+        Ok(())
+    }
+
+    /// Carries out `n` of them.
+    fn run(&mut self, n: u64) -> io::Result<()>;
+}
+
+/// An operation, and how many of it make a batch.
+struct ReadyOperation {
+    operation: Box<dyn Operation>,
+    batch: Batch,
+}
+
+/// How large batches are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Batch {
+    /// A power of two times this, as it suits the clock.
+    Of(u64),
+    /// Always this: what an operation costs depends on how many there are.
+    Exactly(u64),
+}
+
+/// Why an operation is not ready.
+#[derive(Debug, thiserror::Error)]
+enum NotReady {
+    /// This machine, or its kernel, lacks something.
+    #[error("{0}")]
+    Missing(String),
+    /// Something else went wrong.
+    #[error(transparent)]
+    Failed(#[from] io::Error),
+}
+
+/// What every operation of this kind does: a loop of calls.
+struct Each<F>(F);
+
+impl<F: FnMut() -> io::Result<()>> Operation for Each<F> {
+    fn run(&mut self, n: u64) -> io::Result<()> {
+        for _ in 0..n {
+            (self.0)()?;
+        }
+        Ok(())
+    }
+}
+
+impl ReadyOperation {
+    /// One call after the other, in batches that suit the clock.
+    fn each(call: impl FnMut() -> io::Result<()> + 'static) -> ReadyOperation {
+        ReadyOperation { operation: Box::new(Each(call)), batch: Batch::Of(1) }
+    }
+}
+
+/// Makes an operation ready; its files are in `directory`.
+fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperation, NotReady> {
+    let name = operation.name.split_once('/').map_or(operation.name, |(_, name)| name);
+    let ready = match operation.group {
+        CostGroup::Syscall | CostGroup::Signal => calls::make(operation.name, directory),
+        CostGroup::Process => process::make(name),
+        CostGroup::Switch => ring::switches(name),
+        CostGroup::Ipc => ipc::make(name),
+        CostGroup::Net => net::make(name),
+        CostGroup::Memory => memory::make(name),
+        CostGroup::File => file::make(name, directory),
+        CostGroup::Sched => ring::scheduler(name),
+    };
+    ready.map_err(|err| match err {
+        NotReady::Failed(err) => worded(err),
+        missing @ NotReady::Missing(_) => missing,
+    })
+}
+
+/// For a name that the table has and nobody makes: a defect, which a test finds.
+fn unknown(name: &str) -> NotReady {
+    NotReady::Failed(io::Error::other(format!("no operation {name}")))
+}
+
+/// What is behind an error, and what to do.
+fn worded(err: io::Error) -> NotReady {
+    match err.raw_os_error() {
+        Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::EOPNOTSUPP) => {
+            NotReady::Missing(format!("this kernel has none ({err})"))
+        }
+        Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::ENODEV) => {
+            NotReady::Missing(format!("no loopback device ({err})"))
+        }
+        Some(libc::EMFILE | libc::ENFILE) => {
+            NotReady::Failed(io::Error::other(format!("{err}; raise `ulimit -n` to {OPEN_FILES}")))
+        }
+        Some(libc::EAGAIN) => NotReady::Failed(io::Error::other(format!("{err}; raise `ulimit -u`"))),
+        _ => NotReady::Failed(err),
+    }
+}
+
+/// Open files that the largest operations need, with room for what a process has anyway.
+const OPEN_FILES: u64 = 256;
+
+/// Memory that the largest operation fills, bytes.
+pub(crate) const MEMORY_BYTES: u64 = 32 << 20;
+
+/// Bytes that the suite's files need at most.
+const FILE_BYTES: u64 = 4 << 20;
+
+/// A directory of the suite's own, removed with all that is in it.
+#[derive(Debug)]
+pub(crate) struct Directory(PathBuf);
+
+/// Where temporary files lie on a disk (file-hierarchy(7)).
+const PARENT: &str = "/var/tmp";
+
+impl Directory {
+    /// A new one, where there is room.
+    ///
+    /// # Errors
+    /// One line: what is missing, and what to do.
+    fn new() -> Result<Directory, String> {
+        let parent = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(PARENT), PathBuf::from);
+        let shown = parent.display();
+        let failed = |err: io::Error| format!("cannot make a directory in {shown}: {err}; name another in TMPDIR");
+        let free = storage::free_bytes(&parent).map_err(failed)?;
+        if free < FILE_BYTES {
+            let (need, free) = (FILE_BYTES >> 20, free >> 20);
+            return Err(format!("{shown} has {free} MiB free, and files need {need} MiB; name another in TMPDIR"));
+        }
+        let path = parent.join(host::named("punctual-cost", std::process::id()));
+        std::fs::create_dir(&path).map_err(failed)?;
+        let directory = Directory(path);
+        file::fill(&directory).map_err(failed)?;
+        Ok(directory)
+    }
+
+    /// The name of a file in it, as system calls want it.
+    fn name(&self, file: &str) -> io::Result<CString> {
+        Ok(CString::new(self.0.join(file).as_os_str().as_bytes())?)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Carries out all operations for ever, a few of each in turn, and calls `count` after each batch: a load, whose files are in
+/// `path`.
+///
+/// # Errors
+/// When one fails.
+pub(crate) fn for_ever(path: &Path, count: &dyn Fn()) -> io::Result<()> {
+    // Whoever made the directory removes it.
+    let directory = ManuallyDrop::new(Directory(path.to_owned()));
+    file::fill(&directory)?;
+    worker::for_ever(&directory, count)
+}
+
+/// Carries out the one operation of `scope` so many times, on one CPU; what this process has used for that.
+///
+/// # Errors
+/// When it is several, the number is not one of whole batches, or it fails.
+pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
+    let (Some(operation), 1) = (scope.operations().next(), scope.operations().count()) else {
+        return Err(format!("{scope} is several operations; name one, like syscall/read"));
+    };
+    let failed = |err: io::Error| format!("{}: {err}", operation.name);
+    let cpus = sched::affinity(0).map_err(failed)?;
+    sched::set_affinity(0, &cpus.iter().last().into_iter().collect()).map_err(failed)?;
+    let directory = Directory::new()?;
+    let mut ready = make(operation, &directory).map_err(|err| format!("{}: {err}", operation.name))?;
+    let (Batch::Of(batch) | Batch::Exactly(batch)) = ready.batch;
+    if !n.is_multiple_of(batch) {
+        return Err(format!("{} makes batches of {batch}; {n} is no multiple of that", operation.name));
+    }
+    let before = usage::thread().map_err(failed)?;
+    let at_a_time = if ready.batch == Batch::Exactly(batch) { batch } else { n };
+    for _ in 0..n / at_a_time.max(1) {
+        ready.operation.prepare(at_a_time).map_err(failed)?;
+        ready.operation.run(at_a_time).map_err(failed)?;
+    }
+    Ok(usage::since(&before, &usage::thread().map_err(failed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sys::clock;
+
+    /// The shortest time of several for `n` operations, ns.
+    fn shortest(ready: &mut ReadyOperation, n: u64) -> u64 {
+        let time = |ready: &mut ReadyOperation| {
+            let began = clock::monotonic();
+            ready.operation.run(n).unwrap();
+            clock::monotonic().0 - began.0
+        };
+        (0..5).map(|_| time(ready)).min().unwrap()
+    }
+
+    #[test]
+    fn sixteen_times_the_blocks_take_several_times_as_long() {
+        for name in ["copy", "read", "write"] {
+            let mut ready = memory::make(name).unwrap_or_else(|err| panic!("{name}: {err}"));
+            // All of it is touched once before.
+            shortest(&mut ready, 16);
+            let (one, sixteen) = (shortest(&mut ready, 1), shortest(&mut ready, 16));
+            assert!(sixteen > 4 * one, "{name}: 1 in {one} ns, 16 in {sixteen} ns");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_do_and_what_is_missing_is_no_error() {
+        let of = |errno| worded(io::Error::from_raw_os_error(errno));
+        assert!(matches!(of(libc::ENOSYS), NotReady::Missing(why) if why.starts_with("this kernel has none")));
+        assert!(matches!(of(libc::ENETUNREACH), NotReady::Missing(why) if why.starts_with("no loopback device")));
+        assert!(of(libc::EMFILE).to_string().ends_with("raise `ulimit -n` to 256"));
+        assert!(of(libc::EAGAIN).to_string().ends_with("raise `ulimit -u`"));
+    }
+}

@@ -1,0 +1,81 @@
+//! Groups `syscall` and `signal`: what one process does by itself.
+
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, unknown};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use sys::calls::{self, Watched};
+use sys::handled::{Faults, Handler, OneSelf};
+
+pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, NotReady> {
+    let data = directory.name(file::DATA)?;
+    Ok(match name {
+        "syscall/null" => ReadyOperation::each(|| {
+            calls::null();
+            Ok(())
+        }),
+        "syscall/read" => {
+            let (mut zero, mut byte) = (File::open("/dev/zero")?, [0]);
+            ReadyOperation::each(move || zero.read_exact(&mut byte))
+        }
+        "syscall/write" => {
+            let mut null = File::options().write(true).open("/dev/null")?;
+            ReadyOperation::each(move || null.write_all(&[1]))
+        }
+        "syscall/stat" => ReadyOperation::each(move || calls::stat(&data)),
+        "syscall/fstat" => {
+            let file = directory.open()?;
+            ReadyOperation::each(move || calls::fstat(file.as_fd()))
+        }
+        "syscall/open_close" => ReadyOperation::each(move || calls::open_and_close(&data)),
+        "syscall/select_10" => select(10)?,
+        "syscall/select_100" => select(100)?,
+        "syscall/poll_10" => poll(10)?,
+        "syscall/poll_100" => poll(100)?,
+        "signal/install" => {
+            let handler = Handler::counting()?;
+            ReadyOperation::each(move || handler.install())
+        }
+        "signal/deliver" => {
+            let (handler, me) = (Handler::counting()?, OneSelf::now());
+            ReadyOperation::each(move || handler.send(&me))
+        }
+        "signal/fault" => {
+            ReadyOperation { operation: Box::new(WrongWrites(Faults::new()?)), batch: Batch::Exactly(FAULTS) }
+        }
+        other => return Err(unknown(other)),
+    })
+}
+
+/// Faults between two calls that protect the page.
+const FAULTS: u64 = 64;
+
+struct WrongWrites(Faults);
+
+impl Operation for WrongWrites {
+    fn run(&mut self, n: u64) -> io::Result<()> {
+        self.0.take(n)
+    }
+}
+
+/// Pipes that stay empty: both ends of each, because a pipe without a writer can be read, to its end.
+fn pipes(n: usize) -> io::Result<(Vec<(PipeReader, PipeWriter)>, Watched)> {
+    let pipes: Vec<_> = (0..n).map(|_| io::pipe()).collect::<Result<_, _>>()?;
+    let watched = Watched::new(pipes.iter().map(|(reader, _)| reader.as_fd()))?;
+    Ok((pipes, watched))
+}
+
+fn select(n: usize) -> io::Result<ReadyOperation> {
+    let (pipes, watched) = pipes(n)?;
+    Ok(ReadyOperation::each(move || none_of(&pipes, watched.select()?)))
+}
+
+fn poll(n: usize) -> io::Result<ReadyOperation> {
+    let (pipes, mut watched) = pipes(n)?;
+    Ok(ReadyOperation::each(move || none_of(&pipes, watched.poll()?)))
+}
+
+/// Nothing can be read from an empty pipe.
+fn none_of(_: &[(PipeReader, PipeWriter)], ready: usize) -> io::Result<()> {
+    if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was said to be readable")) }
+}

@@ -1,0 +1,195 @@
+//! The suite's process, seen from the cell: started, let go, listened to, ended.
+
+use super::Directory;
+use super::worker::{self, Ends, SuiteMessage, SuiteRequest};
+use model::{COST_OPERATIONS, CostScope, OperationRecord, SkippedOperation};
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::{pipe, process, spawn};
+
+/// Why operations were not measured.
+#[derive(Debug, thiserror::Error)]
+#[error("cost: {0}")]
+pub struct CostError(String);
+
+/// Timeout until the process has prepared everything.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout until it has ended after a stop request.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What listening to the process has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuiteEvent {
+    /// It has said something.
+    Something,
+    /// It has said everything.
+    Everything,
+    /// It has said nothing in the time given.
+    Nothing,
+    /// A signal came first.
+    Signal,
+}
+
+/// The process, and what it has said. Dropping it ends the process, with all that it has made.
+#[derive(Debug)]
+pub struct Suite {
+    pid: u32,
+    words: PipeReader,
+    gate: PipeWriter,
+    stop: SharedCounters,
+    /// What was read of a line that is not whole.
+    unread: Vec<u8>,
+    has_ended: bool,
+    /// Time, ns, of reading the clock.
+    clock_ns: Option<u64>,
+    measured: BTreeMap<u8, (u64, Vec<u64>)>,
+    skipped: BTreeMap<u8, String>,
+    /// Removed when the process has ended.
+    _directory: Directory,
+}
+
+impl Suite {
+    /// Starts the process and waits until every operation is known to work here. Call it before any thread is started.
+    ///
+    /// # Errors
+    /// When an operation fails for another reason than that this kernel has none.
+    pub fn start(request: &SuiteRequest) -> Result<Suite, CostError> {
+        let failed = |err: io::Error| CostError(format!("cannot start its process: {err}"));
+        let directory = Directory::new().map_err(CostError)?;
+        let stop = SharedCounters::new(1).map_err(failed)?;
+        let (words, words_tx) = io::pipe().map_err(failed)?;
+        let (gate_end, gate) = io::pipe().map_err(failed)?;
+        let ends = Ends { words: words_tx, gate: gate_end, stop: &stop };
+        let pid =
+            process::fork_tied(None, libc::SIGKILL, || worker::work(request, &directory, ends)).map_err(failed)?;
+        let mut suite = Suite {
+            pid,
+            words,
+            gate,
+            stop,
+            unread: Vec::new(),
+            has_ended: false,
+            clock_ns: None,
+            measured: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            _directory: directory,
+        };
+        let until = Instant::now() + READY_TIMEOUT;
+        while suite.clock_ns.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(CostError(format!("its process was not ready after {} s", READY_TIMEOUT.as_secs())));
+            }
+            if suite.listen(left)? == SuiteEvent::Everything && suite.clock_ns.is_none() {
+                return Err(CostError("its process ended early".to_owned()));
+            }
+        }
+        Ok(suite)
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it go.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn release(&mut self) -> Result<(), CostError> {
+        self.gate.write_all(&[1]).map_err(|err| CostError(format!("its process has ended: {err}")))
+    }
+
+    /// Takes what the process says next, waiting for it for `timeout` at most.
+    ///
+    /// # Errors
+    /// What made the process fail.
+    pub fn listen(&mut self, timeout: Duration) -> Result<SuiteEvent, CostError> {
+        let failed = |err: io::Error| CostError(format!("cannot listen to its process: {err}"));
+        if self.has_ended {
+            return Ok(SuiteEvent::Everything);
+        }
+        match pipe::wait_readable(self.words.as_fd(), timeout) {
+            Ok(true) => {}
+            Ok(false) => return Ok(SuiteEvent::Nothing),
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => return Ok(SuiteEvent::Signal),
+            Err(err) => return Err(failed(err)),
+        }
+        let mut bytes = [0; 64 * 1024];
+        let n = self.words.read(&mut bytes).map_err(failed)?;
+        self.has_ended = n == 0;
+        self.unread.extend(bytes.iter().take(n));
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            let word = serde_json::from_slice(&line).map_err(|err| CostError(format!("its process said: {err}")))?;
+            self.take(word)?;
+        }
+        Ok(if self.has_ended { SuiteEvent::Everything } else { SuiteEvent::Something })
+    }
+
+    fn take(&mut self, word: SuiteMessage) -> Result<(), CostError> {
+        match word {
+            SuiteMessage::Ready { clock_ns } => self.clock_ns = Some(clock_ns),
+            SuiteMessage::Skipped { place, reason } => drop(self.skipped.insert(place, reason)),
+            SuiteMessage::Batches { place, per_batch, batches_ns } => {
+                let known = self.measured.entry(place).or_insert_with(|| (per_batch, Vec::new()));
+                known.1.extend(batches_ns);
+            }
+            SuiteMessage::Failed { reason } => return Err(CostError(reason)),
+        }
+        Ok(())
+    }
+
+    /// Has it end after the batch that it is at, and takes what it has said.
+    pub fn stop(&mut self) {
+        if let Some(stop) = self.stop.get(0) {
+            stop.store(1, Relaxed);
+        }
+        let until = Instant::now() + STOP_TIMEOUT;
+        while !matches!(
+            self.listen(until.saturating_duration_since(Instant::now())),
+            Ok(SuiteEvent::Everything) | Err(_)
+        ) {
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    /// Time, ns, of reading the clock.
+    pub fn clock_ns(&self) -> u64 {
+        self.clock_ns.unwrap_or(0)
+    }
+
+    /// What was measured so far, and what was not; those of `scope` that it never came to are among the latter.
+    pub fn results(&self, scope: CostScope) -> (Vec<OperationRecord>, Vec<SkippedOperation>) {
+        let (mut operations, mut skipped) = (Vec::new(), Vec::new());
+        for (place, operation) in (0..).zip(COST_OPERATIONS) {
+            let name = operation.name.to_owned();
+            match (self.measured.get(&place), self.skipped.get(&place)) {
+                (Some((per_batch, batches_ns)), _) if !batches_ns.is_empty() => {
+                    let mut batches_ns = batches_ns.clone();
+                    batches_ns.sort_unstable();
+                    operations.push(OperationRecord { name, per_batch: *per_batch, batches_ns });
+                }
+                (_, Some(reason)) => skipped.push(SkippedOperation { name, reason: reason.clone() }),
+                _ if scope.operations().any(|meant| meant == operation) => {
+                    skipped.push(SkippedOperation { name, reason: "it was over before its turn".to_owned() });
+                }
+                _ => {}
+            }
+        }
+        (operations, skipped)
+    }
+}
+
+impl Drop for Suite {
+    fn drop(&mut self) {
+        let _ = process::signal(self.pid, libc::SIGKILL);
+        let _ = spawn::wait_for(self.pid);
+    }
+}

@@ -1,0 +1,213 @@
+//! What the suite's process does: make each operation ready, and time batch after batch of it.
+
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, make};
+use model::{COST_OPERATIONS, ClockId, CostOperation, CostScope, CpuSet, MonoTime, Policy, Span};
+use serde::{Deserialize, Serialize};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::atomic::Ordering::Relaxed;
+use sys::memory::SharedCounters;
+use sys::{clock, mount, sched};
+
+/// How often the suite goes through all operations: what disturbs for a while disturbs all of them alike.
+const ROUNDS: u32 = 10;
+/// Batches of an operation in a round, at most.
+const BATCHES: usize = 50;
+/// A batch takes as much longer than reading the clock, so that it can be off by a thousandth.
+const CLOCKS: u64 = 1_000;
+/// The shortest batch: a clock may be read in less time than it takes to count on.
+const SHORTEST: Span = Span(50_000);
+/// How often a batch of a new size is tried; the shortest counts.
+const TRIES: u32 = 3;
+/// The largest batch, 2 to this power: of an operation that cannot be that cheap.
+const MOST_DOUBLINGS: u32 = 24;
+
+/// What is to be measured, and where.
+#[derive(Debug, Clone)]
+pub struct SuiteRequest {
+    /// Which operations.
+    pub scope: CostScope,
+    /// The CPU that its processes share.
+    pub cpus: CpuSet,
+    /// How they are scheduled.
+    pub policy: Policy,
+    /// How long the batches of all operations may take together.
+    pub duration: Span,
+}
+
+/// What the process says, a line each. An operation is its place in the table.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum SuiteMessage {
+    /// This one cannot be measured here.
+    Skipped { place: u8, reason: String },
+    /// All others can.
+    Ready { clock_ns: u64 },
+    /// One turn of an operation.
+    Batches { place: u8, per_batch: u64, batches_ns: Vec<u64> },
+    /// It ends, and this is why.
+    Failed { reason: String },
+}
+
+/// The ends of what joins this process with whoever started it.
+pub(super) struct Ends<'a> {
+    pub(super) words: PipeWriter,
+    pub(super) gate: PipeReader,
+    pub(super) stop: &'a SharedCounters,
+}
+
+/// Settles, says so, waits for the gate, carries out what is asked; the exit status.
+pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: Ends<'_>) -> i32 {
+    match carry_out(request, directory, &mut ends) {
+        Ok(()) => 0,
+        Err(reason) => {
+            // Nobody listening any more is why it failed.
+            let _ = say(&mut ends.words, &SuiteMessage::Failed { reason });
+            1
+        }
+    }
+}
+
+fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>) -> Result<(), String> {
+    let broken = |err: io::Error| format!("the pipe to the cell broke: {err}");
+    // Semaphores and queues then go with this process, whatever ends it. Without the right to, they are removed one by one.
+    let _ = mount::unshare_ipc();
+    sched::set_affinity(0, &request.cpus).map_err(|err| format!("cannot run on CPU {}: {err}", request.cpus))?;
+    sched::set_inherited_policy(0, request.policy).map_err(|err| format!("cannot run as {}: {err}", request.policy))?;
+    let found = sched::policy(0).map_err(|err| format!("cannot read its policy: {err}"))?.to_string();
+    if found != request.policy.to_string() {
+        return Err(format!("asked to run as {}, and runs as {found}", request.policy));
+    }
+    // All of them once, so that what is wrong is said before anything is measured.
+    let mut able: Vec<(u8, &CostOperation)> = Vec::new();
+    for (place, operation) in (0..).zip(COST_OPERATIONS) {
+        if !request.scope.operations().any(|meant| meant == operation) {
+            continue;
+        }
+        match make(operation, directory) {
+            Ok(_) => able.push((place, operation)),
+            Err(NotReady::Missing(reason)) => {
+                say(&mut ends.words, &SuiteMessage::Skipped { place, reason }).map_err(broken)?
+            }
+            Err(NotReady::Failed(err)) => return Err(format!("{}: {err}", operation.name)),
+        }
+    }
+    let clock_ns = clock::reading(ClockId::Monotonic).ns();
+    say(&mut ends.words, &SuiteMessage::Ready { clock_ns }).map_err(broken)?;
+    ends.gate.read_exact(&mut [0]).map_err(broken)?;
+    let slice = Span(request.duration.ns() / u64::from(ROUNDS) / (able.len() as u64).max(1));
+    let mut sizes: Vec<Option<u64>> = vec![None; able.len()];
+    let rounds = if request.scope == CostScope::Total { 1 } else { ROUNDS };
+    for _ in 0..rounds {
+        for ((place, operation), size) in able.iter().zip(&mut sizes) {
+            if is_stopped(ends) {
+                return Ok(());
+            }
+            let ready = make(operation, directory).map_err(|err| format!("{}: {err}", operation.name))?;
+            let failed = |err: io::Error| format!("{}: {err}", operation.name);
+            let (per_batch, batches_ns) = if request.scope == CostScope::Total {
+                (operation.fixed, vec![fixed_work(ready, operation.fixed).map_err(failed)?.ns()])
+            } else {
+                turn(ready, size, clock_ns, slice, ends).map_err(failed)?
+            };
+            say(&mut ends.words, &SuiteMessage::Batches { place: *place, per_batch, batches_ns }).map_err(broken)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_stopped(ends: &Ends<'_>) -> bool {
+    ends.stop.get(0).is_some_and(|stop| stop.load(Relaxed) != 0)
+}
+
+/// Writes one line.
+fn say(words: &mut PipeWriter, word: &SuiteMessage) -> io::Result<()> {
+    let mut line = serde_json::to_vec(word)?;
+    line.push(b'\n');
+    words.write_all(&line)
+}
+
+/// The batches of one turn: as many as there is time for, one at least. The size of a batch is found in the first.
+fn turn(
+    mut ready: ReadyOperation,
+    size: &mut Option<u64>,
+    clock_ns: u64,
+    slice: Span,
+    ends: &Ends<'_>,
+) -> io::Result<(u64, Vec<u64>)> {
+    let operation = &mut *ready.operation;
+    let n = match (*size, ready.batch) {
+        (Some(n), _) | (None, Batch::Exactly(n)) => n,
+        (None, Batch::Of(unit)) => suiting(operation, unit, clock_ns)?,
+    };
+    *size = Some(n);
+    // The first one meets cold caches and processes that have not yet come to wait.
+    timed(operation, n)?;
+    let until = clock::monotonic().plus(slice);
+    let mut batches_ns = Vec::with_capacity(BATCHES);
+    while batches_ns.is_empty() || batches_ns.len() < BATCHES && clock::monotonic() < until && !is_stopped(ends) {
+        batches_ns.push(timed(operation, n)?.ns());
+    }
+    Ok((n, batches_ns))
+}
+
+/// The smallest batch that is long enough for the clock.
+fn suiting(operation: &mut dyn Operation, unit: u64, clock_ns: u64) -> io::Result<u64> {
+    let enough = Span(clock_ns.saturating_mul(CLOCKS)).max(SHORTEST);
+    for doublings in 0..MOST_DOUBLINGS {
+        let n = unit << doublings;
+        let mut shortest = timed(operation, n)?;
+        for _ in 1..TRIES {
+            if shortest < enough {
+                break;
+            }
+            shortest = shortest.min(timed(operation, n)?);
+        }
+        if shortest >= enough {
+            return Ok(n);
+        }
+    }
+    Ok(unit << MOST_DOUBLINGS)
+}
+
+/// The time of one batch, with that of reading the clock.
+fn timed(operation: &mut dyn Operation, n: u64) -> io::Result<Span> {
+    operation.prepare(n)?;
+    let began = clock::monotonic();
+    operation.run(n)?;
+    Ok(since(began))
+}
+
+fn since(began: MonoTime) -> Span {
+    Span(clock::monotonic().0.saturating_sub(began.0))
+}
+
+/// The time that this many operations take, without what is made ready in between.
+fn fixed_work(mut ready: ReadyOperation, n: u64) -> io::Result<Span> {
+    let at_a_time = if let Batch::Exactly(batch) = ready.batch { batch } else { n };
+    let mut all = Span(0);
+    for _ in 0..n / at_a_time {
+        all = Span(all.ns() + timed(&mut *ready.operation, at_a_time)?.ns());
+    }
+    Ok(all)
+}
+
+/// Operations of a turn when the suite is a load.
+const TURN: Span = Span(1_000_000);
+
+pub(super) fn for_ever(directory: &Directory, count: &dyn Fn()) -> io::Result<()> {
+    loop {
+        for operation in COST_OPERATIONS {
+            let mut ready = match make(operation, directory) {
+                Ok(ready) => ready,
+                Err(NotReady::Missing(_)) => continue,
+                Err(NotReady::Failed(err)) => return Err(err),
+            };
+            let (Batch::Of(n) | Batch::Exactly(n)) = ready.batch;
+            let began = clock::monotonic();
+            while since(began) < TURN {
+                ready.operation.prepare(n)?;
+                ready.operation.run(n)?;
+                count();
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What runs while a machine is measured: loads, the cost suite's operations, programs in other languages, links.
+#![forbid(unsafe_code)]
+
+pub mod cost;
+pub mod link;
+pub mod load;
+pub mod runtime;

@@ -1,0 +1,334 @@
+//! The ends of a link: sockets, ports and devices looked up, set up, and tried before anything is measured.
+
+mod devices;
+mod gpio;
+
+use host::HostFs;
+use model::{AnswerParts, Histogram, Link, OwnExchange, Period, Pins, ResponseRecord, Span};
+use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Sample, Target};
+use std::fs::File;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+/// Timeout of the peer, before the cell and within it.
+const PEER_TIMEOUT: Span = Span(3_000_000_000);
+/// Timeout of one try to reach it.
+const RETRY_INTERVAL: Span = Span(100_000_000);
+/// Parts of answers that find room until they are taken: all of a second at the shortest period.
+const MAX_PARTS: usize = 1 << 17;
+/// The most triggers that are remembered, all of [`PEER_TIMEOUT`] at periods from 46 us on, and the fewest.
+const REMEMBERED: (u64, u64) = (64, 1 << 16);
+/// The shortest time between two answers in the long run: that of the shortest period.
+const MIN_ANSWER_INTERVAL_NS: u64 = 10_000;
+
+/// What is known of a link besides its end, which a measured thread has.
+#[derive(Debug)]
+pub struct LinkMonitor {
+    link: Link,
+    counts: Arc<LinkCounts>,
+    /// The parts of the answers as they come, and what came so far; where the kernel stamps datagrams.
+    parts: Option<[(LogReader, Histogram); 3]>,
+    /// The triggers that a logger has given up, and what has come but waits for something before it.
+    unanswered: Option<LogReader>,
+    waiting: Vec<Fate>,
+    /// The times from triggers to the thread of a target, likewise; where the kernel says when they came.
+    waking: Option<(LogReader, Histogram)>,
+    /// The serial port, and the errors that it had counted before.
+    port: Option<(File, Option<u64>)>,
+}
+
+/// What became of a trigger.
+#[derive(Debug, Clone, Copy)]
+pub enum Fate {
+    /// It was answered, so late.
+    Answered(Sample),
+    /// It was never answered, and waited for so long.
+    Never(Sample),
+}
+
+impl Fate {
+    fn cycle(&self) -> u64 {
+        let (Fate::Answered(sample) | Fate::Never(sample)) = self;
+        sample.cycle
+    }
+}
+
+/// A responder for `link`, which answers `peer` only, or the first to send a trigger.
+///
+/// # Errors
+/// One line: what cannot be had, and why.
+pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), String> {
+    let line = match link {
+        Link::Udp(place) => {
+            let address = resolve(place.as_str())?;
+            let socket = UdpSocket::bind(address).map_err(|err| format!("{link}: cannot listen there: {err}"))?;
+            // Only the machine counts, not the port.
+            Line::Udp { socket, peer: peer.map(|peer| resolve(&with_port(peer))).transpose()? }
+        }
+        Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_) => {
+            return Err(format!("{link} answers itself; measure it with: punctual measure response --to {link}"));
+        }
+        Link::Serial { .. } if peer.is_some() => {
+            return Err(format!("{link}: a serial line has one other end; leave --peer out"));
+        }
+        Link::Gpio(_) | Link::Parport(_) | Link::UioDevice(_) if peer.is_some() => {
+            return Err(format!("{link}: a wire has one other end; leave --peer out"));
+        }
+        Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
+        Link::Gpio(pins) => Line::Gpio(gpio::open(link, &pins)?),
+        Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
+        Link::UioDevice(device) => Line::Uio(devices::open_uio(link, device.as_str())?),
+    };
+    let mut watch = LinkMonitor::of(link, &line)?;
+    let mut waking = None;
+    if let Line::Gpio(_) = line {
+        let (log, reader) = rt::sample_log(MAX_PARTS);
+        waking = Some(log);
+        watch.waking = Some((reader, Histogram::default()));
+    }
+    Ok((Target { line, min_interval_ns: MIN_ANSWER_INTERVAL_NS, waking, counts: Arc::clone(&watch.counts) }, watch))
+}
+
+/// What sends triggers over `link`, once a `period`; those before trigger `first` do not count. The other end has answered.
+///
+/// # Errors
+/// One line: what cannot be had, or that nobody answers.
+pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMonitor), String> {
+    let line = match link {
+        Link::Udp(place) => {
+            let peer = resolve(place.as_str())?;
+            let own: SocketAddr =
+                if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+            let socket = UdpSocket::bind(own).map_err(|err| format!("{link}: cannot make a socket: {err}"))?;
+            Line::Udp { socket, peer: Some(peer) }
+        }
+        Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
+        Link::SerialLoop(device) => {
+            let port = port(link, device.as_str(), LOOP_BAUD)?;
+            sys::serial::set_loop(&port, true).map_err(|err| format!("{link}: cannot let it send to itself: {err}"))?;
+            Line::Serial(port)
+        }
+        Link::Gpio(pins) | Link::GpioLoop(pins) => Line::Gpio(gpio::open(link, &pins)?),
+        Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
+        Link::Uio | Link::UioDevice(_) => return Err(format!("{link} is no line")),
+    };
+    // The low bit tells the tries before from the triggers.
+    let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
+    let tries = try_to_reach(&line, link, session | 1)?;
+    let mut watch = LinkMonitor::of(link, &line)?;
+    let has_times = match &line {
+        Line::Udp { socket, .. } => sys::socket::enable_timestamps(socket).is_ok(),
+        Line::Gpio(_) => true,
+        _ => false,
+    };
+    let mut parts = None;
+    if has_times {
+        let logs = [(); 3].map(|()| rt::sample_log(MAX_PARTS));
+        let [(sending, a), (away, b), (waking, c)] = logs;
+        parts = Some([sending, away, waking]);
+        watch.parts = Some([a, b, c].map(|reader| (reader, Histogram::default())));
+    }
+    let (log, reader) = rt::sample_log(MAX_PARTS);
+    watch.unanswered = Some(reader);
+    let (fewest, most) = REMEMBERED;
+    let remembered = usize::try_from((PEER_TIMEOUT.ns() / period.ns()).clamp(fewest, most)).unwrap_or(usize::MAX);
+    let counts = Arc::clone(&watch.counts);
+    let peer_timeout = peer_timeout(link, period);
+    let logger = Logger { line, session, first, tries, peer_timeout, remembered, parts, unanswered: Some(log), counts };
+    Ok((logger, watch))
+}
+
+/// The speed at which a port sends to itself.
+const LOOP_BAUD: u32 = 115_200;
+
+impl LinkMonitor {
+    fn of(link: Link, line: &Line) -> Result<LinkMonitor, String> {
+        let port = if let Line::Serial(file) = line { Some(file.try_clone()) } else { None };
+        let port = port.transpose().map_err(|err| format!("{link}: {err}"))?;
+        let port = port.map(|file| {
+            let before = sys::serial::errors(&file);
+            (file, before)
+        });
+        let (parts, unanswered, waiting, waking) = (None, None, Vec::new(), None);
+        Ok(LinkMonitor { link, counts: Arc::default(), parts, unanswered, waiting, waking, port })
+    }
+
+    /// Takes what has come since the last time. Called about once a second.
+    pub fn collect(&mut self) {
+        for (log, histogram) in self.parts.iter_mut().flatten().chain(&mut self.waking) {
+            log.drain(|sample| histogram.record(sample.latency.0));
+        }
+    }
+
+    /// Hands to `take` what became of the triggers of a logger, whose samples are in `log`: in the order of their cycles, each once
+    /// that of all before it is known, or when `is_over`.
+    pub fn fates(&mut self, log: &mut LogReader, is_over: bool, take: impl FnMut(Fate)) {
+        // Before the logs are read: what was settled then is in them.
+        let settled = if is_over { u64::MAX } else { self.counts.settled.load(Acquire) };
+        log.drain(|sample| self.waiting.push(Fate::Answered(sample)));
+        if let Some(unanswered) = &mut self.unanswered {
+            unanswered.drain(|sample| self.waiting.push(Fate::Never(sample)));
+        }
+        self.waiting.sort_by_key(Fate::cycle);
+        let known = self.waiting.partition_point(|fate| fate.cycle() < settled);
+        self.waiting.drain(..known).for_each(take);
+    }
+
+    /// What is counted so far.
+    pub fn counts(&self) -> &LinkCounts {
+        &self.counts
+    }
+
+    /// The times from triggers to the thread of a target, as far as they were taken.
+    pub fn waking(&self) -> Option<&Histogram> {
+        self.waking.as_ref().map(|(_, histogram)| histogram)
+    }
+
+    /// Bytes that came wrongly since it was opened.
+    pub fn line_errors(&self) -> Option<u64> {
+        let (file, before) = self.port.as_ref()?;
+        Some(sys::serial::errors(file)?.saturating_sub((*before)?))
+    }
+
+    /// What a logger has counted.
+    pub fn record(&self) -> ResponseRecord {
+        let LinkCounts { triggers, late, duplicate, foreign, own_exchanges, own_ns, .. } = &*self.counts;
+        let [min_ns, p50_ns, max_ns] = own_ns.each_ref().map(|ns| ns.load(Relaxed));
+        let exchanges = own_exchanges.load(Relaxed);
+        ResponseRecord {
+            triggers: triggers.load(Relaxed),
+            late: late.load(Relaxed),
+            duplicate: duplicate.load(Relaxed),
+            foreign: foreign.load(Relaxed),
+            line_errors: self.line_errors(),
+            own: (exchanges > 0).then_some(OwnExchange { exchanges, min_ns, p50_ns, max_ns }),
+            parts: self.parts.as_ref().filter(|[.., (_, waking)]| waking.n > 0).map(|parts| {
+                let [sending, away, waking] = parts.each_ref().map(|(_, histogram)| histogram.clone());
+                AnswerParts { sending, away, waking }
+            }),
+            target: None,
+        }
+    }
+
+    /// What is said when the measured thread has given up.
+    pub fn fell_silent(&self, period: Period) -> String {
+        format!(
+            "{} has stopped answering: no trigger of the last {} had an answer",
+            self.link,
+            peer_timeout(self.link, period)
+        )
+    }
+}
+
+impl Drop for LinkMonitor {
+    fn drop(&mut self) {
+        if let (Link::SerialLoop(_), Some((port, _))) = (self.link, &self.port) {
+            let _ = sys::serial::set_loop(port, false);
+        }
+    }
+}
+
+/// How long no trigger may be answered until the other end counts as gone: as long as the fewest triggers that tell it take.
+fn peer_timeout(link: Link, period: Period) -> Span {
+    let is_wire = matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_));
+    let apart = if is_wire { period.span().max(Logger::ANSWER_TIMEOUT) } else { period.span() };
+    PEER_TIMEOUT.max(Span(apart.ns().saturating_mul(Logger::MIN_CONSECUTIVE_TIMEOUTS)))
+}
+
+/// Why a device cannot be opened; `how` is what to do who may not.
+fn unusable(link: Link, err: &std::io::Error, how: &str) -> String {
+    match err.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!("{link}: cannot be opened: {err}; {how}"),
+        _ => format!("{link}: cannot be opened: {err}"),
+    }
+}
+
+/// An address with any port: only the machine counts.
+fn with_port(host: &str) -> String {
+    if host.contains(':') && !host.starts_with('[') { format!("[{host}]:0") } else { format!("{host}:0") }
+}
+
+fn resolve(place: &str) -> Result<SocketAddr, String> {
+    let unknown = |why: String| format!("udp:{place}: no such address: {why}");
+    let mut found = place.to_socket_addrs().map_err(|err| unknown(err.to_string()))?;
+    found.next().ok_or_else(|| unknown("it has none".to_owned()))
+}
+
+/// A serial port, set up to hand on every byte at once.
+fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
+    let path = Path::new(device);
+    let advice = |err: &std::io::Error| match err.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "; run as root, or join the group that owns it (dialout)",
+        Some(libc::ENXIO | libc::ENODEV | libc::EIO) => "; there is no chip behind it",
+        _ => "",
+    };
+    let file = sys::serial::open(path).map_err(|err| format!("{link}: cannot be opened: {err}{}", advice(&err)))?;
+    let set = sys::serial::make_raw(&file, baud);
+    set.map_err(|err| format!("{link} is no serial port of that speed: {err}{}", advice(&err)))?;
+    // Where the driver knows these: it otherwise collects bytes for a while (16550: up to 14, or 4 characters' time).
+    let _ = sys::serial::set_low_latency(&file);
+    host::hand_on_each_byte(&HostFs::here(), path);
+    Ok(file)
+}
+
+/// Sends triggers until one is answered, and then takes all that came; how many it sent.
+fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
+    let failed = |errno| format!("{link}: {}", std::io::Error::from_raw_os_error(errno));
+    let began = Instant::now();
+    let mut number = 0;
+    while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) {
+        number += 1;
+        let trigger = Message { is_answer: false, session, number };
+        line.send(&trigger, None).map_err(failed)?;
+        let tried = Instant::now();
+        // Once at least: on a busy machine the time may be over before it is looked.
+        for n in 0.. {
+            let left = Duration::from_nanos(RETRY_INTERVAL.ns()).saturating_sub(tried.elapsed());
+            if n > 0 && left.is_zero() {
+                break;
+            }
+            let left = Span(u64::try_from(left.as_nanos()).unwrap_or(0));
+            match line.wait(left).and_then(|is_there| if is_there { line.hear().map(Some) } else { Ok(None) }) {
+                Ok(Some(Heard::Message(message, ..))) if message.is_answer && message.session == session => {
+                    return drain(line).map(|()| number).map_err(failed);
+                }
+                Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => {
+                    return drain(line).map(|()| number).map_err(failed);
+                }
+                Ok(Some(Heard::Interrupt(came))) if came.level.is_none_or(|level| level == trigger.level()) => {
+                    return drain(line).map(|()| number).map_err(failed);
+                }
+                Ok(_) | Err(libc::EINTR) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+    }
+    let advice = match link {
+        Link::SerialLoop(_) => "its chip has no loop-back, or is none".to_owned(),
+        Link::GpioLoop(Pins { input, output, .. }) => format!("is line {output} wired to line {input}?"),
+        Link::Gpio(_) => {
+            "is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, and OUT of each end wired to \
+                          IN of the other?"
+                .to_owned()
+        }
+        Link::Parport(_) => {
+            "is `punctual respond --on parport:/dev/parportN` running at the other end, and pin 2 of each \
+                             wired to pin 10 of the other?"
+                .to_owned()
+        }
+        _ => format!("is `punctual respond --on {link}` running at the other end?"),
+    };
+    Err(format!("{link} does not answer within {PEER_TIMEOUT}; {advice}"))
+}
+
+/// Takes what is left of earlier tries. What comes without end is not waited for longer than the other end.
+fn drain(line: &Line) -> Result<(), i32> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) && line.wait(Span(20_000_000))? {
+        line.hear()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The keeper: the process that answers for one part of a load.
+
+use super::job::Job;
+use super::report::{LoadMessage, Report};
+use super::workers::{self, POLL_INTERVAL, Workers};
+use super::{Place, own_name, programs};
+use host::{Cgroup, HostFs, OwnDirectory};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::process::{self, Child};
+use sys::sched;
+use sys::signal::Awaited;
+use sys::thread;
+
+/// Time that a program has to run before it counts as started: wrong options end it earlier.
+const MIN_UPTIME: Duration = Duration::from_millis(100);
+/// The shortest time between two starts of a program: one that has nothing to do would otherwise be a
+/// storm of new processes instead of what was asked for.
+const RESTART_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Timeout until killed workers have ended.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Does what keeper `pid` cannot do any more after SIGKILL: ends its workers, of which `first` was the first one, with
+/// everything that is in their process group or control group or has their environment, and removes the directory in `parent`.
+pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>) {
+    let name = own_name(pid);
+    // The group has the id of its first process.
+    first.into_iter().for_each(|group| drop(process::signal_group(group, libc::SIGKILL)));
+    host::end_group(&name);
+    host::kill_marked(|mark| mark == name);
+    // So that none of them makes a file again; one that stays is not waited for: it has ended and is not reaped yet.
+    let until = Instant::now() + STOP_TIMEOUT;
+    while first.is_some_and(|group| process::signal_group(group, 0).is_ok()) && Instant::now() < until {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    drop(parent.map(|parent| OwnDirectory::of(parent, &name)));
+}
+
+/// Starts the workers of `job`, says so, and keeps them until SIGTERM comes, which the kernel sends when whoever
+/// started this process ends. Returns the exit status.
+pub(super) fn keep(
+    job: &Job,
+    place: &Place<'_>,
+    counters: (&SharedCounters, &SharedCounters),
+    report: &Report,
+) -> io::Result<i32> {
+    let signals = Awaited::any(&[libc::SIGTERM, libc::SIGCHLD]);
+    signals.block()?;
+    process::adopt_orphans()?;
+    host::drop_rights_of_file()?;
+    sched::set_affinity(0, place.cpus)?;
+    // Who looks at the machine sees what each process is for.
+    let part = job.part.to_string();
+    thread::set_name(&format!("load/{}", part.split([':', ' ']).next().unwrap_or_default()))?;
+    let failed = |reason| {
+        report.send(&LoadMessage::Failed { reason });
+        Ok(1)
+    };
+    let name = own_name(std::process::id());
+    let directory = match &job.directory {
+        None => None,
+        Some(parent) => match OwnDirectory::make(parent, &name) {
+            Ok(directory) => Some(directory),
+            Err(err) => return failed(format!("cannot make a directory in {}: {err}; name another", parent.display())),
+        },
+    };
+    let cgroup = Cgroup::make(&HostFs::here(), &name);
+    let directory = directory.as_ref().map(OwnDirectory::path);
+    let mut workers = Workers::new(place, report, counters, cgroup, directory, job.workers);
+    let mut began = Instant::now();
+    let gate = match workers.in_cgroup(|workers| job.start(workers)) {
+        Ok(gate) => gate,
+        Err(reason) => return failed(reason),
+    };
+    if job.program.is_none()
+        && let Err(reason) = workers.wait_until_all_work()
+    {
+        return failed(reason);
+    }
+    if let Some(gate) = gate {
+        gate.open()?;
+    }
+    if job.program.is_some() {
+        std::thread::sleep(MIN_UPTIME);
+    }
+    let works =
+        LoadMessage::Works { workers: workers.n_started() as u64, cgroup: workers.cgroup().map(Path::to_owned) };
+    // Those that ended while settling come first: their SIGCHLD is pending.
+    let mut is_restart_due = reap(&mut workers, job, report);
+    report.send(&works);
+    loop {
+        let left = RESTART_INTERVAL.saturating_sub(began.elapsed());
+        let signal = if is_restart_due { signals.wait_at_most(left) } else { signals.wait() };
+        match signal {
+            Ok(libc::SIGTERM) => {
+                if job.program.is_some() {
+                    workers.terminate();
+                }
+                return Ok(0);
+            }
+            Ok(_) => is_restart_due |= reap(&mut workers, job, report),
+            Err(_) => {}
+        }
+        if let Some(program) = job.program.as_ref().filter(|_| is_restart_due && began.elapsed() >= RESTART_INTERVAL) {
+            (is_restart_due, began) = (false, Instant::now());
+            if let Err(reason) = programs::restart(&mut workers, program) {
+                report.send(&LoadMessage::Failed { reason });
+            }
+        }
+    }
+}
+
+/// Reaps every process that has ended, and reports those that should not have. Returns whether a program has done its work
+/// and is to be started again.
+fn reap(workers: &mut Workers<'_>, job: &Job, report: &Report) -> bool {
+    let mut is_done = false;
+    while let Ok(Child::Ended(pid, status)) = process::reap(None) {
+        if !workers.contains(pid) {
+            continue;
+        }
+        let outcome = match &job.program {
+            Some(program) => programs::ended(workers, program, status),
+            None if workers::has_reported(status) => continue,
+            None => Err(workers::ended(pid, status)),
+        };
+        match outcome {
+            Ok(()) => is_done = true,
+            Err(reason) => report.send(&LoadMessage::Failed { reason }),
+        }
+    }
+    is_done
+}

@@ -1,0 +1,188 @@
+//! A running part of a load, as seen by the process that started it.
+
+use super::job::Job;
+use super::keeper;
+use super::report::{LoadMessage, Report};
+use super::{LoadError, Place};
+use model::{LoadPart, LoadRecord, ProgramRecord, Span, plain};
+use std::cell::OnceCell;
+use std::io::{self, Write};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::process::{self, Child};
+use sys::usage;
+
+/// Timeout until a keeper has started everything, beyond that of its workers.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout until a keeper has ended.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// The longest message.
+const MESSAGE_BYTES: usize = 8192;
+
+/// A part that works. Dropping it stops it, and waits until nothing of it is left.
+#[derive(Debug)]
+pub struct Running {
+    part: String,
+    /// What one operation is, in the singular.
+    operation: &'static str,
+    keeper: u32,
+    /// How the keeper ended, once that is known.
+    ended: OnceCell<ExitStatus>,
+    /// Where the keeper has made a directory.
+    directory: Option<PathBuf>,
+    report_rx: UnixDatagram,
+    /// Operations of each worker that counts.
+    counters: SharedCounters,
+    /// The process id of each worker.
+    pids: SharedCounters,
+    workers: u64,
+    cgroup: Option<PathBuf>,
+    program: Option<ProgramRecord>,
+    /// Whether the workers' own CPU time is not all.
+    forks: bool,
+    starting: Span,
+}
+
+impl Running {
+    /// Starts `part` and waits until all of it works.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not begin to work; what was started is stopped again.
+    pub(super) fn start(part: &LoadPart, place: &Place<'_>) -> Result<Running, LoadError> {
+        let failed = |reason: String| LoadError { load: part.to_string(), reason };
+        let job = Job::of(part, place.cpus.len()).map_err(failed)?;
+        let began = Instant::now();
+        let memory = |len| SharedCounters::new(len).map_err(|err| failed(format!("no shared memory: {err}")));
+        let (counters, pids) = (memory(job.counters)?, memory(job.workers)?);
+        let (report, report_rx) = Report::pair().map_err(|err| failed(format!("no socket: {err}")))?;
+        let keep = || keeper::keep(&job, place, (&counters, &pids), &report).unwrap_or(1);
+        let keeper = process::fork_tied(None, libc::SIGTERM, keep)
+            .map_err(|err| failed(format!("cannot start a process: {err}; raise `ulimit -u`")))?;
+        let mut running = Running {
+            part: part.to_string(),
+            operation: job.operation,
+            keeper,
+            ended: OnceCell::new(),
+            directory: job.directory,
+            report_rx,
+            counters,
+            pids,
+            workers: 0,
+            cgroup: None,
+            program: job.program.map(|program| program.record),
+            forks: job.forks,
+            starting: Span(0),
+        };
+        running.wait_until_it_works(began)?;
+        Ok(running)
+    }
+
+    fn wait_until_it_works(&mut self, began: Instant) -> Result<(), LoadError> {
+        let lost = |err: io::Error| LoadError { load: self.part.clone(), reason: format!("cannot hear of it: {err}") };
+        self.report_rx.set_read_timeout(Some(POLL_INTERVAL)).map_err(lost)?;
+        while began.elapsed() < READY_TIMEOUT {
+            match self.receive() {
+                Some(LoadMessage::Works { workers, cgroup }) => {
+                    (self.workers, self.cgroup) = (workers, cgroup);
+                    self.starting = Span(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+                    return self.report_rx.set_nonblocking(true).map_err(lost);
+                }
+                Some(LoadMessage::Failed { reason }) => return Err(self.error(reason)),
+                None if self.has_lost_its_keeper() => return Err(self.error("its keeper ended".to_owned())),
+                None => {}
+            }
+        }
+        Err(self.error(format!("did not start within {} s", READY_TIMEOUT.as_secs())))
+    }
+
+    /// The next message, if there is one.
+    fn receive(&self) -> Option<LoadMessage> {
+        let mut bytes = [0; MESSAGE_BYTES];
+        let length = self.report_rx.recv(&mut bytes).ok()?;
+        serde_json::from_slice(bytes.get(..length)?).ok()
+    }
+
+    fn has_lost_its_keeper(&self) -> bool {
+        match process::reap(Some(self.keeper)) {
+            Ok(Child::Running) => false,
+            Ok(Child::Ended(_, status)) => self.ended.set(status).is_ok(),
+            Ok(Child::None) | Err(_) => true,
+        }
+    }
+
+    /// Why the load has degraded, if it has. Each failure is reported only once.
+    pub fn failure(&self) -> Option<String> {
+        match self.receive() {
+            Some(LoadMessage::Failed { reason }) => Some(reason),
+            _ => self.has_lost_its_keeper().then(|| format!("process {}, its keeper, ended", self.keeper)),
+        }
+    }
+
+    /// The error for a load that has degraded.
+    pub fn error(&self, reason: String) -> LoadError {
+        LoadError { load: self.part.clone(), reason }
+    }
+
+    /// Whether its operations say that it works: a program's do not.
+    pub(crate) fn counts_its_work(&self) -> bool {
+        self.program.is_none()
+    }
+
+    /// Operations of each counting worker since it began.
+    pub(crate) fn operations(&self) -> Vec<u64> {
+        self.counters.iter().map(|count| count.load(Relaxed)).collect()
+    }
+
+    /// CPU time, us, that it has used since it began; `None` when it cannot be known: without a control group, that of
+    /// processes which make others.
+    pub(crate) fn cpu_us(&self) -> Option<u64> {
+        if let Some(cgroup) = &self.cgroup {
+            return host::cpu_us_of_group(cgroup);
+        }
+        let pids = self.pids.iter().filter(|_| !self.forks).map(|pid| u32::try_from(pid.load(Relaxed)).unwrap_or(0));
+        let times = pids.map(|pid| usage::cpu_time_of(pid).ok().map(|time| time.ns() / 1000));
+        times.sum::<Option<u64>>().filter(|_| !self.forks)
+    }
+
+    /// Its record, still without what was read of it.
+    pub(crate) fn record(&self) -> LoadRecord {
+        LoadRecord {
+            load: self.part.clone(),
+            operation: self.operation.to_owned(),
+            workers: self.workers,
+            program: self.program.clone(),
+            starting: Some(self.starting),
+            ..LoadRecord::default()
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let until = Instant::now() + STOP_TIMEOUT;
+        let _ = process::signal(self.keeper, libc::SIGTERM);
+        while !self.has_lost_its_keeper() {
+            if Instant::now() > until {
+                let _ = process::signal(self.keeper, libc::SIGKILL);
+                let advice = format_args!("did not stop within {} s and was killed", STOP_TIMEOUT.as_secs());
+                let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", plain(&self.part.to_string()));
+                break;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        while !self.has_lost_its_keeper() && Instant::now() < until + STOP_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // Ended by a signal, it has not cleaned up.
+        if self.ended.get().is_some_and(|status| status.signal().is_some()) {
+            let first = self.pids.get(0).and_then(|pid| u32::try_from(pid.load(Relaxed)).ok()).filter(|pid| *pid != 0);
+            keeper::clean_up_after(self.keeper, first, self.directory.as_deref());
+        }
+    }
+}

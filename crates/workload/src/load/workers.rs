@@ -1,0 +1,240 @@
+//! The processes of one part of a load: forked together, counted together, killed together.
+
+use super::Place;
+use super::report::{LoadMessage, Report};
+use host::Cgroup;
+use model::CpuSet;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use sys::memory::SharedCounters;
+use sys::process::{self, Child};
+
+/// Timeout until all workers have done something.
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout until all killed workers are gone.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between SIGTERM and SIGKILL, for a program to tidy up.
+const KILL_GRACE: Duration = Duration::from_millis(250);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The workers. Dropping it kills them, with everything that they have made, and waits until all are gone.
+pub(super) struct Workers<'a> {
+    place: &'a Place<'a>,
+    report: &'a Report,
+    /// One counter of operations for each worker that counts.
+    counters: &'a SharedCounters,
+    /// The process id of each worker.
+    pids: &'a SharedCounters,
+    /// Holds all of them, where the system allows it.
+    cgroup: Option<Cgroup>,
+    /// A directory for their files, where they have some.
+    pub(super) directory: Option<&'a Path>,
+    /// Their process group: the id of the first worker.
+    group: Option<u32>,
+    started: usize,
+    /// How many are started in all.
+    planned: usize,
+}
+
+impl<'a> Workers<'a> {
+    /// A process group of `planned` workers, none of which is forked yet.
+    pub(super) fn new(
+        place: &'a Place<'a>,
+        report: &'a Report,
+        (counters, pids): (&'a SharedCounters, &'a SharedCounters),
+        cgroup: Option<Cgroup>,
+        directory: Option<&'a Path>,
+        planned: usize,
+    ) -> Workers<'a> {
+        Workers { place, report, counters, pids, cgroup, directory, group: None, started: 0, planned }
+    }
+
+    /// CPUs that the workers may use.
+    pub(super) fn cpus(&self) -> &'a CpuSet {
+        self.place.cpus
+    }
+
+    /// Forks a worker. `work` gets the counter with index `counter`, if it counts, and returns only to fail.
+    pub(super) fn fork(
+        &mut self,
+        counter: Option<usize>,
+        work: impl FnOnce(Option<&AtomicU64>) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let count = counter.and_then(|index| self.counters.get(index));
+        let (place, report, own_pid) = (self.place, self.report, self.pids.get(self.started));
+        let forked = process::fork_tied(self.group, libc::SIGKILL, || {
+            // By itself, too: its keeper may be killed before it has noted the id.
+            own_pid.iter().for_each(|pid| pid.store(std::process::id().into(), Relaxed));
+            let settled = sys::sched::set_inherited_policy(0, place.policy);
+            if place.policy.is_realtime() {
+                // The alarm is for a worker; its descendants have none, and a program may set another.
+                let seconds = u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX);
+                process::end_after(seconds);
+                process::kill_after_cpu_time(seconds);
+            }
+            let settled = settled.map_err(|err| {
+                let advice = host::how_to_allow_others(&err);
+                io::Error::other(format!("cannot run as {}: {err}{advice}", place.policy))
+            });
+            match settled.and_then(|()| work(count)) {
+                // Its partner has ended, which the keeper sees.
+                Err(err) if PARTNER_GONE.contains(&err.kind()) => {}
+                Err(err) => report.send(&LoadMessage::Failed { reason: err.to_string() }),
+                Ok(()) => return 0,
+            }
+            REPORTED
+        });
+        let pid = forked.map_err(|err| self.start_error(&err))?;
+        self.group = self.group.or(Some(pid));
+        own_pid.iter().for_each(|place| place.store(pid.into(), Relaxed));
+        self.started += 1;
+        Ok(())
+    }
+
+    /// Forks a worker in place of the only one, which was killed.
+    pub(super) fn fork_again(&mut self, work: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
+        self.in_cgroup(|workers| workers.fork(None, |_| work()))
+    }
+
+    /// Sends SIGTERM, and waits for a moment.
+    pub(super) fn terminate(&mut self) {
+        if let Some(group) = self.group {
+            let _ = process::signal_group(group, libc::SIGTERM);
+        }
+        let until = Instant::now() + KILL_GRACE;
+        while Instant::now() < until && !matches!(process::reap(None), Ok(Child::None) | Err(_)) {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Kills the workers, with everything that they have made, and waits until all are gone.
+    pub(super) fn kill_all(&mut self) {
+        let until = Instant::now() + STOP_TIMEOUT;
+        while Instant::now() < until {
+            // Each round, so that a process made while the signal was under way is met by the next one.
+            let killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
+            if !killed {
+                self.kill_group();
+                kill_descendants();
+            }
+            loop {
+                match process::reap(None) {
+                    Ok(Child::Ended(..)) => {}
+                    Ok(Child::Running) => break,
+                    Ok(Child::None) | Err(_) => {
+                        (self.group, self.started) = (None, 0);
+                        return;
+                    }
+                }
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        let me = std::process::id();
+        let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
+    }
+
+    /// Has the processes that `start` makes born in the control group, if there is one.
+    pub(super) fn in_cgroup<T>(&mut self, start: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        let moved = |err: io::Error| format!("cannot move between control groups: {err}");
+        self.cgroup.as_ref().map_or(Ok(()), Cgroup::enter).map_err(moved)?;
+        let started = start(self);
+        self.cgroup.as_ref().map_or(Ok(()), Cgroup::leave).map_err(moved)?;
+        started
+    }
+
+    /// The error for a worker that could not be prepared or forked.
+    pub(super) fn start_error(&self, source: &io::Error) -> String {
+        format!(
+            "cannot start process {} of {}: {source}; raise `ulimit -u` or `ulimit -n`, or ask for less, like \
+             messaging:groups=1",
+            self.started + 1,
+            self.planned
+        )
+    }
+
+    /// Waits until every counting worker has done something.
+    pub(super) fn wait_until_all_work(&self) -> Result<(), String> {
+        let until = Instant::now() + READY_TIMEOUT;
+        loop {
+            if let Ok(Child::Ended(pid, status)) = process::reap(None)
+                && self.contains(pid)
+            {
+                return Err(ended(pid, status));
+            }
+            let idle = self.counters.iter().filter(|count| count.load(Relaxed) == 0).count();
+            if idle == 0 {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                let workers = self.counters.iter().count();
+                return Err(format!(
+                    "{idle} of {workers} workers had done nothing after 10 s; ask for less, like messaging:groups=1"
+                ));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Whether this process is one of the workers, and not only a descendant of one.
+    pub(super) fn contains(&self, pid: u32) -> bool {
+        self.pids.iter().any(|worker| worker.load(Relaxed) == u64::from(pid))
+    }
+
+    /// Counts a run of a program.
+    pub(super) fn count_run(&self) {
+        super::count_one(self.counters.get(0));
+    }
+
+    /// How many processes were started.
+    pub(super) fn n_started(&self) -> usize {
+        self.started
+    }
+
+    /// The control group that holds them.
+    pub(super) fn cgroup(&self) -> Option<&Path> {
+        self.cgroup.as_ref().map(Cgroup::path)
+    }
+
+    fn kill_group(&self) {
+        if let Some(group) = self.group {
+            let _ = process::signal_group(group, libc::SIGKILL);
+        }
+    }
+}
+
+/// Kills every process below this one, those that have left their process group, too. Each before its children, so that
+/// it makes no more of them; those it has made meanwhile become this process's own, and are met in the next round.
+fn kill_descendants() {
+    let mut found = host::children_of(std::process::id());
+    while let Some(pid) = found.pop() {
+        let children = host::children_of(pid);
+        let _ = process::signal(pid, libc::SIGKILL);
+        found.extend(children);
+    }
+}
+
+/// The exit status of a worker whose end is reported, by itself or by the keeper.
+const REPORTED: i32 = 3;
+
+/// How a worker notices that the one it works with has ended.
+const PARTNER_GONE: [io::ErrorKind; 3] =
+    [io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+
+/// The error for a worker that ended by itself.
+pub(super) fn ended(pid: u32, status: ExitStatus) -> String {
+    format!("process {pid} ended ({status})")
+}
+
+/// Whether the reason why this worker ended is reported already.
+pub(super) fn has_reported(status: ExitStatus) -> bool {
+    status.code() == Some(REPORTED)
+}
+
+impl Drop for Workers<'_> {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
+}

@@ -1,0 +1,75 @@
+//! Becoming another program: the settings of a cell are made in this process, read back, and taken along.
+use model::{CpuSet, Policy, Span};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// How the other program is to run.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The one CPU that it may use.
+    pub cpu: u32,
+    /// The policy of all its threads.
+    pub policy: Policy,
+    /// The timer slack of all its threads; real-time ones have none.
+    pub timer_slack: Span,
+}
+
+/// Replaces this process by `program` with its arguments, which ends with process `parent`. All settings pass over
+/// `execve(2)` and to every thread and process that the program starts, as with taskset(1), chrt(1) and nice(1).
+///
+/// Returns only when that failed, with one line that says why.
+pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> String {
+    let Some((program, arguments)) = program.split_first() else { return "no program is named".to_owned() };
+    let tied = sys::process::die_with(parent).map_err(|err| cannot("end with the parent", err));
+    if let Err(reason) = tied.and_then(|()| settings.map_or(Ok(()), apply)) {
+        return reason;
+    }
+    let err = Command::new(program).args(arguments).exec();
+    cannot(format_args!("start {}", program.display()), err)
+}
+
+/// Makes the settings in the calling thread and reads them back.
+fn apply(settings: &Launch) -> Result<(), String> {
+    let Launch { cpu, policy, timer_slack } = *settings;
+    let cpus: CpuSet = [cpu].into_iter().collect();
+    sys::sched::set_affinity(0, &cpus).map_err(|err| cannot(format_args!("run on CPU {cpu}"), err))?;
+    if !policy.is_realtime() {
+        let slack = format!("have a timer slack of {timer_slack}");
+        sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
+        let found = sys::thread::timer_slack().map_err(|err| cannot(&slack, err))?;
+        same("timer slack", timer_slack, found)?;
+    }
+    // Last: from here on the thread may get little CPU time, or all of it.
+    host::drop_rights_of_file().map_err(|err| cannot("give up rights", err))?;
+    let refused = |err| {
+        let advice = host::how_to_allow_others(&err);
+        format!("{}{advice}", cannot(format_args!("run as {policy}"), err))
+    };
+    sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
+    same("policy", policy, sys::sched::policy(0).map_err(refused)?)?;
+    same("CPUs", &cpus, sys::sched::affinity(0).map_err(refused)?)
+}
+
+/// The command that starts `program` so that it ends with this process, which has to wait for it; `settings` are those
+/// of its threads.
+pub fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(host::THIS_PROGRAM);
+    command.args(["launch", "--parent", &std::process::id().to_string()]);
+    if let Some(Launch { cpu, policy, timer_slack }) = settings {
+        command.args(["--cpu", &cpu.to_string(), "--policy", &policy.to_string()]);
+        command.args(["--timer-slack", &timer_slack.to_string()]);
+    }
+    command.arg("--").arg(program);
+    command
+}
+
+fn cannot(what: impl Display, err: std::io::Error) -> String {
+    format!("cannot {what}: {err}")
+}
+
+fn same(what: &str, asked: impl Display, found: impl Display) -> Result<(), String> {
+    let (asked, found) = (asked.to_string(), found.to_string());
+    if asked == found { Ok(()) } else { Err(format!("{what} {asked} was asked for, the kernel reports {found}")) }
+}

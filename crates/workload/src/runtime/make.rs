@@ -1,0 +1,93 @@
+//! Our program in each language, written to a directory of its own and compiled where that is usual.
+
+use super::find::javac;
+use super::{Installed, RuntimeError, launch, telling_line};
+use host::PrivateDirectory;
+use model::Runtime;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The file and its text.
+fn source(runtime: Runtime) -> (&'static str, &'static str) {
+    match runtime {
+        Runtime::C => ("sleep.c", include_str!("programs/sleep.c")),
+        Runtime::Python3 => ("sleep.py", include_str!("programs/sleep.py")),
+        Runtime::Node => ("sleep.js", include_str!("programs/sleep.js")),
+        Runtime::Go => ("sleep.go", include_str!("programs/sleep.go")),
+        Runtime::Java => ("Sleep.java", include_str!("programs/Sleep.java")),
+    }
+}
+
+/// A program of ours that can be started. Dropping it removes its files.
+#[derive(Debug)]
+pub struct SleepProgram {
+    /// The language.
+    pub(crate) runtime: Runtime,
+    /// What is started, and its first arguments; the program's own follow.
+    pub(super) command: (OsString, Vec<OsString>),
+    /// Held for its drop.
+    _directory: PrivateDirectory,
+}
+
+/// Writes the program, and compiles it if the language is a compiled one.
+///
+/// # Errors
+/// When there is no place to write to, or the compiler refuses.
+pub fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
+    let Installed { runtime, program } = installed;
+    let runtime = *runtime;
+    let keep = |path: &Path, source| RuntimeError::Keep { runtime, path: path.to_owned(), source };
+    let temporary = std::env::temp_dir();
+    let directory = PrivateDirectory::new(&temporary, &host::named("punctual-sleep", std::process::id()))
+        .map_err(|source| keep(&temporary, source))?;
+    let (name, text) = source(runtime);
+    let file = directory.path().join(name);
+    std::fs::write(&file, text).map_err(|source| keep(&file, source))?;
+    let binary = directory.path().join("sleep");
+    let command: (OsString, Vec<OsString>) = match runtime {
+        Runtime::C => {
+            compile(runtime, program, |cc| cc.args(["-O2", "-o"]).arg(&binary).arg(&file))?;
+            (binary.into(), Vec::new())
+        }
+        Runtime::Go => {
+            let build = |cache: Option<&Path>| {
+                compile(runtime, program, |go| {
+                    cache.map(|cache| go.env("GOCACHE", cache));
+                    // The user's module settings are for the user's modules.
+                    go.env("GO111MODULE", "off").env("GOWORK", "off").args(["build", "-o"]).arg(&binary).arg(&file)
+                })
+            };
+            match build(None) {
+                // There is no home, or it is somebody else's. Without what it has kept, Go takes a while.
+                Err(RuntimeError::Compile { said, .. }) if said.contains("build cache") => {
+                    build(Some(&directory.path().join("cache")))?;
+                }
+                built => built?,
+            }
+            (binary.into(), Vec::new())
+        }
+        Runtime::Java => {
+            // Compiled once: `java Sleep.java` would compile in every process, on the measured CPU, under its policy.
+            compile(runtime, &javac(installed), |javac| javac.arg("-d").arg(directory.path()).arg(&file))?;
+            (program.into(), vec!["-cp".into(), directory.path().into(), "Sleep".into()])
+        }
+        Runtime::Python3 | Runtime::Node => (program.into(), vec![file.into()]),
+    };
+    Ok(SleepProgram { runtime, command, _directory: directory })
+}
+
+/// Runs `compiler` with what `arguments` adds.
+fn compile(
+    runtime: Runtime,
+    compiler: &Path,
+    arguments: impl FnOnce(&mut Command) -> &mut Command,
+) -> Result<(), RuntimeError> {
+    let refused = |said| RuntimeError::Compile { runtime, compiler: compiler.to_owned(), said };
+    let said = arguments(launch::command(None, compiler).stdin(Stdio::null())).output();
+    let said = said.map_err(|err| refused(err.to_string()))?;
+    if said.status.success() {
+        return Ok(());
+    }
+    Err(refused(telling_line(&String::from_utf8_lossy(&said.stderr), said.status)))
+}

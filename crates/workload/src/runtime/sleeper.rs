@@ -1,0 +1,254 @@
+//! One process that sleeps: started, waited for, let go, read from, and always ended.
+
+use super::protocol::{Reader, ReadyLine, Sleep, ready};
+use super::{Launch, RuntimeError, SleepProgram, launch, telling_line};
+use model::{CpuSet, MonoTime, Policy, Runtime, Span};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use sys::{clock, pipe, process, sched};
+
+/// Sleeps of 100 us before a program says that it is ready. More than 200, after which Java compiles what it runs
+/// (`Tier3InvocationThreshold`), and a third of a second where a sleep takes 1 ms.
+const WARM_UP: u32 = 300;
+/// Timeout until a program is ready. Java takes 1 s on a small machine, 2 s more as the only idle-class
+/// process on a busy one.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of the exit status of a program that has closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between SIGTERM and SIGKILL.
+const KILL_GRACE: Duration = Duration::from_millis(200);
+/// Passes over the threads of a program until all have the policy that they are given.
+const MAX_PASSES: u32 = 10;
+/// What a pipe holds (pipe(7)).
+const PIPE_BYTES: usize = 65536;
+
+/// A process that sleeps. Dropping it kills its whole process group.
+#[derive(Debug)]
+pub struct Sleeper {
+    runtime: Runtime,
+    cpu: u32,
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    /// Text that no whole line was made of yet.
+    text: Vec<u8>,
+    /// Once let go.
+    reader: Option<Reader>,
+    is_over: bool,
+}
+
+impl Sleeper {
+    /// Starts the program on a CPU of its own, to sleep for `asked` each time. It begins to start up; it does not sleep
+    /// yet. Call it from the thread that lives as long as the cell: the process ends with its starter.
+    ///
+    /// # Errors
+    /// When there can be no process.
+    pub fn start(made: &SleepProgram, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
+        let (runtime, cpu) = (made.runtime, settings.cpu);
+        let failed = |source| RuntimeError::Process { cpu, runtime, source };
+        let (program, arguments) = &made.command;
+        let mut child = launch::command(Some(settings), program)
+            .args(arguments)
+            .args([asked.ns().to_string(), WARM_UP.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (input, output) = pipes.ok_or_else(|| failed(io::Error::other("a pipe is missing")))?;
+        Ok(Sleeper { runtime, cpu, child, input, output, text: Vec::new(), reader: None, is_over: false })
+    }
+
+    /// Waits until the program has started up and slept a few times.
+    ///
+    /// # Errors
+    /// When it ends, says something else, or takes too long.
+    pub fn wait_until_ready(&mut self) -> Result<ReadyLine, RuntimeError> {
+        let until = Instant::now() + READY_TIMEOUT;
+        loop {
+            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(&self.text[..end]).into_owned();
+                self.text.clear();
+                let (cpu, runtime) = (self.cpu, self.runtime);
+                return ready(&line).map_err(|source| RuntimeError::Protocol { cpu, runtime, source });
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let (cpu, runtime, seconds) = (self.cpu, self.runtime, READY_TIMEOUT.as_secs());
+                return Err(RuntimeError::NotReady { cpu, runtime, seconds });
+            }
+            if self.has_words(left)? && !self.take_words()? {
+                return Err(self.ended());
+            }
+        }
+    }
+
+    /// Compares the policy and the CPUs of every thread of process `pid`, as the kernel reports them, with what was
+    /// asked. A thread that ends meanwhile is none any more.
+    ///
+    /// # Errors
+    /// When a thread differs.
+    pub fn check_threads(&self, pid: u32, settings: &Launch) -> Result<(), RuntimeError> {
+        let asked_cpus: CpuSet = [self.cpu].into_iter().collect();
+        for tid in host::threads_of(pid) {
+            let Ok((policy, cpus)) = sched::policy(tid).and_then(|policy| Ok((policy, sched::affinity(tid)?))) else {
+                continue;
+            };
+            let pairs = [
+                ("policy", settings.policy.to_string(), policy.to_string()),
+                ("CPUs", asked_cpus.to_string(), cpus.to_string()),
+            ];
+            for (what, asked, found) in pairs {
+                if asked != found {
+                    let (cpu, runtime) = (self.cpu, self.runtime);
+                    return Err(RuntimeError::Differs { cpu, runtime, tid, what, asked, found });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every thread of process `pid` this policy, and those that they start. One that was started meanwhile is found by looking
+    /// again; [`Sleeper::check_threads`] tells whether all have it.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn set_policy(&self, pid: u32, policy: Policy) -> Result<(), RuntimeError> {
+        for _ in 0..MAX_PASSES {
+            let differs = |tid: &u32| sched::policy(*tid).is_ok_and(|found| found.to_string() != policy.to_string());
+            let others: Vec<u32> = host::threads_of(pid).into_iter().filter(differs).collect();
+            if others.is_empty() {
+                return Ok(());
+            }
+            for tid in others {
+                match sched::set_inherited_policy(tid, policy) {
+                    // It has ended.
+                    Err(err) if err.raw_os_error() == Some(libc::ESRCH) => {}
+                    set => set.map_err(|source| self.failed(source))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the program sleep for the first time.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn release(&mut self) -> Result<(), RuntimeError> {
+        self.reader = Some(Reader::new(clock::monotonic()));
+        self.input.write_all(b"go\n").map_err(|_| self.ended())
+    }
+
+    /// Hands the sleeps that the program has told of since the last time to `take`; does not wait for any.
+    ///
+    /// # Errors
+    /// When it has ended, or says what cannot be true.
+    pub fn read(&mut self, mut take: impl FnMut(Sleep)) -> Result<(), RuntimeError> {
+        if !self.has_words(Duration::ZERO)? {
+            return Ok(());
+        }
+        // Once: that empties the pipe, and a program that writes faster than it is read would never be done with.
+        if self.take_words()? { self.feed(&mut take) } else { Err(self.ended()) }
+    }
+
+    /// Ends the program, wherever it is, and hands the last whole sleeps to `take`. Returns the instant when it was still
+    /// left to sleep.
+    ///
+    /// # Errors
+    /// When the program says what cannot be true.
+    pub fn end(&mut self, mut take: impl FnMut(Sleep)) -> Result<MonoTime, RuntimeError> {
+        let cut = clock::monotonic();
+        self.kill();
+        while self.has_words(Duration::ZERO)? && self.take_words()? {
+            self.feed(&mut take)?;
+        }
+        Ok(cut)
+    }
+
+    fn feed(&mut self, take: &mut impl FnMut(Sleep)) -> Result<(), RuntimeError> {
+        let (cpu, runtime) = (self.cpu, self.runtime);
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let fed = reader.feed(&self.text, clock::monotonic(), take);
+        self.text.clear();
+        fed.map_err(|source| RuntimeError::Protocol { cpu, runtime, source })
+    }
+
+    /// Whether the program has said something or ended; waits for that, `timeout` at most.
+    fn has_words(&self, timeout: Duration) -> Result<bool, RuntimeError> {
+        match pipe::wait_readable(self.output.as_fd(), timeout) {
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => Ok(false),
+            result => result.map_err(|source| self.failed(source)),
+        }
+    }
+
+    /// Reads what the pipe holds into `text`; `false` at its end.
+    fn take_words(&mut self) -> Result<bool, RuntimeError> {
+        let held = self.text.len();
+        self.text.resize(held + PIPE_BYTES, 0);
+        let n_bytes = self.output.read(self.text.get_mut(held..).unwrap_or_default());
+        self.text.truncate(held + n_bytes.as_ref().copied().unwrap_or(0));
+        n_bytes.map(|n_bytes| n_bytes > 0).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> RuntimeError {
+        RuntimeError::Process { cpu: self.cpu, runtime: self.runtime, source }
+    }
+
+    /// The error for a program that has ended.
+    fn ended(&mut self) -> RuntimeError {
+        let status =
+            self.wait(EXIT_TIMEOUT).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        let mut words = vec![0; PIPE_BYTES];
+        // Only what is there already: a process that it has started may hold the pipe open.
+        let n_bytes = self.child.stderr.take().map_or(0, |mut stderr| {
+            let is_there = pipe::wait_readable(stderr.as_fd(), Duration::ZERO).unwrap_or(false);
+            if is_there { stderr.read(&mut words).unwrap_or(0) } else { 0 }
+        });
+        words.truncate(n_bytes);
+        let said = telling_line(&String::from_utf8_lossy(&words), status);
+        RuntimeError::Ended { cpu: self.cpu, runtime: self.runtime, said }
+    }
+
+    /// Waits until the started process has ended, `timeout` at most; its exit status.
+    fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + timeout;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Ends the whole group, politely first: Java removes its files then.
+    fn kill(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.is_over = true;
+        // An idle process would need CPU time to end. Without the right to, it takes as long as it takes.
+        for tid in host::threads_of(self.child.id()) {
+            if sched::policy(tid).is_ok_and(|policy| policy.to_string() == Policy::Idle.to_string()) {
+                let _ = sched::set_policy(tid, Policy::OTHER);
+            }
+        }
+        let _ = process::signal_group(self.child.id(), libc::SIGTERM);
+        self.wait(KILL_GRACE);
+        // Those that it has started, too. An error means that nobody is left.
+        let _ = process::signal_group(self.child.id(), libc::SIGKILL);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
