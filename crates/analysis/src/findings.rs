@@ -2,12 +2,14 @@
 //!
 //! A finding stands beside its detector, as one `finding!`, and is listed in `kinds!`.
 
-/// A finding: what it holds, its importance, its sentence, and examples, which stand in the documents.
-///
-/// Importance 0 spoils the numbers, 9 is context. A sentence has at most about 160 characters: what, how much, and what to
-/// do about it.
+/// A finding: what it holds, its importance, its sentence, and examples, whose sentences stand in the documents.
 macro_rules! finding {
-    ($(#[$doc:meta])* pub struct $kind:ident { $($fields:tt)* }, $importance:literal, $sentence:expr, [$($example:expr),+ $(,)?]) => {
+    (
+        $(#[$doc:meta])* pub struct $kind:ident { $($fields:tt)* },
+        $importance:literal,
+        $sentence:expr,
+        [$($example:expr),+ $(,)?]
+    ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -63,7 +65,7 @@ macro_rules! kinds {
 
         /// Something a reader has to know before believing a number, with the numbers that say so.
         ///
-        /// `Display` is one plain sentence.
+        /// `Display` is one plain sentence of at most about 160 characters: what, how much, and what to do about it.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "kind", rename_all = "snake_case")]
@@ -90,7 +92,7 @@ macro_rules! kinds {
             }
         }
 
-        /// The examples of all, which stand in the documents.
+        /// Examples of all.
         #[cfg(test)]
         pub(crate) fn examples() -> Vec<Finding> {
             [$($kind::examples()),*].into_iter().flatten().collect()

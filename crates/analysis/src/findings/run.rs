@@ -254,5 +254,7 @@ mod tests {
             super::skipped(&run.header),
             [skipped(&["none/fifo:80", "messaging/fifo:80"], "needs root"), skipped(&["cpu/fifo:80"], "no such load")]
         );
+        let many = skipped(&["a", "b", "c", "d", "e"], "needs root");
+        assert_eq!(many.to_string(), "not measured: a, b, c and 2 more: needs root");
     }
 }
