@@ -2,18 +2,19 @@
 //!
 //! A finding stands beside its detector, as one `finding!`, and is listed in `kinds!`.
 
-/// A finding: what it holds, its importance, its sentence, and examples, whose sentences stand in the documents.
+/// A finding: what it holds, its importance, its sentence, which has the fields as variables, and examples, which stand in
+/// the documents.
 macro_rules! finding {
     (
-        $(#[$doc:meta])* pub struct $kind:ident { $($fields:tt)* },
-        $importance:literal,
+        $(#[$doc:meta])* pub struct $kind:ident { $($(#[$about:meta])* pub $field:ident: $type:ty,)* },
+        importance = $importance:literal,
         $sentence:expr,
         [$($example:expr),+ $(,)?]
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-        pub struct $kind { $($fields)* }
+        pub struct $kind { $($(#[$about])* pub $field: $type,)* }
 
         impl $kind {
             pub(super) const IMPORTANCE: u8 = $importance;
@@ -26,8 +27,8 @@ macro_rules! finding {
 
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let sentence: fn(&$kind) -> String = $sentence;
-                f.write_str(&sentence(self))
+                let $kind { $($field),* } = self;
+                f.write_str(&$sentence)
             }
         }
     };

@@ -13,9 +13,9 @@ finding!(
         /// Triggers that were sent.
         pub triggers: u64,
     },
-    2,
-    |&LateAnswers { late, triggers }| {
-        let (late, triggers) = (count(late), things(triggers, "trigger"));
+    importance = 2,
+    {
+        let (late, triggers) = (count(*late), things(*triggers, "trigger"));
         format!(
             "late answers: {late} of {triggers} were answered after the next one was due; each counts with its whole delay"
         )
@@ -35,9 +35,9 @@ finding!(
         /// p99 with them, ns, which is a lower bound; `null` when refused.
         pub p99_by_due_time_ns: Option<i64>,
     },
-    2,
-    |&NeverAnswered { never, triggers, at_least_ns, p99_by_due_time_ns }| {
-        let (never, triggers) = (count(never), things(triggers, "trigger"));
+    importance = 2,
+    {
+        let (never, triggers) = (count(*never), things(*triggers, "trigger"));
         let waited = at_least_ns.filter(|ns| *ns > 0).map(|ns| duration(ns as f64));
         let waited = waited.map(|waited| format!(", each waited for at least {waited}")).unwrap_or_default();
         let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
@@ -55,9 +55,9 @@ finding!(
         /// Due times there were.
         pub due: u64,
     },
-    2,
-    |&NotSent { unsent, due }| {
-        let (unsent, due) = (count(unsent), things(due, "due time"));
+    importance = 2,
+    {
+        let (unsent, due) = (count(*unsent), things(*due, "due time"));
         format!(
             "not sent: {unsent} of {due} had no trigger, because the logger was late or still waiting; how soon they \
              would have been answered is not known"
@@ -72,9 +72,9 @@ finding!(
         /// How many.
         pub left_out: u64,
     },
-    2,
-    |&AnswersLeftOut { left_out }| {
-        let what = things(left_out, "answer");
+    importance = 2,
+    {
+        let what = things(*left_out, "answer");
         format!(
             "{what} later than a period or missing: this record, of an older version, has no latency of them; measure \
              again"

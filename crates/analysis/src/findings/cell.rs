@@ -12,9 +12,9 @@ finding!(
         /// Calls.
         pub allocations: u64,
     },
-    0,
-    |&Allocations { allocations }| {
-        let calls = things(allocations, "memory allocation");
+    importance = 0,
+    {
+        let calls = things(*allocations, "memory allocation");
         format!("{calls} inside the measured section: a defect of this program, please report it")
     },
     [Allocations { allocations: 2 }]
@@ -26,8 +26,8 @@ finding!(
         /// Samples.
         pub lost: u64,
     },
-    0,
-    |&Lost { lost }| format!("{} had no room and are in no number here", things(lost, "sample")),
+    importance = 0,
+    format!("{} had no room and are in no number here", things(*lost, "sample")),
     [Lost { lost: 3 }]
 );
 
@@ -41,12 +41,12 @@ finding!(
         /// Why, the first time.
         pub reason: String,
     },
-    4,
-    |OnSpikeFailed { failed, runs, reason }| {
+    importance = 4,
+    {
         let (failed, runs) = (count(*failed), things(*runs, "run"));
         format!("the command of on_spike failed in {failed} of {runs}: {reason}; the measurement went on")
     },
-    [OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".to_owned() }]
+    [OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".into() }]
 );
 
 finding!(
@@ -57,10 +57,8 @@ finding!(
         /// With I/O.
         pub major: u64,
     },
-    5,
-    |&PageFaults { minor, major }| {
-        format!("page faults while measuring: {} minor, {} with I/O", count(minor), count(major))
-    },
+    importance = 5,
+    format!("page faults while measuring: {} minor, {} with I/O", count(*minor), count(*major)),
     [PageFaults { minor: 3, major: 1 }]
 );
 
@@ -72,11 +70,8 @@ finding!(
         /// The earliest, ns before its due time.
         pub earliest_ns: u64,
     },
-    5,
-    |&Early { early, earliest_ns }| {
-        let (early, earliest) = (things(early, "wake-up"), duration(earliest_ns as f64));
-        format!("{early} too early, by up to {earliest}: clock or timer")
-    },
+    importance = 5,
+    format!("{} too early, by up to {}: clock or timer", things(*early, "wake-up"), duration(*earliest_ns as f64)),
     [Early { early: 12, earliest_ns: 800 }]
 );
 

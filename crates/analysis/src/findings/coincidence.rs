@@ -15,9 +15,9 @@ finding!(
         /// Share of the CPU time there was, 0 to 1; `None` when the number of CPUs is not known.
         pub share: Option<f64>,
     },
-    5,
-    |&Steal { steal_ms, share }| {
-        let took = duration(steal_ms as f64 * 1e6);
+    importance = 5,
+    {
+        let took = duration(*steal_ms as f64 * 1e6);
         let share = share.map(|share| format!(" ({} %)", number(share * 100.0))).unwrap_or_default();
         format!(
             "the hypervisor took {took} of CPU time while this was measured{share}; a coincidence, not a proven cause"
@@ -40,14 +40,12 @@ finding!(
         /// How many those are.
         pub others: usize,
     },
-    5,
-    |Coincidence { what, in_worst, worst, in_others, others }| {
-        format!(
-            "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a coincidence, \
+    importance = 5,
+    format!(
+        "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a coincidence, \
              not shown to be the cause"
-        )
-    },
-    [Coincidence { what: "steal time".to_owned(), in_worst: 9, worst: 10, in_others: 3, others: 50 }]
+    ),
+    [Coincidence { what: "steal time".into(), in_worst: 9, worst: 10, in_others: 3, others: 50 }]
 );
 
 /// How many of the worst seconds are looked at.

@@ -14,12 +14,9 @@ finding!(
         /// Why.
         pub reason: String,
     },
-    1,
-    |OperationsSkipped { operations, reason }| format!("not measured: {} ({reason})", operations.join(", ")),
-    [OperationsSkipped {
-        operations: vec!["ipc/mq".to_owned()],
-        reason: "mq_open: Function not implemented".to_owned(),
-    }]
+    importance = 1,
+    format!("not measured: {} ({reason})", operations.join(", ")),
+    [OperationsSkipped { operations: vec!["ipc/mq".into()], reason: "mq_open: Function not implemented".into() }]
 );
 
 finding!(
@@ -30,9 +27,9 @@ finding!(
         /// Highest frequency seen, kHz.
         pub highest_khz: u64,
     },
-    1,
-    |&FrequencyChanged { lowest_khz, highest_khz }| {
-        let [lowest, highest] = [lowest_khz, highest_khz].map(|khz| number(khz as f64 / 1e3));
+    importance = 1,
+    {
+        let [lowest, highest] = [*lowest_khz, *highest_khz].map(|khz| number(khz as f64 / 1e3));
         format!(
             "the CPU ran at {lowest} to {highest} MHz: a cost in ns is that of a mixture; prepare governor=performance"
         )

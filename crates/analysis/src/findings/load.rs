@@ -17,20 +17,15 @@ finding!(
         /// In how many measurements.
         pub measurements: u64,
     },
-    0,
-    |LoadFailed { load, reason, at_ms, measurements }| {
+    importance = 0,
+    {
         let (measurements, seconds) = (things(*measurements, "measurement"), *at_ms as f64 / 1e3);
         format!(
             "load {load}: {reason} after {seconds:.1} s in {measurements}: not all of the time was measured under it; \
              measure again"
         )
     },
-    [LoadFailed {
-        load: "messaging".to_owned(),
-        reason: "1 of 400 processes ended".to_owned(),
-        at_ms: 4_000,
-        measurements: 1,
-    }]
+    [LoadFailed { load: "messaging".into(), reason: "1 of 400 processes ended".into(), at_ms: 4_000, measurements: 1 }]
 );
 
 finding!(
@@ -43,15 +38,15 @@ finding!(
         /// In how many measurements it was below what it had to hold, or half.
         pub measurements: u64,
     },
-    1,
-    |LoadFell { load, share, measurements }| {
+    importance = 1,
+    {
         let (percent, measurements) = ((share * 100.0).floor(), things(*measurements, "measurement"));
         format!(
             "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran; \
              --load-must-hold makes that an error"
         )
     },
-    [LoadFell { load: "io".to_owned(), share: 0.37, measurements: 2 }]
+    [LoadFell { load: "io".into(), share: 0.37, measurements: 2 }]
 );
 
 finding!(
@@ -62,15 +57,15 @@ finding!(
         /// In how many measurements.
         pub measurements: u64,
     },
-    1,
-    |LoadDidNothing { load, measurements }| {
+    importance = 1,
+    {
         let measurements = things(*measurements, "measurement");
         format!(
             "load {load} did nothing in {measurements}: their latencies are those without it; punctual load shows what \
              it does alone"
         )
     },
-    [LoadDidNothing { load: "io".to_owned(), measurements: 2 }]
+    [LoadDidNothing { load: "io".into(), measurements: 2 }]
 );
 
 /// Findings about each part of the load, over all measurements of a cell.

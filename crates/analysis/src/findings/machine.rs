@@ -2,7 +2,7 @@
 
 use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
-use crate::wording::{texts_apart, things};
+use crate::wording::{facts_apart, things};
 use model::{Entry, Header, Kernel, LabClock, Preemption};
 
 finding!(
@@ -15,16 +15,12 @@ finding!(
         /// What it became.
         pub after: Option<String>,
     },
-    1,
-    |HostChanged { fact, before, after }| {
-        let (before, after) = apart(before, after);
+    importance = 1,
+    {
+        let (before, after) = facts_apart(before.as_deref(), after.as_deref());
         format!("{fact} changed during the run: {before} became {after}; blocks before and after differ")
     },
-    [HostChanged {
-        fact: "frequency governor",
-        before: Some("powersave".to_owned()),
-        after: Some("performance".to_owned())
-    }]
+    [HostChanged { fact: "frequency governor", before: Some("powersave".into()), after: Some("performance".into()) }]
 );
 
 finding!(
@@ -39,24 +35,19 @@ finding!(
         /// Whether it prevents a comparison, which was forced.
         pub prevents: bool,
     },
-    1,
-    |BaselineDiffers { fact, baseline, now, prevents }| {
-        let (baseline, now) = apart(baseline, now);
+    importance = 1,
+    {
+        let (baseline, now) = facts_apart(baseline.as_deref(), now.as_deref());
         let forced = if *prevents { "; not comparable, and forced" } else { "" };
         format!("{fact} is not the same as in the baseline: {baseline} there, {now} here{forced}")
     },
     [BaselineDiffers {
         fact: "kernel",
-        baseline: Some("6.1.0-30-rt".to_owned()),
-        now: Some("6.1.0-56-rt".to_owned()),
-        prevents: false,
+        baseline: Some("6.1.0-30-rt".into()),
+        now: Some("6.1.0-56-rt".into()),
+        prevents: false
     }]
 );
-
-fn apart(a: &Option<String>, b: &Option<String>) -> (String, String) {
-    let [a, b] = [a, b].map(|value| value.as_deref().unwrap_or("unknown"));
-    texts_apart(a, b)
-}
 
 finding!(
     /// Measured in a guest whose time is its instructions.
@@ -64,9 +55,9 @@ finding!(
         /// How many cells.
         pub cells: u64,
     },
-    0,
-    |&VirtualTime { cells }| {
-        let cells = things(cells, "cell");
+    importance = 0,
+    {
+        let cells = things(*cells, "cell");
         format!(
             "virtual time in {cells}: an instruction counts as a nanosecond and nothing else takes time; it ranks what \
              kernels do before a thread runs, and is no latency of any hardware"
@@ -81,9 +72,9 @@ finding!(
         /// How many cells.
         pub cells: u64,
     },
-    0,
-    |&EmulatedTime { cells }| {
-        let cells = things(cells, "cell");
+    importance = 0,
+    {
+        let cells = things(*cells, "cell");
         format!(
             "emulated machines in {cells}: how long QEMU takes to translate and run a guest, beside whatever else this \
              machine does; it shows what happens, and is no latency of any hardware"
@@ -98,9 +89,9 @@ finding!(
         /// How many cells.
         pub cells: u64,
     },
-    0,
-    |&GuestTime { cells }| {
-        let cells = things(cells, "cell");
+    importance = 0,
+    {
+        let cells = things(*cells, "cell");
         format!(
             "KVM guests in {cells}: the latency of a kernel in a virtual machine on this one, so what either kernel \
              does is in it"
@@ -115,14 +106,12 @@ finding!(
         /// The hypervisor.
         pub hypervisor: String,
     },
-    4,
-    |VirtualMachine { hypervisor }| {
-        format!(
-            "a virtual machine ({hypervisor}): its host can stop it at any time; these numbers are no bound for the \
+    importance = 4,
+    format!(
+        "a virtual machine ({hypervisor}): its host can stop it at any time; these numbers are no bound for the \
              hardware"
-        )
-    },
-    [VirtualMachine { hypervisor: "KVM".to_owned() }]
+    ),
+    [VirtualMachine { hypervisor: "KVM".into() }]
 );
 
 finding!(
@@ -131,11 +120,9 @@ finding!(
         /// Its kind.
         pub container: String,
     },
-    9,
-    |Container { container }| {
-        format!("in a container ({container}): its limits on CPUs and privileges are part of the result")
-    },
-    [Container { container: "docker".to_owned() }]
+    importance = 9,
+    format!("in a container ({container}): its limits on CPUs and privileges are part of the result"),
+    [Container { container: "docker".into() }]
 );
 
 finding!(
@@ -144,8 +131,8 @@ finding!(
         /// What it is instead.
         pub preemption: Preemption,
     },
-    7,
-    |NotRealtimeKernel { preemption }| {
+    importance = 7,
+    {
         let is = preemption.name();
         format!("the kernel is {is}, not PREEMPT_RT: some of its work runs to an end before any real-time thread")
     },
@@ -158,12 +145,9 @@ finding!(
         /// Governors in use.
         pub governors: Vec<String>,
     },
-    7,
-    |Governor { governors }| {
-        let governors = governors.join(" ");
-        format!("frequency governor {governors}: CPUs may start slowly after idle; performance avoids that")
-    },
-    [Governor { governors: vec!["powersave".to_owned()] }]
+    importance = 7,
+    format!("frequency governor {}: CPUs may start slowly after idle; performance avoids that", governors.join(" ")),
+    [Governor { governors: vec!["powersave".into()] }]
 );
 
 finding!(
@@ -172,11 +156,9 @@ finding!(
         /// Its name.
         pub clock_source: String,
     },
-    8,
-    |ClockSource { clock_source }| {
-        format!("clock source {clock_source} is slow to read, and reading it is part of each latency")
-    },
-    [ClockSource { clock_source: "hpet".to_owned() }]
+    importance = 8,
+    format!("clock source {clock_source} is slow to read, and reading it is part of each latency"),
+    [ClockSource { clock_source: "hpet".into() }]
 );
 
 /// Findings from the machine at the start, and from how it changed until the end.
@@ -185,17 +167,13 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let of_target = entries.iter().find_map(|entry| entry.record.response.as_ref()?.target.as_ref()?.host.as_deref());
     let host = of_target.unwrap_or(&header.host);
     let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
-    let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count();
+    let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count() as u64;
     let realtime_cells = here().any(|cell| cell.policy.is_realtime());
     let mut findings = changes(header, entries);
-    for clock in [LabClock::Virtual, LabClock::Emulated, LabClock::Kvm] {
-        match (clock, u64::try_from(in_guests(clock)).unwrap_or(u64::MAX)) {
-            (_, 0) => {}
-            (LabClock::Virtual, cells) => findings.push(VirtualTime { cells }.into()),
-            (LabClock::Emulated, cells) => findings.push(EmulatedTime { cells }.into()),
-            (LabClock::Kvm, cells) => findings.push(GuestTime { cells }.into()),
-        }
-    }
+    let [simulated, emulated, kvm] = [LabClock::Virtual, LabClock::Emulated, LabClock::Kvm].map(in_guests);
+    findings.extend(when(simulated > 0, VirtualTime { cells: simulated }));
+    findings.extend(when(emulated > 0, EmulatedTime { cells: emulated }));
+    findings.extend(when(kvm > 0, GuestTime { cells: kvm }));
     if here().next().is_none() {
         // What follows is about cells on the kernel that runs here.
         return findings;

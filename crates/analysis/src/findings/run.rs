@@ -13,11 +13,8 @@ finding!(
         /// How many.
         pub measurements: u64,
     },
-    1,
-    |&Interrupted { measurements }| {
-        let measurements = things(measurements, "measurement");
-        format!("{measurements} ended early by a signal: counted for the time they lasted")
-    },
+    importance = 1,
+    format!("{} ended early by a signal: counted for the time they lasted", things(*measurements, "measurement")),
     [Interrupted { measurements: 2 }]
 );
 
@@ -27,9 +24,9 @@ finding!(
         /// How many.
         pub measurements: u64,
     },
-    1,
-    |&Stopped { measurements }| {
-        let measurements = things(measurements, "measurement");
+    importance = 1,
+    {
+        let measurements = things(*measurements, "measurement");
         format!("{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured")
     },
     [Stopped { measurements: 2 }]
@@ -43,9 +40,9 @@ finding!(
         /// Measurements asked for.
         pub planned: u64,
     },
-    1,
-    |&NotAllCellsDone { done, planned }| {
-        let (done, planned) = (count(done), things(planned, "measurement"));
+    importance = 1,
+    {
+        let (done, planned) = (count(*done), things(*planned, "measurement"));
         format!("{done} of {planned} are complete: a run that is kept goes on with --resume")
     },
     [NotAllCellsDone { done: 11, planned: 12 }]
@@ -61,15 +58,12 @@ finding!(
         /// Why, the last time.
         pub reason: String,
     },
-    1,
-    |MeasurementsFailed { cell, measurements, reason }| {
-        let failed = things(*measurements, "measurement");
-        format!("{failed} of {cell} failed twice: {reason}; run --resume tries again")
-    },
+    importance = 1,
+    format!("{} of {cell} failed twice: {reason}; run --resume tries again", things(*measurements, "measurement")),
     [MeasurementsFailed {
-        cell: "cost/other".to_owned(),
+        cell: "cost/other".into(),
         measurements: 1,
-        reason: "the guest on debian:6.1 ended with qemu-system-x86_64 (signal: 9 (SIGKILL))".to_owned(),
+        reason: "the guest on debian:6.1 ended with qemu-system-x86_64 (signal: 9 (SIGKILL))".into()
     }]
 );
 
@@ -81,11 +75,11 @@ finding!(
         /// Why, and what would allow it.
         pub reason: String,
     },
-    1,
-    |Skipped { cells, reason }| format!("not measured: {}: {reason}", some_of(cells)),
+    importance = 1,
+    format!("not measured: {}: {reason}", some_of(cells)),
     [Skipped {
-        cells: vec!["none/fifo:80".to_owned(), "none/rr:80".to_owned()],
-        reason: "fifo:80 needs CAP_SYS_NICE; run as root".to_owned(),
+        cells: vec!["none/fifo:80".into(), "none/rr:80".into()],
+        reason: "fifo:80 needs CAP_SYS_NICE; run as root".into()
     }]
 );
 
@@ -97,9 +91,9 @@ finding!(
         /// A cause rarer than once in this time has more than a 5 % chance of not having been seen, ns.
         pub floor_ns: u64,
     },
-    9,
-    |&VisibilityFloor { measured_ns, floor_ns }| {
-        let (measured, floor) = (duration(measured_ns as f64), duration(floor_ns as f64));
+    importance = 9,
+    {
+        let (measured, floor) = (duration(*measured_ns as f64), duration(*floor_ns as f64));
         format!(
             "{measured} measured in each cell: a cause rarer than once per {floor} has more than a 5 % chance of not \
              having been seen"

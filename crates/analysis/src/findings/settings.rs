@@ -17,8 +17,8 @@ finding!(
         /// In how many measurements.
         pub measurements: u64,
     },
-    1,
-    |SettingLost { what, set, found, measurements }| {
+    importance = 1,
+    {
         let found = found.as_deref().unwrap_or("unreadable");
         let measurements = things(*measurements, "measurement");
         format!(
@@ -27,10 +27,10 @@ finding!(
         )
     },
     [SettingLost {
-        what: "cpu0/cpufreq/scaling_governor".to_owned(),
-        set: "performance".to_owned(),
-        found: Some("powersave".to_owned()),
-        measurements: 3,
+        what: "cpu0/cpufreq/scaling_governor".into(),
+        set: "performance".into(),
+        found: Some("powersave".into()),
+        measurements: 3
     }]
 );
 
@@ -40,9 +40,9 @@ finding!(
         /// The slack, ns.
         pub slack_ns: u64,
     },
-    4,
-    |&TimerSlack { slack_ns }| {
-        let slack = duration(slack_ns as f64);
+    importance = 4,
+    {
+        let slack = duration(*slack_ns as f64);
         format!("up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
     },
     [TimerSlack { slack_ns: 50_000 }]
@@ -51,16 +51,16 @@ finding!(
 finding!(
     /// Memory was not locked.
     pub struct MemoryUnlocked {},
-    8,
-    |_| "memory was not locked: page faults may be part of the latency".to_owned(),
+    importance = 8,
+    "memory was not locked: page faults may be part of the latency".to_owned(),
     [MemoryUnlocked {}]
 );
 
 finding!(
     /// CPUs were free to sleep deeply.
     pub struct DmaLatencyLeft {},
-    8,
-    |_| "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency".to_owned(),
+    importance = 8,
+    "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency".to_owned(),
     [DmaLatencyLeft {}]
 );
 

@@ -16,10 +16,10 @@ finding!(
         /// Wake-ups that were recorded all the same.
         pub samples: u64,
     },
-    2,
-    |&Starved { waits, at_least_ns, samples }| {
-        let (waits, late) = (things(waits, "wait"), duration(at_least_ns as f64));
-        let (how, then) = if samples == 0 { ("never woke", "") } else { ("starved", "; max is a lower bound") };
+    importance = 2,
+    {
+        let (waits, late) = (things(*waits, "wait"), duration(*at_least_ns as f64));
+        let (how, then) = if *samples == 0 { ("never woke", "") } else { ("starved", "; max is a lower bound") };
         format!("{how}: {waits} still open at the end, more than {late} late{then}")
     },
     [
@@ -36,10 +36,8 @@ finding!(
         /// Due times there were.
         pub due: u64,
     },
-    2,
-    |&StarvedOfCpu { woke, due }| {
-        format!("starved: it woke for only {} of {}", count(woke), things(due, "due time"))
-    },
+    importance = 2,
+    format!("starved: it woke for only {} of {}", count(*woke), things(*due, "due time")),
     [StarvedOfCpu { woke: 310, due: 1_000 }]
 );
 
@@ -57,10 +55,10 @@ finding!(
         /// p99 with the missed due times filled in, ns; `None` when refused or only a lower bound.
         pub p99_by_due_time_ns: Option<i64>,
     },
-    2,
-    |&Missed { missed, stalls, longest_ns, at_least, p99_by_due_time_ns }| {
-        let (missed, stalls) = (things(missed, "due time"), things(stalls, "stall"));
-        let (more_than, longest) = (if at_least { "more than " } else { "" }, duration(longest_ns as f64));
+    importance = 2,
+    {
+        let (missed, stalls) = (things(*missed, "due time"), things(*stalls, "stall"));
+        let (more_than, longest) = (if *at_least { "more than " } else { "" }, duration(*longest_ns as f64));
         let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
         let p99 = p99.map(|p99| format!("; p99 is {p99} when they count too")).unwrap_or_default();
         format!("{missed} missed in {stalls}; longest {more_than}{longest}{p99}")
@@ -76,9 +74,9 @@ finding!(
         /// Periods in the measured time.
         pub due: u64,
     },
-    4,
-    |&Drift { periods, due }| {
-        let (periods, due) = (count(periods), things(due, "period"));
+    importance = 4,
+    {
+        let (periods, due) = (count(*periods), things(*due, "period"));
         format!("relative waits drift: {periods} of {due} were lost to it; no due time is missed, and none kept")
     },
     [Drift { periods: 42, due: 1_000 }]
@@ -92,11 +90,11 @@ finding!(
         /// By how much at most, ns; negative when it was set back.
         pub largest_ns: i64,
     },
-    1,
-    |&ClockSet { steps, largest_ns }| {
+    importance = 1,
+    {
         let by = duration(largest_ns.unsigned_abs() as f64);
-        let way = if largest_ns < 0 { "back" } else { "forward" };
-        let times = if steps == 1 { "once".to_owned() } else { format!("{} times", count(steps)) };
+        let way = if *largest_ns < 0 { "back" } else { "forward" };
+        let times = if *steps == 1 { "once".to_owned() } else { format!("{} times", count(*steps)) };
         format!(
             "the clock was set {times}, by {by} {way} at most: latencies are by that clock, not by time that passed"
         )
@@ -110,9 +108,9 @@ finding!(
         /// Latencies are at most this much smaller than shown, ns.
         pub at_most_ns: u64,
     },
-    8,
-    |&OriginUncertain { at_most_ns }| {
-        let by = duration(at_most_ns as f64);
+    importance = 8,
+    {
+        let by = duration(*at_most_ns as f64);
         format!("the kernel counts these periods from a moment known to {by}: latencies may be smaller by as much")
     },
     [OriginUncertain { at_most_ns: 900 }]
@@ -126,9 +124,9 @@ finding!(
         /// Upper limit of their rate at 95 %, from the differences within the run.
         pub upper_per_hour: f64,
     },
-    3,
-    |&MissStorms { episodes, upper_per_hour }| {
-        let (episodes, upper) = (things(episodes, "episode"), number(upper_per_hour));
+    importance = 3,
+    {
+        let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
         format!("misses come in storms ({episodes}): their rate is known only to be below {upper}/h")
     },
     [MissStorms { episodes: 14, upper_per_hour: 63.0 }]

@@ -14,8 +14,8 @@ finding!(
         /// Which, and when.
         pub changes: Vec<Changed>,
     },
-    3,
-    |LatencyChanged { changes }| {
+    importance = 3,
+    {
         let each = changes.iter().enumerate().map(|(i, Changed { what, block, second, before_ns, after_ns })| {
             let verb = if i == 0 { " changed" } else { "" };
             let second = count(*second);
@@ -42,8 +42,8 @@ finding!(
         /// Which.
         pub drifts: Vec<Drifted>,
     },
-    3,
-    |LatencyDrifts { drifts }| {
+    importance = 3,
+    {
         let each = drifts.iter().map(|Drifted { what, before_ns, after_ns }| {
             let verb = if *what == Measure::Maxima { ["fall", "rise"] } else { ["falls", "rises"] };
             let verb = verb[usize::from(after_ns >= before_ns)];
@@ -62,8 +62,8 @@ finding!(
         /// The numbers in which they do.
         pub what: Vec<Measure>,
     },
-    3,
-    |LatencyInWaves { what }| {
+    importance = 3,
+    {
         let (names, none) = (names(what), no_interval(what.iter().copied()));
         format!("calm and rough stretches of {names} follow each other: {none}measure for longer, in more blocks")
     },
@@ -76,11 +76,8 @@ finding!(
         /// The distance, ns of measured time.
         pub every_ns: u64,
     },
-    3,
-    |&RegularSpikes { every_ns }| {
-        let every = duration(every_ns as f64);
-        format!("spikes every {every}: look for a timer or a job with that period")
-    },
+    importance = 3,
+    format!("spikes every {}: look for a timer or a job with that period", duration(*every_ns as f64)),
     [RegularSpikes { every_ns: 60_000_000_000 }]
 );
 
@@ -94,9 +91,9 @@ finding!(
         /// The smallest of them, ns.
         pub to_ns: u64,
     },
-    3,
-    |&OwnPopulation { seconds, from_ns, to_ns }| {
-        let (late, from, to) = (things(seconds, "wake-up"), duration(from_ns as f64), duration(to_ns as f64));
+    importance = 3,
+    {
+        let (late, from, to) = (things(*seconds, "wake-up"), duration(*from_ns as f64), duration(*to_ns as f64));
         format!(
             "an event of its own: {late} later than {to}, nothing between {from} and that; ask how often it comes, not \
              for a bound"
@@ -113,9 +110,9 @@ finding!(
         /// Upper limit of the level exceeded once in that time, at 95 %, ns.
         pub upper_ns: u64,
     },
-    6,
-    |&TailLimit { times, upper_ns }| {
-        let (times, upper) = (number(times), duration(upper_ns as f64));
+    importance = 6,
+    {
+        let (times, upper) = (number(*times), duration(*upper_ns as f64));
         format!(
             "in {times} times this time one wake-up may be later than a level of at most {upper} (95 %), if only the \
              causes act that acted here"

@@ -18,31 +18,31 @@ finding!(
         /// Whether it is about a real-time thread that is stopped.
         pub stops_realtime: bool,
     },
-    3,
-    |&MaxIsThrottleQuantum { max_ns, quantum_us, limiter, stops_realtime }| {
+    importance = 3,
+    {
         let limiter = match limiter {
             Limiter::Throttling => "real-time throttling",
             Limiter::FairServer => "the fair server",
         };
-        let what = if stops_realtime {
+        let what = if *stops_realtime {
             format!("for which {limiter} stops real-time threads: probably they kept the CPU busy")
         } else {
             format!("after which {limiter} lets normal threads run: probably a real-time one kept the CPU busy")
         };
-        format!("max {} is within 1 % of the {} {what}", duration(max_ns as f64), us(quantum_us))
+        format!("max {} is within 1 % of the {} {what}", duration(*max_ns as f64), us(*quantum_us))
     },
     [
         MaxIsThrottleQuantum {
             max_ns: 949_000_000,
             quantum_us: 950_000,
             limiter: Limiter::Throttling,
-            stops_realtime: false,
+            stops_realtime: false
         },
         MaxIsThrottleQuantum {
             max_ns: 50_100_000,
             quantum_us: 50_000,
             limiter: Limiter::FairServer,
-            stops_realtime: true,
+            stops_realtime: true
         }
     ]
 );
@@ -55,9 +55,9 @@ finding!(
         /// The period, us.
         pub period_us: u64,
     },
-    7,
-    |&RtThrottling { runtime_us, period_us }| {
-        let (runtime, period, rest) = (us(runtime_us), us(period_us), us(period_us - runtime_us));
+    importance = 7,
+    {
+        let (runtime, period, rest) = (us(*runtime_us), us(*period_us), us(*period_us - runtime_us));
         format!(
             "real-time throttling is on: threads that use {runtime} of a {period} period may be stopped for {rest} \
              (sched_rt_runtime_us)"
@@ -75,10 +75,10 @@ finding!(
         /// The period, us.
         pub period_us: u64,
     },
-    7,
-    |&FairServer { runtime_us, period_us }| {
-        let runtime = us(runtime_us);
-        let period = if period_us == 1_000_000 { "second".to_owned() } else { us(period_us) };
+    importance = 7,
+    {
+        let runtime = us(*runtime_us);
+        let period = if *period_us == 1_000_000 { "second".to_owned() } else { us(*period_us) };
         format!(
             "the fair server is on by default (since Linux 6.12; not read back): normal threads get up to {runtime} of \
              each {period} from real-time ones that keep a CPU busy"

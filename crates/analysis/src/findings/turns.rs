@@ -19,8 +19,8 @@ finding!(
         /// The largest latency with that policy, ns.
         pub realtime_max_ns: i64,
     },
-    2,
-    |TakesTurns { processes, max_ns, realtime, realtime_max_ns }| {
+    importance = 2,
+    {
         let (max, realtime_max) = (duration(*max_ns as f64), duration(*realtime_max_ns as f64));
         let processes = count(*processes);
         format!(

@@ -22,10 +22,10 @@ finding!(
         /// The largest, ns.
         pub most_ns: i64,
     },
-    6,
-    |&ByBlock { level, blocks, least_ns, most_ns }| {
-        let (least, most) = (duration(least_ns as f64), duration(most_ns as f64));
-        format!("{level} by block: {least} to {most} ({})", things(blocks, "block"))
+    importance = 6,
+    {
+        let (least, most) = (duration(*least_ns as f64), duration(*most_ns as f64));
+        format!("{level} by block: {least} to {most} ({})", things(*blocks, "block"))
     },
     [ByBlock { level: Level::P99, blocks: 12, least_ns: 38_000, most_ns: 71_000 }]
 );
@@ -40,10 +40,10 @@ finding!(
         /// Time to measure beyond what was measured, ns; `None` when nothing was.
         pub more_ns: Option<u64>,
     },
-    6,
-    |&FewSamples { level, n_eff, more_ns }| {
+    importance = 6,
+    {
         let more = more_ns.map(|ns| format!("; about {} more would do", duration(ns as f64))).unwrap_or_default();
-        format!("{level} not shown: worth only {} independent samples{more}", count(n_eff))
+        format!("{level} not shown: worth only {} independent samples{more}", count(*n_eff))
     },
     [FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) }]
 );
@@ -56,10 +56,8 @@ finding!(
         /// How many it takes.
         pub need: u64,
     },
-    6,
-    |&FewSlices { slices, need }| {
-        format!("no intervals: {} of time, they need {need}; measure more blocks", things(slices, "stretch"))
-    },
+    importance = 6,
+    format!("no intervals: {} of time, they need {need}; measure more blocks", things(*slices, "stretch")),
     [FewSlices { slices: 6, need: 10 }]
 );
 
@@ -71,11 +69,8 @@ finding!(
         /// Independent samples they are worth at p99.
         pub n_eff: u64,
     },
-    9,
-    |&Dependent { samples, n_eff }| {
-        let (samples, n_eff) = (count(samples), count(n_eff));
-        format!("{samples} wake-ups resemble their neighbours: worth {n_eff} independent ones at p99")
-    },
+    importance = 9,
+    format!("{} wake-ups resemble their neighbours: worth {} independent ones at p99", count(*samples), count(*n_eff)),
     [Dependent { samples: 64_000, n_eff: 4_098 }]
 );
 
