@@ -28,7 +28,7 @@ macro_rules! finding {
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let $kind { $($field),* } = self;
-                f.write_str(&$sentence)
+                std::fmt::Display::fmt(&$sentence, f)
             }
         }
     };

@@ -52,7 +52,7 @@ finding!(
     /// Memory was not locked.
     pub struct MemoryUnlocked {},
     importance = 8,
-    "memory was not locked: page faults may be part of the latency".to_owned(),
+    "memory was not locked: page faults may be part of the latency",
     [MemoryUnlocked {}]
 );
 
@@ -60,7 +60,7 @@ finding!(
     /// CPUs were free to sleep deeply.
     pub struct DmaLatencyLeft {},
     importance = 8,
-    "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency".to_owned(),
+    "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency",
     [DmaLatencyLeft {}]
 );
 
