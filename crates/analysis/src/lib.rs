@@ -7,7 +7,7 @@
 
 pub mod comparison;
 pub mod explain;
-mod findings;
+pub mod findings;
 mod imported;
 mod machine;
 mod run;
@@ -35,7 +35,7 @@ pub mod enough {
 
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
-pub use findings::{Changed, Drifted, Finding, Limiter};
+pub use findings::Finding;
 pub use imported::{
     ImportedCell, ImportedFinding, ImportedSummary, imported_curves, imported_histogram, summarise_imported,
 };

@@ -128,7 +128,7 @@ pub fn cases(out: &mut dyn io::Write, page: &Page<'_>, beside: &[Finding], style
         let cell = case.cell.as_deref().unwrap_or("run");
         lines.paragraph(out, "", &format!("{cell} {}: {}", case.limit, case.verdict.sentence()))?;
     }
-    let differences = beside.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers { .. }));
+    let differences = beside.iter().filter(|finding| matches!(finding, Finding::BaselineDiffers(_)));
     for difference in differences {
         lines.paragraph(out, "", &difference.to_string())?;
     }

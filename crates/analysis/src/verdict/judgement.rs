@@ -1,7 +1,7 @@
 //! All cells against all limits.
 
 use super::{Count, Gap, Judged, Kept, Limit, Verdict, Violation};
-use crate::findings::{Finding, run_progress};
+use crate::findings::{AnswersLeftOut, Finding, LoadDidNothing, LoadFailed, NotSent, run_progress};
 use crate::stats::rate::{Rate, zero_events_upper};
 use crate::stats::woodruff::Quantile;
 use crate::summary::cell::CellSummary;
@@ -50,8 +50,8 @@ impl Judgement {
             self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
         }
         let failed = findings.iter().find_map(|finding| match finding {
-            Finding::LoadFailed { load, reason, .. } => Some((load.clone(), reason.clone())),
-            Finding::LoadDidNothing { load, .. } => Some((load.clone(), "it did nothing".to_owned())),
+            Finding::LoadFailed(LoadFailed { load, reason, .. }) => Some((load.clone(), reason.clone())),
+            Finding::LoadDidNothing(LoadDidNothing { load, .. }) => Some((load.clone(), "it did nothing".to_owned())),
             _ => None,
         });
         if let Some((load, what)) = failed {
@@ -62,7 +62,7 @@ impl Judgement {
         }
         match &summary.response {
             Some(Response { left_out: left_out @ 1.., .. }) => {
-                let why = Finding::AnswersLeftOut { left_out: *left_out }.to_string();
+                let why = AnswersLeftOut { left_out: *left_out }.to_string();
                 self.gaps.push(Gap::Untold { cell: cell(), why });
             }
             Some(Response { lost: never @ 1.., .. }) => {
@@ -113,7 +113,7 @@ impl Judgement {
             let due = summary.samples + summary.missed;
             let unsent = summary.response.as_ref().map_or(0, |response| response.unsent);
             if unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !summary.cell.task.misses_when_late() {
-                let why = format!("{level} is not known: {}", Finding::NotSent { unsent, due });
+                let why = format!("{level} is not known: {}", NotSent { unsent, due });
                 self.gaps.push(Gap::Untold { cell: cell(), why });
                 continue;
             }
