@@ -7,7 +7,7 @@
 
 pub mod comparison;
 pub mod explain;
-mod findings;
+pub mod findings;
 mod machine;
 mod row;
 mod run;
@@ -35,7 +35,7 @@ pub mod enough {
 
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
-pub use findings::{Changed, Drifted, Finding, ImportedFinding, Limiter};
+pub use findings::{Finding, ImportedFinding};
 pub use machine::{doctor, facts};
 pub use model::Level;
 pub use row::{Origin, Row};

@@ -1,19 +1,16 @@
 //! Every sentence that the statistics print has an example in the documents, with what to do about it.
 
 use crate::comparison::{Answer, Comparison, Measured, Metric, Ratio, Refusal};
-use crate::findings::{Changed, Drifted, Finding, ImportedFinding, Limiter};
+use crate::findings::{ImportedFinding, examples};
 use crate::search::enough::Outlook;
 use crate::search::shortfall::{Lack, Shortfall};
 use crate::stats::course::Measure;
 use crate::summary::due_time::View;
 use crate::testing::cell;
 use crate::verdict::{Gap, Kept, Verdict, Violation};
-use model::{Level, Preemption, Span};
-use std::collections::HashSet;
-use std::mem::discriminant;
+use model::{Level, Span};
 
 const FINDINGS: &str = include_str!("../../../docs/findings.md");
-const SHOW_SCHEMA: &str = include_str!("../../../schema/show.schema.json");
 const STATISTICS: &str = include_str!("../../../docs/statistics.md");
 const COMPARE: &str = include_str!("../../../docs/compare.md");
 
@@ -30,146 +27,17 @@ fn assert_documented(document: &str, sentences: &[String]) {
     assert!(missing.is_empty(), "without an example: {missing:#?}");
 }
 
-fn changed(what: Measure, block: Option<u32>, second: u64) -> Changed {
-    Changed { what, block, second, before_ns: 12_000, after_ns: 18_000 }
-}
-
-/// Findings of the statistics.
-fn of_statistics() -> Vec<Finding> {
-    vec![
-        Finding::FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) },
-        Finding::FewSlices { slices: 6, need: 10 },
-        Finding::Dependent { samples: 64_000, n_eff: 4_098 },
-        Finding::Missed {
-            missed: 46,
-            stalls: 3,
-            longest_ns: 22_000_000,
-            at_least: false,
-            p99_by_due_time_ns: Some(1_200_000),
-        },
-        Finding::MaxIsThrottleQuantum {
-            max_ns: 949_000_000,
-            quantum_us: 950_000,
-            limiter: Limiter::Throttling,
-            stops_realtime: false,
-        },
-        Finding::MissStorms { episodes: 14, upper_per_hour: 63.0 },
-        Finding::Coincidence { what: "steal time".to_owned(), in_worst: 9, worst: 10, in_others: 3, others: 50 },
-        Finding::VisibilityFloor { measured_ns: 24_000_000_000, floor_ns: 8_010_000_000 },
-        Finding::ByBlock { level: Level::P99, blocks: 12, least_ns: 38_000, most_ns: 71_000 },
-        Finding::LatencyChanged { changes: vec![changed(Measure::P99, None, 37)] },
-        Finding::LatencyChanged { changes: vec![changed(Measure::P50, Some(2), 7), changed(Measure::P99, Some(2), 7)] },
-        Finding::LatencyChanged { changes: vec![changed(Measure::Maxima, None, 37)] },
-        Finding::LatencyDrifts { drifts: vec![Drifted { what: Measure::P99, before_ns: 48_000, after_ns: 77_000 }] },
-        Finding::LatencyInWaves { what: vec![Measure::P99, Measure::Maxima] },
-        Finding::RegularSpikes { every_ns: 60_000_000_000 },
-        Finding::OwnPopulation { seconds: 36, from_ns: 38_000, to_ns: 150_000 },
-        Finding::TailLimit { times: 10.0, upper_ns: 96_000 },
-    ]
-}
-
-/// All others.
-fn of_conditions() -> Vec<Finding> {
-    let some = |text: &str| Some(text.to_owned());
-    let messaging = || "messaging".to_owned();
-    vec![
-        Finding::VirtualTime { cells: 4 },
-        Finding::EmulatedTime { cells: 2 },
-        Finding::GuestTime { cells: 2 },
-        Finding::LoadFailed {
-            load: messaging(),
-            reason: "1 of 400 processes ended".to_owned(),
-            at_ms: 4_000,
-            measurements: 1,
-        },
-        Finding::LoadFell { load: "io".to_owned(), share: 0.37, measurements: 2 },
-        Finding::LoadDidNothing { load: "io".to_owned(), measurements: 2 },
-        Finding::Lost { lost: 3 },
-        Finding::Allocations { allocations: 2 },
-        Finding::HostChanged { fact: "frequency governor", before: some("powersave"), after: some("performance") },
-        Finding::SettingLost {
-            what: "cpu0/cpufreq/scaling_governor".to_owned(),
-            set: "performance".to_owned(),
-            found: some("powersave"),
-            measurements: 3,
-        },
-        Finding::BaselineDiffers {
-            fact: "kernel",
-            baseline: some("6.1.0-30-rt"),
-            now: some("6.1.0-56-rt"),
-            prevents: false,
-        },
-        Finding::ClockSet { steps: 1, largest_ns: -1_000_000_000 },
-        Finding::Interrupted { measurements: 2 },
-        Finding::Stopped { measurements: 2 },
-        Finding::OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".to_owned() },
-        Finding::OperationsSkipped {
-            operations: vec!["ipc/mq".to_owned()],
-            reason: "mq_open: Function not implemented".to_owned(),
-        },
-        Finding::FrequencyChanged { lowest_khz: 1_200_000, highest_khz: 3_400_000 },
-        Finding::NotAllCellsDone { done: 11, planned: 12 },
-        Finding::MeasurementsFailed {
-            cell: "cost/other".to_owned(),
-            measurements: 1,
-            reason: "the guest on debian:6.1 ended with qemu-system-x86_64 (signal: 9 (SIGKILL))".to_owned(),
-        },
-        Finding::Skipped {
-            cells: vec!["none/fifo:80".to_owned(), "none/rr:80".to_owned()],
-            reason: "fifo:80 needs CAP_SYS_NICE; run as root".to_owned(),
-        },
-        Finding::Starved { waits: 1, at_least_ns: 3_000_000_000, samples: 0 },
-        Finding::Starved { waits: 1, at_least_ns: 3_000_000_000, samples: 310 },
-        Finding::StarvedOfCpu { woke: 310, due: 1_000 },
-        Finding::LateAnswers { late: 51, triggers: 511 },
-        Finding::NeverAnswered {
-            never: 12,
-            triggers: 2_000,
-            at_least_ns: Some(1_000_000_000),
-            p99_by_due_time_ns: Some(560_000),
-        },
-        Finding::NotSent { unsent: 37, due: 2_000 },
-        Finding::AnswersLeftOut { left_out: 63 },
-        Finding::TakesTurns {
-            processes: 400,
-            max_ns: 48_000_000,
-            realtime: "fifo:80".parse().unwrap(),
-            realtime_max_ns: 210_000,
-        },
-        Finding::Drift { periods: 42, due: 1_000 },
-        Finding::MaxIsThrottleQuantum {
-            max_ns: 50_100_000,
-            quantum_us: 50_000,
-            limiter: Limiter::FairServer,
-            stops_realtime: true,
-        },
-        Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 },
-        Finding::FairServer { runtime_us: 50_000, period_us: 1_000_000 },
-        Finding::TimerSlack { slack_ns: 50_000 },
-        Finding::Early { early: 12, earliest_ns: 800 },
-        Finding::OriginUncertain { at_most_ns: 900 },
-        Finding::ClockSource { clock_source: "hpet".to_owned() },
-        Finding::MemoryUnlocked,
-        Finding::PageFaults { minor: 3, major: 1 },
-        Finding::DmaLatencyLeft,
-        Finding::Governor { governors: vec!["powersave".to_owned()] },
-        Finding::NotRealtimeKernel { preemption: Preemption::Voluntary },
-        Finding::VirtualMachine { hypervisor: "KVM".to_owned() },
-        Finding::Steal { steal_ms: 10, share: Some(0.0008) },
-        Finding::Container { container: "docker".to_owned() },
-    ]
-}
+/// No finding is longer than this.
+const LONG: usize = 180;
 
 #[test]
 fn findings_have_their_examples() {
-    let (of_statistics, of_conditions) = (of_statistics(), of_conditions());
-    let sentences = |findings: &[Finding]| findings.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_documented(STATISTICS, &sentences(&of_statistics));
-    assert_documented(FINDINGS, &sentences(&of_conditions));
-    // Every kind there is: the schema, which a check compares with the types, names each once.
-    let remark = SHOW_SCHEMA.split_once("\n    \"Remark\": {").unwrap().1.split_once("\n    }").unwrap().0;
-    let kinds: HashSet<_> = of_statistics.iter().chain(&of_conditions).map(discriminant).collect();
-    assert_eq!(kinds.len(), remark.matches("\"kind\": {").count());
+    let (of_statistics, of_others) = (words(STATISTICS), words(FINDINGS));
+    for sentence in examples().iter().map(ToString::to_string) {
+        let places = [&of_statistics, &of_others].map(|document| document.contains(&words(&sentence)));
+        assert!(places[0] != places[1], "it has to stand in one of them: {sentence}");
+        assert!(sentence.len() <= LONG && !sentence.contains("  "), "{}: {sentence}", sentence.len());
+    }
 }
 
 #[test]

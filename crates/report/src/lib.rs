@@ -136,7 +136,7 @@ pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io
         let cell = case.cell.as_deref().unwrap_or("run");
         lines.paragraph(out, "", &format!("{cell} {}: {}", case.limit, case.verdict.sentence()))?;
     }
-    let differences = results.findings().iter().filter(|one| matches!(one, Finding::BaselineDiffers { .. }));
+    let differences = results.findings().iter().filter(|one| matches!(one, Finding::BaselineDiffers(_)));
     for difference in differences {
         lines.paragraph(out, "", &difference.to_string())?;
     }

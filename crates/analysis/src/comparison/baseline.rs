@@ -2,7 +2,7 @@
 
 use crate::comparison::comparability::{Difference, Role};
 use crate::comparison::{Answer, Arm, Comparison, Question, compare};
-use crate::findings::Finding;
+use crate::findings::{BaselineDiffers, Finding};
 use crate::run::RunSummary;
 use crate::stats::paired::holm;
 use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
@@ -34,7 +34,7 @@ pub fn check_against(
     }
     for difference in compared.iter().flatten().flat_map(|one| one.differences.clone()) {
         let Difference { fact, a: baseline, b: now, role } = difference;
-        let finding = Finding::BaselineDiffers { fact, baseline, now, prevents: role == Role::Prevents };
+        let finding = BaselineDiffers { fact, baseline, now, prevents: role == Role::Prevents }.into();
         if !summary.findings.contains(&finding) {
             summary.findings.push(finding);
         }

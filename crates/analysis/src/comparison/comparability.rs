@@ -5,7 +5,7 @@
 //! machine. One of these that is asked about by name is allowed.
 
 use crate::machine::facts;
-use crate::wording::texts_apart;
+use crate::wording::facts_apart;
 use model::{Cell, Conditions, Explain, Header, Host};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -44,8 +44,7 @@ pub enum Role {
 /// `period (1ms and 200us)`.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b] = [&self.a, &self.b].map(|value| value.as_deref().unwrap_or("unknown"));
-        let (a, b) = texts_apart(a, b);
+        let (a, b) = facts_apart(self.a.as_deref(), self.b.as_deref());
         write!(f, "{} ({a} and {b})", self.fact)
     }
 }

@@ -1,10 +1,52 @@
 //! What else happened in the worst seconds: a coincidence, which may be a cause or none.
 
-use super::Finding;
+use super::{Finding, when};
 use crate::summary::pool::Pool;
-use model::{Entry, MachineSecond};
+use crate::wording::{duration, number};
+use model::{Entry, Header, MachineSecond, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+
+finding!(
+    /// The hypervisor took time while measuring: a coincidence, never a proven cause.
+    pub struct Steal {
+        /// CPU time taken, ms.
+        pub steal_ms: u64,
+        /// Share of the CPU time there was, 0 to 1; `None` when the number of CPUs is not known.
+        pub share: Option<f64>,
+    },
+    importance = 5,
+    {
+        let took = duration(*steal_ms as f64 * 1e6);
+        let share = share.map(|share| format!(" ({} %)", number(share * 100.0))).unwrap_or_default();
+        format!(
+            "the hypervisor took {took} of CPU time while this was measured{share}; a coincidence, not a proven cause"
+        )
+    },
+    [Steal { steal_ms: 10, share: Some(0.0008) }]
+);
+
+finding!(
+    /// Something happened in most of the worst seconds, and seldom in the others: no proven cause.
+    pub struct Coincidence {
+        /// What.
+        pub what: String,
+        /// In how many of the worst seconds.
+        pub in_worst: usize,
+        /// How many those are.
+        pub worst: usize,
+        /// In how many of the other seconds.
+        pub in_others: usize,
+        /// How many those are.
+        pub others: usize,
+    },
+    importance = 5,
+    format!(
+        "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a coincidence, \
+             not shown to be the cause"
+    ),
+    [Coincidence { what: "steal time".into(), in_worst: 9, worst: 10, in_others: 3, others: 50 }]
+);
 
 /// How many of the worst seconds are looked at.
 const WORST: usize = 5;
@@ -28,23 +70,27 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
     let (among_worst, among_others) = (count(worst), count(others));
     // Many kinds of interrupts give many chances to find one that means nothing.
     let kinds = among_worst.keys().chain(among_others.keys()).collect::<BTreeSet<_>>().len() as f64;
-    let mut found: Vec<(usize, usize, String)> = Vec::new();
+    let mut found = Vec::new();
     for (what, in_worst) in among_worst {
         let in_others = among_others.get(&what).copied().unwrap_or(0);
         let chance = chance(in_worst, worst.len(), in_worst + in_others, seconds.len());
         if in_worst >= AT_LEAST && chance * kinds < BY_ACCIDENT {
-            found.push((in_worst, in_others, what));
+            found.push(Coincidence { what, in_worst, worst: worst.len(), in_others, others: others.len() });
         }
     }
-    found.sort_by_key(|(in_worst, in_others, _)| (*in_others, Reverse(*in_worst)));
-    let finding = |(in_worst, in_others, what)| Finding::Coincidence {
-        what,
-        in_worst,
-        worst: worst.len(),
-        in_others,
-        others: others.len(),
-    };
-    found.into_iter().take(SAID).map(finding).collect()
+    found.sort_by_key(|found| (found.in_others, Reverse(found.in_worst)));
+    found.into_iter().take(SAID).map(Finding::from).collect()
+}
+
+/// Time that the hypervisor took within the measured windows.
+pub(super) fn steal(header: &Header, pool: &Pool<'_>) -> Option<Finding> {
+    let seconds = || pool.entries.iter().flat_map(|entry| &entry.record.machine).filter(|second| second.at > Span(0));
+    let known = || seconds().filter_map(|second| Some((second.steal_ms?, second.elapsed)));
+    let steal_ms: u64 = known().map(|(steal_ms, _)| steal_ms).sum();
+    let elapsed: f64 = known().map(|(_, elapsed)| elapsed.as_secs_f64()).sum();
+    let cpus = header.host.cpus_online.as_ref().map(model::CpuSet::len).filter(|cpus| *cpus > 0);
+    let share = cpus.map(|cpus| steal_ms as f64 / 1e3 / elapsed / cpus as f64);
+    when(steal_ms > 0, Steal { steal_ms, share })
 }
 
 /// The chance that at least `hits` of `drawn` seconds, taken at random out of `all`, are among the `marked` ones: the
@@ -102,9 +148,9 @@ fn happened(row: &MachineSecond) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::cell::tests::{findings_of, steady};
     use crate::summarise;
     use crate::testing::RunBuilder;
-    use model::Span;
 
     /// 30 seconds at 1 ms in one block: the wake-ups of the seconds `late` are late.
     fn run(late: &[u64], change: impl Fn(u64, &mut MachineSecond)) -> Vec<String> {
@@ -170,6 +216,21 @@ mod tests {
         assert!(
             said[0].starts_with("5 of the 5 worst seconds had interrupts 30:virtio1-req.0 on measured CPUs"),
             "{said:?}"
+        );
+    }
+
+    #[test]
+    fn steal_counts_within_the_window_only() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80").measure(0, 0, steady);
+        let second =
+            |at, steal_ms| MachineSecond { at: Span(at), elapsed: Span::SECOND, steal_ms, ..MachineSecond::default() };
+        run.entries[0].record.machine =
+            vec![second(0, Some(500)), second(1_000_000_000, Some(30)), second(2_000_000_000, None)];
+        assert_eq!(
+            findings_of(&run),
+            [Steal { steal_ms: 30, share: Some(0.015) }.into()],
+            "a row that is not known has no part in the share"
         );
     }
 }

@@ -1,9 +1,41 @@
 //! What is to be doubted about the costs of operations.
 
-use super::Finding;
+use super::{Finding, when};
 use crate::summary::pool::Pool;
+use crate::wording::number;
 use model::Span;
 use std::collections::BTreeMap;
+
+finding!(
+    /// Operations of the cost suite that were not measured.
+    pub struct OperationsSkipped {
+        /// Which.
+        pub operations: Vec<String>,
+        /// Why.
+        pub reason: String,
+    },
+    importance = 1,
+    format!("not measured: {} ({reason})", operations.join(", ")),
+    [OperationsSkipped { operations: vec!["ipc/mq".into()], reason: "mq_open: Function not implemented".into() }]
+);
+
+finding!(
+    /// The CPU of the cost suite was not always as fast: costs are of a mixture.
+    pub struct FrequencyChanged {
+        /// Lowest frequency seen, kHz.
+        pub lowest_khz: u64,
+        /// Highest frequency seen, kHz.
+        pub highest_khz: u64,
+    },
+    importance = 1,
+    {
+        let [lowest, highest] = [*lowest_khz, *highest_khz].map(|khz| number(khz as f64 / 1e3));
+        format!(
+            "the CPU ran at {lowest} to {highest} MHz: a cost in ns is that of a mixture; prepare governor=performance"
+        )
+    },
+    [FrequencyChanged { lowest_khz: 1_200_000, highest_khz: 3_400_000 }]
+);
 
 /// A frequency that changes by less than this, percent, is none worth naming: no operation is known that well.
 const STEADY: u64 = 5;
@@ -19,10 +51,7 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
             }
         }
     }
-    let skipped = |(reason, operations): (&str, Vec<String>)| Finding::OperationsSkipped {
-        operations,
-        reason: reason.to_owned(),
-    };
+    let skipped = |(reason, operations): (&str, _)| OperationsSkipped { operations, reason: reason.to_owned() }.into();
     by_reason.into_iter().map(skipped).chain(frequency(pool)).collect()
 }
 
@@ -31,5 +60,5 @@ fn frequency(pool: &Pool<'_>) -> Option<Finding> {
     let known = || seconds().filter_map(|second| second.frequency_khz);
     let (lowest_khz, highest_khz) = (known().min()?, known().max()?);
     let changed = highest_khz.saturating_mul(100) > lowest_khz.saturating_mul(100 + STEADY);
-    changed.then_some(Finding::FrequencyChanged { lowest_khz, highest_khz })
+    when(changed, FrequencyChanged { lowest_khz, highest_khz })
 }

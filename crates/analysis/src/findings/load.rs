@@ -1,8 +1,72 @@
 //! Whether the load was what it says.
 
-use super::Finding;
+use super::{Finding, when};
 use crate::summary::pool::Pool;
+use crate::wording::things;
 use model::{LoadRecord, Percent};
+
+finding!(
+    /// A load was not what it says during all of the measured time.
+    pub struct LoadFailed {
+        /// Which part of the load.
+        pub load: String,
+        /// What happened.
+        pub reason: String,
+        /// When it was first noticed, ms into its measurement.
+        pub at_ms: u64,
+        /// In how many measurements.
+        pub measurements: u64,
+    },
+    importance = 0,
+    {
+        let (measurements, seconds) = (things(*measurements, "measurement"), *at_ms as f64 / 1e3);
+        format!(
+            "load {load}: {reason} after {seconds:.1} s in {measurements}: not all of the time was measured under it; \
+             measure again"
+        )
+    },
+    [LoadFailed { load: "messaging".into(), reason: "1 of 400 processes ended".into(), at_ms: 4_000, measurements: 1 }]
+);
+
+finding!(
+    /// A load did less than at its start.
+    pub struct LoadFell {
+        /// Which part of the load.
+        pub load: String,
+        /// The lowest of its rates, as a share of the first one.
+        pub share: f64,
+        /// In how many measurements it was below what it had to hold, or half.
+        pub measurements: u64,
+    },
+    importance = 1,
+    {
+        let (percent, measurements) = ((share * 100.0).floor(), things(*measurements, "measurement"));
+        format!(
+            "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran; \
+             --load-must-hold makes that an error"
+        )
+    },
+    [LoadFell { load: "io".into(), share: 0.37, measurements: 2 }]
+);
+
+finding!(
+    /// A load did nothing at all: no operation, or of an outside program no CPU time.
+    pub struct LoadDidNothing {
+        /// Which part of the load.
+        pub load: String,
+        /// In how many measurements.
+        pub measurements: u64,
+    },
+    importance = 1,
+    {
+        let measurements = things(*measurements, "measurement");
+        format!(
+            "load {load} did nothing in {measurements}: their latencies are those without it; punctual load shows what \
+             it does alone"
+        )
+    },
+    [LoadDidNothing { load: "io".into(), measurements: 2 }]
+);
 
 /// Findings about each part of the load, over all measurements of a cell.
 pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
@@ -14,28 +78,22 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
 fn of_part(pool: &Pool<'_>, part: usize, least: Percent) -> Vec<Finding> {
     let records: Vec<&LoadRecord> = pool.entries.iter().filter_map(|entry| entry.record.loads.get(part)).collect();
     let Some(load) = records.first().map(|record| record.load.clone()) else { return Vec::new() };
-    let mut findings = Vec::new();
     let failures: Vec<_> = records.iter().filter_map(|record| record.failure.as_ref()).collect();
-    if let Some(first) = failures.first() {
-        findings.push(Finding::LoadFailed {
-            load: load.clone(),
-            reason: first.reason.clone(),
-            at_ms: first.at.ns() / 1_000_000,
-            measurements: failures.len() as u64,
-        });
-    }
+    let failed = failures.first().map(|first| LoadFailed {
+        load: load.clone(),
+        reason: first.reason.clone(),
+        at_ms: first.at.ns() / 1_000_000,
+        measurements: failures.len() as u64,
+    });
     // One that failed has fallen, too, which says no more.
     let lasting = records.iter().filter(|record| record.failure.is_none());
     let shares = lasting.clone().filter_map(|record| record.lowest_share());
     let low: Vec<f64> = shares.filter(|share| (share * 100.0).floor() < f64::from(least.get())).collect();
-    if let Some(share) = low.iter().copied().min_by(f64::total_cmp) {
-        findings.push(Finding::LoadFell { load: load.clone(), share, measurements: low.len() as u64 });
-    }
-    let idle = lasting.filter(|record| record.did_nothing()).count();
-    if idle > 0 {
-        findings.push(Finding::LoadDidNothing { load, measurements: idle as u64 });
-    }
-    findings
+    let share = low.iter().copied().min_by(f64::total_cmp);
+    let fell = share.map(|share| LoadFell { load: load.clone(), share, measurements: low.len() as u64 });
+    let measurements = lasting.filter(|record| record.did_nothing()).count() as u64;
+    let idle = when(measurements > 0, LoadDidNothing { load, measurements });
+    [failed.map(Finding::from), fell.map(Finding::from), idle].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,165 @@
 //! What about the machine makes it late, or makes the numbers about something else.
 
-use super::{Finding, Limiter};
+use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
-use model::{Entry, Header, Host, Kernel, LabClock, Preemption};
+use crate::wording::{facts_apart, things};
+use model::{Entry, Header, Kernel, LabClock, Preemption};
+
+finding!(
+    /// The machine was not the same during the whole run.
+    pub struct HostChanged {
+        /// Which fact.
+        pub fact: &'static str,
+        /// What it was.
+        pub before: Option<String>,
+        /// What it became.
+        pub after: Option<String>,
+    },
+    importance = 1,
+    {
+        let (before, after) = facts_apart(before.as_deref(), after.as_deref());
+        format!("{fact} changed during the run: {before} became {after}; blocks before and after differ")
+    },
+    [HostChanged { fact: "frequency governor", before: Some("powersave".into()), after: Some("performance".into()) }]
+);
+
+finding!(
+    /// A condition, or a fact about the machine, is not what it was in the run that this one is compared with.
+    pub struct BaselineDiffers {
+        /// Which.
+        pub fact: &'static str,
+        /// What it was there.
+        pub baseline: Option<String>,
+        /// What it is in this run.
+        pub now: Option<String>,
+        /// Whether it prevents a comparison, which was forced.
+        pub prevents: bool,
+    },
+    importance = 1,
+    {
+        let (baseline, now) = facts_apart(baseline.as_deref(), now.as_deref());
+        let forced = if *prevents { "; not comparable, and forced" } else { "" };
+        format!("{fact} is not the same as in the baseline: {baseline} there, {now} here{forced}")
+    },
+    [BaselineDiffers {
+        fact: "kernel",
+        baseline: Some("6.1.0-30-rt".into()),
+        now: Some("6.1.0-56-rt".into()),
+        prevents: false
+    }]
+);
+
+finding!(
+    /// Measured in a guest whose time is its instructions.
+    pub struct VirtualTime {
+        /// How many cells.
+        pub cells: u64,
+    },
+    importance = 0,
+    {
+        let cells = things(*cells, "cell");
+        format!(
+            "virtual time in {cells}: an instruction counts as a nanosecond and nothing else takes time; it ranks what \
+             kernels do before a thread runs, and is no latency of any hardware"
+        )
+    },
+    [VirtualTime { cells: 4 }]
+);
+
+finding!(
+    /// Measured in a guest whose instructions are translated by a program of this machine.
+    pub struct EmulatedTime {
+        /// How many cells.
+        pub cells: u64,
+    },
+    importance = 0,
+    {
+        let cells = things(*cells, "cell");
+        format!(
+            "emulated machines in {cells}: how long QEMU takes to translate and run a guest, beside whatever else this \
+             machine does; it shows what happens, and is no latency of any hardware"
+        )
+    },
+    [EmulatedTime { cells: 2 }]
+);
+
+finding!(
+    /// Measured in a guest of this machine.
+    pub struct GuestTime {
+        /// How many cells.
+        pub cells: u64,
+    },
+    importance = 0,
+    {
+        let cells = things(*cells, "cell");
+        format!(
+            "KVM guests in {cells}: the latency of a kernel in a virtual machine on this one, so what either kernel \
+             does is in it"
+        )
+    },
+    [GuestTime { cells: 2 }]
+);
+
+finding!(
+    /// Measured inside a virtual machine.
+    pub struct VirtualMachine {
+        /// The hypervisor.
+        pub hypervisor: String,
+    },
+    importance = 4,
+    format!(
+        "a virtual machine ({hypervisor}): its host can stop it at any time; these numbers are no bound for the \
+             hardware"
+    ),
+    [VirtualMachine { hypervisor: "KVM".into() }]
+);
+
+finding!(
+    /// Measured inside a container.
+    pub struct Container {
+        /// Its kind.
+        pub container: String,
+    },
+    importance = 9,
+    format!("in a container ({container}): its limits on CPUs and privileges are part of the result"),
+    [Container { container: "docker".into() }]
+);
+
+finding!(
+    /// The kernel is not `PREEMPT_RT`.
+    pub struct NotRealtimeKernel {
+        /// What it is instead.
+        pub preemption: Preemption,
+    },
+    importance = 7,
+    {
+        let is = preemption.name();
+        format!("the kernel is {is}, not PREEMPT_RT: some of its work runs to an end before any real-time thread")
+    },
+    [NotRealtimeKernel { preemption: Preemption::Voluntary }]
+);
+
+finding!(
+    /// CPUs start slowly after idling.
+    pub struct Governor {
+        /// Governors in use.
+        pub governors: Vec<String>,
+    },
+    importance = 7,
+    format!("frequency governor {}: CPUs may start slowly after idle; performance avoids that", governors.join(" ")),
+    [Governor { governors: vec!["powersave".into()] }]
+);
+
+finding!(
+    /// The clock is slow to read.
+    pub struct ClockSource {
+        /// Its name.
+        pub clock_source: String,
+    },
+    importance = 8,
+    format!("clock source {clock_source} is slow to read, and reading it is part of each latency"),
+    [ClockSource { clock_source: "hpet".into() }]
+);
 
 /// Findings from the machine at the start, and from how it changed until the end.
 pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
@@ -10,62 +167,29 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let of_target = entries.iter().find_map(|entry| entry.record.response.as_ref()?.target.as_ref()?.host.as_deref());
     let host = of_target.unwrap_or(&header.host);
     let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
-    let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count();
+    let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count() as u64;
     let realtime_cells = here().any(|cell| cell.policy.is_realtime());
     let mut findings = changes(header, entries);
-    for clock in [LabClock::Virtual, LabClock::Emulated, LabClock::Kvm] {
-        match (clock, u64::try_from(in_guests(clock)).unwrap_or(u64::MAX)) {
-            (_, 0) => {}
-            (LabClock::Virtual, cells) => findings.push(Finding::VirtualTime { cells }),
-            (LabClock::Emulated, cells) => findings.push(Finding::EmulatedTime { cells }),
-            (LabClock::Kvm, cells) => findings.push(Finding::GuestTime { cells }),
-        }
-    }
+    let [simulated, emulated, kvm] = [LabClock::Virtual, LabClock::Emulated, LabClock::Kvm].map(in_guests);
+    findings.extend(when(simulated > 0, VirtualTime { cells: simulated }));
+    findings.extend(when(emulated > 0, EmulatedTime { cells: emulated }));
+    findings.extend(when(kvm > 0, GuestTime { cells: kvm }));
     if here().next().is_none() {
         // What follows is about cells on the kernel that runs here.
         return findings;
     }
-    findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::VirtualMachine { hypervisor }));
-    findings.extend(host.container.clone().map(|container| Finding::Container { container }));
+    findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::from(VirtualMachine { hypervisor })));
+    findings.extend(host.container.clone().map(|container| Finding::from(Container { container })));
     if realtime_cells {
         let preemption = host.preemption.filter(|model| *model != Preemption::Realtime);
-        findings.extend(preemption.map(|preemption| Finding::NotRealtimeKernel { preemption }));
-        findings.extend(realtime_share(host).map(|Share { runtime_us, period_us, limiter }| match limiter {
-            Limiter::Throttling => Finding::RtThrottling { runtime_us, period_us },
-            Limiter::FairServer => Finding::FairServer { runtime_us: period_us - runtime_us, period_us },
-        }));
+        findings.extend(preemption.map(|preemption| Finding::from(NotRealtimeKernel { preemption })));
+        findings.extend(throttling::of_host(host));
     }
-    if host.governors.iter().any(|governor| governor != "performance") {
-        findings.push(Finding::Governor { governors: host.governors.clone() });
-    }
+    let is_slow = host.governors.iter().any(|governor| governor != "performance");
+    findings.extend(when(is_slow, Governor { governors: host.governors.clone() }));
     let slow_clock = host.clock_source.clone().filter(|clock| !FAST_CLOCKS.contains(&clock.as_str()));
-    findings.extend(slow_clock.map(|clock_source| Finding::ClockSource { clock_source }));
+    findings.extend(slow_clock.map(|clock_source| Finding::from(ClockSource { clock_source })));
     findings
-}
-
-/// How much of a CPU real-time threads may use while normal ones want it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Share {
-    /// What they may use of each period, us; less than the period.
-    pub(super) runtime_us: u64,
-    /// The period, us.
-    pub(super) period_us: u64,
-    /// What sees to it.
-    pub(super) limiter: Limiter,
-}
-
-/// The default of Linux 6.12: 50 ms of each second are for normal threads, whatever `sched_rt_runtime_us` says
-/// (kernel/sched/deadline.c, `fair_server_init`). It can be changed, but only debugfs tells.
-const WITH_FAIR_SERVER: Share = Share { runtime_us: 950_000, period_us: 1_000_000, limiter: Limiter::FairServer };
-
-/// `None` when nothing stops real-time threads or it is unknown.
-pub(super) fn realtime_share(host: &Host) -> Option<Share> {
-    if host.has_fair_server() == Some(true) {
-        return Some(WITH_FAIR_SERVER);
-    }
-    let runtime_us = u64::try_from(host.rt_runtime_us?).ok()?;
-    let period_us = host.rt_period_us?;
-    (runtime_us < period_us).then_some(Share { runtime_us, period_us, limiter: Limiter::Throttling })
 }
 
 /// Facts that should hold from the start of the run to its end but did not; each change once.
@@ -84,7 +208,7 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
             for (fact, before, after) in
                 facts::changes(earlier, later, &record.cell.conditions.prepare, &record.cell.conditions.roles)
             {
-                let change = Finding::HostChanged { fact, before, after };
+                let change = HostChanged { fact, before, after }.into();
                 if !changes.contains(&change) {
                     changes.push(change);
                 }
@@ -97,7 +221,9 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::{FairServer, RtThrottling};
     use crate::testing::{RunBuilder, host};
+    use model::Host;
 
     fn found(host: Host, policy: &str) -> Vec<Finding> {
         let mut run = RunBuilder::new();
@@ -119,15 +245,12 @@ mod tests {
     fn each_fact_has_its_finding() {
         let (vm, docker) = (Some("KVM".to_owned()), Some("docker".to_owned()));
         for (host, finding) in [
-            (Host { hypervisor: vm, ..host() }, Finding::VirtualMachine { hypervisor: "KVM".into() }),
-            (Host { container: docker, ..host() }, Finding::Container { container: "docker".into() }),
-            (
-                Host { clock_source: Some("hpet".into()), ..host() },
-                Finding::ClockSource { clock_source: "hpet".into() },
-            ),
+            (Host { hypervisor: vm, ..host() }, VirtualMachine { hypervisor: "KVM".into() }.into()),
+            (Host { container: docker, ..host() }, Container { container: "docker".into() }.into()),
+            (Host { clock_source: Some("hpet".into()), ..host() }, ClockSource { clock_source: "hpet".into() }.into()),
             (
                 Host { governors: vec!["performance".into(), "powersave".into()], ..host() },
-                Finding::Governor { governors: vec!["performance".into(), "powersave".into()] },
+                Governor { governors: vec!["performance".into(), "powersave".into()] }.into(),
             ),
         ] {
             for policy in ["other", "fifo:80"] {
@@ -147,7 +270,7 @@ mod tests {
         let on_target = Host { container: Some("docker".to_owned()), ..host() };
         record.response = Some(crate::testing::response(on_target));
         let found = findings(&run.header, &run.entries);
-        assert_eq!(found, [Finding::Container { container: "docker".into() }]);
+        assert_eq!(found, [Container { container: "docker".into() }.into()]);
     }
 
     #[test]
@@ -155,8 +278,8 @@ mod tests {
         let throttled = Host { rt_runtime_us: Some(950_000), preemption: Some(Preemption::Full), ..host() };
         assert_eq!(found(throttled.clone(), "other"), []);
         let findings = found(throttled, "fifo:80");
-        let throttling = Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 };
-        assert_eq!(findings, [Finding::NotRealtimeKernel { preemption: Preemption::Full }, throttling]);
+        let throttling = Finding::from(RtThrottling { runtime_us: 950_000, period_us: 1_000_000 });
+        assert_eq!(findings, [NotRealtimeKernel { preemption: Preemption::Full }.into(), throttling]);
         for runtime in [None, Some(-1), Some(1_000_000)] {
             assert_eq!(found(Host { rt_runtime_us: runtime, ..host() }, "fifo:80"), [], "{runtime:?}");
         }
@@ -169,8 +292,8 @@ mod tests {
             rt_runtime_us: runtime_us,
             ..host()
         };
-        let throttling = Finding::RtThrottling { runtime_us: 950_000, period_us: 1_000_000 };
-        let fair_server = Finding::FairServer { runtime_us: 50_000, period_us: 1_000_000 };
+        let throttling = Finding::from(RtThrottling { runtime_us: 950_000, period_us: 1_000_000 });
+        let fair_server = Finding::from(FairServer { runtime_us: 50_000, period_us: 1_000_000 });
         assert_eq!(throttling.importance(), fair_server.importance());
         for (release, runtime_us, finding) in [
             ("6.11.9", Some(950_000), Some(&throttling)),
@@ -196,11 +319,11 @@ mod tests {
         run.entries[0].record.host_after = powersave.clone().into();
         run.entries[1].record.host_before = powersave.clone().into();
         run.entries[1].record.host_after = powersave.into();
-        let change = Finding::HostChanged {
+        let change = Finding::from(HostChanged {
             fact: "frequency governor",
             before: Some("performance".into()),
             after: Some("powersave".into()),
-        };
+        });
         assert_eq!(findings(&run.header, &run.entries), [change]);
     }
 }

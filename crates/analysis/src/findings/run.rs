@@ -1,10 +1,116 @@
 //! How the run went: what was not measured, and what it could not have seen.
 
-use super::Finding;
+use super::{Finding, when};
 use crate::stats::rate::visibility_floor;
 use crate::summary::cell::CellSummary;
 use crate::summary::names;
+use crate::wording::{count, duration, things};
 use model::{Ended, Entry, Header, Span};
+
+finding!(
+    /// Measurements were ended early by a signal.
+    pub struct Interrupted {
+        /// How many.
+        pub measurements: u64,
+    },
+    importance = 1,
+    format!("{} ended early by a signal: counted for the time they lasted", things(*measurements, "measurement")),
+    [Interrupted { measurements: 2 }]
+);
+
+finding!(
+    /// Measurements were ended early by a wake-up later than they allow.
+    pub struct Stopped {
+        /// How many.
+        pub measurements: u64,
+    },
+    importance = 1,
+    {
+        let measurements = things(*measurements, "measurement");
+        format!("{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured")
+    },
+    [Stopped { measurements: 2 }]
+);
+
+finding!(
+    /// Fewer measurements were done than the plan asks for.
+    pub struct NotAllCellsDone {
+        /// Measurements done.
+        pub done: u64,
+        /// Measurements asked for.
+        pub planned: u64,
+    },
+    importance = 1,
+    {
+        let (done, planned) = (count(*done), things(*planned, "measurement"));
+        format!("{done} of {planned} are complete: a run that is kept goes on with --resume")
+    },
+    [NotAllCellsDone { done: 11, planned: 12 }]
+);
+
+finding!(
+    /// Measurements of a cell that failed each time they were tried, for one reason.
+    pub struct MeasurementsFailed {
+        /// Name of the cell.
+        pub cell: String,
+        /// How many.
+        pub measurements: u64,
+        /// Why, the last time.
+        pub reason: String,
+    },
+    importance = 1,
+    format!("{} of {cell} failed twice: {reason}; run --resume tries again", things(*measurements, "measurement")),
+    [MeasurementsFailed {
+        cell: "cost/other".into(),
+        measurements: 1,
+        reason: "the guest on debian:6.1 ended with qemu-system-x86_64 (signal: 9 (SIGKILL))".into()
+    }]
+);
+
+finding!(
+    /// Combinations of the plan that could not be measured, for one reason.
+    pub struct Skipped {
+        /// Their names.
+        pub cells: Vec<String>,
+        /// Why, and what would allow it.
+        pub reason: String,
+    },
+    importance = 1,
+    format!("not measured: {}: {reason}", some_of(cells)),
+    [Skipped {
+        cells: vec!["none/fifo:80".into(), "none/rr:80".into()],
+        reason: "fifo:80 needs CAP_SYS_NICE; run as root".into()
+    }]
+);
+
+finding!(
+    /// What is too rare to have been seen.
+    pub struct VisibilityFloor {
+        /// Measured time of the least measured cell, ns.
+        pub measured_ns: u64,
+        /// A cause rarer than once in this time has more than a 5 % chance of not having been seen, ns.
+        pub floor_ns: u64,
+    },
+    importance = 9,
+    {
+        let (measured, floor) = (duration(*measured_ns as f64), duration(*floor_ns as f64));
+        format!(
+            "{measured} measured in each cell: a cause rarer than once per {floor} has more than a 5 % chance of not \
+             having been seen"
+        )
+    },
+    [VisibilityFloor { measured_ns: 24_000_000_000, floor_ns: 8_010_000_000 }]
+);
+
+/// The first names, and how many more.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
 
 /// Measurements that went on to their end, and how many the plan asks for: of a run that ends when it is decided or
 /// enough, those of the blocks that were begun.
@@ -21,61 +127,50 @@ pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
 
 /// Findings about what was measured and what was not.
 pub(super) fn findings(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Finding> {
-    let mut findings = skipped(header);
+    let mut findings: Vec<_> = skipped(header).into_iter().map(Finding::from).collect();
     let (done, planned) = progress(header, entries);
-    let interrupted = entries.iter().filter(|entry| entry.record.ended == Ended::Interrupted).count();
-    if let Ok(measurements @ 1..) = u64::try_from(interrupted) {
-        findings.push(Finding::Interrupted { measurements });
-    }
-    let stopped = entries.iter().filter(|entry| entry.record.ended == Ended::Stopped).count();
-    if let Ok(measurements @ 1..) = u64::try_from(stopped) {
-        findings.push(Finding::Stopped { measurements });
-    }
-    if u64::try_from(entries.len()).unwrap_or(u64::MAX) < planned {
-        findings.push(Finding::NotAllCellsDone { done, planned });
-    }
-    findings.extend(failed(header));
+    let count = |ended| entries.iter().filter(|entry| entry.record.ended == ended).count() as u64;
+    let (interrupted, stopped) = (count(Ended::Interrupted), count(Ended::Stopped));
+    findings.extend(when(interrupted > 0, Interrupted { measurements: interrupted }));
+    findings.extend(when(stopped > 0, Stopped { measurements: stopped }));
+    findings.extend(when((entries.len() as u64) < planned, NotAllCellsDone { done, planned }));
+    findings.extend(failed(header).into_iter().map(Finding::from));
     let waiting = cells.iter().filter(|cell| cell.cell.task.has_latencies());
     let least = waiting.map(|cell| cell.measured).filter(|measured| *measured > Span(0)).min();
-    findings.extend(least.map(|measured| Finding::VisibilityFloor {
-        measured_ns: measured.ns(),
-        floor_ns: visibility_floor(measured).ns(),
-    }));
+    let floor = least.map(|least| VisibilityFloor { measured_ns: least.ns(), floor_ns: visibility_floor(least).ns() });
+    findings.extend(floor.map(Finding::from));
     findings
 }
 
 /// Measurements that failed, those of a cell with the same reason together.
-fn failed(header: &Header) -> Vec<Finding> {
+fn failed(header: &Header) -> Vec<MeasurementsFailed> {
     let names = names::of_cells(&header.cells);
-    let mut findings: Vec<(&str, &str, u64)> = Vec::new();
+    let mut all: Vec<MeasurementsFailed> = Vec::new();
     for failed in &header.failed {
         let cell = names.get(failed.planned.cell_index).map_or("", String::as_str);
-        match findings.iter_mut().find(|(other, reason, _)| *other == cell && *reason == failed.reason) {
-            Some((.., measurements)) => *measurements += 1,
-            None => findings.push((cell, &failed.reason, 1)),
+        match all.iter_mut().find(|other| other.cell == cell && other.reason == failed.reason) {
+            Some(other) => other.measurements += 1,
+            None => {
+                let (cell, reason) = (cell.to_owned(), failed.reason.clone());
+                all.push(MeasurementsFailed { cell, measurements: 1, reason });
+            }
         }
     }
-    let finding = |(cell, reason, measurements): (&str, &str, u64)| Finding::MeasurementsFailed {
-        cell: cell.to_owned(),
-        measurements,
-        reason: reason.to_owned(),
-    };
-    findings.into_iter().map(finding).collect()
+    all
 }
 
 /// Skipped combinations, those with the same reason together.
-fn skipped(header: &Header) -> Vec<Finding> {
+fn skipped(header: &Header) -> Vec<Skipped> {
     let all: Vec<_> = header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
     let names = names::of_cells(&all).into_iter().skip(header.cells.len());
-    let mut findings: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut all: Vec<Skipped> = Vec::new();
     for (skipped, name) in header.skipped.iter().zip(names) {
-        match findings.iter_mut().find(|(reason, _)| *reason == skipped.reason) {
-            Some((_, names)) => names.push(name),
-            None => findings.push((&skipped.reason, vec![name])),
+        match all.iter_mut().find(|other| other.reason == skipped.reason) {
+            Some(other) => other.cells.push(name),
+            None => all.push(Skipped { cells: vec![name], reason: skipped.reason.clone() }),
         }
     }
-    let finding = |(reason, cells): (&str, _)| Finding::Skipped { cells, reason: reason.to_owned() };
-    findings.into_iter().map(finding).collect()
+    all
 }
 
 #[cfg(test)]
@@ -83,7 +178,7 @@ mod tests {
     use super::*;
     use crate::summarise;
     use crate::testing::{RunBuilder, cell};
-    use model::{Failed, Planned, Skipped};
+    use model::{Failed, Planned};
 
     #[test]
     fn a_complete_run_says_only_what_it_could_not_see() {
@@ -92,7 +187,7 @@ mod tests {
         run.header.plan.repetitions = 1;
         run.measure(0, 0, |_, _| 5_000);
         let summary = summarise(&run.header, &run.entries);
-        let [Finding::VisibilityFloor { measured_ns, floor_ns }] = summary.findings[..] else {
+        let [Finding::VisibilityFloor(VisibilityFloor { measured_ns, floor_ns })] = summary.findings[..] else {
             panic!("{:?}", summary.findings)
         };
         assert_eq!(measured_ns / floor_ns, 2, "a third of it, rounded up");
@@ -103,12 +198,12 @@ mod tests {
         let mut run = RunBuilder::new();
         run.cell("none", "other");
         run.header.plan.repetitions = 3;
-        assert_eq!(findings(&run.header, &[], &[]), [Finding::NotAllCellsDone { done: 0, planned: 3 }]);
+        assert_eq!(findings(&run.header, &[], &[]), [NotAllCellsDone { done: 0, planned: 3 }.into()]);
         for block in 0..2 {
             run.measure(block, 0, |_, _| 5_000);
         }
         run.entries[1].record.ended = Ended::Interrupted;
-        let expected = [Finding::Interrupted { measurements: 1 }, Finding::NotAllCellsDone { done: 1, planned: 3 }];
+        let expected = [Interrupted { measurements: 1 }.into(), NotAllCellsDone { done: 1, planned: 3 }.into()];
         assert_eq!(findings(&run.header, &run.entries, &[]), expected);
     }
 
@@ -143,19 +238,17 @@ mod tests {
     fn skipped_cells_are_grouped_by_reason() {
         let mut run = RunBuilder::new();
         for (load, reason) in [("none", "needs root"), ("cpu", "no such load"), ("messaging", "needs root")] {
-            run.header.skipped.push(Skipped { cell: cell(load, "fifo:80"), reason: reason.to_owned() });
+            run.header.skipped.push(model::Skipped { cell: cell(load, "fifo:80"), reason: reason.to_owned() });
         }
-        let skipped = |cells: &[&str], reason: &str| Finding::Skipped {
+        let skipped = |cells: &[&str], reason: &str| Skipped {
             cells: cells.iter().map(|name| (*name).to_owned()).collect(),
             reason: reason.to_owned(),
         };
         assert_eq!(
-            skipped_of(&run),
+            super::skipped(&run.header),
             [skipped(&["none/fifo:80", "messaging/fifo:80"], "needs root"), skipped(&["cpu/fifo:80"], "no such load")]
         );
-    }
-
-    fn skipped_of(run: &RunBuilder) -> Vec<Finding> {
-        super::skipped(&run.header)
+        let many = skipped(&["a", "b", "c", "d", "e"], "needs root");
+        assert_eq!(many.to_string(), "not measured: a, b, c and 2 more: needs root");
     }
 }

@@ -1,13 +1,125 @@
 //! What the course of a cell says: changes, waves, spikes at regular distances.
 
-use super::Finding;
+use super::{Finding, when};
 use crate::stats::course::{Course, Measure};
-use crate::stats::tail::{TailLimit, TailRefusal};
+use crate::stats::tail::{self, TailRefusal};
 use crate::summary::cell::CellSummary;
 use crate::summary::steadiness::{Steadiness, whole_ns};
-use crate::wording::{count, duration};
+use crate::wording::{count, duration, number, things};
 use serde::Serialize;
-use std::fmt;
+
+finding!(
+    /// Numbers changed once during the cell: no interval of them holds for the whole of it.
+    pub struct LatencyChanged {
+        /// Which, and when.
+        pub changes: Vec<Changed>,
+    },
+    importance = 3,
+    {
+        let each = changes.iter().enumerate().map(|(i, Changed { what, block, second, before_ns, after_ns })| {
+            let verb = if i == 0 { " changed" } else { "" };
+            let second = count(*second);
+            let when = match block {
+                Some(block) => format!("in block {}, {second} s into it", block + 1),
+                None => format!("at t = {second} s"),
+            };
+            let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
+            format!("{what}{verb} {when} ({before} before, {after} after)")
+        });
+        let none = no_interval(changes.iter().map(|changed| changed.what));
+        format!("{}: {none}find out what happened then", each.collect::<Vec<_>>().join(", "))
+    },
+    [
+        LatencyChanged { changes: vec![changed(Measure::P99, None, 37)] },
+        LatencyChanged { changes: vec![changed(Measure::P50, Some(2), 7), changed(Measure::P99, Some(2), 7)] },
+        LatencyChanged { changes: vec![changed(Measure::Maxima, None, 37)] }
+    ]
+);
+
+finding!(
+    /// Numbers rise or fall during the cell.
+    pub struct LatencyDrifts {
+        /// Which.
+        pub drifts: Vec<Drifted>,
+    },
+    importance = 3,
+    {
+        let each = drifts.iter().map(|Drifted { what, before_ns, after_ns }| {
+            let verb = if *what == Measure::Maxima { ["fall", "rise"] } else { ["falls", "rises"] };
+            let verb = verb[usize::from(after_ns >= before_ns)];
+            let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
+            format!("{what} {verb} from beginning to end ({before} in the first quarter, {after} in the last)")
+        });
+        let none = no_interval(drifts.iter().map(|drifted| drifted.what));
+        format!("{}: {none}let it settle first", each.collect::<Vec<_>>().join(", "))
+    },
+    [LatencyDrifts { drifts: vec![Drifted { what: Measure::P99, before_ns: 48_000, after_ns: 77_000 }] }]
+);
+
+finding!(
+    /// Calm and rough stretches follow each other.
+    pub struct LatencyInWaves {
+        /// The numbers in which they do.
+        pub what: Vec<Measure>,
+    },
+    importance = 3,
+    {
+        let (names, none) = (names(what), no_interval(what.iter().copied()));
+        format!("calm and rough stretches of {names} follow each other: {none}measure for longer, in more blocks")
+    },
+    [LatencyInWaves { what: vec![Measure::P99, Measure::Maxima] }]
+);
+
+finding!(
+    /// The largest latencies come at regular distances.
+    pub struct RegularSpikes {
+        /// The distance, ns of measured time.
+        pub every_ns: u64,
+    },
+    importance = 3,
+    format!("spikes every {}: look for a timer or a job with that period", duration(*every_ns as f64)),
+    [RegularSpikes { every_ns: 60_000_000_000 }]
+);
+
+finding!(
+    /// The largest latencies are apart from all others: an event with a rate, not the end of a tail.
+    pub struct OwnPopulation {
+        /// Blocks of time (seconds, or a few of them) with such a latency.
+        pub seconds: u64,
+        /// The largest of the others, ns.
+        pub from_ns: u64,
+        /// The smallest of them, ns.
+        pub to_ns: u64,
+    },
+    importance = 3,
+    {
+        let (late, from, to) = (things(*seconds, "wake-up"), duration(*from_ns as f64), duration(*to_ns as f64));
+        format!(
+            "an event of its own: {late} later than {to}, nothing between {from} and that; ask how often it comes, not \
+             for a bound"
+        )
+    },
+    [OwnPopulation { seconds: 36, from_ns: 38_000, to_ns: 150_000 }]
+);
+
+finding!(
+    /// How late it may get in a longer time, if the same causes act.
+    pub struct TailLimit {
+        /// How many times as long.
+        pub times: f64,
+        /// Upper limit of the level exceeded once in that time, at 95 %, ns.
+        pub upper_ns: u64,
+    },
+    importance = 6,
+    {
+        let (times, upper) = (number(*times), duration(*upper_ns as f64));
+        format!(
+            "in {times} times this time one wake-up may be later than a level of at most {upper} (95 %), if only the \
+             causes act that acted here"
+        )
+    },
+    [TailLimit { times: 10.0, upper_ns: 96_000 }]
+);
 
 /// A number that changed once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -25,6 +137,11 @@ pub struct Changed {
     pub after_ns: i64,
 }
 
+#[cfg(test)]
+fn changed(what: Measure, block: Option<u32>, second: u64) -> Changed {
+    Changed { what, block, second, before_ns: 12_000, after_ns: 18_000 }
+}
+
 /// A number that rose or fell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -38,10 +155,10 @@ pub struct Drifted {
 }
 
 /// `p50 and p99 have no interval; `; nothing of maxima alone, which never have one.
-fn no_interval(f: &mut fmt::Formatter<'_>, of: impl Iterator<Item = Measure>) -> fmt::Result {
+fn no_interval(of: impl Iterator<Item = Measure>) -> String {
     let levels: Vec<_> = of.filter(|what| *what != Measure::Maxima).collect();
     let have = if levels.len() == 1 { "has" } else { "have" };
-    if levels.is_empty() { Ok(()) } else { write!(f, "{} {have} no interval; ", names(&levels)) }
+    if levels.is_empty() { String::new() } else { format!("{} {have} no interval; ", names(&levels)) }
 }
 
 /// `p50, p99 and the maxima of seconds`.
@@ -51,43 +168,6 @@ fn names(of: &[Measure]) -> String {
         Some((last, first @ [_, ..])) => format!("{} and {last}", first.join(", ")),
         _ => names.concat(),
     }
-}
-
-/// `p99 changed at t = 37 s (12 us before, 18 us after)`.
-pub(super) fn changed(f: &mut fmt::Formatter<'_>, changes: &[Changed]) -> fmt::Result {
-    for (i, Changed { what, block, second, before_ns, after_ns }) in changes.iter().enumerate() {
-        let verb = if i == 0 { " changed" } else { "" };
-        write!(f, "{}{what}{verb} ", if i == 0 { "" } else { ", " })?;
-        match block {
-            Some(block) => write!(f, "in block {}, {} s into it", block + 1, count(*second))?,
-            None => write!(f, "at t = {} s", count(*second))?,
-        }
-        write!(f, " ({} before, {} after)", duration(*before_ns as f64), duration(*after_ns as f64))?;
-    }
-    f.write_str(": ")?;
-    no_interval(f, changes.iter().map(|changed| changed.what))?;
-    f.write_str("find out what happened then")
-}
-
-/// `p99 rises from beginning to end (48 us in the first quarter, 77 us in the last)`.
-pub(super) fn drifted(f: &mut fmt::Formatter<'_>, drifts: &[Drifted]) -> fmt::Result {
-    for (i, Drifted { what, before_ns, after_ns }) in drifts.iter().enumerate() {
-        let verb = if *what == Measure::Maxima { ["fall", "rise"] } else { ["falls", "rises"] };
-        let verb = verb[usize::from(after_ns >= before_ns)];
-        let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-        write!(f, "{}{what} {verb} ", if i == 0 { "" } else { ", " })?;
-        write!(f, "from beginning to end ({before} in the first quarter, {after} in the last)")?;
-    }
-    f.write_str(": ")?;
-    no_interval(f, drifts.iter().map(|drifted| drifted.what))?;
-    f.write_str("let it settle first")
-}
-
-/// `calm and rough stretches of p99 follow each other`.
-pub(super) fn in_waves(f: &mut fmt::Formatter<'_>, what: &[Measure]) -> fmt::Result {
-    write!(f, "calm and rough stretches of {} follow each other: ", names(what))?;
-    no_interval(f, what.iter().copied())?;
-    f.write_str("measure for longer, in more blocks")
 }
 
 pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
@@ -108,19 +188,18 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
         }
     }
     let course = [
-        (!changes.is_empty()).then_some(Finding::LatencyChanged { changes }),
-        (!drifts.is_empty()).then_some(Finding::LatencyDrifts { drifts }),
-        (!waves.is_empty()).then_some(Finding::LatencyInWaves { what: waves }),
+        when(!changes.is_empty(), LatencyChanged { changes }),
+        when(!drifts.is_empty(), LatencyDrifts { drifts }),
+        when(!waves.is_empty(), LatencyInWaves { what: waves }),
     ];
     let course = course.into_iter().flatten();
-    let spikes = spikes_every.map(|every| Finding::RegularSpikes { every_ns: every.ns() });
+    let spikes = spikes_every.map(|every| RegularSpikes { every_ns: every.ns() }.into());
     let tail = match (tail_limit, tail_refused) {
-        (Some(TailLimit { times, upper, .. }), _) => Some(Finding::TailLimit { times, upper_ns: whole_ns(upper) }),
-        (None, Some(TailRefusal::SeparateMode { above, from, to })) => Some(Finding::OwnPopulation {
-            seconds: u64::try_from(above).unwrap_or(u64::MAX),
-            from_ns: whole_ns(from),
-            to_ns: whole_ns(to),
-        }),
+        (Some(tail::TailLimit { times, upper, .. }), _) => Some(TailLimit { times, upper_ns: whole_ns(upper) }.into()),
+        (None, Some(TailRefusal::SeparateMode { above, from, to })) => {
+            let seconds = u64::try_from(above).unwrap_or(u64::MAX);
+            Some(OwnPopulation { seconds, from_ns: whole_ns(from), to_ns: whole_ns(to) }.into())
+        }
         _ => None,
     };
     course.chain(spikes).chain(tail).collect()

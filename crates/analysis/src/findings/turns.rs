@@ -3,8 +3,33 @@
 use super::Finding;
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
-use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Task};
+use crate::wording::{count, duration};
+use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Task};
 use std::collections::HashMap;
+
+finding!(
+    /// A normal thread was late under a load that left a real-time one on time: it is one of many that want the CPU.
+    pub struct TakesTurns {
+        /// Processes of the load.
+        pub processes: u64,
+        /// The largest latency, ns.
+        pub max_ns: i64,
+        /// The real-time policy it is compared with, measured under the same load.
+        pub realtime: Policy,
+        /// The largest latency with that policy, ns.
+        pub realtime_max_ns: i64,
+    },
+    importance = 2,
+    {
+        let (max, realtime_max) = (duration(*max_ns as f64), duration(*realtime_max_ns as f64));
+        let processes = count(*processes);
+        format!(
+            "max {max}, where {realtime} had {realtime_max} under the same load: a normal thread takes turns with the \
+             load's {processes} processes"
+        )
+    },
+    [TakesTurns { processes: 400, max_ns: 48_000_000, realtime: "fifo:80".parse().unwrap(), realtime_max_ns: 210_000 }]
+);
 
 /// How many times as late as the real-time thread a normal one must be: below that chance may tell them apart.
 const CLEARLY: i64 = 2;
@@ -60,7 +85,7 @@ pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, realt
         Some((max.latency_ns, other.cell.policy))
     });
     let (realtime_max_ns, realtime) = realtime.max_by_key(|(max_ns, _)| *max_ns)?;
-    Some(Finding::TakesTurns { processes, max_ns, realtime, realtime_max_ns })
+    Some(TakesTurns { processes, max_ns, realtime, realtime_max_ns }.into())
 }
 
 #[cfg(test)]
@@ -93,7 +118,7 @@ mod tests {
         let summary = summarise(&run.header, &run.entries);
         let cells = summary.cells.into_iter().zip(summary.cell_findings);
         let mut turns = cells.flat_map(|(cell, findings)| findings.into_iter().map(move |f| (cell.cell.policy, f)));
-        let found = turns.find(|(_, finding)| matches!(finding, Finding::TakesTurns { .. }));
+        let found = turns.find(|(_, finding)| matches!(finding, Finding::TakesTurns(_)));
         assert!(found.as_ref().is_none_or(|(policy, _)| !policy.is_realtime()));
         found.map(|(_, finding)| finding)
     }

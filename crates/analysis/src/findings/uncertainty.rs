@@ -1,13 +1,78 @@
 //! Quantiles that are refused or rest on little, and blocks that differ.
 
-use super::Finding;
+use super::{Finding, when};
 use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
 use crate::stats::special::whole;
 use crate::stats::woodruff::{MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal};
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
+use crate::wording::{count, duration, things};
 use model::{Entry, Histogram, Level, Task};
+
+finding!(
+    /// How much the blocks of a cell differ from each other.
+    pub struct ByBlock {
+        /// Of which quantile: p99 where each block has enough wake-ups above it, else p50.
+        pub level: Level,
+        /// How many blocks.
+        pub blocks: u64,
+        /// The smallest of them, ns.
+        pub least_ns: i64,
+        /// The largest, ns.
+        pub most_ns: i64,
+    },
+    importance = 6,
+    {
+        let (least, most) = (duration(*least_ns as f64), duration(*most_ns as f64));
+        format!("{level} by block: {least} to {most} ({})", things(*blocks, "block"))
+    },
+    [ByBlock { level: Level::P99, blocks: 12, least_ns: 38_000, most_ns: 71_000 }]
+);
+
+finding!(
+    /// A quantile is not shown.
+    pub struct FewSamples {
+        /// Which.
+        pub level: Level,
+        /// Independent samples the recorded ones are worth.
+        pub n_eff: u64,
+        /// Time to measure beyond what was measured, ns; `None` when nothing was.
+        pub more_ns: Option<u64>,
+    },
+    importance = 6,
+    {
+        let more = more_ns.map(|ns| format!("; about {} more would do", duration(ns as f64))).unwrap_or_default();
+        format!("{level} not shown: worth only {} independent samples{more}", count(*n_eff))
+    },
+    [FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) }]
+);
+
+finding!(
+    /// Quantiles have no interval.
+    pub struct FewSlices {
+        /// Stretches of time recorded.
+        pub slices: u64,
+        /// How many it takes.
+        pub need: u64,
+    },
+    importance = 6,
+    format!("no intervals: {} of time, they need {need}; measure more blocks", things(*slices, "stretch")),
+    [FewSlices { slices: 6, need: 10 }]
+);
+
+finding!(
+    /// The samples resemble their neighbours so much that they are worth far fewer independent ones.
+    pub struct Dependent {
+        /// Wake-ups recorded.
+        pub samples: u64,
+        /// Independent samples they are worth at p99.
+        pub n_eff: u64,
+    },
+    importance = 9,
+    format!("{} wake-ups resemble their neighbours: worth {} independent ones at p99", count(*samples), count(*n_eff)),
+    [Dependent { samples: 64_000, n_eff: 4_098 }]
+);
 
 /// Samples worth fewer independent ones than this share are remarked on.
 const DEPENDENT: u64 = 10;
@@ -21,7 +86,7 @@ pub(super) fn by_block(pool: &Pool<'_>) -> Option<Finding> {
     let values = || blocks.iter().filter_map(|block| quantile(block, level.p()));
     let (least_ns, most_ns) = (values().min()?, values().max()?);
     let blocks = u64::try_from(blocks.len()).unwrap_or(u64::MAX);
-    (least_ns < most_ns).then_some(Finding::ByBlock { level, blocks, least_ns, most_ns })
+    when(least_ns < most_ns, ByBlock { level, blocks, least_ns, most_ns })
 }
 
 /// Quantiles that are refused, or that have no interval, or rest on few independent samples.
@@ -33,7 +98,7 @@ pub(super) fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding
         Quantile::Refused(Refusal::FewExceedances { n_eff, times_as_long, .. }) => {
             let more = summary.measured.as_secs_f64() * (times_as_long - 1.0) * 1e9;
             let more_ns = (more > 0.0).then(|| whole(more));
-            Some(Finding::FewSamples { level, n_eff: *n_eff, more_ns })
+            Some(FewSamples { level, n_eff: *n_eff, more_ns })
         }
         _ => None,
     };
@@ -41,16 +106,13 @@ pub(super) fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding
     let is_shown = |level: &Level| *level != Level::P999 || !matches!(pool.cell.task, Task::Sleep(_));
     // The lowest that is refused says it for those above.
     let refused = Level::USUAL.into_iter().filter(is_shown).find_map(few);
-    let mut findings: Vec<_> = refused.into_iter().collect();
-    let slices = pool.n_slices();
-    if slices < MIN_SLICES && summary.samples > 0 {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        findings.push(Finding::FewSlices { slices: count(slices), need: count(MIN_SLICES) });
-    }
+    let is_short = pool.n_slices() < MIN_SLICES && summary.samples > 0;
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let slices = when(is_short, FewSlices { slices: count(pool.n_slices()), need: count(MIN_SLICES) });
     let n_eff = summary.n_eff.filter(|_| is_steady(Level::P99));
     let dependent = n_eff.filter(|n_eff| n_eff.saturating_mul(DEPENDENT) < summary.samples);
-    findings.extend(dependent.map(|n_eff| Finding::Dependent { samples: summary.samples, n_eff }));
-    findings
+    let dependent = dependent.map(|n_eff| Dependent { samples: summary.samples, n_eff }.into());
+    refused.map(Finding::from).into_iter().chain(slices).chain(dependent).collect()
 }
 
 #[cfg(test)]
@@ -85,7 +147,7 @@ mod tests {
         for block in 0..3 {
             run.measure(block, 0, move |_, _| 5_000 + 1_000 * i64::from(block));
         }
-        let by_block = Finding::ByBlock { level: model::Level::P99, blocks: 3, least_ns: 5_000, most_ns: 7_000 };
+        let by_block = ByBlock { level: model::Level::P99, blocks: 3, least_ns: 5_000, most_ns: 7_000 }.into();
         assert!(findings_of(&run).contains(&by_block), "{:?}", findings_of(&run));
     }
 }

@@ -1,7 +1,7 @@
 //! All cells against all limits.
 
 use super::{Count, Gap, Kept, Limit, Verdict, Violation, untold};
-use crate::findings::{Finding, run_progress};
+use crate::findings::{AnswersLeftOut, Finding, LoadDidNothing, LoadFailed, run_progress};
 use crate::row::{Origin, Row};
 use crate::stats::rate::{Rate, zero_events_upper};
 use crate::stats::woodruff::Quantile;
@@ -52,8 +52,8 @@ impl Judgement {
             self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
         }
         let failed = findings.iter().find_map(|finding| match finding {
-            Finding::LoadFailed { load, reason, .. } => Some((load.clone(), reason.clone())),
-            Finding::LoadDidNothing { load, .. } => Some((load.clone(), "it did nothing".to_owned())),
+            Finding::LoadFailed(LoadFailed { load, reason, .. }) => Some((load.clone(), reason.clone())),
+            Finding::LoadDidNothing(LoadDidNothing { load, .. }) => Some((load.clone(), "it did nothing".to_owned())),
             _ => None,
         });
         if let Some((load, what)) = failed {
@@ -64,7 +64,7 @@ impl Judgement {
         }
         match &summary.response {
             Some(Response { left_out: left_out @ 1.., .. }) => {
-                let why = Finding::AnswersLeftOut { left_out: *left_out }.to_string();
+                let why = AnswersLeftOut { left_out: *left_out }.to_string();
                 self.gaps.push(Gap::Untold { cell: cell(), why });
             }
             Some(Response { lost: never @ 1.., .. }) => {

@@ -1,7 +1,7 @@
 //! What a cell does not tell, so that a limit is not shown to be kept however small its numbers are.
 
 use super::Limit;
-use crate::findings::Finding;
+use crate::findings::NotSent;
 use crate::row::{Origin, Row};
 use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
@@ -30,7 +30,7 @@ fn of_answers(cell: &CellSummary, level: Level) -> Option<String> {
     let unsent = cell.response.as_ref()?.unsent;
     let is_untold =
         cell.samples > 0 && unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !cell.cell.task.misses_when_late();
-    is_untold.then(|| format!("{level} is not known: {}", Finding::NotSent { unsent, due }))
+    is_untold.then(|| format!("{level} is not known: {}", NotSent { unsent, due }))
 }
 
 /// A file can show that a maximum is violated, and seldom that it is kept.

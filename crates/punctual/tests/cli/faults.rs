@@ -2,7 +2,7 @@
 
 use crate::program::{
     MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine_and_scratch,
-    record, running, set_mode, skip_unless, start_cell, traces, wrapped,
+    may_mount, record, running, set_mode, skip_unless, start_cell, traces, wrapped,
 };
 use model::{Cell, Conditions, CpuSet, Span};
 use std::io::{ErrorKind, Write};
@@ -43,7 +43,7 @@ const ERROR: i32 = 1;
 
 #[test]
 fn root_a_directory_without_room_or_right_to_write_is_an_error_that_names_it() {
-    skip_unless!(is_root() && is_installed("unshare", "util-linux"));
+    skip_unless!(may_mount());
     let (_machine, scratch) = machine_and_scratch("no-room");
     let dir = scratch.dir().display();
     for (work, options, reason) in [
@@ -65,7 +65,7 @@ fn root_a_directory_without_room_or_right_to_write_is_an_error_that_names_it() {
 
 #[test]
 fn root_a_disk_that_fills_up_under_a_load_is_on_record() {
-    skip_unless!(is_root() && is_installed("unshare", "util-linux"));
+    skip_unless!(may_mount());
     let (_machine, scratch) = machine_and_scratch("fills-up");
     let load_cpus: Option<CpuSet> = Some([a_cpu()].into_iter().collect());
     let load = format!("disk:{}", scratch.dir().display());

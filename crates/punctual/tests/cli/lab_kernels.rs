@@ -1,7 +1,7 @@
 //! Kernels of the lab: where they come from, what is refused, what guests are given, and the step of a bisection.
 
 use crate::program::{
-    ProgramOutput, Scratch, command, entries, is_installed, is_root, machine, machine_and_scratch, run, set_mode,
+    ProgramOutput, Scratch, command, entries, is_installed, machine, machine_and_scratch, may_mount, run, set_mode,
     skip_unless,
 };
 use crate::vm::kernel;
@@ -307,7 +307,7 @@ fn with_little_room(command: &Command, place: &Path) -> ProgramOutput {
 
 #[test]
 fn root_a_full_disk_is_one_line() {
-    skip_unless!(is_root() && is_installed("unshare", "util-linux"));
+    skip_unless!(may_mount());
     let _machine = machine();
     let system = System::new("kernels-full");
     let mut large = vmlinux(62, true, 0);

@@ -1,8 +1,8 @@
 //! The command that runs at spikes: outside the measured CPUs, one at a time, and never in the way.
 
 use crate::program::{
-    Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_root, machine, machine_and_scratch, punctual, read_json,
-    record, run, set_mode, start_cell,
+    Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_installed, is_root, machine, machine_and_scratch, punctual,
+    read_json, record, run, set_mode, skip_unless, start_cell,
 };
 use model::{Cell, Conditions, Explain};
 
@@ -15,6 +15,7 @@ fn two_cpus() -> Option<(u32, u32)> {
 #[test]
 fn at_the_wake_up_that_ends_a_cell_a_command_gets_it_and_runs_elsewhere_at_nice_0() {
     let Some((cpu, other)) = two_cpus() else { return };
+    skip_unless!(is_installed("ps", "procps") && is_installed("taskset", "util-linux"));
     let (_machine, scratch) = machine_and_scratch("on-spike");
     let [spike, place] = ["spike", "place"].map(|name| scratch.path(name));
     let at_spike =

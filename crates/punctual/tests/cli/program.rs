@@ -339,6 +339,17 @@ pub(crate) fn is_installed(program: &str, package: &str) -> bool {
     found
 }
 
+/// Whether this test may have mounts of its own; otherwise it says that it is skipped. In a chroot `/` is no mount point, and in
+/// many containers none may be made.
+pub(crate) fn may_mount() -> bool {
+    let made = Command::new("unshare").args(["--mount", "true"]).output();
+    let may = is_root() && made.is_ok_and(|made| made.status.success());
+    if !may {
+        eprintln!("skipped: needs mounts of its own (unshare --mount, from util-linux)");
+    }
+    may
+}
+
 /// Ids of the processes that tests of this run have started, their descendants included.
 pub(crate) fn running() -> Vec<u32> {
     marked(&format!("{MARK}={}", std::process::id()))

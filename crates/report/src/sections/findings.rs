@@ -43,7 +43,7 @@ pub(crate) fn first(mut sentences: Vec<String>, most: usize) -> (Vec<String>, us
 /// What stands out, one sentence each: the `most` important findings and what the run cannot have seen; and how many
 /// more findings there are.
 pub(crate) fn sentences(summary: &RunSummary, most: usize) -> (Vec<String>, usize) {
-    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor { .. });
+    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor(_));
     let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
     let shown = most_important(&remarks, most);
     let mut sentences: Vec<_> = shown.iter().map(|remark| sentence(remark, summary)).collect();
@@ -144,6 +144,7 @@ fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::findings::{DmaLatencyLeft, Lost};
     use analysis::summarise;
     use analysis::testing::RunBuilder;
 
@@ -170,8 +171,8 @@ mod tests {
 
     #[test]
     fn many_remarks_of_one_kind_leave_room_for_others() {
-        let losses: Vec<_> = (1..20).map(|lost| Finding::Lost { lost }).collect();
-        let floor = Finding::DmaLatencyLeft;
+        let losses: Vec<_> = (1..20).map(|lost| Finding::from(Lost { lost })).collect();
+        let floor = Finding::from(DmaLatencyLeft {});
         let remarks: Vec<_> =
             losses.iter().chain([&floor]).map(|finding| Remark { finding, cells: Vec::new() }).collect();
         let shown: Vec<_> = most_important(&remarks, SHOWN).into_iter().map(|remark| remark.finding).collect();

@@ -1,0 +1,99 @@
+//! Answers that came late or never, and triggers that were not sent.
+
+use super::{Finding, when};
+use crate::summary::cell::CellSummary;
+use crate::summary::responses::Response;
+use crate::wording::{count, duration, things};
+
+finding!(
+    /// Answers came when the next trigger was due already.
+    pub struct LateAnswers {
+        /// How many.
+        pub late: u64,
+        /// Triggers that were sent.
+        pub triggers: u64,
+    },
+    importance = 2,
+    {
+        let (late, triggers) = (count(*late), things(*triggers, "trigger"));
+        format!(
+            "late answers: {late} of {triggers} were answered after the next one was due; each counts with its whole delay"
+        )
+    },
+    [LateAnswers { late: 51, triggers: 511 }]
+);
+
+finding!(
+    /// Triggers were never answered.
+    pub struct NeverAnswered {
+        /// How many.
+        pub never: u64,
+        /// Triggers that were sent.
+        pub triggers: u64,
+        /// The shortest time for which one of them was waited for, ns; `null` where that is not known.
+        pub at_least_ns: Option<i64>,
+        /// p99 with them, ns, which is a lower bound; `null` when refused.
+        pub p99_by_due_time_ns: Option<i64>,
+    },
+    importance = 2,
+    {
+        let (never, triggers) = (count(*never), things(*triggers, "trigger"));
+        let waited = at_least_ns.filter(|ns| *ns > 0).map(|ns| duration(ns as f64));
+        let waited = waited.map(|waited| format!(", each waited for at least {waited}")).unwrap_or_default();
+        let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
+        let p99 = p99.map(|p99| format!(", and p99 is at least {p99} when they count too")).unwrap_or_default();
+        format!("never answered: {never} of {triggers}{waited}; max is a lower bound{p99}")
+    },
+    [NeverAnswered { never: 12, triggers: 2_000, at_least_ns: Some(1_000_000_000), p99_by_due_time_ns: Some(560_000) }]
+);
+
+finding!(
+    /// Due times had no trigger.
+    pub struct NotSent {
+        /// How many.
+        pub unsent: u64,
+        /// Due times there were.
+        pub due: u64,
+    },
+    importance = 2,
+    {
+        let (unsent, due) = (count(*unsent), things(*due, "due time"));
+        format!(
+            "not sent: {unsent} of {due} had no trigger, because the logger was late or still waiting; how soon they \
+             would have been answered is not known"
+        )
+    },
+    [NotSent { unsent: 37, due: 2_000 }]
+);
+
+finding!(
+    /// Records of an older version leave late answers out, and those that never came.
+    pub struct AnswersLeftOut {
+        /// How many.
+        pub left_out: u64,
+    },
+    importance = 2,
+    {
+        let what = things(*left_out, "answer");
+        format!(
+            "{what} later than a period or missing: this record, of an older version, has no latency of them; measure \
+             again"
+        )
+    },
+    [AnswersLeftOut { left_out: 63 }]
+);
+
+/// Findings about a cell with `due` due times.
+pub(super) fn findings(due: u64, summary: &CellSummary, response: &Response) -> Vec<Finding> {
+    let Response { triggers, late, lost: never, lost_at_least_ns: at_least_ns, unsent, left_out, .. } = *response;
+    if left_out > 0 {
+        return vec![AnswersLeftOut { left_out }.into()];
+    }
+    let p99_by_due_time_ns = summary.due_times.quantiles.p99.value_ns();
+    let found = [
+        when(never > 0, NeverAnswered { never, triggers, at_least_ns, p99_by_due_time_ns }),
+        when(late > 0, LateAnswers { late, triggers }),
+        when(unsent > 0, NotSent { unsent, due }),
+    ];
+    found.into_iter().flatten().collect()
+}

@@ -1,0 +1,161 @@
+//! Settings of the measured threads that cost time, and whether those that were made for a cell lasted as long as it did.
+
+use super::{Finding, when};
+use crate::summary::pool::Pool;
+use crate::wording::{duration, things};
+use model::{Achieved, Task};
+
+finding!(
+    /// A setting that was made for the cells did not stay: something sets it, too.
+    pub struct SettingLost {
+        /// The file or process.
+        pub what: String,
+        /// What it was set to.
+        pub set: String,
+        /// What it was when a cell had ended; `None` when it could not be read.
+        pub found: Option<String>,
+        /// In how many measurements.
+        pub measurements: u64,
+    },
+    importance = 1,
+    {
+        let found = found.as_deref().unwrap_or("unreadable");
+        let measurements = things(*measurements, "measurement");
+        format!(
+            "{what} was set to {set} and was {found} at the end of {measurements}: something else sets it, too; stop \
+             that, like tuned or a power daemon"
+        )
+    },
+    [SettingLost {
+        what: "cpu0/cpufreq/scaling_governor".into(),
+        set: "performance".into(),
+        found: Some("powersave".into()),
+        measurements: 3
+    }]
+);
+
+finding!(
+    /// Part of each wake-up is the timer slack of normal threads.
+    pub struct TimerSlack {
+        /// The slack, ns.
+        pub slack_ns: u64,
+    },
+    importance = 4,
+    {
+        let slack = duration(*slack_ns as f64);
+        format!("up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
+    },
+    [TimerSlack { slack_ns: 50_000 }]
+);
+
+finding!(
+    /// Memory was not locked.
+    pub struct MemoryUnlocked {},
+    importance = 8,
+    "memory was not locked: page faults may be part of the latency",
+    [MemoryUnlocked {}]
+);
+
+finding!(
+    /// CPUs were free to sleep deeply.
+    pub struct DmaLatencyLeft {},
+    importance = 8,
+    "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency",
+    [DmaLatencyLeft {}]
+);
+
+/// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
+const SLACK_NS: u64 = 1_000;
+
+/// Settings of the measured threads that cost time.
+pub(super) fn of_threads(pool: &Pool<'_>) -> Vec<Finding> {
+    let achieved = || pool.threads().map(|(_, thread)| &thread.achieved);
+    let has_slack = |achieved: &&Achieved| !achieved.policy.is_realtime() && pool.cell.task.has_timer_slack();
+    let slack_ns = achieved().filter(has_slack).map(|achieved| achieved.timer_slack_ns).max().unwrap_or(0);
+    // A language's program locks none, and is measured as it is.
+    let is_ours = !matches!(pool.cell.task, Task::Sleep(_));
+    let found = [
+        when(slack_ns >= SLACK_NS, TimerSlack { slack_ns }),
+        when(is_ours && achieved().any(|achieved| achieved.memory_locked_bytes == 0), MemoryUnlocked {}),
+        when(achieved().any(|achieved| achieved.cpu_dma_latency_us.is_none()), DmaLatencyLeft {}),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// One for each setting that was something else at the end of a measurement, in the order in which they were made.
+pub(super) fn lost(pool: &Pool<'_>) -> Vec<Finding> {
+    let mut all: Vec<SettingLost> = Vec::new();
+    let settings = pool.entries.iter().flat_map(|entry| &entry.record.prepared);
+    for setting in settings.filter(|setting| setting.at_end.as_ref() != Some(&setting.during)) {
+        match all.iter_mut().find(|lost| lost.what == setting.what) {
+            Some(lost) => lost.measurements += 1,
+            None => all.push(SettingLost {
+                what: setting.what.clone(),
+                set: setting.during.clone(),
+                found: setting.at_end.clone(),
+                measurements: 1,
+            }),
+        }
+    }
+    all.into_iter().map(Finding::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::cell::tests::{findings_of, of, steady};
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use model::PreparedSetting;
+
+    #[test]
+    fn normal_threads_have_timer_slack() {
+        assert_eq!(of("other", steady, |_| {}), [TimerSlack { slack_ns: 50_000 }.into()]);
+        assert_eq!(of("other", steady, |thread| thread.achieved.timer_slack_ns = 1), []);
+        let mut timer = RunBuilder::new();
+        timer.cell("none", "other");
+        timer.header.cells[0].task = "timerfd".parse().unwrap();
+        timer.measure(0, 0, steady);
+        assert_eq!(findings_of(&timer), [], "timers have none");
+        let unused = of("fifo:80", steady, |thread| thread.achieved.timer_slack_ns = 50_000);
+        assert_eq!(unused, [], "older kernels report a value that real-time threads do not use");
+    }
+
+    #[test]
+    fn a_language_keeps_no_period_and_locks_no_memory() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.cells[0].task = "clock_nanosleep:relative".parse().unwrap();
+        // Every other sleep takes so long that a due time is past.
+        run.measure(0, 0, |_, cycle| if cycle % 4 == 0 { 1_500_000 } else { 5_000 });
+        run.entries[0].record.threads.iter_mut().for_each(|thread| thread.achieved.memory_locked_bytes = 0);
+        let found = findings_of(&run);
+        assert!(matches!(found[..], [Finding::Drift(_), Finding::MemoryUnlocked(_)]), "{found:?}");
+        run.header.cells[0].task = "sleep:c".parse().unwrap();
+        assert_eq!(findings_of(&run), []);
+    }
+
+    #[test]
+    fn a_setting_that_did_not_stay_is_said_once() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").measure(0, 0, |_, _| 5_000).measure(1, 0, |_, _| 5_000);
+        let setting = |what: &str, at_end: &str| PreparedSetting {
+            what: what.to_owned(),
+            before: "powersave".to_owned(),
+            during: "performance".to_owned(),
+            at_end: Some(at_end.to_owned()),
+        };
+        for entry in &mut run.entries {
+            entry.record.prepared = vec![setting("/kept", "performance"), setting("/lost", "powersave")];
+        }
+        let findings = summarise(&run.header, &run.entries).cell_findings.remove(0);
+        let said: Vec<_> = findings.iter().map(ToString::to_string).filter(|text| text.contains("was set")).collect();
+        assert_eq!(
+            said,
+            [
+                "/lost was set to performance and was powersave at the end of 2 measurements: something else sets it, too; \
+              stop that, like tuned or a power daemon"
+            ]
+        );
+    }
+}
