@@ -8,7 +8,7 @@ thread_local! {
     static CALLS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The system allocator; it also counts calls made by a thread inside its measured section, so that a record can say
+/// The system allocator. It also counts the calls of a thread inside its measured section, so that a record can contain
 /// "allocations: 0". The cost outside of sections is one thread-local read a call.
 #[derive(Debug, Clone, Copy)]
 pub struct CountingAllocator;
@@ -55,7 +55,7 @@ impl Watch {
         Watch(())
     }
 
-    /// How many calls there were; 0 also when [`CountingAllocator`] is not the program's allocator.
+    /// Number of calls since the start; 0 also when [`CountingAllocator`] is not the program's allocator.
     pub fn stop(self) -> u64 {
         CALLS.replace(None).unwrap_or(0)
     }

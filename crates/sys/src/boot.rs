@@ -9,13 +9,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// Brings up the loopback device, which is down when a system starts (netdevice(7)).
 ///
 /// # Errors
-/// Where there is none, or without `CAP_NET_ADMIN`.
+/// When there is no such device, or without `CAP_NET_ADMIN`.
 pub fn bring_up_loopback() -> io::Result<()> {
     const NAME: &CStr = c"lo";
     // SAFETY: the call takes integers only.
     let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }.into())?;
     let socket = i32::try_from(socket).map_err(io::Error::other)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: all zeroes is a valid ifreq: no name, no flags.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -31,14 +31,15 @@ pub fn bring_up_loopback() -> io::Result<()> {
 /// Loads the kernel module in `file` without parameters (init_module(2)).
 ///
 /// # Errors
-/// What the kernel says: `EEXIST` when it is loaded, `ENOENT` when it needs another one, `ENOEXEC` when it is of another
-/// kernel.
+/// The kernel's error: `EEXIST` when the module is loaded, `ENOENT` when a module that it depends on is missing,
+/// `ENOEXEC` when it was built for another kernel.
 pub fn load_module(file: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: the descriptor is open, and the text ends in 0; both outlive the call.
     check(unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) }).map(drop)
 }
 
-/// Starts the machine again at once, which ends a virtual one that may not (reboot(2)). Nothing is written to disk before.
+/// Restarts the machine at once (reboot(2)), without a sync of the file systems. A virtual machine that may not restart
+/// ends instead.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_BOOT`; otherwise it does not return.

@@ -1,4 +1,4 @@
-//! Single system calls whose cost is measured: as cheap to make as the C library allows, and nothing else.
+//! Single system calls whose cost is measured, with as little around them as the C library allows.
 
 use crate::check;
 use std::ffi::CStr;
@@ -6,7 +6,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Asks for the parent's id, `getppid(2)`: the kernel is entered and left, and does next to nothing.
+/// Reads the parent's id, `getppid(2)`: the kernel is entered and left, and does next to nothing.
 #[inline]
 pub fn null() {
     // SAFETY: the call takes no arguments and cannot fail.
@@ -16,7 +16,7 @@ pub fn null() {
 /// Looks a file up by its name, `stat(2)`.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such file.
 #[inline]
 pub fn stat(path: &CStr) -> io::Result<()> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
@@ -27,7 +27,7 @@ pub fn stat(path: &CStr) -> io::Result<()> {
 /// Looks an open file up, `fstat(2)`.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 #[inline]
 pub fn fstat(file: BorrowedFd<'_>) -> io::Result<()> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
@@ -38,16 +38,16 @@ pub fn fstat(file: BorrowedFd<'_>) -> io::Result<()> {
 /// Opens a file for reading and closes it, `open(2)`, `close(2)`.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such file.
 #[inline]
 pub fn open_and_close(path: &CStr) -> io::Result<()> {
     open_flags_and_close(path, libc::O_RDONLY)
 }
 
-/// Makes an empty file that is not there yet, and closes it, `open(2)` with `O_CREAT` and `O_EXCL`.
+/// Creates a new, empty file and closes it, `open(2)` with `O_CREAT` and `O_EXCL`.
 ///
 /// # Errors
-/// When there is one, or no room.
+/// When the file exists, or the disk is full.
 #[inline]
 pub fn create_and_close(path: &CStr) -> io::Result<()> {
     open_flags_and_close(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)
@@ -59,25 +59,25 @@ fn open_flags_and_close(path: &CStr, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: `path` ends with NUL and outlives the call; flags and mode are integers.
     let file = check(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) }.into())?;
     let file = libc::c_int::try_from(file).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just given this descriptor to us alone, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and no other code knows it.
     check(unsafe { libc::close(file) }.into()).map(drop)
 }
 
 /// Removes a name, `unlink(2)`.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such name.
 #[inline]
 pub fn unlink(path: &CStr) -> io::Result<()> {
     // SAFETY: `path` ends with NUL and outlives the call.
     check(unsafe { libc::unlink(path.as_ptr()) }.into()).map(drop)
 }
 
-/// Files to be asked whether there is something to read.
+/// Files to test for readability.
 pub struct Watched {
     polled: Vec<libc::pollfd>,
     selected: libc::fd_set,
-    /// One more than the largest descriptor, as `select(2)` wants it.
+    /// One more than the largest descriptor, as `select(2)` requires it.
     end: libc::c_int,
 }
 
@@ -88,15 +88,15 @@ impl std::fmt::Debug for Watched {
 }
 
 impl Watched {
-    /// These files; they have to stay open.
+    /// The set of `files`, which have to stay open.
     ///
     /// # Errors
-    /// When `select(2)` has no room for a descriptor, which is beyond 1023.
+    /// When a descriptor is above 1023, the largest that `select(2)` supports.
     pub fn new<'a>(files: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Watched> {
         let mut set = MaybeUninit::<libc::fd_set>::zeroed();
         // SAFETY: `set` is memory for a set of descriptors.
         unsafe { libc::FD_ZERO(set.as_mut_ptr()) };
-        // SAFETY: initialised above.
+        // SAFETY: initialized above.
         let mut set = unsafe { set.assume_init() };
         let (mut polled, mut end) = (Vec::new(), 0);
         for file in files {
@@ -112,23 +112,23 @@ impl Watched {
         Ok(Watched { polled, selected: set, end })
     }
 
-    /// How many of them can be read now, `select(2)`.
+    /// Number of files that can be read now, `select(2)`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn select(&self) -> io::Result<usize> {
         let (mut set, none) = (self.selected, std::ptr::null_mut());
         let mut at_once = libc::timeval { tv_sec: 0, tv_usec: 0 };
-        // SAFETY: `set` and `at_once` are initialised and outlive the call; null sets are allowed.
+        // SAFETY: `set` and `at_once` are initialized and outlive the call; null sets are allowed.
         let ready = check(unsafe { libc::select(self.end, &raw mut set, none, none, &raw mut at_once) }.into())?;
         Ok(usize::try_from(ready).unwrap_or(0))
     }
 
-    /// How many of them can be read now, `poll(2)`.
+    /// Number of files that can be read now, `poll(2)`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn poll(&mut self) -> io::Result<usize> {
         let files = libc::nfds_t::try_from(self.polled.len()).map_err(io::Error::other)?;

@@ -15,7 +15,7 @@ pub(crate) fn number(clock: ClockId) -> libc::clockid_t {
     }
 }
 
-/// The current instant of `clock`. A read of the vDSO: no system call where the clock source allows it.
+/// The current instant of `clock`: read through the vDSO, without a system call where the clock source allows it.
 #[inline]
 #[must_use]
 pub fn now(clock: ClockId) -> ClockTime {
@@ -25,21 +25,21 @@ pub fn now(clock: ClockId) -> ClockTime {
     ClockTime(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
 }
 
-/// How long reading `clock` takes: the median time between two readings in a row, of 1001. Some microseconds in all.
+/// Time that reading `clock` takes: the median of 1001 intervals between readings. Some microseconds in all.
 #[must_use]
 pub fn reading(clock: ClockId) -> Span {
     const READINGS: usize = 1001;
     let mut between = [0; READINGS];
     for time in &mut between {
         let began = now(clock);
-        // A clock that is set back meanwhile has taken no time.
+        // A clock that was set back in between counts as no time.
         *time = now(clock).0.saturating_sub(began.0);
     }
     between.sort_unstable();
     Span(between[READINGS / 2])
 }
 
-/// The resolution of `clock` as the kernel states it, clock_getres(2).
+/// Resolution of `clock` as reported by the kernel, clock_getres(2).
 #[must_use]
 pub fn resolution(clock: ClockId) -> Span {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -55,7 +55,7 @@ pub fn monotonic() -> MonoTime {
     MonoTime(now(ClockId::Monotonic).0)
 }
 
-/// An instant or a length of time as the kernel takes it.
+/// An instant or a duration as a `timespec`.
 #[inline]
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000).cast_signed(), tv_nsec: (ns % 1_000_000_000).cast_signed() }
@@ -63,23 +63,23 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
 
 /// Sleeps until `due`, `clock_nanosleep(2)`.
 ///
-/// Not by the C library's function: that is a point where a thread may be cancelled (pthreads(7)), and what it does about it
-/// after the call would be part of every latency.
+/// Without the C library's wrapper, which is a cancellation point (pthreads(7)): its work after the call would be part
+/// of every latency.
 ///
 /// # Errors
-/// The errno, `EINTR` included: the caller decides.
+/// The errno, `EINTR` included; the caller handles it.
 #[inline]
 pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
     let ts = timespec(due.0);
     let no_rest = std::ptr::null_mut::<libc::timespec>();
-    // SAFETY: `ts` is a valid timespec, as the kernel has it on 64-bit machines, that outlives the call; a null `rem` is
-    // allowed with TIMER_ABSTIME (clock_nanosleep(2)).
+    // SAFETY: `ts` is a valid timespec with the kernel's 64-bit layout and outlives the call; a null `rem` is allowed
+    // with TIMER_ABSTIME (clock_nanosleep(2)).
     errno_of(unsafe {
         libc::syscall(libc::SYS_clock_nanosleep, number(clock), libc::TIMER_ABSTIME, &raw const ts, no_rest)
     })
 }
 
-/// Sleeps for `span`, `clock_nanosleep(2)`; a signal that interrupts it does not shorten it.
+/// Sleeps for `span`, `clock_nanosleep(2)`; an interrupting signal does not shorten the sleep.
 ///
 /// # Errors
 /// The errno.
@@ -98,8 +98,8 @@ pub fn sleep_for(clock: ClockId, span: Span) -> Result<(), i32> {
     }
 }
 
-/// Sleeps for `span`, `nanosleep(2)`; a signal that interrupts it does not shorten it. Called without libc's wrapper,
-/// which makes it a `clock_nanosleep`.
+/// Sleeps for `span`, `nanosleep(2)`; an interrupting signal does not shorten the sleep. Called without libc's wrapper,
+/// which turns it into a `clock_nanosleep`.
 ///
 /// # Errors
 /// The errno.

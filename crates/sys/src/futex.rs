@@ -1,19 +1,19 @@
-//! Waiting on a futex with a time-out.
+//! Waiting on a futex with a timeout.
 
 use crate::clock::timespec;
 use model::{ClockId, ClockTime};
 use std::io;
 use std::sync::atomic::AtomicU32;
 
-/// A futex that nobody ever wakes: a wait on it ends by its time-out only.
+/// A futex without a waker: a wait on it ends by its timeout only.
 #[derive(Debug, Default)]
 pub struct Futex(AtomicU32);
 
 impl Futex {
-    /// Waits until `due` on the monotonic or the realtime clock: `FUTEX_WAIT_BITSET` takes an absolute time-out (futex(2)).
+    /// Waits until `due` on the monotonic or realtime clock: `FUTEX_WAIT_BITSET` has an absolute timeout (futex(2)).
     ///
     /// # Errors
-    /// The errno, `EINTR` included; the time-out is no error.
+    /// The errno, `EINTR` included; the timeout is no error.
     #[inline]
     pub fn wait_until(&self, clock: ClockId, due: ClockTime) -> Result<(), i32> {
         let timeout = timespec(due.0);

@@ -1,11 +1,11 @@
-//! Lines of GPIO chips, by the character device's second interface (linux/gpio.h, Linux 5.10 and later).
+//! Lines of GPIO chips, through version 2 of the character device's ABI (linux/gpio.h, Linux 5.10 and later).
 
 use crate::{check, errno_of};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// linux/gpio.h: names are so long, a request is for at most so many lines, with so many settings.
+/// linux/gpio.h: length of names, and the maximum numbers of lines and of attributes in a request.
 const NAME: usize = 32;
 const LINES: usize = 64;
 const ATTRIBUTES: usize = 10;
@@ -22,8 +22,8 @@ const VALUES: u32 = 2;
 /// GPIO_V2_LINE_EVENT_RISING_EDGE.
 const RISING_EDGE: u32 = 1;
 
-/// GPIO_GET_CHIPINFO_IOCTL, GPIO_V2_GET_LINEINFO_IOCTL, GPIO_V2_GET_LINE_IOCTL, GPIO_V2_LINE_SET_VALUES_IOCTL: direction, size
-/// of what is handed over, 0xB4, number.
+/// GPIO_GET_CHIPINFO_IOCTL, GPIO_V2_GET_LINEINFO_IOCTL, GPIO_V2_GET_LINE_IOCTL, GPIO_V2_LINE_SET_VALUES_IOCTL:
+/// direction, size of the argument, type 0xB4, number.
 const CHIP_INFO: libc::Ioctl = 0x8044_b401;
 const LINE_INFO: libc::Ioctl = 0xc100_b405;
 const GET_LINE: libc::Ioctl = 0xc250_b407;
@@ -47,7 +47,7 @@ struct Attribute {
     value: u64,
 }
 
-/// `struct gpio_v2_line_config_attribute`: which lines of the request it is for, a bit each.
+/// `struct gpio_v2_line_config_attribute`: an attribute and the lines of the request that it applies to, one bit each.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct ConfigAttribute {
@@ -94,10 +94,10 @@ struct Values {
 
 const NO_ATTRIBUTE: Attribute = Attribute { id: 0, padding: 0, value: 0 };
 
-/// How many lines a chip has.
+/// Number of lines of a chip.
 ///
 /// # Errors
-/// `ENOTTY` when it is none.
+/// `ENOTTY` when the file is not a GPIO chip.
 pub fn lines_of(chip: &File) -> io::Result<u32> {
     let mut info = ChipInfo { name: [0; NAME], label: [0; NAME], lines: 0 };
     // SAFETY: the file is open; the request writes a gpiochip_info, which `info` is.
@@ -105,10 +105,10 @@ pub fn lines_of(chip: &File) -> io::Result<u32> {
     Ok(info.lines)
 }
 
-/// Who uses a line, as they call themselves; `None` for one that is free.
+/// The consumer of a line, by the name that it gave; `None` for a free line.
 ///
 /// # Errors
-/// `EINVAL` for a line that the chip does not have, and for any before Linux 5.10.
+/// `EINVAL` for a line that the chip does not have, and for every line before Linux 5.10.
 pub fn user_of(chip: &File, line: u32) -> io::Result<Option<String>> {
     let mut info = LineInfo {
         name: [0; NAME],
@@ -125,11 +125,11 @@ pub fn user_of(chip: &File, line: u32) -> io::Result<Option<String>> {
     Ok((info.flags & USED != 0).then(|| String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Takes two lines of a chip: `input`, both of whose edges the kernel notes, and `output`, which is set low. They are free
-/// again when the file is closed.
+/// Requests two lines of a chip: `input`, with detection of both edges, and `output`, initially low. Closing the file
+/// releases them.
 ///
 /// # Errors
-/// `EBUSY` when one is used; what the chip says when it has no interrupt for the first (`ENXIO`), or cannot set the second.
+/// `EBUSY` when a line is in use; the chip's error when `input` has no interrupt (`ENXIO`) or `output` cannot be set.
 pub fn request(chip: &File, input: u32, output: u32) -> io::Result<File> {
     let attribute = |id, value| ConfigAttribute { attribute: Attribute { id, padding: 0, value }, mask: OUTPUT_BIT };
     let mut attributes = [ConfigAttribute { attribute: NO_ATTRIBUTE, mask: 0 }; ATTRIBUTES];
@@ -156,14 +156,14 @@ pub fn request(chip: &File, input: u32, output: u32) -> io::Result<File> {
     };
     // SAFETY: the file is open; the request reads and writes a gpio_v2_line_request, which `request` is.
     check(unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE, &raw mut request) }.into())?;
-    // SAFETY: the call has succeeded, so this is a new file descriptor that nobody else has.
+    // SAFETY: the call has succeeded, so this is a new file descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(request.fd) }.into())
 }
 
 /// The second line of a request, as a bit.
 const OUTPUT_BIT: u64 = 1 << 1;
 
-/// Sets the second of the two lines that were taken.
+/// Sets the output line of a request.
 ///
 /// # Errors
 /// The errno.
@@ -174,24 +174,24 @@ pub fn set(lines: &File, is_high: bool) -> Result<(), i32> {
     errno_of(unsafe { libc::ioctl(lines.as_raw_fd(), SET_VALUES, &raw mut values) }.into())
 }
 
-/// An edge of the first of two lines that were taken.
+/// An edge of the input line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// When the kernel's handler of the interrupt began, ns of `CLOCK_MONOTONIC`.
+    /// Start of the kernel's interrupt handler, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// Whether the line went high.
     pub is_rising: bool,
-    /// Which edge of this line that the kernel saw, from 1 on; it wraps.
+    /// Sequence number of the edge among those of this line that the kernel detected, from 1 on; it wraps.
     pub number: u32,
 }
 
-/// Waits for the next edge, and takes it.
+/// Waits for the next edge and consumes it.
 ///
 /// # Errors
-/// The errno, `EINTR` included; `ENODEV` when the chip has gone.
+/// The errno, `EINTR` included; `ENODEV` when the chip is gone.
 #[inline]
 pub fn edge(lines: &File) -> Result<Edge, i32> {
-    // struct gpio_v2_line_event: the kernel hands over whole ones only.
+    // struct gpio_v2_line_event: the kernel returns complete events only.
     let mut event = [0; 48];
     let len = (&mut &*lines).read(&mut event).map_err(crate::errno)?;
     if len < event.len() {

@@ -1,4 +1,4 @@
-//! Signals that are handled: installing a handler, sending oneself a signal, and writing where that is not allowed.
+//! Signals with handlers: installing one, sending a signal to the calling thread, and faults on a read-only page.
 
 use crate::check;
 use std::io;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 /// Signals and faults handled so far by this process.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
-/// Faults that are still to come before the page may be written to.
+/// Faults that remain before the page becomes writable.
 static FAULTS_LEFT: AtomicU64 = AtomicU64::new(0);
 static PAGE: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 const PAGE_BYTES: usize = 4096;
 
-/// How many signals and faults this process has handled.
+/// Number of signals and faults that this process has handled.
 #[must_use]
 pub fn handled() -> u64 {
     HANDLED.load(Relaxed)
@@ -24,7 +24,7 @@ extern "C" fn count(_signal: libc::c_int) {
     HANDLED.fetch_add(1, Relaxed);
 }
 
-/// Returning from it repeats the write, which faults again until the page may be written to.
+/// Counts a fault. The return repeats the write, which faults again until the page is writable.
 extern "C" fn count_fault(_signal: libc::c_int) {
     HANDLED.fetch_add(1, Relaxed);
     if FAULTS_LEFT.fetch_sub(1, Relaxed) <= 1 {
@@ -34,7 +34,7 @@ extern "C" fn count_fault(_signal: libc::c_int) {
     }
 }
 
-/// A handler, and what was in its place before, which it puts back when dropped.
+/// A signal handler; dropping it restores the previous one.
 pub struct Handler {
     signal: libc::c_int,
     action: libc::sigaction,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Handler {
 }
 
 impl Handler {
-    /// Counts SIGUSR1.
+    /// A handler of SIGUSR1 that counts.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -65,7 +65,7 @@ impl Handler {
         Ok(Handler { signal, action, before })
     }
 
-    /// Installs it once more, `sigaction(2)`.
+    /// Installs the handler once more, `sigaction(2)`.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -74,7 +74,7 @@ impl Handler {
         install(self.signal, &self.action).map(drop)
     }
 
-    /// Sends its signal to the calling thread, which has handled it when this returns, `tgkill(2)`.
+    /// Sends the signal to the calling thread, which has handled it when this returns, `tgkill(2)`.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -94,14 +94,14 @@ impl Drop for Handler {
 #[inline]
 fn install(signal: libc::c_int, action: &libc::sigaction) -> io::Result<libc::sigaction> {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `action` is initialised, its handler only counts and may change the protection of a page of ours, which are
-    // async-signal-safe; `before` is memory for the old one.
+    // SAFETY: `action` is initialized; its handler only counts and may change the protection of our own page, both of
+    // which are async-signal-safe. `before` is memory for the old action.
     check(unsafe { libc::sigaction(signal, action, before.as_mut_ptr()) }.into())?;
     // SAFETY: all zeroes is a valid sigaction, and the kernel has filled it in.
     Ok(unsafe { before.assume_init() })
 }
 
-/// The calling thread, as `tgkill(2)` wants it.
+/// The calling thread, as `tgkill(2)` takes it.
 #[derive(Debug, Clone, Copy)]
 pub struct OneSelf {
     process: libc::pid_t,
@@ -109,14 +109,14 @@ pub struct OneSelf {
 }
 
 impl OneSelf {
-    /// Asks for its ids.
+    /// Reads the ids.
     #[must_use]
     pub fn now() -> OneSelf {
         OneSelf { process: std::process::id().cast_signed(), thread: crate::thread::id().cast_signed() }
     }
 }
 
-/// A page that may only be read, and a handler of the faults of writing to it. There can be one at a time.
+/// A read-only page, and a handler for the faults of writing to it. Only one can exist at a time.
 #[derive(Debug)]
 pub struct Faults {
     page: NonNull<u8>,
@@ -140,8 +140,8 @@ impl Faults {
         Ok(Faults { page, _handler: Handler::of(libc::SIGSEGV, count_fault)? })
     }
 
-    /// Writes to the page: `n` faults, the last of which makes the write possible. `n` is 1 at least. Before and after,
-    /// there is a call of `mprotect(2)`.
+    /// Writes to the page: `n` faults, the last of which makes it writable. `n` is at least 1. One call of
+    /// `mprotect(2)` comes before the faults and one in the last of them.
     ///
     /// # Errors
     /// When the page cannot be protected.
@@ -158,7 +158,7 @@ impl Faults {
 
 impl Drop for Faults {
     fn drop(&mut self) {
-        // SAFETY: exactly the page that was mapped; nothing refers to it any more.
+        // SAFETY: exactly the page that was mapped; no reference to it is left.
         unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE_BYTES) };
     }
 }

@@ -1,4 +1,4 @@
-//! Ways for two processes to wake each other: shared words with futexes, event files, message queues, semaphores.
+//! Wake-ups between two processes: shared words with futexes, event files, message queues, semaphores.
 
 use crate::check;
 use std::ffi::CStr;
@@ -8,26 +8,26 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// An event file, `eventfd(2)`: a write of 8 bytes lets a read go on.
+/// An event file, `eventfd(2)`: a write of 8 bytes unblocks a read.
 ///
 /// # Errors
-/// `ENOSYS` where the kernel has none.
+/// `ENOSYS` when the kernel has no eventfd.
 pub fn event_file() -> io::Result<File> {
     // SAFETY: the call takes integers only.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }.into())?;
-    // SAFETY: the kernel has just given this descriptor to us alone.
+    // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     Ok(unsafe { owned(fd)? }.into())
 }
 
 /// # Safety
-/// The kernel has just given this descriptor to the caller alone.
+/// The kernel has just returned this descriptor, and only the caller owns it.
 unsafe fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     let fd = i32::try_from(fd).map_err(io::Error::other)?;
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Words that processes made by `fork` share, to wait on, each in a cache line of its own.
+/// Futex words that processes made by `fork` share, each in a cache line of its own.
 #[derive(Debug)]
 pub struct SharedWords {
     words: NonNull<Line>,
@@ -55,28 +55,28 @@ impl SharedWords {
     }
 
     fn word(&self, index: usize) -> io::Result<&AtomicU32> {
-        // SAFETY: the mapping holds `len` lines, is zero-filled (0 is a valid AtomicU32), page-aligned, and lives as long as
-        // `self`; other processes write to it through atomics only.
+        // SAFETY: the mapping holds `len` lines, is zero-filled (0 is a valid AtomicU32), page-aligned, and lives as
+        // long as `self`; other processes write to it through atomics only.
         let lines = unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.len) };
         lines.get(index).map(|line| &line.0).ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    /// Adds one to a word and wakes whoever waits on it, `FUTEX_WAKE` (futex(2)).
+    /// Adds one to a word and wakes one waiter, `FUTEX_WAKE` (futex(2)).
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn post(&self, index: usize) -> io::Result<()> {
         let word = self.word(index)?;
         word.fetch_add(1, SeqCst);
-        // SAFETY: `word` is a valid futex word that outlives the call, which takes integers besides.
+        // SAFETY: `word` is a valid futex word that outlives the call; the other arguments are integers.
         check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) }).map(drop)
     }
 
-    /// Waits until a word is above 0 and takes one from it, `FUTEX_WAIT` (futex(2)).
+    /// Waits until a word is above 0 and subtracts one, `FUTEX_WAIT` (futex(2)).
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn take(&self, index: usize) -> io::Result<()> {
         let word = self.word(index)?;
@@ -85,7 +85,7 @@ impl SharedWords {
                 return Ok(());
             }
             let (wait, none) = (libc::FUTEX_WAIT, std::ptr::null::<libc::timespec>());
-            // SAFETY: `word` is a valid futex word that outlives the call; a null time-out is allowed.
+            // SAFETY: `word` is a valid futex word that outlives the call; a null timeout is allowed.
             match check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, 0, none) }) {
                 Err(err) if !matches!(err.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return Err(err),
                 _ => {}
@@ -107,10 +107,10 @@ impl Drop for SharedWords {
 pub struct MessageQueue(OwnedFd);
 
 impl MessageQueue {
-    /// A queue of 8 messages of a byte. `name` begins with a slash, and is free again at once.
+    /// A queue of 8 one-byte messages. `name` begins with a slash; it is unlinked at once.
     ///
     /// # Errors
-    /// `ENOSYS` where the kernel has none.
+    /// `ENOSYS` when the kernel has no message queues.
     pub fn new(name: &CStr) -> io::Result<MessageQueue> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let attributes = std::mem::MaybeUninit::<libc::mq_attr>::zeroed();
@@ -118,9 +118,9 @@ impl MessageQueue {
         let mut attributes = unsafe { attributes.assume_init() };
         (attributes.mq_maxmsg, attributes.mq_msgsize) = (8, 1);
         let mode: libc::mode_t = 0o600;
-        // SAFETY: name and attributes are initialised and outlive the call.
+        // SAFETY: name and attributes are initialized and outlive the call.
         let queue = check(unsafe { libc::mq_open(name.as_ptr(), flags, mode, &raw mut attributes) }.into())?;
-        // SAFETY: the kernel has just given this descriptor to us alone.
+        // SAFETY: the kernel has just returned this descriptor, which has no other owner.
         let queue = unsafe { owned(queue)? };
         // SAFETY: `name` ends with NUL.
         check(unsafe { libc::mq_unlink(name.as_ptr()) }.into())?;
@@ -130,30 +130,30 @@ impl MessageQueue {
     /// Sends a byte, `mq_send(3)`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn send(&self) -> io::Result<()> {
         let byte = [0_u8];
-        // SAFETY: `byte` is as long as is said, and outlives the call.
+        // SAFETY: `byte` has the length given and outlives the call.
         check(unsafe { libc::mq_send(self.0.as_raw_fd(), byte.as_ptr().cast(), byte.len(), 0) }.into()).map(drop)
     }
 
     /// Waits for a byte, `mq_receive(3)`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn receive(&self) -> io::Result<()> {
         let mut byte = [0_u8];
         let (start, len, none) = (byte.as_mut_ptr().cast(), byte.len(), std::ptr::null_mut());
-        // SAFETY: `byte` is as long as is said, and outlives the call; a null priority is allowed.
+        // SAFETY: `byte` has the length given and outlives the call; a null priority is allowed.
         let bytes = unsafe { libc::mq_receive(self.0.as_raw_fd(), start, len, none) };
         if bytes == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
-/// Two System V semaphores at 0, `semget(2)`; removed when the process that made them drops them. Its id is in their key, so that
-/// they are found when it was killed ([`maker_of_semaphores`]).
+/// Two System V semaphores at 0, `semget(2)`; removed when the process that made them drops them. The key contains the
+/// maker's process id, so that the set can be found after the maker was killed ([`maker_of_semaphores`]).
 #[derive(Debug)]
 pub struct Semaphores {
     set: libc::c_int,
@@ -164,7 +164,7 @@ impl Semaphores {
     /// A new pair.
     ///
     /// # Errors
-    /// `ENOSYS` where the kernel has none, `ENOSPC` when there are too many.
+    /// `ENOSYS` when the kernel has no semaphores, `ENOSPC` at the limit of sets.
     pub fn new() -> io::Result<Semaphores> {
         let maker = std::process::id();
         let get = |key| {
@@ -173,26 +173,26 @@ impl Semaphores {
             check(unsafe { libc::semget(key, IN_A_SET, flags) }.into())
         };
         let set = match get((KEYS | maker & PID_BITS).cast_signed()) {
-            // A process that had this id was killed, or this one has another set.
+            // Left by a killed process with the same id, or another set of this process.
             Err(err) if err.raw_os_error() == Some(libc::EEXIST) => get(libc::IPC_PRIVATE)?,
             set => set?,
         };
         Ok(Semaphores { set: i32::try_from(set).map_err(io::Error::other)?, maker })
     }
 
-    /// Adds one, `semop(2)`.
+    /// Adds one to a semaphore, `semop(2)`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn post(&self, which: u16) -> io::Result<()> {
         self.change(which, 1)
     }
 
-    /// Waits until it can take one, `semop(2)`.
+    /// Waits until a semaphore is above 0 and subtracts one, `semop(2)`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn take(&self, which: u16) -> io::Result<()> {
         self.change(which, -1)
@@ -206,13 +206,14 @@ impl Semaphores {
     }
 }
 
-/// The keys of [`Semaphores`]: ten bits that say so, and the id of a process, 22 bits at most (proc_sys_kernel(5), pid_max).
+/// The keys of [`Semaphores`]: ten marker bits, and a process id of at most 22 bits (proc_sys_kernel(5), pid_max).
 const KEYS: u32 = 0x1c5 << 22;
 const PID_BITS: u32 = (1 << 22) - 1;
-/// Semaphores in a set. Two are used; others rarely make as many under such a key.
+/// Semaphores in a set. Two are used; the unusual number distinguishes the set from those of other programs.
 const IN_A_SET: libc::c_int = 7;
 
-/// The process that made a set of so many System V semaphores under this key as [`Semaphores`]; `None` for sets of other programs.
+/// The process that made a set with this key and number of System V semaphores as [`Semaphores`]; `None` for sets of
+/// other programs.
 #[must_use]
 pub fn maker_of_semaphores(key: u32, semaphores: u32) -> Option<u32> {
     (key & !PID_BITS == KEYS && i64::from(semaphores) == i64::from(IN_A_SET)).then_some(key & PID_BITS)
@@ -221,7 +222,7 @@ pub fn maker_of_semaphores(key: u32, semaphores: u32) -> Option<u32> {
 /// Removes a set of System V semaphores, `semctl(2)`.
 ///
 /// # Errors
-/// `EPERM` for one of another user, `EINVAL` for none.
+/// `EPERM` for a set of another user, `EINVAL` when there is no such set.
 pub fn remove_semaphores(set: i32) -> io::Result<()> {
     // SAFETY: the call takes integers only; no fourth argument is read for IPC_RMID.
     check(unsafe { libc::semctl(set, 0, libc::IPC_RMID) }.into()).map(drop)

@@ -1,6 +1,6 @@
 //! Every system call and every unsafe operation of punctual, wrapped once and safe above.
 //!
-//! Each function does one call and returns what the kernel said. Policy, retries and meaning live with the callers.
+//! Each function makes one call and returns the kernel's result. Policy, retries and meaning belong to the callers.
 
 pub mod alloc;
 pub mod boot;

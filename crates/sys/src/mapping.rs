@@ -1,4 +1,4 @@
-//! Memory and files that are mapped to be measured.
+//! Mappings of memory and files that are measured.
 
 use crate::check;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// Bytes of the smallest page there is.
+/// Size of the smallest page, bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Memory of its own, given back when dropped.
+/// A mapping owned by this value; unmapped when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -18,7 +18,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `bytes` of memory of which nothing is there yet, in small pages only, `mmap(2)`.
+    /// Maps `bytes` of unpopulated memory in small pages only, `mmap(2)`.
     ///
     /// # Errors
     /// When there is no memory.
@@ -30,10 +30,10 @@ impl Mapping {
         Mapping::of(start, bytes)
     }
 
-    /// Maps the first `bytes` of a file to be read; its pages are filled in one by one.
+    /// Maps the first `bytes` of a file for reading; its pages are faulted in one by one.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     #[inline]
     pub fn of_file(file: &File, bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
@@ -49,28 +49,28 @@ impl Mapping {
         Ok(Mapping { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
     }
 
-    /// Has it in small pages only, `MADV_NOHUGEPAGE`; without effect where there are no huge ones.
+    /// Restricts the mapping to small pages, `MADV_NOHUGEPAGE`; without effect where the kernel has no huge pages.
     pub fn in_small_pages(&self) {
         // SAFETY: exactly the mapping; the advice changes no contents. A kernel without huge pages refuses it.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_NOHUGEPAGE) };
     }
 
-    /// Writes a byte to each page of memory of our own.
+    /// Writes a byte to each page of an anonymous mapping.
     #[inline]
     pub fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(PAGE_BYTES) {
             // SAFETY: `offset` lies within the mapping.
             let page = unsafe { self.start.add(offset) };
-            // SAFETY: the page belongs to the mapping, which is writable and used by nobody else.
+            // SAFETY: the page belongs to the mapping, which is writable and has no other user.
             unsafe { page.write_volatile(1) };
         }
     }
 
-    /// The sum of its 64-bit words, all of which are read.
+    /// Sum of the mapping's 64-bit words, all of which are read.
     #[must_use]
     #[inline]
     pub fn sum(&self) -> u64 {
-        // SAFETY: the mapping is readable, page-aligned, and as long as is said.
+        // SAFETY: the mapping is readable, page-aligned, and has the length given.
         let words = unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast::<u64>(), self.bytes / 8) };
         black_box(words).iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
     }

@@ -15,14 +15,14 @@ pub fn lock_all() -> io::Result<()> {
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }.into()).map(drop)
 }
 
-/// Keeps the C library's allocator to one arena. Each further one reserves 64 MB of address space, which would count
+/// Limits the C library's allocator to one arena. Each further arena reserves 64 MB of address space, which would count
 /// as locked memory.
 pub fn use_one_arena() {
-    // SAFETY: the call takes integers only; its result says only whether the hint was taken (mallopt(3)).
+    // SAFETY: the call takes integers only; its result only reports whether the hint was taken (mallopt(3)).
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
-/// Writes to 64 KiB of the calling thread's stack, so that using it later faults nothing in.
+/// Writes to 64 KiB of the calling thread's stack, so that later use of it causes no page faults.
 #[inline(never)]
 pub fn touch_stack() {
     let mut pages = [0_u8; 64 * 1024];

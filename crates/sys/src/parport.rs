@@ -1,21 +1,21 @@
-//! Parallel ports, by the kernel's driver for programs (linux/ppdev.h).
+//! Parallel ports, through the kernel's user-space driver (linux/ppdev.h).
 
 use crate::{check, errno_of};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// linux/ppdev.h: direction, size of what is handed over, `p`, number.
+/// linux/ppdev.h: direction, size of the argument, type `p`, number.
 const PPWDATA: libc::Ioctl = 0x4001_7086;
 const PPCLAIM: libc::Ioctl = 0x708b;
 const PPEXCL: libc::Ioctl = 0x708f;
 const PPDATADIR: libc::Ioctl = 0x4004_7090;
 const PPCLRIRQ: libc::Ioctl = 0x8004_7093;
 
-/// Asks that nobody else has the port while it is claimed. What cannot be asked that is none.
+/// Requests exclusive access to the port while it is claimed. Fails for a file that is not a parallel port.
 ///
 /// # Errors
-/// `ENOTTY` when it is no parallel port.
+/// `ENOTTY` when the file is not a parallel port.
 pub fn ask_for_all(port: &File) -> io::Result<()> {
     // SAFETY: the file is open; the request takes nothing.
     check(unsafe { libc::ioctl(port.as_raw_fd(), PPEXCL) }.into()).map(drop)
@@ -24,7 +24,7 @@ pub fn ask_for_all(port: &File) -> io::Result<()> {
 /// Claims the port until the file is closed: its interrupts are counted, and its data lines are driven, all low.
 ///
 /// # Errors
-/// `ENXIO` when another driver or program has the port.
+/// `ENXIO` when another driver or program has claimed the port.
 pub fn claim(port: &File) -> io::Result<()> {
     // SAFETY: the file is open; the request takes nothing.
     check(unsafe { libc::ioctl(port.as_raw_fd(), PPCLAIM) }.into())?;
@@ -44,7 +44,7 @@ pub fn set_data(port: &File, data: u8) -> Result<(), i32> {
     errno_of(unsafe { libc::ioctl(port.as_raw_fd(), PPWDATA, &raw const data) }.into())
 }
 
-/// How many interrupts have come since this was asked the last time.
+/// Number of interrupts since the previous call.
 ///
 /// # Errors
 /// The errno.

@@ -1,18 +1,18 @@
-//! Waiting until there is something to read.
+//! Waiting until a file is readable.
 
 use crate::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Whether `file` can be read without waiting, or is at its end; waits for that, `timeout` at most (`poll(2)`).
+/// Waits until `file` can be read without blocking or is at its end (`poll(2)`). Returns `false` after `timeout`.
 ///
 /// # Errors
-/// `EINTR` when a signal came, or the kernel's other reasons.
+/// `EINTR` after a signal, or another error of the kernel.
 pub fn wait_readable(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: `polled` is one valid pollfd, as the count says, and outlives the call.
+    // SAFETY: `polled` is one valid pollfd, matching the count, and outlives the call.
     check(unsafe { libc::poll(&raw mut polled, 1, timeout_ms) }.into()).map(|n_ready| n_ready > 0)
 }
 

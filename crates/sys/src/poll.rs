@@ -1,4 +1,4 @@
-//! Waiting with a time-out, for a file or, as event loops do between two events, for nothing.
+//! Waiting with a timeout: for a file or, as event loops do between two events, without one.
 
 use crate::clock::timespec;
 use crate::timerfd::Timerfd;
@@ -18,18 +18,18 @@ pub fn wait(span: Span) -> Result<(), i32> {
     crate::errno_of(result.into())
 }
 
-/// What a wait for a file came to.
+/// The outcome of a wait for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
-    /// The time is over.
+    /// Timeout.
     Nothing,
-    /// It can be read without waiting, or is at its end.
+    /// The file can be read without blocking, or is at its end.
     Readable,
-    /// It has something in its queue of errors, and nothing else.
+    /// The file has an entry in its error queue, and nothing else.
     Error,
 }
 
-/// Waits until `file` can be read, or has an error, in `ppoll(2)`, `at_most` so long.
+/// Waits in `ppoll(2)`, at most `at_most`, until `file` can be read or has an error.
 ///
 /// # Errors
 /// The errno, `EINTR` included.
@@ -37,22 +37,22 @@ pub enum Ready {
 pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<Ready, i32> {
     let timeout = timespec(at_most.ns());
     let mut polled = asked(file);
-    // SAFETY: `polled` is one valid pollfd, as the count says, and `timeout` a valid timespec; both outlive the call. A null
-    // signal mask is allowed (ppoll(2)).
+    // SAFETY: `polled` is one valid pollfd, matching the count, and `timeout` a valid timespec; both outlive the call.
+    // A null signal mask is allowed (ppoll(2)).
     let result = unsafe { libc::ppoll(&raw mut polled, 1, &raw const timeout, std::ptr::null()) };
     crate::errno_of(result.into())?;
     Ok(ready(&polled))
 }
 
-/// The same until `timer` has expired. No timer is started for it and stopped again, which takes a guest some 10 us.
+/// As [`readable`], until `timer` has expired. It starts and stops no kernel timer, which takes a guest some 10 us.
 ///
 /// # Errors
 /// The errno, `EINTR` included.
 #[inline]
 pub fn readable_before(file: BorrowedFd<'_>, timer: &Timerfd) -> Result<Ready, i32> {
     let mut polled = [asked(file), asked(timer.as_fd())];
-    // SAFETY: `polled` is two valid pollfds, as the count says, which outlive the call. Without a timeout and a signal mask it
-    // waits as long as it takes, and the mask stays (ppoll(2)).
+    // SAFETY: `polled` is two valid pollfds, matching the count, and outlives the call. A null timeout waits without
+    // limit, and a null signal mask leaves the mask unchanged (ppoll(2)).
     let result = unsafe { libc::ppoll(polled.as_mut_ptr(), 2, std::ptr::null(), std::ptr::null()) };
     crate::errno_of(result.into())?;
     let [file, _] = polled;

@@ -1,4 +1,4 @@
-//! Processes that a load is made of: forked, tied to their parent's life, killed as a group, reaped.
+//! Processes of a load: forked, tied to their parent, killed as a group, reaped.
 
 use crate::check;
 use std::io;
@@ -7,21 +7,22 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitStatus};
 
-/// Forks a process that runs `work` and exits with what it returns.
+/// Forks a process that runs `work` and exits with the status that it returns.
 ///
-/// It joins process group `group` (`None`: it founds one, with its own id), gets `at_parents_end` when its parent dies,
-/// blocks no signal and takes SIGINT and SIGTERM in the default way. It never returns into the caller's code.
+/// The child joins process group `group` (`None`: a new one, with its own id), gets `at_parents_end` when its parent
+/// ends, blocks no signal, and has the default disposition of SIGINT and SIGTERM. It never returns into the caller's
+/// code.
 ///
 /// # Errors
-/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; or when this process has more than one thread: after `fork` only the calling
-/// thread exists, and locks that others held would stay locked (fork(2)).
+/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; an error also when this process has more than one thread: after `fork` only
+/// the calling thread exists, and locks held by others would stay locked (fork(2)).
 pub fn fork_tied(group: Option<u32>, at_parents_end: i32, work: impl FnOnce() -> i32) -> io::Result<u32> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {
         return Err(io::Error::other(format!("fork needs a process with 1 thread, not {threads}")));
     }
     let parent = std::process::id();
-    // SAFETY: this process has one thread, so the child may use everything that the parent could.
+    // SAFETY: this process has one thread, so the child may use everything that the parent can use.
     match check(unsafe { libc::fork() }.into())? {
         0 => {
             let status = catch_unwind(AssertUnwindSafe(|| {
@@ -33,14 +34,14 @@ pub fn fork_tied(group: Option<u32>, at_parents_end: i32, work: impl FnOnce() ->
         }
         pid => {
             let pid = u32::try_from(pid).map_err(io::Error::other)?;
-            // Both sides set the group, so that it holds whichever runs first; the child's own call reports errors.
+            // Both sides set the group, so that it is set whichever runs first; the child's own call reports errors.
             let _ = set_group(pid, group.unwrap_or(pid));
             Ok(pid)
         }
     }
 }
 
-/// Ends this process without running anything else.
+/// Exits immediately, without running exit handlers.
 fn exit_now(status: i32) -> ! {
     // SAFETY: `_exit` takes an integer and does not return.
     unsafe { libc::_exit(status) }
@@ -63,7 +64,8 @@ fn set_group(pid: u32, group: u32) -> io::Result<()> {
     check(unsafe { libc::setpgid(pid.cast_signed(), group.cast_signed()) }.into()).map(drop)
 }
 
-/// Has the kernel send SIGKILL to the calling process when the thread that made it ends (`PR_SET_PDEATHSIG(2const)`).
+/// Makes the kernel send SIGKILL to the calling process when the thread that created it ends
+/// (`PR_SET_PDEATHSIG(2const)`).
 ///
 /// # Errors
 /// When the kernel refuses, or process `parent` is already gone.
@@ -71,8 +73,7 @@ pub fn die_with(parent: u32) -> io::Result<()> {
     tie_to(parent, libc::SIGKILL)
 }
 
-/// From now on orphans among the descendants of the calling process become its children
-/// (`PR_SET_CHILD_SUBREAPER(2const)`).
+/// Makes the calling process the new parent of orphans among its descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -81,16 +82,16 @@ pub fn adopt_orphans() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }.into()).map(drop)
 }
 
-/// Has the kernel end the calling process after `seconds`, also when it becomes another program (alarm(2)).
+/// Makes the kernel end the calling process after `seconds`, also after an exec (alarm(2)).
 pub fn end_after(seconds: u32) {
     // SAFETY: the call takes an integer and cannot fail.
     unsafe { libc::alarm(seconds) };
 }
 
-/// Has the kernel kill the calling process, and each one that it makes from here on, once that one has used `seconds` of CPU
-/// time (`RLIMIT_CPU`, getrlimit(2)). A longer limit than there is changes nothing.
+/// Makes the kernel kill the calling process, and each later descendant, once that process has used `seconds` of CPU
+/// time (`RLIMIT_CPU`, getrlimit(2)). A limit longer than the present one changes nothing.
 pub fn kill_after_cpu_time(seconds: u32) {
-    // With both limits the same there is no SIGXCPU before, which would dump core.
+    // With equal soft and hard limits there is no SIGXCPU before, which would dump core.
     let limit = libc::rlimit { rlim_cur: seconds.into(), rlim_max: seconds.into() };
     // SAFETY: `limit` outlives the call; raising a lower limit is refused.
     unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const limit) };
@@ -103,25 +104,25 @@ fn tie_to(parent: u32, signal: i32) -> io::Result<()> {
     if now == parent { Ok(()) } else { Err(io::Error::other("the parent process has ended")) }
 }
 
-/// Leaves the open descriptor `fd` of this process open, under its number, in the program that `command` starts.
+/// Leaves the open descriptor `fd` open, under the same number, in the program that `command` starts.
 pub fn inherit(command: &mut Command, fd: RawFd) {
     // SAFETY: F_SETFD takes integers only; a descriptor that is not open is refused.
     let keep = move || check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }.into()).map(drop);
-    // SAFETY: between fork and exec the closure makes one async-signal-safe call (signal-safety(7)) and touches no memory but
+    // SAFETY: between fork and exec the closure makes one async-signal-safe call (signal-safety(7)) and accesses only
     // its own integer.
     unsafe { command.pre_exec(keep) };
 }
 
-/// Closes the open descriptor `fd` in every program that this process becomes or starts (`FD_CLOEXEC`, fcntl(2)).
+/// Closes the open descriptor `fd` on exec, in this process and its children (`FD_CLOEXEC`, fcntl(2)).
 ///
 /// # Errors
-/// `EBADF` when it is not open.
+/// `EBADF` when the descriptor is not open.
 pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
     // SAFETY: F_SETFD takes integers only; a descriptor that is not open is refused.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
 }
 
-/// Whether this process has rights that its user has not: those of a file with capabilities or a set-user-ID bit
+/// Whether this process has privileges that its user has not, from file capabilities or a set-user-ID bit
 /// (`AT_SECURE`, getauxval(3)).
 #[must_use]
 pub fn has_rights_of_its_file() -> bool {
@@ -129,7 +130,7 @@ pub fn has_rights_of_its_file() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Gives up every capability of the calling thread for good (capset(2)); those it starts have none either.
+/// Drops all capabilities of the calling thread permanently (capset(2)); its children have none either.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -140,14 +141,14 @@ pub fn drop_capabilities() -> io::Result<()> {
         version: u32,
         pid: i32,
     }
-    // `_LINUX_CAPABILITY_VERSION_3`, whose sets are of two words each: effective, permitted, inheritable.
+    // `_LINUX_CAPABILITY_VERSION_3`, whose sets have two words each: effective, permitted, inheritable.
     let header = Header { version: 0x2008_0522, pid: 0 };
     let none = [[0_u32; 3]; 2];
-    // SAFETY: header and sets have the layout that this version asks for, and outlive the call.
+    // SAFETY: header and sets have the layout of this version, and outlive the call.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(drop)
 }
 
-/// Sees to it that the first thread's stack may grow to `bytes`: raises `RLIMIT_STACK`, which the kernel reads at each growth
+/// Allows the first thread's stack to grow to `bytes`: raises `RLIMIT_STACK`, which the kernel reads at each growth
 /// (getrlimit(2)).
 ///
 /// # Errors
@@ -171,7 +172,7 @@ pub fn user_id() -> u32 {
     unsafe { libc::getuid() }
 }
 
-/// The user whose rights this process has, `geteuid(2)`.
+/// The effective user of this process, `geteuid(2)`.
 #[must_use]
 pub fn effective_user_id() -> u32 {
     // SAFETY: the call takes no arguments and cannot fail.
@@ -181,7 +182,7 @@ pub fn effective_user_id() -> u32 {
 /// Sends `signal` to process group `group`.
 ///
 /// # Errors
-/// `ESRCH` when no process is left in it.
+/// `ESRCH` when the group has no process.
 pub fn signal_group(group: u32, signal: i32) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     check(unsafe { libc::killpg(group.cast_signed(), signal) }.into()).map(drop)
@@ -196,21 +197,21 @@ pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid.cast_signed(), signal) }.into()).map(drop)
 }
 
-/// What was found when looking for a child that has ended.
+/// The outcome of [`reap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Child {
-    /// This one has ended, and is now reaped.
+    /// This child has ended, and is now reaped.
     Ended(u32, ExitStatus),
-    /// There are some, and all of them run.
+    /// There are children, and all of them run.
     Running,
-    /// There is none.
+    /// There is no child.
     None,
 }
 
-/// Looks for an ended child without waiting, and reaps it (`waitpid(2)`); `pid`: only this one, `None`: any.
+/// Reaps an ended child without waiting (`waitpid(2)`): child `pid`, or any child for `None`.
 ///
 /// # Errors
-/// When the kernel refuses for another reason than that there is no child.
+/// The kernel's error, except that there is no child.
 pub fn reap(pid: Option<u32>) -> io::Result<Child> {
     let mut status = 0;
     let which = pid.map_or(-1, u32::cast_signed);

@@ -1,10 +1,10 @@
-//! Registers of a device in this process's memory, and the counter that a guest's devices follow.
+//! Registers of a device mapped into this process, and the counter that a guest's devices follow.
 
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// The registers in a mapped file, like `resource0` of a PCI device; unmapped when dropped.
+/// Registers in a mapped file, like `resource0` of a PCI device; unmapped when dropped.
 #[derive(Debug)]
 pub struct Registers {
     start: NonNull<u8>,
@@ -18,10 +18,10 @@ impl Registers {
     /// Maps the first `bytes` of `file`.
     ///
     /// # Errors
-    /// What the kernel says: `EINVAL` when the device has fewer, `EPERM` without `CAP_SYS_RAWIO` or when it is locked down.
+    /// The kernel's error: `EINVAL` when the device has fewer bytes, `EPERM` without `CAP_SYS_RAWIO` or under lockdown.
     pub fn map(file: &impl AsRawFd, bytes: usize) -> io::Result<Registers> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory (mmap(2)); the file is open.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory (mmap(2)); `file` is open.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
@@ -30,24 +30,24 @@ impl Registers {
         Ok(Registers { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
     }
 
-    /// Where the register of `size` bytes at offset `at` is; `None` beyond the mapping, or where it is not aligned.
+    /// Address of the register of `size` bytes at offset `at`; `None` beyond the mapping or when misaligned.
     #[inline]
     fn place(&self, at: usize, size: usize) -> Option<*mut u8> {
         let is_inside = at.checked_add(size).is_some_and(|end| end <= self.bytes) && at.is_multiple_of(size);
         is_inside.then(|| self.start.as_ptr().wrapping_add(at))
     }
 
-    /// Reads the 32 bits at offset `at`; `None` beyond the mapping.
+    /// Reads 32 bits at offset `at`; `None` beyond the mapping.
     #[inline]
     #[must_use]
     pub fn read_u32(&self, at: usize) -> Option<u32> {
         let place = self.place(at, size_of::<u32>())?.cast::<u32>();
-        // SAFETY: the place is aligned and inside the mapping, which lives as long as `self`; nobody else writes to it from
-        // this process.
+        // SAFETY: the address is aligned and inside the mapping, which lives as long as `self`; nothing else in this
+        // process writes to it.
         Some(unsafe { place.read_volatile() })
     }
 
-    /// Writes 32 bits at offset `at`; nothing beyond the mapping.
+    /// Writes 32 bits at offset `at`; ignored beyond the mapping.
     #[inline]
     pub fn write_u32(&self, at: usize, value: u32) {
         let Some(place) = self.place(at, size_of::<u32>()) else { return };
@@ -55,7 +55,7 @@ impl Registers {
         unsafe { place.cast::<u32>().write_volatile(value) }
     }
 
-    /// Writes 64 bits at offset `at`; nothing beyond the mapping.
+    /// Writes 64 bits at offset `at`; ignored beyond the mapping.
     #[inline]
     pub fn write_u64(&self, at: usize, value: u64) {
         let Some(place) = self.place(at, size_of::<u64>()) else { return };
@@ -66,16 +66,16 @@ impl Registers {
 
 impl Drop for Registers {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `map`; no reference into it is ever given out.
+        // SAFETY: exactly the mapping made in `map`; no reference into it is ever returned.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// The time stamp counter, in its own unit. In virtual time that is a nanosecond of the clock that QEMU's devices follow.
+/// The time stamp counter, in its own unit: in virtual time a nanosecond of the clock that QEMU's devices follow.
 #[inline]
 #[must_use]
 pub fn time_stamp_counter() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and no kernel of the lab forbids it to programs.
+    // SAFETY: every x86-64 processor has the instruction, and no kernel of the lab forbids it in user space.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

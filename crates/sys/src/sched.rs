@@ -31,10 +31,10 @@ const SCHED_RR: u32 = libc::SCHED_RR.cast_unsigned();
 /// Children of the thread start as SCHED_OTHER (sched_setattr(2)).
 const RESET_ON_FORK: u64 = 0x01;
 
-/// A policy as the kernel reports it; its text is comparable with that of a [`Policy`].
+/// A policy as reported by the kernel; its text is comparable with that of a [`Policy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundPolicy {
-    /// `None` for one that we never set.
+    /// `None` for a policy that punctual never sets.
     known: Option<Policy>,
     number: u32,
     priority: u32,
@@ -67,13 +67,13 @@ impl fmt::Display for FoundPolicy {
 /// Sets the policy of thread `tid` (0: the calling thread), `sched_setattr(2)`; its children start as SCHED_OTHER.
 ///
 /// # Errors
-/// `EPERM` without the privilege (also for nice 0, from a higher nice value); for a deadline policy `EBUSY` when the CPUs
-/// have no such bandwidth left, `EPERM` also for a thread that may not use all CPUs.
+/// `EPERM` without the privilege (also for nice 0 from a higher nice value); for a deadline policy `EBUSY` when the
+/// bandwidth is exhausted, and `EPERM` for a thread that may not use all CPUs.
 pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
     set(tid, policy, RESET_ON_FORK)
 }
 
-/// Sets the policy of thread `tid` (0: the calling thread) and of all threads and processes that it will start, as
+/// Sets the policy of thread `tid` (0: the calling thread) and of all threads and processes that it will create, as
 /// chrt(1) and nice(1) do.
 ///
 /// # Errors
@@ -98,7 +98,7 @@ fn set(tid: u32, policy: Policy, flags: u64) -> io::Result<()> {
             ..attr
         },
     };
-    // SAFETY: `attr` is a valid sched_attr whose `size` says how long it is; it outlives the call.
+    // SAFETY: `attr` is a valid sched_attr that contains its own size and outlives the call.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0_u32) }).map(drop)
 }
 
@@ -108,7 +108,7 @@ fn set(tid: u32, policy: Policy, flags: u64) -> io::Result<()> {
 /// When the thread does not exist.
 pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
     let mut attr = SchedAttr::default();
-    // SAFETY: the kernel writes at most `ATTR_BYTES` bytes, the size of `attr`, which it is told.
+    // SAFETY: the kernel writes at most `ATTR_BYTES` bytes, which is the size of `attr`.
     check(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, ATTR_BYTES, 0_u32) })?;
     let known = match attr.policy {
         SCHED_OTHER => Nice::new(attr.nice).map(Policy::Other),
@@ -127,7 +127,7 @@ pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
     Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice })
 }
 
-/// Gives up the CPU, `sched_yield(2)`: for a deadline thread, until its next period begins.
+/// Yields the CPU, `sched_yield(2)`: for a deadline thread, until its next period begins.
 ///
 /// # Errors
 /// The errno.
@@ -137,7 +137,7 @@ pub fn yield_now() -> Result<(), i32> {
     crate::errno_of(unsafe { libc::sched_yield() }.into())
 }
 
-/// A mask with room for every CPU that Linux can have; one bit each.
+/// A CPU mask with one bit for every CPU that Linux supports.
 type Mask = [u64; 1 + CpuSet::MAX_CPU as usize / 64];
 
 /// Restricts thread `tid` (0: the calling thread) to `cpus`, `sched_setaffinity(2)`.
@@ -149,7 +149,7 @@ pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     for cpu in cpus.iter() {
         mask[cpu as usize / 64] |= 1 << (cpu % 64);
     }
-    // SAFETY: `mask` is readable for the length given and outlives the call.
+    // SAFETY: `mask` is readable for its length and outlives the call.
     check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of::<Mask>(), &raw const mask) }).map(drop)
 }
 
@@ -159,7 +159,7 @@ pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
 /// When the thread does not exist.
 pub fn affinity(tid: u32) -> io::Result<CpuSet> {
     let mut mask: Mask = [0; _];
-    // SAFETY: `mask` is writable for the length given.
+    // SAFETY: `mask` is writable for its length.
     check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, size_of::<Mask>(), &raw mut mask) })?;
     Ok((0..=CpuSet::MAX_CPU).filter(|cpu| mask[*cpu as usize / 64] & (1 << (cpu % 64)) != 0).collect())
 }

@@ -1,4 +1,4 @@
-//! Serial ports: every byte handed on at once, and what went wrong on the line.
+//! Serial ports: raw mode, low latency, loopback, and error counters.
 
 use crate::check;
 use std::fs::File;
@@ -8,14 +8,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a port without waiting for a carrier and without making it this process's terminal.
+/// Opens a port without waiting for a carrier, and not as controlling terminal.
 ///
 /// # Errors
-/// What open(2) says.
+/// The error of open(2).
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
-    // Only opening was not to wait.
+    // O_NONBLOCK was for open(2) only.
     // SAFETY: the call takes integers only; the file is open.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) }.into())?;
     Ok(file)
@@ -29,7 +29,7 @@ fn settings(file: &File) -> io::Result<libc::termios> {
     Ok(unsafe { settings.assume_init() })
 }
 
-/// The number that termios has for a speed; `None` for one that it does not know by name.
+/// The termios constant of a speed; `None` for an unsupported speed.
 fn speed(baud: u32) -> Option<libc::speed_t> {
     Some(match baud {
         9_600 => libc::B9600,
@@ -46,18 +46,18 @@ fn speed(baud: u32) -> Option<libc::speed_t> {
     })
 }
 
-/// Eight bits, no parity, no flow control, nothing interpreted, each byte readable when it is there (termios(3)); what was
-/// received before is thrown away. Read back.
+/// Sets raw mode, reads it back, and discards pending input: eight bits, no parity, no flow control, each byte readable
+/// on arrival (termios(3)).
 ///
 /// # Errors
-/// `ENOTTY` when it is no terminal, `EINVAL` when the port does not know the speed or has not kept a setting.
+/// `ENOTTY` when the file is not a terminal, `EINVAL` when the port lacks the speed or did not keep a setting.
 pub fn make_raw(file: &File, baud: u32) -> io::Result<()> {
     let speed = speed(baud).ok_or(io::ErrorKind::InvalidInput)?;
     let mut asked = settings(file)?;
     // SAFETY: `asked` is a valid termios; the call only changes it.
     unsafe { libc::cfmakeraw(&raw mut asked) };
     asked.c_cflag = (asked.c_cflag | libc::CLOCAL | libc::CREAD) & !(libc::CRTSCTS | libc::CSTOPB);
-    // As the kernel reads it: the C library's function for it has a version, which a static program cannot have.
+    // The kernel's own field: the C library's function for it is versioned, which a static program cannot use.
     asked.c_cflag = asked.c_cflag & !libc::CBAUD | speed;
     (asked.c_ispeed, asked.c_ospeed) = (speed, speed);
     let [at_least, timeout] = [libc::VMIN, libc::VTIME];
@@ -88,10 +88,10 @@ struct SerialStruct {
 /// ASYNC_LOW_LATENCY, linux/tty_flags.h.
 const LOW_LATENCY: i32 = 1 << 13;
 
-/// Asks the driver not to collect bytes; whether it does so.
+/// Requests low latency from the driver: received bytes are not batched. Returns whether the driver kept the flag.
 ///
 /// # Errors
-/// `ENOTTY` or `EINVAL` when the driver knows no such setting.
+/// `ENOTTY` or `EINVAL` when the driver does not support the flag.
 pub fn set_low_latency(file: &File) -> io::Result<bool> {
     let mut port = MaybeUninit::<SerialStruct>::zeroed();
     // SAFETY: the file is open; TIOCGSERIAL writes a serial_struct, which is not larger than `port`.
@@ -99,20 +99,20 @@ pub fn set_low_latency(file: &File) -> io::Result<bool> {
     // SAFETY: all zeroes is a valid value, and the call has filled it in.
     let mut port = unsafe { port.assume_init() };
     port.flags |= LOW_LATENCY;
-    // SAFETY: the file is open; TIOCSSERIAL reads a serial_struct, which `port` holds whole.
+    // SAFETY: the file is open; TIOCSSERIAL reads a serial_struct, which `port` contains completely.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TIOCSSERIAL, &raw const port) }.into())?;
     // SAFETY: as above.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TIOCGSERIAL, &raw mut port) }.into())?;
     Ok(port.flags & LOW_LATENCY != 0)
 }
 
-/// `TIOCM_LOOP` (asm-generic/termios.h): the chip sends to itself.
+/// `TIOCM_LOOP` (asm-generic/termios.h): internal loopback of the chip.
 const LOOP: i32 = 0x8000;
 
-/// Lets the port's chip send to itself, or no more.
+/// Turns the chip's internal loopback on or off.
 ///
 /// # Errors
-/// What the driver says; `EINVAL` when it has taken no notice.
+/// The driver's error; `EINVAL` when it ignores the request.
 pub fn set_loop(file: &File, is_on: bool) -> io::Result<()> {
     let (request, bits) = (if is_on { libc::TIOCMBIS } else { libc::TIOCMBIC }, LOOP);
     // SAFETY: the file is open; the request reads one int.
@@ -134,8 +134,8 @@ struct Counters {
     reserved: [i32; 9],
 }
 
-/// Bytes that the port received wrongly since it was there: framing, overrun, parity, break, no room; `None` where the driver
-/// does not count (TIOCGICOUNT).
+/// Receive errors since the port exists: framing, overrun, parity, break, full buffer; `None` where the driver does not
+/// count them (TIOCGICOUNT).
 #[must_use]
 pub fn errors(file: &File) -> Option<u64> {
     let mut counters = MaybeUninit::<Counters>::zeroed();

@@ -1,4 +1,4 @@
-//! Signals that are waited for instead of being handled.
+//! Signals that a thread waits for instead of handling them.
 
 use crate::errno_of;
 use std::io;
@@ -18,7 +18,7 @@ impl std::fmt::Debug for Awaited {
     }
 }
 
-/// The signal of timers that we make: a real-time one that the C library leaves alone.
+/// The signal of our timers: a real-time signal that the C library does not use.
 #[must_use]
 pub fn of_timers() -> i32 {
     libc::SIGRTMIN()
@@ -27,11 +27,11 @@ pub fn of_timers() -> i32 {
 /// Blocks no signal for the calling thread.
 pub fn block_none() {
     let none = Awaited::any(&[]);
-    // SAFETY: the set is initialised; a null old set is allowed; the call fails only for an unknown `how`.
+    // SAFETY: the set is initialized; a null old set is allowed; the call fails only for an invalid `how`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none.0, std::ptr::null_mut()) };
 }
 
-/// Whether `signal` is ignored, as `nohup` has it for SIGHUP (sigaction(2)).
+/// Whether `signal` is ignored, as SIGHUP under `nohup` (sigaction(2)).
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
@@ -42,9 +42,9 @@ pub fn is_ignored(signal: i32) -> bool {
     result == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// Takes `signal` in the default way again, whatever the parent process has set.
+/// Restores the default disposition of `signal`, whatever the parent process has set.
 pub fn take_by_default(signal: i32) {
-    // SAFETY: SIG_DFL is a valid disposition; an impossible signal would only be refused.
+    // SAFETY: SIG_DFL is a valid disposition; an invalid signal is only refused.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
@@ -59,34 +59,34 @@ impl Awaited {
     #[must_use]
     pub fn any(signals: &[i32]) -> Awaited {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `set` is memory for a signal set; the call initialises it and cannot fail (sigsetops(3)).
+        // SAFETY: `set` is memory for a signal set; the call initializes it and cannot fail (sigsetops(3)).
         unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-        // SAFETY: the call above initialised `set`.
+        // SAFETY: the call above initialized `set`.
         let mut set = unsafe { set.assume_init() };
         for signal in signals {
-            // SAFETY: `set` is an initialised signal set; an impossible signal would only be refused.
+            // SAFETY: `set` is an initialized signal set; an invalid signal is only refused.
             unsafe { libc::sigaddset(&raw mut set, *signal) };
         }
         Awaited(set)
     }
 
-    /// Blocks it for the calling thread and those that it makes, so that it stays pending until somebody waits for it.
+    /// Blocks the signals for the calling thread and its children, so that they stay pending until a wait.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn block(&self) -> io::Result<()> {
-        // SAFETY: the set is initialised; a null old set is allowed (pthread_sigmask(3)).
+        // SAFETY: the set is initialized; a null old set is allowed (pthread_sigmask(3)).
         let errno = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const self.0, std::ptr::null_mut()) };
         if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
     }
 
-    /// Waits until one is pending, takes it, and says which, `sigwaitinfo(2)`.
+    /// Waits until a signal of the set is pending, consumes it, and returns its number, `sigwaitinfo(2)`.
     ///
     /// # Errors
     /// The errno, `EINTR` included.
     #[inline]
     pub fn wait(&self) -> Result<i32, i32> {
-        // SAFETY: the set is initialised and outlives the call; a null info is allowed (sigwaitinfo(2)).
+        // SAFETY: the set is initialized and outlives the call; a null info is allowed (sigwaitinfo(2)).
         let signal = unsafe { libc::sigwaitinfo(&raw const self.0, std::ptr::null_mut()) };
         errno_of(signal.into()).map(|()| signal)
     }
@@ -94,11 +94,11 @@ impl Awaited {
     /// As [`Awaited::wait`], for `longest` at most, `sigtimedwait(2)`.
     ///
     /// # Errors
-    /// The errno: `EAGAIN` when none has come, `EINTR` included.
+    /// The errno: `EAGAIN` at the timeout, `EINTR` included.
     pub fn wait_at_most(&self, longest: Duration) -> Result<i32, i32> {
         let seconds = libc::time_t::try_from(longest.as_secs()).unwrap_or(libc::time_t::MAX);
         let timeout = libc::timespec { tv_sec: seconds, tv_nsec: longest.subsec_nanos().into() };
-        // SAFETY: set and time are initialised and outlive the call; a null info is allowed (sigtimedwait(2)).
+        // SAFETY: set and time are initialized and outlive the call; a null info is allowed (sigtimedwait(2)).
         let signal = unsafe { libc::sigtimedwait(&raw const self.0, std::ptr::null_mut(), &raw const timeout) };
         errno_of(signal.into()).map(|()| signal)
     }

@@ -1,6 +1,6 @@
-//! Sockets: resetting a connection, and times of datagrams.
+//! Sockets: reset of a connection, and kernel time stamps of datagrams.
 //!
-//! The kernel notes when it sends and receives them (Documentation/networking/timestamping.rst).
+//! The kernel takes a time stamp when it sends or receives one (Documentation/networking/timestamping.rst).
 
 use crate::check;
 use std::io;
@@ -8,32 +8,32 @@ use std::mem::{MaybeUninit, zeroed};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Closing the socket resets its connection instead of ending it in order, so that its port is free at once: `SO_LINGER`
-/// with a time of 0 (socket(7)).
+/// Makes closing the socket reset its connection instead of shutting it down, so that its port is free at once:
+/// `SO_LINGER` with a time of 0 (socket(7)).
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 #[inline]
 pub fn reset_when_closed(socket: BorrowedFd<'_>) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let bytes = libc::socklen_t::try_from(size_of::<libc::linger>()).map_err(io::Error::other)?;
     let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
-    // SAFETY: `linger` is as long as is said, and outlives the call.
+    // SAFETY: `linger` has the length given and outlives the call.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const linger).cast(), bytes) }.into())
         .map(drop)
 }
 
-/// SOF_TIMESTAMPING_* of linux/net_tstamp.h: by software when a datagram is handed to the driver and when it came from it;
-/// of what is sent only the time comes back, not the datagram.
+/// SOF_TIMESTAMPING_* of linux/net_tstamp.h: software time stamps when a datagram is passed to the driver and when it
+/// comes from it; for sent datagrams only the time is returned, not the datagram.
 const TX_SOFTWARE: libc::c_int = 1 << 1;
 const RX_SOFTWARE: libc::c_int = 1 << 3;
 const REPORT_SOFTWARE: libc::c_int = 1 << 4;
 const TIMES_ONLY: libc::c_int = 1 << 11;
 
-/// Has the kernel note when it sends and receives datagrams of `socket`.
+/// Enables kernel time stamps of sent and received datagrams of `socket`.
 ///
 /// # Errors
-/// `EINVAL` where the kernel is too old.
+/// `EINVAL` when the kernel is too old.
 pub fn enable_timestamps(socket: &UdpSocket) -> io::Result<()> {
     let flags = TX_SOFTWARE | RX_SOFTWARE | REPORT_SOFTWARE | TIMES_ONLY;
     let size = libc::socklen_t::try_from(size_of::<libc::c_int>()).map_err(io::Error::other)?;
@@ -43,32 +43,32 @@ pub fn enable_timestamps(socket: &UdpSocket) -> io::Result<()> {
         .map(drop)
 }
 
-/// Room for the messages that come with a datagram: a time stamp (64 bytes with its head) and, for one that was sent, an
+/// Buffer for the control messages of a datagram: a time stamp (64 bytes with its header) and, for a sent datagram, an
 /// extended error with an address.
 #[repr(align(8))]
 struct Control([u8; 256]);
 
-/// What `recvmsg(2)` told.
+/// The result of `recvmsg(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes of the datagram, up to the room there was.
+    /// Bytes of the datagram, up to the size of the buffer.
     pub len: usize,
-    /// From where; `None` for a time of one that was sent.
+    /// The sender; `None` for the time stamp of a sent datagram.
     pub from: Option<SocketAddr>,
-    /// When the kernel received or sent it, ns of `CLOCK_REALTIME`; `None` when it does not say.
+    /// Time at which the kernel received or sent it, ns of `CLOCK_REALTIME`; `None` without a time stamp.
     pub at_ns: Option<u64>,
 }
 
-/// Receives a datagram, or with `is_sent` the time of one that was sent, which never waits.
+/// Receives a datagram or, with `is_sent`, the time stamp of a sent one, which never blocks.
 ///
 /// # Errors
-/// The errno, `EAGAIN` when there is no such time (yet), `EINTR` included.
+/// The errno: `EAGAIN` when there is no time stamp (yet), `EINTR` included.
 #[inline]
 pub fn receive(socket: &UdpSocket, bytes: &mut [u8], is_sent: bool) -> Result<Received, i32> {
     let mut control = Control([0; 256]);
     let mut from = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeroes is a valid msghdr: nothing to put anything into.
+    // SAFETY: all zeroes is a valid msghdr without buffers.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_name = from.as_mut_ptr().cast();
     message.msg_namelen = u32::try_from(size_of::<libc::sockaddr_storage>()).unwrap_or(0);
@@ -77,7 +77,7 @@ pub fn receive(socket: &UdpSocket, bytes: &mut [u8], is_sent: bool) -> Result<Re
     message.msg_control = (&raw mut control.0).cast();
     message.msg_controllen = control.0.len();
     let flags = if is_sent { libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT } else { 0 };
-    // SAFETY: every pointer in `message` is to memory of the size that it says, all of which outlives the call.
+    // SAFETY: every pointer in `message` is to memory of the size given with it, all of which outlives the call.
     let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(0))?;
     // SAFETY: all zeroes is a valid sockaddr_storage, and the kernel has written one or nothing.
@@ -85,8 +85,8 @@ pub fn receive(socket: &UdpSocket, bytes: &mut [u8], is_sent: bool) -> Result<Re
     Ok(Received { len, from, at_ns: time_in(&control.0, message.msg_controllen) })
 }
 
-/// The first of the three times of a SCM_TIMESTAMPING, the one by software. Messages are parsed as bytes: a head of length,
-/// level and kind, then the content, each message at a multiple of 8 (cmsg(3) on 64 bits).
+/// The first of the three times of SCM_TIMESTAMPING, the software time stamp. Messages are parsed as bytes: a header of
+/// length, level and kind, then the content, each message at a multiple of 8 (cmsg(3) on 64 bits).
 fn time_in(control: &[u8], len: usize) -> Option<u64> {
     let mut rest = control.get(..len)?;
     while let Some((head, content)) = rest.split_at_checked(16) {
@@ -109,7 +109,7 @@ fn address(found: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let place: *const libc::sockaddr_storage = found;
     match i32::from(found.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that this is one; a sockaddr_storage is larger, and aligned for all of them.
+            // SAFETY: the family determines the type; a sockaddr_storage is larger than it, and suitably aligned.
             let found = unsafe { place.cast::<libc::sockaddr_in>().read() };
             Some((Ipv4Addr::from(found.sin_addr.s_addr.to_ne_bytes()), u16::from_be(found.sin_port)).into())
         }
@@ -137,7 +137,7 @@ mod tests {
             let mut bytes = [0; 8];
             assert_eq!(receive(&socket, &mut bytes, true), Err(libc::EAGAIN), "nothing was sent yet");
             let itself = socket.local_addr().unwrap();
-            // The kernel begins to note what it receives a while after it was asked.
+            // The kernel starts to take receive time stamps some time after they were enabled.
             let is_noted = (0..10_000_000).any(|_| {
                 socket.send_to(b"hello", itself).unwrap();
                 let sent = receive(&socket, &mut bytes, true).unwrap();

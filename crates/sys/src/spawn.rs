@@ -1,24 +1,24 @@
-//! Processes that become another program, and are waited for.
+//! Processes that execute another program, and waiting for them.
 
 use crate::check;
 use std::ffi::{CStr, CString};
 use std::io;
 
-/// A program and its arguments, ready to be started again and again.
+/// A program and its arguments, prepared for repeated starts.
 #[derive(Debug)]
 pub struct Program {
     path: CString,
-    /// What the pointers point to.
+    /// Memory behind the pointers.
     _arguments: Vec<CString>,
-    /// The arguments as `execve(2)` wants them: a null pointer ends them.
+    /// The arguments as `execve(2)` takes them, with a final null pointer.
     pointers: Vec<*const libc::c_char>,
 }
 
 impl Program {
-    /// `arguments` begin with the program's name.
+    /// A program at `path`; `arguments` begin with its name.
     ///
     /// # Errors
-    /// When one of them has a NUL in it.
+    /// When one of the strings contains a NUL.
     pub fn new(path: &str, arguments: &[&str]) -> io::Result<Program> {
         let arguments = arguments.iter().map(|word| CString::new(*word)).collect::<Result<Vec<_>, _>>()?;
         let end = std::iter::once(std::ptr::null());
@@ -26,17 +26,16 @@ impl Program {
         Ok(Program { path: CString::new(path)?, _arguments: arguments, pointers })
     }
 
-    /// Makes a process that becomes the program, and waits until it has ended: `fork(2)`, `execve(2)`, `waitpid(2)`. It
-    /// has no environment.
+    /// Starts the program without an environment and waits until it has ended: `fork(2)`, `execve(2)`, `waitpid(2)`.
     ///
     /// # Errors
-    /// When there can be no process, or the program did not end with status 0.
+    /// When no process can be created, or the program did not exit with status 0.
     pub fn run(&self) -> io::Result<()> {
         let none: [*const libc::c_char; 1] = [std::ptr::null()];
         // SAFETY: the child makes async-signal-safe calls only, and never returns into the caller's code.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            // SAFETY: path and arguments end with NUL, both lists end with a null pointer, and all of it outlives the call.
+            // SAFETY: path and arguments end with NUL, both lists with a null pointer; all of them outlive the call.
             unsafe { libc::execve(self.path.as_ptr(), self.pointers.as_ptr(), none.as_ptr()) };
             // SAFETY: `_exit` takes an integer and does not return.
             unsafe { libc::_exit(127) };
@@ -53,7 +52,7 @@ fn format_status(path: &CStr, status: i32) -> String {
     format!("{} ended with status {status}", path.to_string_lossy())
 }
 
-/// Waits until child `pid` has ended; its status as `waitpid(2)` tells it, 0 for success.
+/// Waits until child `pid` has ended. Returns its status as encoded by `waitpid(2)`, 0 for success.
 ///
 /// # Errors
 /// When there is no such child.

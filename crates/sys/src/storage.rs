@@ -1,4 +1,4 @@
-//! Room on disks, and files of bounded size that only this process knows.
+//! Free space on disks, and files in memory with a fixed size.
 
 use crate::check;
 use std::ffi::CString;
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes that an ordinary user may still write to the file system that holds `path`, `statvfs(3)`.
+/// Bytes that an unprivileged user may still write to the file system that holds `path`, `statvfs(3)`.
 ///
 /// # Errors
 /// When there is no such path, or it cannot be reached.
@@ -24,7 +24,7 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// A file in memory that takes `bytes` and not one more: writing beyond fails (`memfd_create(2)`, `F_SEAL_GROW`).
+/// A file in memory with a fixed size of `bytes`: writing beyond fails (`memfd_create(2)`, `F_SEAL_GROW`).
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -33,7 +33,7 @@ pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
     // SAFETY: `name` is a C string that outlives the call.
     let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) }.into())?;
     let fd = i32::try_from(fd).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just given this descriptor to us alone.
+    // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(bytes)?;
     // SAFETY: the call takes integers only.
@@ -41,7 +41,7 @@ pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Lets every process that is started from now on have `file`, too, under the same number (`FD_CLOEXEC`, fcntl(2)).
+/// Leaves `file` open, under the same number, in every process started from now on (`FD_CLOEXEC`, fcntl(2)).
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -50,7 +50,7 @@ pub fn pass_on(file: &File) -> io::Result<()> {
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) }.into()).map(drop)
 }
 
-/// The first bytes at or after `from` that a file with holes really holds; `None` when only a hole, or nothing, follows
+/// The first range of data at or after `from` in a sparse file; `None` when only a hole or nothing follows
 /// (`lseek(2)`, `SEEK_DATA` and `SEEK_HOLE`). It moves the file's position.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// How large a terminal is; neither is 0.
+/// The size of a terminal; neither dimension is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Characters in a row.
@@ -13,7 +13,7 @@ pub struct Size {
     pub rows: usize,
 }
 
-/// The size of the terminal behind `stream`, `TIOCGWINSZ(2const)`; `None` when it is none, or does not say.
+/// The size of the terminal behind `stream`, `TIOCGWINSZ(2const)`; `None` when it is not a terminal or has no size.
 #[must_use]
 pub fn size(stream: &impl AsFd) -> Option<Size> {
     let fd = stream.as_fd();
@@ -28,7 +28,7 @@ pub fn size(stream: &impl AsFd) -> Option<Size> {
     (size.columns > 0 && size.rows > 0).then_some(size)
 }
 
-/// Columns of the terminal on stdout; `None` when there is none, or it does not say.
+/// Columns of the terminal on stdout; `None` when stdout is not a terminal or has no size.
 #[must_use]
 pub fn width() -> Option<usize> {
     size(&io::stdout()).map(|size| size.columns)

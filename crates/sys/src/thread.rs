@@ -13,10 +13,10 @@ pub fn id() -> u32 {
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
-/// Names the calling thread, of which the kernel keeps 15 bytes (`PR_SET_NAME(2const)`); its children have the name, too.
+/// Names the calling thread; the kernel keeps 15 bytes (`PR_SET_NAME(2const)`). Its children inherit the name.
 ///
 /// # Errors
-/// When `name` holds a zero byte.
+/// When `name` contains a zero byte.
 pub fn set_name(name: &str) -> io::Result<()> {
     let name = CString::new(name)?;
     // SAFETY: PR_SET_NAME reads text that ends in 0, which outlives the call.
@@ -38,8 +38,8 @@ pub fn set_timer_slack(slack: Span) -> io::Result<()> {
 /// # Errors
 /// When the kernel refuses.
 pub fn timer_slack() -> io::Result<Span> {
-    // SAFETY: PR_GET_TIMERSLACK takes no further arguments; it returns the value itself. Called without libc's wrapper,
-    // which returns an int and cuts off what does not fit.
+    // SAFETY: PR_GET_TIMERSLACK takes no further arguments and returns the value itself. Called without libc's wrapper,
+    // which returns an int and truncates larger values.
     let ns = check(unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK) })?;
     Ok(Span(ns.cast_unsigned()))
 }
@@ -50,9 +50,9 @@ pub fn timer_slack() -> io::Result<Span> {
 /// When the kernel refuses.
 pub fn block_signals() -> io::Result<()> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `all` is memory for a signal set; the call initialises it and cannot fail (sigsetops(3)).
+    // SAFETY: `all` is memory for a signal set; the call initializes it and cannot fail (sigsetops(3)).
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: `all` was initialised above; a null old set is allowed (pthread_sigmask(3)).
+    // SAFETY: `all` was initialized above; a null old set is allowed (pthread_sigmask(3)).
     let errno = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut()) };
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }

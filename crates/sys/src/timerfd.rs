@@ -11,19 +11,19 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 pub struct Timerfd(OwnedFd);
 
 impl Timerfd {
-    /// A timer on `clock` that is not armed.
+    /// A disarmed timer on `clock`.
     ///
     /// # Errors
-    /// `EINVAL` for `CLOCK_TAI`, `EMFILE` or `ENFILE` when there are too many open files.
+    /// `EINVAL` for `CLOCK_TAI`, `EMFILE` or `ENFILE` at the limit of open files.
     pub fn new(clock: ClockId) -> io::Result<Timerfd> {
         // SAFETY: the call takes integers only.
         let fd = unsafe { libc::timerfd_create(number(clock), libc::TFD_CLOEXEC) };
         check(fd.into())?;
-        // SAFETY: `fd` was just made and belongs to nobody else.
+        // SAFETY: `fd` is new and has no other owner.
         Ok(Timerfd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Arms it for `due`, once; a past instant expires at once. What has expired before is forgotten.
+    /// Arms it once, for `due`; a past instant expires at once. Earlier expirations are discarded.
     ///
     /// # Errors
     /// The errno.
@@ -45,7 +45,7 @@ impl Timerfd {
     #[inline]
     pub fn wait(&self) -> Result<(), i32> {
         let mut expirations = 0_u64;
-        // SAFETY: `expirations` is memory for the 8 bytes that a timer gives (timerfd_create(2)).
+        // SAFETY: `expirations` is memory for the 8 bytes that a timer returns (timerfd_create(2)).
         let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), size_of::<u64>()) };
         errno_of(i64::try_from(read).unwrap_or(-1))
     }

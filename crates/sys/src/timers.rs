@@ -6,8 +6,8 @@ use model::{ClockId, ClockTime, Span};
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Arms `ITIMER_REAL`: first in `first`, then every `period`, `setitimer(2)`. It takes whole microseconds; what is
-/// below is cut off. A `first` of 0 disarms it.
+/// Arms `ITIMER_REAL`: first after `first`, then every `period`, `setitimer(2)`. Both are truncated to whole
+/// microseconds. A `first` of 0 disarms it.
 ///
 /// # Errors
 /// The errno.
@@ -25,7 +25,7 @@ pub fn arm_itimer(first: Span, period: Span) -> Result<(), i32> {
     errno_of(result)
 }
 
-/// A timer that sends [`signal::of_timers`] to the thread that made it, `timer_create(2)` with `SIGEV_THREAD_ID`.
+/// A timer that sends [`signal::of_timers`] to the thread that created it, `timer_create(2)` with `SIGEV_THREAD_ID`.
 #[derive(Debug)]
 pub struct PosixTimer(libc::timer_t);
 
@@ -33,10 +33,10 @@ pub struct PosixTimer(libc::timer_t);
 unsafe impl Send for PosixTimer {}
 
 impl PosixTimer {
-    /// A timer on `clock` that is not armed.
+    /// A disarmed timer on `clock`.
     ///
     /// # Errors
-    /// `EAGAIN` when the kernel has no room for another.
+    /// `EAGAIN` when the kernel cannot allocate another timer.
     pub fn for_this_thread(clock: ClockId) -> io::Result<PosixTimer> {
         // SAFETY: all fields of a sigevent are integers and pointers, for which zeros are valid.
         let mut event = unsafe { MaybeUninit::<libc::sigevent>::zeroed().assume_init() };
@@ -63,7 +63,7 @@ impl PosixTimer {
         errno_of(result.into())
     }
 
-    /// Expirations that came between the one last signalled and its being taken, `timer_getoverrun(2)`.
+    /// Expirations between the last generation of the signal and its delivery, `timer_getoverrun(2)`.
     #[inline]
     #[must_use]
     pub fn overruns(&self) -> u64 {
@@ -74,7 +74,7 @@ impl PosixTimer {
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
-        // SAFETY: the timer exists, and nobody uses its id after this.
+        // SAFETY: the timer exists, and its id is not used after this.
         unsafe { libc::timer_delete(self.0) };
     }
 }

@@ -1,4 +1,4 @@
-//! What a thread or a finished child has used.
+//! Resource usage of a thread or of a finished child.
 
 use crate::check;
 use model::{Span, Usage};
@@ -22,7 +22,7 @@ fn of(usage: &libc::rusage) -> Usage {
     }
 }
 
-/// What the calling thread has used since it began, `getrusage(2)` with `RUSAGE_THREAD`.
+/// Resource usage of the calling thread since it began, `getrusage(2)` with `RUSAGE_THREAD`.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -48,7 +48,7 @@ pub fn since(before: &Usage, after: &Usage) -> Usage {
     }
 }
 
-/// The CPU time that process `pid` has used so far, all its threads together, its children not (`clock_getcpuclockid(3)`).
+/// CPU time of process `pid` so far: of all its threads, without its children (`clock_getcpuclockid(3)`).
 ///
 /// # Errors
 /// When there is no such process.
@@ -65,7 +65,7 @@ pub fn cpu_time_of(pid: u32) -> io::Result<Span> {
     Ok(Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()))
 }
 
-/// A child that has ended, with what it and its reaped children used.
+/// A child that has ended, with the resource usage of it and its reaped children.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {
     /// Its exit status as `waitpid(2)` encodes it; 0 for success.
@@ -76,10 +76,10 @@ pub struct Reaped {
     pub max_rss_kib: u64,
 }
 
-/// Waits for child `pid` and says what it used, `wait4(2)`.
+/// Waits for child `pid` and returns its resource usage, `wait4(2)`.
 ///
 /// # Errors
-/// `ECHILD` when it is no child of ours or was waited for already.
+/// `ECHILD` when the process is not our child or was already reaped.
 pub fn wait(pid: u32) -> io::Result<Reaped> {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: `status` and `usage` are memory of the right types.

@@ -14,7 +14,7 @@ pub fn thread_cpu_time() -> Span {
     Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
 }
 
-/// Maps `bytes` of memory, writes to each page, and gives it back, `mmap(2)`.
+/// Maps `bytes` of memory, writes to each page, and unmaps it, `mmap(2)`.
 ///
 /// # Errors
 /// When there is no memory.
@@ -29,14 +29,14 @@ pub fn map_and_touch(bytes: usize) -> io::Result<()> {
     for offset in (0..bytes).step_by(4096) {
         // SAFETY: `offset` lies within the mapping just made.
         let page = unsafe { start.add(offset) };
-        // SAFETY: the page belongs to the mapping, which is writable and used by nobody else.
+        // SAFETY: the page belongs to the mapping, which is writable and has no other user.
         unsafe { page.write_volatile(1) };
     }
-    // SAFETY: exactly the mapping made above; nothing refers to it any more.
+    // SAFETY: exactly the mapping made above; no reference to it is left.
     check(unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into()).map(drop)
 }
 
-/// Makes a process that ends at once, and waits until it has, `fork(2)`.
+/// Creates a process that exits at once, and waits for it, `fork(2)`.
 ///
 /// # Errors
 /// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`.
@@ -52,7 +52,7 @@ pub fn fork_and_wait() -> io::Result<()> {
     check(unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) }.into()).map(drop)
 }
 
-/// Has the kernel write everything to disk that is not yet, `sync(2)`.
+/// Writes all dirty data to disk, `sync(2)`.
 pub fn sync() {
     // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::sync() };
@@ -60,7 +60,7 @@ pub fn sync() {
 
 extern "C" fn do_nothing(_signal: libc::c_int) {}
 
-/// From now on SIGUSR1 is handled by doing nothing, `sigaction(2)`.
+/// Installs a handler for SIGUSR1 that does nothing, `sigaction(2)`.
 ///
 /// # Errors
 /// When the kernel refuses.
