@@ -6,35 +6,35 @@ use crate::{Completion, RtSection, Triggered, Wait};
 use model::{Nanos, Schedule, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// Which cycles run, and which of them are recorded.
+/// The cycles that run, and those that are recorded.
 #[derive(Debug)]
 pub struct Limits {
     /// Cycles before this one are warm-up: they run and leave no sample.
     pub first_recorded: u64,
     /// One past the last cycle. Only ever lowered, to end a cell early.
     pub end: AtomicU64,
-    /// A latency above this, ns, ends the cell for all its threads; `i64::MAX` for never.
+    /// Latency, ns, above which the cell ends for all its threads; `i64::MAX` for never.
     pub stop_above_ns: AtomicI64,
 }
 
-/// What a thread knows at its end and no sample tells.
+/// Results of a thread at its end that are not in its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ended {
-    /// How much later than scheduled the kernel's due times may all have been.
+    /// Upper bound of the delay of the kernel's due times against the schedule.
     pub origin_uncertainty: Span,
-    /// Expirations that the kernel counted as overrun in recorded cycles.
+    /// Overruns that the kernel counted in recorded cycles.
     pub overruns: u64,
-    /// Due times before its end that were past when the thread had stopped the trace, and not before.
+    /// Due times before the end that passed while the thread stopped the trace.
     pub passed_over: u64,
 }
 
 /// Runs the cycles of `schedule` until the end of `limits`: the one loop that every published latency comes from.
 ///
-/// It ends by itself: each turn waits for a later due time, and there are finitely many before the end. Per cycle it
-/// makes the calls of its method, reads the clock once after them and writes one sample.
+/// It terminates: each turn waits for a later due time, and finitely many come before the end. Per cycle it makes the
+/// calls of its method, reads the clock once after them and writes one sample.
 ///
 /// # Errors
-/// The errno of a wait that failed for another reason than a signal.
+/// The errno of a wait that failed for a reason other than a signal.
 pub fn run_cycles<W: Wait>(
     rt: &RtSection<'_>,
     wait: &W,
@@ -90,7 +90,7 @@ pub fn run_cycles<W: Wait>(
                 && watcher.is_spike(rt, latency)
                 && watcher.take(rt, Late { due: cycle.due, latency })
             {
-                // The next wait is for a due time that lies behind all this.
+                // The next wait is for a due time after all this.
                 latency = wait.now(rt).since(cycle.due);
                 let end = limits.end.load(Relaxed);
                 let before_end = |latency| schedule.after(cycle, latency).index.min(end);
@@ -128,7 +128,7 @@ mod tests {
     const INTERRUPTED: Result<i64, Not> = Err(Not::Errno(libc::EINTR));
     const LATE_SAMPLE: Sample = Sample { cycle: 10, latency: Nanos(2_500_000) };
 
-    /// A kernel in which nothing takes time except lateness, which is given for each wait.
+    /// A fake kernel in which nothing takes time except the given lateness of each wait.
     struct FakeKernel<'a> {
         now: Cell<u64>,
         lateness: RefCell<Copied<Iter<'a, Result<i64, Not>>>>,
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// The samples of a run of `end` cycles of 1 ms whose waits end as told, and how many were lost.
+    /// The samples of a run of `end` cycles of 1 ms with these outcomes of its waits, and the number of lost ones.
     fn run(
         first: u64,
         end: u64,
@@ -166,7 +166,7 @@ mod tests {
         run_until(i64::MAX, first, end, room, lateness)
     }
 
-    /// The same, ended by a latency above `stop_above_ns`.
+    /// As [`run`], ended by a latency above `stop_above_ns`.
     fn run_until(
         stop_above_ns: i64,
         first: u64,
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_comes_for_an_earlier_cycle_is_recorded_beside_the_wait_and_after_the_last() {
         let late = (10, 2_500_000);
-        // The wait for the 12th goes on; the 13th has nothing for now; another one comes after the end.
+        // The wait for cycle 12 continues; cycle 13 has no answer yet; another answer comes after the end.
         let lateness = [Ok(1), LATE, Ok(2), TIMED_OUT, LATE, Ok(0)];
         let none_of_11 = &[TIMED_OUT, Ok(1), LATE, Ok(2)];
         let warm = [Ok(0); 10];
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn stopping_the_trace_is_not_counted_as_lateness() {
-        /// Every look at the clock takes 600 us.
+        /// A clock of which every reading takes 600 us.
         struct SlowClock(Cell<u64>);
         impl Wait for SlowClock {
             fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
@@ -254,7 +254,7 @@ mod tests {
         let (ended, allocations) = RtSection::enter(run);
         let mut samples = Vec::new();
         reader.drain(|sample| samples.push((sample.cycle, sample.latency.0)));
-        // The first is a spike, and is over 1200 us after its due time: the next due time is passed over.
+        // The first is a spike, and more than 1200 us have passed since its due time: the next due time is passed over.
         let want: Vec<_> = [0, 2, 3, 4, 5].map(|cycle| (cycle, 600_000)).into();
         assert_eq!((samples, ended.map(|ended| ended.passed_over), allocations), (want, Ok(1), 0));
         let mut n_late = 0;

@@ -1,14 +1,14 @@
-//! The barrier: measured threads wait here until all are ready, then learn when their first cycle is due.
+//! The barrier: measured threads wait here until all are ready, then receive their first due time.
 #![expect(clippy::disallowed_methods, reason = "runs before the barrier or after the last cycle")]
 
 use model::ClockTime;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::thread::{self, Thread};
 
-/// Closed until [`Gate::open`] or [`Gate::cancel`]; never closed again.
+/// A gate that is closed until [`Gate::open`] or [`Gate::cancel`], and never closed again.
 ///
-/// Unlike a `Barrier` the side that opens it does not wait for those behind it: a thread that gets no CPU time cannot
-/// hold up the cell.
+/// Unlike with a `Barrier`, the opening side does not wait for the waiting threads: a thread that gets no CPU time
+/// cannot hold up the cell.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU64);
 
@@ -16,7 +16,7 @@ const CLOSED: u64 = 0;
 const CANCELLED: u64 = u64::MAX;
 
 impl Gate {
-    /// Lets `waiting` go with the due time of their first cycle.
+    /// Releases the `waiting` threads with the due time of their first cycle.
     pub(crate) fn open<'a>(&self, first_due: ClockTime, waiting: impl Iterator<Item = &'a Thread>) {
         self.0.store(first_due.0, Release);
         waiting.for_each(Thread::unpark);
@@ -27,7 +27,7 @@ impl Gate {
         self.open(ClockTime(CANCELLED), waiting);
     }
 
-    /// Waits for the gate; `None` when the cell was given up.
+    /// Waits for the gate; `None` when the cell was canceled.
     pub(crate) fn pass(&self) -> Option<ClockTime> {
         loop {
             match self.0.load(Acquire) {

@@ -1,4 +1,4 @@
-//! What runs inside a measured thread.
+//! The code that runs inside a measured thread.
 //!
 //! From the barrier to its last cycle a measured thread reads the clock, makes the one system call under test, does
 //! integer arithmetic and writes to memory that was allocated, touched and locked before. Nothing else: no allocation,

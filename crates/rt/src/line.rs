@@ -1,4 +1,4 @@
-//! What goes over a line between a logger and a target, and what is understood of what comes.
+//! The lines between a logger and a target, and the messages on them.
 
 use crate::wire::{GpioLines, Interrupt, Parport, UioDevice};
 use model::Span;
@@ -10,45 +10,45 @@ use sys::poll::{self, Ready};
 use sys::timerfd::Timerfd;
 use sys::{errno, socket};
 
-/// A line to the other end.
+/// A line to the peer.
 #[derive(Debug)]
 pub enum Line {
-    /// A socket that is bound. The logger knows whom it talks to; the target may not yet.
+    /// A bound socket. The logger knows its peer; the target may not know it yet.
     Udp {
-        /// Not connected, so that what strangers send is seen and counted.
+        /// Not connected, so that datagrams of other senders are received and counted.
         socket: UdpSocket,
-        /// The other end; for a target that knows none yet, the first that sends a trigger.
+        /// The peer; for a target without one, the sender of the first trigger.
         peer: Option<SocketAddr>,
     },
-    /// A serial port, set up to hand on each byte at once. A byte is the last 8 bits of a trigger's number.
+    /// A serial port, set up to pass on each byte at once. A byte is the low 8 bits of a trigger's number.
     Serial(File),
-    /// Two lines of a GPIO chip. A trigger and its answer are the level that the last bit of its number says, so each is the
-    /// opposite of the one before.
+    /// Two lines of a GPIO chip. A trigger and its answer are the level given by the lowest bit of its number, so each
+    /// is the opposite of the previous one.
     Gpio(GpioLines),
     /// A parallel port. A trigger and its answer are pulses.
     Parport(Parport),
-    /// A device that nobody triggers, for a target only: its interrupt is the trigger, and turning it on again the answer.
+    /// A device that interrupts by itself, for a target only: its interrupt is the trigger, re-enabling it the answer.
     Uio(UioDevice),
 }
 
-/// A trigger or an answer, as it is sent by UDP; both have the same size, so that an answer is never more than its trigger.
+/// A trigger or an answer, as sent by UDP; both have the same size, so that an answer is never larger than its trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Whether it is an answer.
     pub is_answer: bool,
-    /// Which logger this is of.
+    /// Session id of the logger.
     pub session: u64,
-    /// Which of its triggers, from 1 on.
+    /// Number of the trigger in the session, from 1 on.
     pub number: u64,
 }
 
 impl Message {
-    /// Its size, bytes.
+    /// Size of a message, bytes.
     pub const BYTES: usize = 24;
     const TRIGGER: [u8; 8] = *b"punct T1";
     const ANSWER: [u8; 8] = *b"punct A1";
 
-    /// As it is sent: eight bytes that say what it is, then both numbers, most significant byte first.
+    /// The wire format: eight bytes for the kind, then both numbers, most significant byte first.
     #[must_use]
     pub fn bytes(&self) -> [u8; Message::BYTES] {
         let kind = if self.is_answer { Message::ANSWER } else { Message::TRIGGER };
@@ -60,13 +60,13 @@ impl Message {
         bytes
     }
 
-    /// The level that stands for it on a wire: high for odd numbers.
+    /// The level that represents the message on a wire: high for odd numbers.
     #[must_use]
     pub fn level(&self) -> bool {
         self.number % 2 == 1
     }
 
-    /// What was received; `None` when it is of somebody else.
+    /// Parses a received message; `None` for bytes of another origin.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Message> {
         let (parts, rest) = bytes.as_chunks::<8>();
@@ -81,16 +81,16 @@ impl Message {
     }
 }
 
-/// What came over a line.
+/// An event received over a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// A message, from where, and when the kernel received it, ns of `CLOCK_REALTIME`, if it says so.
+    /// A message, its sender, and the kernel's receive time, ns of `CLOCK_REALTIME`, if available.
     Message(Message, SocketAddr, Option<u64>),
     /// A byte of a serial line.
     Byte(u8),
     /// An interrupt, which carries no number.
     Interrupt(Interrupt),
-    /// Nothing that is understood.
+    /// Data that is neither a trigger nor an answer.
     Foreign,
 }
 
@@ -105,24 +105,24 @@ impl Line {
         }
     }
 
-    /// Whether what comes says, at least in part, which trigger it is or answers.
+    /// Whether the line carries trigger numbers, at least in part.
     #[must_use]
     pub fn has_numbers(&self) -> bool {
         matches!(self, Line::Udp { .. } | Line::Serial(_))
     }
 
-    /// How many of the last triggers an answer can be told to be for; `most` where it carries the whole number.
+    /// Number of recent triggers among which an answer identifies its own; `most` where it carries the full number.
     #[must_use]
     pub(crate) fn triggers_told_apart(&self, most: usize) -> usize {
         match self {
             Line::Udp { .. } => most,
             Line::Serial(_) => 1 << u8::BITS,
-            // The present one, and by its level the one before.
+            // The present one and, by its level, the previous one.
             Line::Gpio(_) | Line::Parport(_) | Line::Uio(_) => 2,
         }
     }
 
-    /// Sends one message, to `to` if that is given.
+    /// Sends one message, to `to` if given.
     ///
     /// # Errors
     /// The errno.
@@ -144,13 +144,13 @@ impl Line {
         sent.map(drop).map_err(errno)
     }
 
-    /// Waits for something, and takes it.
+    /// Waits for an event and consumes it.
     ///
     /// # Errors
-    /// The errno, `EINTR` included; `ENODEV` where a device has gone.
+    /// The errno, `EINTR` included; `ENODEV` when a device is gone.
     #[inline]
     pub fn hear(&self) -> Result<Heard, i32> {
-        // One byte more than a message has: what is longer is none.
+        // One byte more than a message has: a longer datagram is no message.
         let mut bytes = [0; Message::BYTES + 1];
         match self {
             Line::Udp { socket, .. } => {
@@ -170,11 +170,11 @@ impl Line {
         }
     }
 
-    /// When the kernel handed the last message to the network, ns of `CLOCK_REALTIME`; `None` when it does not say.
+    /// Time at which the kernel passed the last message to the network, ns of `CLOCK_REALTIME`, if available.
     #[inline]
     pub fn sent_at_ns(&self) -> Option<u64> {
         let Line::Udp { socket, .. } = self else { return None };
-        // The last one is of the last message: who answered before is not asked for again.
+        // The last time stamp belongs to the last message: those of earlier messages are discarded.
         let mut last = None;
         while let Ok(sent) = socket::receive(socket, &mut [], true) {
             last = sent.at_ns;
@@ -182,7 +182,7 @@ impl Line {
         last
     }
 
-    /// Whether something has come; waits for that, `at_most` so long, or for less.
+    /// Waits until the line is readable, or for less. Returns `false` after `at_most`.
     ///
     /// # Errors
     /// The errno, `EINTR` included.
@@ -191,7 +191,7 @@ impl Line {
         self.is_readable(poll::readable(self.file(), at_most)?)
     }
 
-    /// Whether something has come; waits for that until `timer` has expired, or less long.
+    /// Waits until the line is readable, or for less. Returns `false` when `timer` has expired.
     ///
     /// # Errors
     /// The errno, `EINTR` included.
@@ -205,7 +205,7 @@ impl Line {
         match ready {
             Ready::Readable => Ok(true),
             Ready::Nothing => Ok(false),
-            // A time of what was sent that came late: it would end every further wait at once.
+            // A late transmit time stamp; left in the queue, it would end every further wait at once.
             Ready::Error if self.sent_at_ns().is_some() => Ok(false),
             Ready::Error => Ok(true),
         }

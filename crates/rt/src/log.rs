@@ -1,4 +1,4 @@
-//! The sample log: one measured thread writes, one normal thread reads, nobody waits.
+//! The sample log: one measured thread writes and one normal thread reads, both without waiting.
 
 use crate::RtSection;
 use atomic::{AtomicI64, AtomicU64, Ordering::*};
@@ -10,7 +10,7 @@ use loom::sync::atomic;
 #[cfg(not(loom))]
 use std::sync::atomic;
 
-/// One wake-up: which cycle, and how late. The due time follows from the cycle.
+/// One wake-up: its cycle and its latency. The due time follows from the cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Index of the cycle in the thread's schedule.
@@ -19,14 +19,14 @@ pub struct Sample {
     pub latency: Nanos,
 }
 
-/// One place in the log. Atomics make the hand-over safe code; relaxed stores cost what plain ones do.
+/// One entry of the log. Atomics make the transfer safe code; relaxed stores cost no more than plain ones.
 #[derive(Debug)]
 struct Slot {
     cycle: AtomicU64,
     latency_ns: AtomicI64,
 }
 
-/// Keeps what the two sides write in different cache lines; 128 bytes because x86 prefetches lines in pairs.
+/// Separates the data of the two sides into different cache lines; 128 bytes because x86 prefetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Own<T>(T);
@@ -34,34 +34,34 @@ struct Own<T>(T);
 #[derive(Debug)]
 struct Shared {
     slots: Box<[Slot]>,
-    /// Samples ever written. The writer's release of it hands over everything before.
+    /// Samples ever written. The writer's release store publishes all earlier samples.
     written: Own<AtomicU64>,
-    /// Samples ever taken. The reader's release of it gives the slots back.
+    /// Samples ever taken. The reader's release store frees the slots.
     taken: Own<AtomicU64>,
     /// Samples that found no free slot. Written by the writer.
     lost: AtomicU64,
-    /// The instant the thread waits for; 0 before its first wait. Written by the writer.
+    /// The instant that the thread waits for; 0 before its first wait. Written by the writer.
     waits_for: AtomicU64,
 }
 
-/// The measured thread's end of the log. It never waits, allocates or fails: without room it counts.
+/// The measured thread's end of the log. It never waits, allocates or fails: without room it counts lost samples.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<Shared>,
     written: u64,
-    /// The last value of `taken` that was seen: re-read only when the log looks full.
+    /// The last value of `taken` that was read: re-read only when the log looks full.
     taken: u64,
     lost: u64,
 }
 
-/// The other end, for a normal thread.
+/// The reader's end, for a normal thread.
 #[derive(Debug)]
 pub struct LogReader {
     shared: Arc<Shared>,
     taken: u64,
 }
 
-/// A log with room for at least `room` samples (16 bytes each), all of it written to once, so that it is in memory.
+/// A log with room for at least `room` samples (16 bytes each). All of it is written once, so that it is in memory.
 #[must_use]
 pub fn sample_log(room: usize) -> (LogWriter, LogReader) {
     let slot = |_| Slot { cycle: AtomicU64::new(u64::MAX), latency_ns: AtomicI64::new(i64::MIN) };
@@ -77,7 +77,7 @@ pub fn sample_log(room: usize) -> (LogWriter, LogReader) {
 }
 
 impl Shared {
-    /// The slot of the `n`-th sample; `None` cannot happen, and keeps the measured path free of panics.
+    /// The slot of sample `n`. `None` cannot happen; it keeps the measured path free of panics.
     #[inline]
     fn slot(&self, n: u64) -> Option<&Slot> {
         #[expect(clippy::cast_possible_truncation, reason = "masked to the number of slots, which is a usize")]
@@ -86,7 +86,7 @@ impl Shared {
 }
 
 impl LogWriter {
-    /// Appends a sample, or counts it as lost when the reader has not made room.
+    /// Appends a sample, or counts it as lost when the log is full.
     #[inline]
     pub fn push(&mut self, _rt: &RtSection<'_>, sample: Sample) {
         if self.written - self.taken == self.shared.slots.len() as u64 {
@@ -104,7 +104,7 @@ impl LogWriter {
         self.shared.written.0.store(self.written, Release);
     }
 
-    /// Says until when the thread waits next. Released, so that a reader who sees it also sees the samples before.
+    /// Publishes the instant of the next wait. Released, so that a reader that sees it also sees the samples before.
     #[inline]
     pub fn waits_for(&mut self, _rt: &RtSection<'_>, due: ClockTime) {
         self.shared.waits_for.store(due.0, Release);
@@ -112,7 +112,7 @@ impl LogWriter {
 }
 
 impl LogReader {
-    /// Hands every sample written so far to `take`, in order, and makes room.
+    /// Passes every sample written so far to `take`, in order, and frees its slot.
     pub fn drain(&mut self, mut take: impl FnMut(Sample)) {
         let written = self.shared.written.0.load(Acquire);
         for slot in (self.taken..written).filter_map(|n| self.shared.slot(n)) {
@@ -122,7 +122,7 @@ impl LogReader {
         self.shared.taken.0.store(written, Release);
     }
 
-    /// Samples that found no room so far.
+    /// Samples lost so far for lack of room.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Relaxed)
@@ -141,7 +141,7 @@ impl LogReader {
 mod loom_tests {
     use super::*;
 
-    /// All interleavings of a writer that is faster than its reader: every sample is taken once and in order, or lost.
+    /// All interleavings of a writer that is faster than its reader: every sample is taken once in order, or lost.
     #[test]
     fn loom_a_sample_is_taken_once_whole_and_in_order_or_counted_as_lost() {
         const SAMPLES: u64 = 4;

@@ -15,7 +15,7 @@ use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
 use std::io;
 
-/// The [`Wait`] of any method, with the kernel objects it needs.
+/// The [`Wait`] of any method, with its kernel objects.
 #[derive(Debug)]
 pub(crate) enum AnyWait {
     Sleep(Sleep),
@@ -33,7 +33,7 @@ pub(crate) enum AnyWait {
 }
 
 impl AnyWait {
-    /// Makes the kernel objects of `link`, or of `method` where there is none, in the thread that will wait.
+    /// Makes the kernel objects of `link`, or of `method` without a link, in the thread that will wait.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -70,7 +70,7 @@ impl AnyWait {
         })
     }
 
-    /// Whether the kernel counts overruns for it.
+    /// Whether the kernel counts overruns of this method.
     pub(crate) fn counts_overruns(&self) -> bool {
         matches!(self, AnyWait::SignalTimer(_))
     }

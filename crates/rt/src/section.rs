@@ -6,14 +6,14 @@ use sys::alloc;
 /// Proof that the holder is a measured thread between its barrier and its end.
 ///
 /// Only [`RtSection::enter`] makes one, and it cannot leave the thread. A function that takes it may not allocate,
-/// lock, log, format, or touch new memory; the allocator counts what does (see [`alloc::CountingAllocator`]).
+/// lock, log, format, or touch new memory; the allocator counts violations (see [`alloc::CountingAllocator`]).
 #[derive(Debug)]
 pub struct RtSection<'a> {
     not_send: PhantomData<(*const (), &'a ())>,
 }
 
 impl RtSection<'_> {
-    /// Runs `section` on this thread; returns what it returned and how often it called the memory allocator.
+    /// Runs `section` on this thread; returns its result and the number of its calls to the memory allocator.
     pub fn enter<R>(section: impl FnOnce(&RtSection<'_>) -> R) -> (R, u64) {
         let watch = alloc::Watch::start();
         let result = section(&RtSection { not_send: PhantomData });

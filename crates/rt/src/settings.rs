@@ -1,4 +1,4 @@
-//! Settings of a measured thread: made, read back and compared. A difference stops the cell; it never falls back.
+//! Settings of a measured thread: made, read back and compared. A difference stops the cell; there is no fallback.
 #![expect(clippy::disallowed_macros, reason = "runs before the barrier or after the last cycle")]
 
 use crate::LinkEnd;
@@ -6,39 +6,39 @@ use crate::methods::AnyWait;
 use model::{CpuSet, Method, Period, Policy, Span};
 use std::io;
 
-/// What a measured thread has to be like.
+/// The required settings of a measured thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How it is scheduled.
+    /// Scheduling policy.
     pub policy: Policy,
-    /// Its timer slack; `None`: [`Settings::KERNEL_SLACK`] for normal policies. Real-time threads have none.
+    /// Timer slack; `None`: [`Settings::KERNEL_SLACK`] for normal policies. Real-time threads have none.
     pub timer_slack: Option<Span>,
-    /// How it waits for due times; not used where it answers by a link.
+    /// Method of waiting for due times; not used with a link.
     pub method: Method,
-    /// The distance between its due times.
+    /// The distance between due times.
     pub period: Period,
 }
 
 /// A setting that could not be made, or was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
-    /// The policy was refused for want of privilege.
+    /// The policy was refused for lack of privilege.
     #[error("{0} needs CAP_SYS_NICE (or, for other, a start without nice); run as root")]
     PolicyPrivilege(Policy),
-    /// A deadline policy was refused, by its admission test or for want of privilege.
+    /// A deadline policy was refused, by the admission test or for lack of privilege.
     #[error("the kernel does not admit {policy}: {source}; {advice}")]
     NotAdmitted {
         /// The policy asked for.
         policy: Policy,
         /// The kernel's reason.
         source: io::Error,
-        /// What to do.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// The kernel refused a setting.
     #[error("cannot set {what}: {source}")]
     Refused {
-        /// Which setting and value.
+        /// The setting and its value.
         what: String,
         /// The kernel's reason.
         source: io::Error,
@@ -46,7 +46,7 @@ pub enum SettingError {
     /// The kernel accepted a setting and reports another.
     #[error("{what} was set to {asked}, but the kernel reports {found}; measuring would not be what was asked")]
     NotKept {
-        /// Which setting.
+        /// The setting.
         what: &'static str,
         /// The value asked for.
         asked: String,
@@ -63,7 +63,7 @@ impl SettingError {
     }
 }
 
-/// Compares a setting with what was asked.
+/// Compares a setting with the value asked for.
 pub(crate) fn expect<T: PartialEq + ToString>(what: &'static str, asked: &T, found: &T) -> Result<(), SettingError> {
     if asked == found {
         return Ok(());
@@ -72,12 +72,12 @@ pub(crate) fn expect<T: PartialEq + ToString>(what: &'static str, asked: &T, fou
 }
 
 impl Settings {
-    /// The timer slack that every program starts with: 50 us (`init_task`, init/init_task.c). It is set, not
-    /// inherited, because whoever started us may have changed theirs.
+    /// The timer slack that every program starts with: 50 us (`init_task`, init/init_task.c). It is set, not inherited,
+    /// because the parent process may have changed its own.
     pub const KERNEL_SLACK: Span = Span(50_000);
 
-    /// Makes the settings that only the calling thread can make for itself; returns what it waits by, and its timer slack
-    /// as read back.
+    /// Makes the settings that only the calling thread can make for itself; returns its way to wait, and its timer
+    /// slack as read back.
     ///
     /// # Errors
     /// When one is refused, or timer slack reads back differently.
@@ -90,12 +90,12 @@ impl Settings {
         Ok((wait, slack))
     }
 
-    /// Sets the timer slack of the calling thread; returns what it will have under its policy.
+    /// Sets the timer slack of the calling thread; returns the slack that it will have under its policy.
     fn apply_timer_slack(&self) -> Result<Span, SettingError> {
         let slack = self.timer_slack.unwrap_or(Self::KERNEL_SLACK);
         let is_realtime = self.policy.is_realtime();
-        // A policy inherited from the caller (chrt, systemd's CPUSchedulingPolicy=). Since 6.12 the kernel ignores the timer
-        // slack of a real-time thread and reports 0 (PR_SET_TIMERSLACK, kernel/sys.c).
+        // A policy inherited from the parent (chrt, systemd's CPUSchedulingPolicy=). Since 6.12 the kernel ignores the
+        // timer slack of a real-time thread and reports 0 (PR_SET_TIMERSLACK, kernel/sys.c).
         let inherited = sys::sched::policy(0).map_err(SettingError::refused("policy (reading)"))?;
         if !is_realtime && inherited.is_realtime() {
             sys::sched::set_policy(0, Policy::OTHER)
@@ -103,7 +103,7 @@ impl Settings {
         }
         sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         if is_realtime {
-            // None, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
+            // No slack, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
             return Ok(Span(0));
         }
         let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
@@ -111,7 +111,7 @@ impl Settings {
         Ok(found)
     }
 
-    /// Gives thread `tid` its CPUs and its policy, and reads both back.
+    /// Sets the CPUs and the policy of thread `tid`, and reads both back.
     ///
     /// # Errors
     /// When one is refused, or reads back differently.
@@ -125,7 +125,7 @@ impl Settings {
         Ok((self.policy, found))
     }
 
-    /// Why the policy was refused.
+    /// The error for a refused policy.
     fn refused(&self, source: io::Error) -> SettingError {
         let policy = self.policy;
         let advice = match (source.raw_os_error(), policy) {

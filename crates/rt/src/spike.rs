@@ -1,4 +1,4 @@
-//! Stopping the kernel's trace at a late wake-up, from inside the measured thread: nobody else is in time.
+//! Stopping the kernel's trace at a late wake-up, inside the measured thread: every other thread would be too late.
 
 use crate::RtSection;
 use crate::log::{LogReader, LogWriter, Sample, sample_log};
@@ -8,57 +8,57 @@ use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
 
-/// Late wake-ups of one thread that find room until they are taken. They are rare, and taken after each stop.
+/// Late wake-ups of one thread that the log holds. They are rare, and read after each stop.
 const ROOM: usize = 256;
-/// What is written into the trace.
+/// The mark that is written into the trace.
 const MARK: &[u8] = b"punctual: late";
 
-/// What the measured threads of a cell share: the threshold, and the trace that the first late one stops.
+/// State shared by the measured threads of a cell: the threshold, and the trace that the first late one stops.
 #[derive(Debug)]
 pub struct SpikeWatch {
-    /// A latency above this, ns, is a spike; `i64::MAX` for none.
+    /// Latency, ns, above which a wake-up is a spike; `i64::MAX` for none.
     above_ns: AtomicI64,
-    /// Whether the trace stands still, or does not run yet: then nobody stops it.
+    /// Whether the trace is stopped or not yet running: then no thread stops it.
     is_frozen: AtomicBool,
-    /// When it was last stopped, `CLOCK_MONOTONIC`, ns; 0 before the first time.
+    /// Time of the last stop, `CLOCK_MONOTONIC`, ns; 0 before the first.
     frozen_since_ns: AtomicU64,
-    /// The longest time that a thread took to stop it, ns; 0 when none did.
+    /// The longest time that a thread took to stop the trace, ns; 0 before the first stop.
     longest_freeze_ns: AtomicU64,
     marker: File,
-    /// Where 0 stops the trace; `None` where the mark does.
+    /// The file in which 0 stops the trace; `None` where the mark stops it.
     tracing_on: Option<File>,
     wake_tx: PipeWriter,
 }
 
-/// One thread's part of it.
+/// One thread's part of a [`SpikeWatch`].
 #[derive(Debug)]
 pub struct Watcher {
     watch: Arc<SpikeWatch>,
-    /// Every spike of this thread, with its due time in place of its cycle: where a wait is relative, or for an answer, no due
-    /// time follows from a cycle.
+    /// Every spike of this thread, with its due time in place of its cycle: where a wait is relative, or for an answer,
+    /// no due time follows from a cycle.
     late: LogWriter,
 }
 
 /// One late wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
-    /// When it was due, by the clock of its method.
+    /// Due time, by the clock of its method.
     pub due: ClockTime,
     /// `woke - due`.
     pub latency: Nanos,
 }
 
-/// The late wake-ups of one thread, for another one.
+/// The late wake-ups of one thread, for a reader in another one.
 #[derive(Debug)]
 pub struct LateReader(LogReader);
 
 impl LateReader {
-    /// Hands on what has come since the last call, in order of time.
+    /// Passes the late wake-ups since the last call to `take`, in order of time.
     pub fn drain(&mut self, mut take: impl FnMut(Late)) {
         self.0.drain(|Sample { cycle, latency }| take(Late { due: ClockTime(cycle), latency }));
     }
 
-    /// Late wake-ups that found no room.
+    /// Late wake-ups lost for lack of room.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.lost()
@@ -66,11 +66,12 @@ impl LateReader {
 }
 
 impl SpikeWatch {
-    /// For a trace whose marks are written to `marker`, and which 0 written to `tracing_on` stops, or without that the mark
-    /// itself. Returns also a pipe that becomes readable when it was stopped. Nothing is a spike yet.
+    /// A watch on a trace. Marks are written to `marker`; 0 written to `tracing_on` stops the trace, or without that
+    /// file the mark itself. Returns also a pipe that becomes readable when the trace was stopped. Nothing is a spike
+    /// yet.
     ///
     /// # Errors
-    /// When no pipe can be made.
+    /// When no pipe can be created.
     pub fn new(marker: File, tracing_on: Option<File>) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
         let (wake_rx, wake_tx) = io::pipe()?;
         let watch = SpikeWatch {
@@ -85,7 +86,7 @@ impl SpikeWatch {
         Ok((Arc::new(watch), wake_rx))
     }
 
-    /// A latency above this, ns, is a spike from now on.
+    /// Sets the latency, ns, above which a wake-up is a spike.
     pub fn set_above_ns(&self, above_ns: i64) {
         self.above_ns.store(above_ns, Relaxed);
     }
@@ -95,22 +96,22 @@ impl SpikeWatch {
         self.above_ns.load(Relaxed)
     }
 
-    /// The trace runs: the next spike stops it.
+    /// Arms the watch: the trace runs, and the next spike stops it.
     pub fn arm(&self) {
         self.is_frozen.store(false, Release);
     }
 
-    /// The trace is to be left alone from now on; whether it stands still already.
+    /// Disarms the watch: no spike stops the trace from now on. Returns whether the trace is already stopped.
     pub fn disarm(&self) -> bool {
         self.is_frozen.swap(true, AcqRel)
     }
 
-    /// When the trace was last stopped; `None` before the first time.
+    /// Time of the last stop of the trace; `None` before the first.
     pub fn frozen_since(&self) -> Option<MonoTime> {
         Some(MonoTime(self.frozen_since_ns.load(Relaxed))).filter(|since| since.0 > 0)
     }
 
-    /// The longest time that a thread took to stop the trace, ns; `None` when none did.
+    /// The longest time that a thread took to stop the trace, ns; `None` before the first stop.
     pub fn longest_freeze_ns(&self) -> Option<u64> {
         Some(self.longest_freeze_ns.load(Relaxed)).filter(|ns| *ns > 0)
     }
@@ -120,7 +121,7 @@ impl SpikeWatch {
         let _ = (&self.wake_tx).write(&[0]);
     }
 
-    /// A thread's part, and where its spikes can be read.
+    /// A thread's part, and the reader of its spikes.
     #[must_use]
     pub fn watcher(self: &Arc<Self>) -> (Watcher, LateReader) {
         let (late, reader) = sample_log(ROOM);
@@ -135,8 +136,8 @@ impl Watcher {
         latency.0 > self.watch.above_ns.load(Relaxed)
     }
 
-    /// Notes a spike, and stops the trace unless somebody has done so; whether it did. The two or three calls it makes then are
-    /// after the reading of the clock, and what they take is not counted as anybody's lateness.
+    /// Records a spike, and stops the trace unless it is already stopped. Returns whether it stopped the trace. The two
+    /// or three calls come after the reading of the clock, and their time is not counted as lateness.
     #[cold]
     pub(crate) fn take(&mut self, rt: &RtSection<'_>, Late { due, latency }: Late) -> bool {
         self.late.push(rt, Sample { cycle: due.0, latency });
@@ -145,7 +146,7 @@ impl Watcher {
         }
         let before = sys::clock::monotonic();
         self.watch.frozen_since_ns.store(before.0, Relaxed);
-        // Should one fail, the mark is missing, and the reader says so.
+        // On failure the mark is missing, and the reader reports that.
         let _ = (&self.watch.marker).write(MARK);
         let _ = self.watch.tracing_on.as_ref().map(|mut tracing_on| tracing_on.write(b"0"));
         let _ = (&self.watch.wake_tx).write(&[1]);

@@ -19,54 +19,54 @@ use sys::signal;
 /// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// How long a thread may take to set itself up before the cell is given up.
+/// Timeout of a thread's setup, after which the cell is canceled.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the measured threads of a cell could not be made ready.
+/// An error in the setup of the measured threads of a cell.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
-    /// A thread's settings.
+    /// A setting of a thread failed.
     #[error("CPU {cpu}: {source}")]
     Setting {
-        /// The CPU the thread is for.
+        /// The CPU of the thread.
         cpu: u32,
-        /// Which setting, and why not.
+        /// The setting and the reason.
         source: SettingError,
     },
-    /// No thread could be created.
+    /// A thread could not be created.
     #[error("cannot create a thread for CPU {cpu}: {source}; see `ulimit -u`")]
     Spawn {
-        /// The CPU the thread is for.
+        /// The CPU of the thread.
         cpu: u32,
         /// The kernel's reason.
         source: std::io::Error,
     },
-    /// A thread did not even get the time to set itself up.
+    /// A thread did not get the CPU time to set itself up.
     #[error("the thread for CPU {0} got no CPU time to set itself up in 10 s; end what keeps the CPUs busy")]
     Starved(u32),
 }
 
-/// One thread that is to be made.
+/// The specification of one thread.
 #[derive(Debug)]
 pub struct ThreadSpec {
-    /// The CPU it is for, by which it is named.
+    /// The CPU of the thread, which is part of its name.
     pub cpu: u32,
-    /// The CPUs it may use.
+    /// The CPUs that it may use.
     pub cpus: CpuSet,
-    /// How it is scheduled, and how it waits.
+    /// Policy, timer slack, method and period.
     pub settings: Settings,
-    /// How much later than the others' its due times are.
+    /// Offset of its due times from those of the others.
     pub phase: Span,
-    /// What it answers by, where that is measured; the thread takes it.
+    /// Its link end, where a response is measured; the thread takes it.
     pub link: Option<LinkEnd>,
 }
 
-/// What a thread says when it is at its end.
+/// The result of a thread at its end.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// What it used between the barrier and its end; `None` when that cannot be read.
+    /// Resource usage between the barrier and the end; `None` when it cannot be read.
     pub usage: Option<Usage>,
-    /// What it knows besides its samples, or the errno that ended it early.
+    /// Results besides the samples, or the errno that ended the thread early.
     pub result: Result<Ended, i32>,
     /// Whether the kernel counts overruns for its method.
     pub counts_overruns: bool,
@@ -75,21 +75,21 @@ pub struct Outcome {
 /// One measured thread, waiting at the gate or measuring.
 #[derive(Debug)]
 pub struct Member {
-    /// What it was made from.
+    /// The specification that it was made from.
     pub spec: ThreadSpec,
-    /// Its id, gettid(2).
+    /// Thread id, gettid(2).
     pub tid: u32,
-    /// Its policy, read back.
+    /// Policy, read back.
     pub policy: Policy,
-    /// Its CPUs, read back.
+    /// CPUs, read back.
     pub cpus: CpuSet,
-    /// Its timer slack, read back.
+    /// Timer slack, read back.
     pub timer_slack: Span,
-    /// Its samples.
+    /// Samples.
     pub log: LogReader,
-    /// Its late wake-ups, where somebody watches for them.
+    /// Late wake-ups, where they are watched.
     pub late: Option<LateReader>,
-    /// Set when it has ended.
+    /// Set when the thread has ended.
     pub outcome: Option<Outcome>,
 }
 
@@ -120,7 +120,7 @@ impl Waker {
     }
 }
 
-/// What one thread needs to start.
+/// The start parameters of one thread.
 struct Start {
     index: usize,
     settings: Settings,
@@ -135,7 +135,7 @@ struct Start {
 }
 
 impl Start {
-    /// The whole life of a measured thread. A send that nobody receives means that the cell was given up.
+    /// The whole life of a measured thread. A send without a receiver means that the cell was canceled.
     fn live(mut self) {
         let (wait, ready) = match self.settings.apply(self.link.take()) {
             Ok((wait, slack)) => (Some(wait), Ok((sys::thread::id(), slack))),
@@ -150,7 +150,7 @@ impl Start {
         let usage = before.ok().zip(sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
         let counts_overruns = wait.counts_overruns();
-        // What the method holds goes first: whoever hears that this thread has ended may start the next.
+        // The method's kernel objects go first: the end of this thread may start the next one.
         drop(wait);
         let _ = self.events_tx.send(Some((self.index, Outcome { usage, result, counts_overruns })));
     }
@@ -159,11 +159,11 @@ impl Start {
 impl Team {
     /// Makes one thread for each spec, sets it up, reads its settings back, and leaves it at the gate.
     ///
-    /// `room` is the number of samples each log holds; `watch` is what late wake-ups are told to. The signals that methods wait for are blocked in the calling thread,
-    /// so that they are left to the one that waits.
+    /// `room` is the number of samples that each log holds; `watch` receives late wake-ups. The signals that methods
+    /// wait for are blocked in the calling thread, so that they are delivered to the waiting one.
     ///
     /// # Errors
-    /// When a thread cannot be created or one of its settings is refused or not kept; the threads made so far end.
+    /// When a thread cannot be created, or one of its settings is refused or not kept; the threads made so far end.
     pub fn muster(
         specs: Vec<ThreadSpec>,
         limits: Limits,
@@ -192,31 +192,31 @@ impl Team {
             let setting = |source| TeamError::Setting { cpu, source };
             let (tid, timer_slack) =
                 is_ready.recv_timeout(SETUP_TIMEOUT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
-            // From outside: a thread that had pinned itself to a CPU that somebody keeps busy, or had made itself one that
-            // runs only when nothing else does, might never report.
+            // From outside: a thread that pins itself to a busy CPU, or gives itself a policy that runs only on an idle
+            // one, might never report.
             let (policy, cpus) = settings.place(tid, &spec.cpus).map_err(setting)?;
             team.members.push(Member { spec, tid, policy, cpus, timer_slack, log: reader, late, outcome: None });
         }
         Ok(team)
     }
 
-    /// Opens the gate: cycle 0 of every thread is due at `first_due` and its phase, on the clock of its method.
+    /// Opens the gate: cycle 0 of every thread is due at `first_due` plus its phase, on the clock of its method.
     pub fn release(&self, first_due: ClockTime) {
         self.gate.open(first_due, self.threads.iter());
     }
 
-    /// Ends the cell before cycle `end`, if it would go on longer.
+    /// Ends the cell before cycle `end`, unless it ends earlier.
     pub fn end_before(&self, end: u64) {
         self.limits.end.fetch_min(end, Relaxed);
     }
 
-    /// Whether a late wake-up has ended it for all ([`Limits::stop_above_ns`]).
+    /// Whether a late wake-up has ended the cell for all threads ([`Limits::stop_above_ns`]).
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.limits.end.load(Relaxed) == 0
     }
 
-    /// Waits until every thread is at its end. Returns `false` after `timeout`.
+    /// Waits until every thread has ended. Returns `false` after `timeout`.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         while self.members.iter().any(|member| member.outcome.is_none()) {
@@ -227,7 +227,7 @@ impl Team {
         true
     }
 
-    /// Waits until one thread is at its end or [`Waker::wake`] is called. Returns `false` after `timeout`.
+    /// Waits until one thread has ended or [`Waker::wake`] is called. Returns `false` after `timeout`.
     pub fn listen(&mut self, timeout: Duration) -> bool {
         let Ok(event) = self.events_rx.recv_timeout(timeout) else { return false };
         if let Some((index, outcome)) = event

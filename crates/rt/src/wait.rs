@@ -23,13 +23,13 @@ pub enum Completion {
     Late(Sample),
 }
 
-/// A way to wait, and the clock of its due times. Monomorphized: no indirect call in the measured path.
+/// A method of waiting, and the clock of its due times. Monomorphized: no indirect call in the measured path.
 pub trait Wait {
     /// The current instant of the clock that the due times are on.
     fn now(&self, rt: &RtSection<'_>) -> ClockTime;
 
-    /// Gets ready for the first wait, before it is due. Returns how much later than `schedule` all due times may be: 0 where each
-    /// is passed to the kernel as an instant.
+    /// Prepares the first wait, before it is due. Returns the upper bound of the delay of all due times against
+    /// `schedule`: 0 where each is passed to the kernel as an instant.
     ///
     /// # Errors
     /// The errno.
@@ -43,8 +43,8 @@ pub trait Wait {
         cycle
     }
 
-    /// Returns once the event that starts a cycle has happened: a logger sends its trigger when it is due, a target waits for one.
-    /// For all other methods that is the due time itself, and nothing is to be done.
+    /// Returns once the event that starts a cycle has happened: a logger sends its trigger when it is due, a target
+    /// waits for one. For all other methods that event is the due time itself, and there is nothing to do.
     ///
     /// # Errors
     /// The errno.
@@ -53,8 +53,8 @@ pub trait Wait {
         Ok(Triggered::Cycle(cycle))
     }
 
-    /// Returns once the cycle is complete: at or after `due`; for a logger when its trigger is answered, for a target when it has
-    /// sent the answer.
+    /// Returns once the cycle is complete: at or after `due`; for a logger when its trigger is answered, for a target
+    /// when it has sent the answer.
     ///
     /// # Errors
     /// The errno; after `EINTR` the caller calls again.
@@ -69,8 +69,8 @@ pub trait Wait {
         Ok(None)
     }
 
-    /// Expirations that the kernel itself counted as overrun by the last wait. Called after a wake-up later than a period; before
-    /// that there can be none.
+    /// Expirations that the kernel counted as overrun in the last wait. Called after a wake-up later than a period;
+    /// before that there can be none.
     #[inline]
     fn overruns(&self, _rt: &RtSection<'_>) -> u64 {
         0

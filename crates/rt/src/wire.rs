@@ -1,4 +1,4 @@
-//! Lines whose triggers and answers are interrupts: they carry no number, at most the level that a wire went to.
+//! Lines whose triggers and answers are interrupts, which carry no number and at most the level of a wire.
 
 use model::Span;
 use std::cell::Cell;
@@ -8,18 +8,18 @@ use std::os::fd::AsFd;
 use sys::poll::{self, Ready};
 use sys::{errno, gpio, parport};
 
-/// What is known of an interrupt that came.
+/// Data of an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupt {
-    /// Whether the wire went high; `None` where only its coming is known.
+    /// Whether the wire went high; `None` where the level is unknown.
     pub level: Option<bool>,
-    /// How many came since the one before and were not seen by themselves, at least.
+    /// Lower bound of the interrupts since the previous one that were not seen individually.
     pub unseen: u64,
-    /// When the kernel's handler began, ns of `CLOCK_MONOTONIC`; `None` where it does not say.
+    /// Start of the kernel's interrupt handler, ns of `CLOCK_MONOTONIC`; `None` where it is unknown.
     pub at_ns: Option<u64>,
 }
 
-/// One line of a GPIO chip that interrupts and one that is set.
+/// An input line of a GPIO chip, which interrupts, and an output line.
 #[derive(Debug)]
 pub struct GpioLines {
     pub(crate) file: File,
@@ -28,19 +28,19 @@ pub struct GpioLines {
 }
 
 impl GpioLines {
-    /// Both lines, as they were taken; the second is low.
+    /// Both lines, as requested; the output is low.
     #[must_use]
     pub fn new(file: File) -> GpioLines {
         GpioLines { file, last: Cell::new(None) }
     }
 
-    /// Sets the second line.
+    /// Sets the output line.
     #[inline]
     pub(crate) fn set(&self, is_high: bool) -> Result<(), i32> {
         gpio::set(&self.file, is_high)
     }
 
-    /// Waits for an edge of the first line.
+    /// Waits for an edge of the input line.
     #[inline]
     pub(crate) fn hear(&self) -> Result<Interrupt, i32> {
         let gpio::Edge { at_ns, is_rising, number } = gpio::edge(&self.file)?;
@@ -50,31 +50,32 @@ impl GpioLines {
     }
 }
 
-/// Edges between two that came one after the other, by their numbers and directions: those that the kernel saw and had no room
-/// for, and one more where directions do not take turns, because two edges were so close that they were one interrupt.
+/// Edges between two successive ones, by their numbers and directions: those that the kernel saw and dropped for lack
+/// of room, and one more where the directions do not alternate, because two edges were so close that they were one
+/// interrupt.
 fn unseen((before, was_rising): (u32, bool), (number, is_rising): (u32, bool)) -> u64 {
     let dropped = u64::from(number.wrapping_sub(before).wrapping_sub(1));
     let takes_turns = (was_rising == is_rising) == (dropped % 2 == 1);
     dropped + u64::from(!takes_turns)
 }
 
-/// A parallel port that this process has for itself: its first data line is set, its nACK line interrupts.
+/// A parallel port in exclusive use: its first data line is set, its nACK line interrupts.
 #[derive(Debug)]
 pub struct Parport {
     pub(crate) file: File,
 }
 
-/// A wait for an interrupt that may never come is begun again so often.
+/// Timeout after which the wait for an interrupt that may never come is repeated.
 const POLL_TIMEOUT: Span = Span(3_600_000_000_000);
 
 impl Parport {
-    /// The port, as it was claimed.
+    /// The port, as claimed.
     #[must_use]
     pub fn new(file: File) -> Parport {
         Parport { file }
     }
 
-    /// Sends a pulse. The other port interrupts at its beginning, where its nACK rises.
+    /// Sends a pulse. The peer's port interrupts at its beginning, where its nACK rises.
     #[inline]
     pub(crate) fn pulse(&self) -> Result<(), i32> {
         parport::set_data(&self.file, 1)?;
@@ -88,7 +89,7 @@ impl Parport {
             if let Some(others) = parport::take_interrupts(&self.file)?.checked_sub(1) {
                 return Ok(Interrupt { level: None, unseen: others, at_ns: None });
             }
-            // It has gone where poll says something else than that it can be read: take_interrupts then fails.
+            // The port is gone when poll returns something other than readable: take_interrupts then fails.
             let _: Ready = poll::readable(self.file.as_fd(), POLL_TIMEOUT)?;
         }
     }
@@ -98,17 +99,17 @@ impl Parport {
 #[derive(Debug)]
 pub struct UioDevice {
     pub(crate) file: File,
-    /// Whether its driver turns each interrupt off until it is told to turn it on again.
+    /// Whether the driver disables each interrupt until it is re-enabled.
     is_held_off: bool,
-    /// How many had come with the last one.
+    /// The interrupt count at the last one.
     last: Cell<Option<u32>>,
 }
 
 impl UioDevice {
-    /// Turns its interrupt on, where its driver knows how to.
+    /// Enables the device's interrupt, where its driver supports that.
     ///
     /// # Errors
-    /// `EIO` when it has no interrupt.
+    /// `EIO` when the device has no interrupt.
     pub fn new(file: File) -> io::Result<UioDevice> {
         let mut device = UioDevice { file, is_held_off: true, last: Cell::new(None) };
         match device.turn_on() {
@@ -119,13 +120,13 @@ impl UioDevice {
         Ok(device)
     }
 
-    /// One whose interrupts a test counts.
+    /// A device whose interrupts a test counts.
     #[cfg(test)]
     pub(crate) fn counted_in(file: File) -> UioDevice {
         UioDevice { file, is_held_off: false, last: Cell::new(None) }
     }
 
-    /// Lets the next interrupt come.
+    /// Re-enables the interrupt.
     #[inline]
     pub(crate) fn turn_on(&self) -> Result<(), i32> {
         if !self.is_held_off {

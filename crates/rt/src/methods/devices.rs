@@ -7,48 +7,48 @@ use std::cell::Cell;
 use std::io::Read;
 use sys::{errno, registers::time_stamp_counter};
 
-/// Registers of `edu` (QEMU, docs/specs/edu.rst): which interrupts are raised, what acknowledges them, the DMA.
+/// Registers of `edu` (QEMU, docs/specs/edu.rst): raised interrupts, their acknowledgment, the DMA.
 const RAISED: usize = 0x24;
 const ACKNOWLEDGE: usize = 0x64;
 const DMA_SOURCE: usize = 0x80;
 const DMA_DESTINATION: usize = 0x88;
 const DMA_COUNT: usize = 0x90;
 const DMA_COMMAND: usize = 0x98;
-/// Four bytes of the guest's memory, which is only read, go into the device's own.
+/// The DMA copies four bytes of the guest's memory, which is only read, into the device's own.
 const FROM: u64 = 0x1000;
 const TO: u64 = 0x40000;
 const BYTES: u64 = 4;
 const START_AND_INTERRUPT: u64 = 0b101;
 
 const MILLISECOND: u64 = 1_000_000;
-/// A device that is started so shortly before a millisecond is over might be due one later.
+/// Time before the end of a millisecond in which no device is started: it might be due one millisecond later.
 const START_MARGIN: u64 = 20_000;
 
 /// Devices that take turns, each due [`Link::DEVICE_DELAY`] after the millisecond in which it was started.
 #[derive(Debug)]
 pub(crate) struct Timers {
     devices: Vec<Turn>,
-    /// By how much the clock is ahead of the counter, ns.
+    /// Offset of the clock from the counter, ns.
     ahead: Cell<u64>,
-    /// Which one is waited for.
+    /// Index of the device that is waited for.
     current: Cell<Option<usize>>,
-    /// The cycle of the last one that was waited for.
+    /// The cycle of the last device that was waited for.
     last: Cell<Option<u64>>,
-    /// What went wrong where no error can be returned: an errno, else 0.
+    /// Errno of a failure where no error can be returned, else 0.
     failed: Cell<i32>,
 }
 
 #[derive(Debug)]
 struct Turn {
     timer: DmaTimer,
-    /// When it is due, by the counter.
+    /// Due time, by the counter.
     due: Cell<u64>,
-    /// Whether that is known: not when a millisecond was over while it was started.
+    /// Whether the due time is known: not when a millisecond ended during the start.
     is_known: Cell<bool>,
 }
 
 impl Turn {
-    /// Acknowledges its interrupt, and lets it come again.
+    /// Acknowledges the interrupt and re-enables it.
     fn acknowledge(&self) -> Result<(), i32> {
         let registers = &self.timer.registers;
         registers.write_u32(ACKNOWLEDGE, registers.read_u32(RAISED).unwrap_or(0));
@@ -56,7 +56,7 @@ impl Turn {
         self.timer.turn_on().map_err(errno)
     }
 
-    /// Starts it.
+    /// Starts the device.
     fn start(&self) {
         while time_stamp_counter() % MILLISECOND > MILLISECOND - START_MARGIN {
             std::hint::spin_loop();
@@ -71,13 +71,13 @@ impl Turn {
         self.due.set(before * MILLISECOND + Link::DEVICE_DELAY.ns());
     }
 
-    /// Waits for its interrupt.
+    /// Waits for the interrupt.
     #[inline]
     fn wait(&self) -> Result<(), i32> {
         (&self.timer.interrupts).read(&mut [0; 4]).map(drop).map_err(errno)
     }
 
-    /// Lets an interrupt pass that is no sample.
+    /// Consumes an interrupt that is no sample.
     fn pass(&self) -> Result<(), i32> {
         while let Err(errno) = self.wait() {
             if errno != libc::EINTR {
@@ -102,14 +102,14 @@ impl Timers {
         }
     }
 
-    /// An instant of the counter by the clock.
+    /// Converts an instant of the counter to the clock.
     #[inline]
     fn by_clock(&self, counted: u64) -> ClockTime {
         ClockTime(counted.wrapping_add(self.ahead.get()))
     }
 
-    /// The device that is due next, or has been due longest, and its cycle: how late one is answered is known, whatever kept the
-    /// thread before. Of two in a cycle the second is passed over.
+    /// The device that is due next, or has been due longest, and its cycle. The latency of an answer is thus known
+    /// whatever delayed the thread before. Of two devices in one cycle the second is passed over.
     fn next_device(&self, schedule: &Schedule) -> Result<(usize, Cycle), i32> {
         if let Some(answered) = self.current.take().and_then(|current| self.devices.get(current)) {
             answered.acknowledge()?;

@@ -1,4 +1,4 @@
-//! Triggers and answers over a line: the logger, which sends triggers and waits for the answers, and the target, which answers.
+//! Triggers and answers over a line: the logger sends triggers and waits for the answers, which the target sends.
 
 mod loopback;
 mod target;
@@ -16,31 +16,31 @@ use sys::timerfd::Timerfd;
 pub(super) use target::TargetWait;
 use triggers::{Trigger, Triggers};
 
-/// Triggers before the present one whose answer, come once more over a serial line, is taken for a duplicate: noise on the line
-/// is a byte like any other.
+/// Number of triggers before the present one whose answer, received again over a serial line, counts as a duplicate:
+/// noise on the line is a byte like any other.
 const REMEMBERED: u64 = 64;
 
-/// What something is that came.
+/// Classification of a received event.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     /// The answer to a trigger that had none.
     To(Trigger),
-    /// The answer to one that was answered already.
+    /// A second answer to a trigger.
     Duplicate,
-    /// None of these.
+    /// Neither of these.
     Foreign,
 }
 
-/// Sends a trigger when it is due and waits for its answer until the next one is. An answer that comes later counts with the
+/// Sends a trigger when it is due and waits for its answer until the next one is due. A later answer counts with the
 /// time since its own trigger was sent.
 #[derive(Debug)]
 pub(crate) struct LoggerWait {
     logger: Logger,
     triggers: Triggers,
-    /// When the next one is due, which `timer` is armed for.
+    /// Due time of the next trigger, for which `timer` is armed.
     until: Cell<ClockTime>,
     timer: Timerfd,
-    /// Triggers without an answer since the last that had one, and when the first of them was sent, ns.
+    /// Consecutive triggers without an answer, and the time at which the first of them was sent, ns.
     consecutive_timeouts: Cell<u64>,
     unanswered_since_ns: Cell<u64>,
     parts: RefCell<Option<[LogWriter; 3]>>,
@@ -64,7 +64,7 @@ impl LoggerWait {
         })
     }
 
-    /// What something that came is.
+    /// Classifies a received event.
     #[inline]
     fn judge(&self, heard: Heard) -> Answer {
         let open = |trigger: Trigger| if trigger.is_open { Answer::To(trigger) } else { Answer::Duplicate };
@@ -87,9 +87,9 @@ impl LoggerWait {
         }
     }
 
-    /// Notes the parts of the answer to `trigger`, which came at `came`, where the kernel has said when its datagrams went and
-    /// came: until the trigger was handed to the network, from then until the answer came from it, and from then until this
-    /// thread has it.
+    /// Records the parts of the answer to `trigger`, received at `came`, where the kernel provides the time stamps of
+    /// both datagrams: until the trigger was passed to the network, from then until the answer came from it, and from
+    /// then until this thread has received it.
     #[inline]
     fn note_parts(&self, rt: &RtSection<'_>, heard: Heard, trigger: &Trigger, came: ClockTime) {
         let Heard::Message(_, _, Some(came_ns)) = heard else { return };
@@ -100,7 +100,7 @@ impl LoggerWait {
         let parts = (
             handed_on_ns.checked_sub(trigger.real_ns),
             came_ns.checked_sub(handed_on_ns),
-            // A clock that was set in between gives parts that do not fit into the whole.
+            // A clock that was set in between yields parts that exceed the whole.
             came_ns.checked_sub(trigger.real_ns).and_then(|before| latency.checked_sub(before)),
         );
         let (Some(for_sending), Some(for_the_way), Some(for_waking)) = parts else { return };
@@ -109,15 +109,15 @@ impl LoggerWait {
         }
     }
 
-    /// Whether a trigger is of the measured time.
+    /// Whether a trigger belongs to the measured window.
     fn counts(&self, trigger: &Trigger) -> bool {
         trigger.index >= self.logger.first
     }
 
-    /// Takes what has come, and counts what answers nothing. Returns the trigger that it answers.
+    /// Receives an event and counts duplicates and foreign data. Returns the trigger that it answers.
     ///
     /// # Errors
-    /// The errno of looking.
+    /// The errno of receiving.
     #[inline]
     fn take(&self, rt: &RtSection<'_>) -> Result<Option<Trigger>, i32> {
         let heard = self.logger.line.hear()?;
@@ -148,7 +148,7 @@ impl LoggerWait {
         Ok(None)
     }
 
-    /// Takes what has come after the time for it. Returns the sample of a late answer.
+    /// Receives an event after the time for it. Returns the sample of a late answer.
     ///
     /// # Errors
     /// The errno of receiving.
@@ -165,7 +165,7 @@ impl LoggerWait {
         Sample { cycle: trigger.index, latency }
     }
 
-    /// Notes that a trigger is waited for no longer, and how long it was.
+    /// Records a trigger that is given up, with the time waited.
     fn give_up(&self, rt: &RtSection<'_>, trigger: &Trigger) {
         let Ok(mut unanswered) = self.unanswered.try_borrow_mut() else { return };
         let Some(log) = unanswered.as_mut().filter(|_| self.counts(trigger)) else { return };
@@ -173,17 +173,17 @@ impl LoggerWait {
         log.push(rt, Sample { cycle: trigger.index, latency });
     }
 
-    /// The cycle whose trigger is sent next: those whose time is wholly over are not sent at all.
+    /// The cycle whose trigger is sent next: cycles that are entirely past are skipped.
     fn next_index(&self, schedule: &Schedule, cycle: Cycle, now: ClockTime) -> u64 {
         if now >= schedule.cycle(cycle.index + 1).due { schedule.containing(now).index } else { cycle.index }
     }
 
-    /// The number of the trigger of a cycle.
+    /// The number of a cycle's trigger.
     fn number_of(&self, index: u64) -> u64 {
         if self.logger.line.has_numbers() { index + 1 } else { self.triggers.number() + 1 }
     }
 
-    /// Sends the trigger of a cycle, now.
+    /// Sends a cycle's trigger now.
     fn send(&self, rt: &RtSection<'_>, index: u64) -> ClockTime {
         let number = self.number_of(index);
         let real = sys::clock::now(ClockId::Realtime);
@@ -192,7 +192,7 @@ impl LoggerWait {
         let trigger = Trigger { number, index, monotonic_ns, real_ns, handed_on_ns: None, is_open: true };
         let given_up = self.triggers.send(trigger);
         let message = Message { is_answer: false, session: self.logger.session, number };
-        // What cannot be sent has no answer: a network may be away for a while.
+        // A trigger that cannot be sent has no answer: a network may be down for a while.
         let _ = self.logger.line.send(&message, None);
         if self.has_parts {
             self.triggers.handed_on(self.logger.line.sent_at_ns());
@@ -218,7 +218,7 @@ impl Wait for LoggerWait {
 
     fn start(&self, _rt: &RtSection<'_>, _schedule: &Schedule) -> Result<Span, i32> {
         if matches!(self.logger.line, Line::Udp { .. }) {
-            // Without a loop-back device it stays unknown.
+            // Without a loopback device the time stays unknown.
             let _ = self.measure_itself();
         }
         Ok(Span(0))
@@ -251,7 +251,7 @@ impl Wait for LoggerWait {
             }
         }
         let until = schedule.cycle(index + 1).due;
-        // Before the trigger: none of it is part of an answer.
+        // Before the trigger, so that none of it is part of an answer.
         self.timer.arm(until)?;
         self.until.set(until);
         Ok(Triggered::Cycle(Cycle { index, due: self.send(rt, index) }))
@@ -261,7 +261,7 @@ impl Wait for LoggerWait {
         loop {
             let is_next_due = || self.now(rt) >= self.until.get();
             if is_next_due() || !self.logger.line.wait_before(&self.timer)? {
-                // It was the time stamp of something sent, which came late.
+                // It was a late transmit time stamp.
                 if !is_next_due() {
                     continue;
                 }
@@ -282,7 +282,7 @@ impl Wait for LoggerWait {
         }
     }
 
-    /// Waits for outstanding answers, [`Logger::LATE_ANSWER_TIMEOUT`] at most; triggers without one by then are given up.
+    /// Waits for outstanding answers, at most [`Logger::LATE_ANSWER_TIMEOUT`]; triggers still without one are given up.
     fn finish(&self, rt: &RtSection<'_>) -> Result<Option<Sample>, i32> {
         let until = ClockTime(self.triggers.present().monotonic_ns).plus(Logger::LATE_ANSWER_TIMEOUT);
         while self.triggers.has_open() && self.now(rt) < until {

@@ -1,4 +1,4 @@
-//! Periodic timers of the kernel that send a signal, which the thread waits for.
+//! Periodic kernel timers that send a signal, which the thread waits for.
 
 use crate::{Completion, RtSection, Wait};
 use model::{ClockId, ClockTime, Schedule, Span};
@@ -6,8 +6,8 @@ use std::io;
 use sys::signal::{self, Awaited};
 use sys::timers::{PosixTimer, arm_itimer};
 
-/// Waits for an expiration that is due at or after `due`. The one that is pending may belong to a due time that was
-/// already past, and counted as missed, when the wait began.
+/// Waits for an expiration that is due at or after `due`. The pending one may belong to a due time that was already
+/// past, and counted as missed, when the wait began.
 #[inline]
 fn wait_for(
     signal: &Awaited,
@@ -23,19 +23,19 @@ fn wait_for(
     }
 }
 
-/// `setitimer(2)` with `ITIMER_REAL`: one for each process, in whole microseconds, counting from the call.
+/// `setitimer(2)` with `ITIMER_REAL`: one per process, in whole microseconds, relative to the call.
 #[derive(Debug)]
 pub(crate) struct Itimer {
     signal: Awaited,
     period: Span,
 }
 
-/// How often the timer is armed at most until the call took less than [`SHORT_CALL`].
+/// Maximum number of attempts to arm the timer in less than [`SHORT_CALL`].
 const MAX_TRIES: u32 = 20;
-/// A call that nothing interrupted takes less.
+/// Upper bound of the duration of an uninterrupted call.
 const SHORT_CALL: Span = Span(1_000);
-/// How close to a whole number of microseconds before the first due time the call is made, and after how many looks at
-/// the clock whatever is left is taken.
+/// Maximum distance of the call from a whole number of microseconds before the first due time, and the number of clock
+/// readings after which any distance is accepted.
 const ALIGNMENT_NS: u64 = 40;
 const MAX_CLOCK_READS: u32 = 1_000;
 
@@ -51,8 +51,8 @@ impl Wait for Itimer {
         sys::clock::now(ClockId::Monotonic)
     }
 
-    /// Arms it so that it expires at the first due time, and never before. The kernel counts from a moment inside the
-    /// call, so the due times are later by up to what the call took.
+    /// Arms the timer so that it expires at the first due time, and never before. The kernel counts from a moment
+    /// inside the call, so the due times are later by up to the duration of the call.
     fn start(&self, rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
         let mut uncertainty = Span(u64::MAX);
         for _ in 0..MAX_TRIES {

@@ -1,4 +1,4 @@
-//! Calls that sleep: until an instant, for a while, or with a time-out.
+//! Calls that sleep: until an instant, for a duration, or with a timeout.
 
 use crate::{Completion, RtSection, Wait};
 use model::{ClockId, ClockTime, Cycle, Schedule, Span};
@@ -21,12 +21,12 @@ impl Wait for Sleep {
     }
 }
 
-/// `clock_nanosleep(2)` for a length of time, or `nanosleep(2)`.
+/// `clock_nanosleep(2)` for a duration, or `nanosleep(2)`.
 #[derive(Debug)]
 pub(crate) struct Relative {
-    /// `None`: `nanosleep`, which has no choice of clock and takes the monotonic one (kernel/time/hrtimer.c).
+    /// `None`: `nanosleep`, which always uses the monotonic clock (kernel/time/hrtimer.c).
     pub(super) clock: Option<ClockId>,
-    /// How long each sleep is to be.
+    /// Duration of each sleep.
     pub(super) span: Span,
 }
 
@@ -36,7 +36,7 @@ impl Wait for Relative {
         sys::clock::now(self.clock.unwrap_or_default())
     }
 
-    /// The first sleep is due in the first period.
+    /// Waits so that the first sleep is due in the first period.
     fn start(&self, rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
         let begin = ClockTime(schedule.first_due.0.saturating_sub(self.span.ns()));
         while self.now(rt) < begin {
@@ -48,8 +48,8 @@ impl Wait for Relative {
         Ok(Span(0))
     }
 
-    /// From now on; it counts as the cycle in whose period it is due. Never as an earlier one, even if the clock was set
-    /// back.
+    /// The sleep from now on; it counts as the cycle in whose period it is due. Never as an earlier cycle, even if the
+    /// clock was set back.
     #[inline]
     fn next(&self, rt: &RtSection<'_>, schedule: &Schedule, cycle: Cycle) -> Cycle {
         let asked = schedule.containing(self.now(rt).plus(self.span));
@@ -66,7 +66,7 @@ impl Wait for Relative {
     }
 }
 
-/// A timer file, armed for each due time.
+/// A timerfd, armed for each due time.
 #[derive(Debug)]
 pub(crate) struct TimerFile {
     clock: ClockId,
@@ -117,7 +117,7 @@ impl Wait for FutexTimeout {
     }
 }
 
-/// `ppoll(2)` for the time that is left.
+/// `ppoll(2)` for the remaining time.
 #[derive(Debug)]
 pub(crate) struct PollTimeout;
 
@@ -139,14 +139,15 @@ impl Wait for PollTimeout {
 pub(crate) struct Yield;
 
 impl Wait for Yield {
-    /// The clock that the scheduler's own follows: its periods are not slewed by NTP (sched_clock, kernel/sched/clock.c).
+    /// The clock that the scheduler's clock follows: its periods are not slewed by NTP (sched_clock,
+    /// kernel/sched/clock.c).
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
         sys::clock::now(ClockId::MonotonicRaw)
     }
 
     /// Sleeps until one period before the first due time. A deadline thread that wakes after its last deadline begins a
-    /// new period then (`update_dl_entity`, kernel/sched/deadline.c): somewhere between the timer and our waking.
+    /// new period then (`update_dl_entity`, kernel/sched/deadline.c): between the timer and this thread's wake-up.
     fn start(&self, rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
         let begin = ClockTime(schedule.first_due.0.saturating_sub(schedule.period.ns()));
         loop {

@@ -1,4 +1,4 @@
-//! Every way to wait, for real.
+//! All methods, with the running kernel.
 
 use super::*;
 use crate::sample_log;
@@ -6,8 +6,8 @@ use model::{ClockId, ClockTime, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use sys::signal;
 
-/// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and what the run
-/// said at its end.
+/// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and the
+/// result of the run.
 pub(super) fn run(wait: &AnyWait, clock: ClockId, period: Period, soon: Span) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
     let schedule = Schedule { first_due: sys::clock::now(clock).plus(soon), period };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
@@ -29,8 +29,8 @@ fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
     (samples, ended.unwrap())
 }
 
-/// Those with due times on a grid; without `itimer`, whose signal goes to any thread of a process that has not blocked it,
-/// and `deadline`, which needs a policy: both are tested as cells.
+/// The methods with due times on a grid, except `itimer`, whose signal goes to any thread of a process that has not
+/// blocked it, and `deadline`, which needs a policy: both are tested as cells.
 const GRID: [&str; 11] = [
     "clock_nanosleep",
     "clock_nanosleep:realtime",
@@ -57,7 +57,7 @@ fn every_method_waits_until_its_due_time() {
             next = cycle + 1 + u64::try_from((latency - 500_000).max(0)).unwrap().div_ceil(500_000);
         }
         assert!(next >= 20, "{method}: {samples:?}");
-        // What the kernel skipped, it skipped in favour of those that we saw.
+        // Expirations that the kernel skipped are at most those of the run.
         assert!(ended.overruns <= 20, "{method}: {ended:?}");
         assert_eq!(ended.origin_uncertainty, Span(0), "{method}");
     }

@@ -7,14 +7,14 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Exchanges of a logger with itself.
+/// Number of exchanges of a logger with itself.
 const OWN_EXCHANGES: usize = 201;
-/// The longest that one of them may take.
+/// Timeout of one of them.
 const OWN_TIMEOUT: Span = Span(10_000_000);
 
 impl LoggerWait {
-    /// Exchanges messages with itself over the loop-back device, and says how long that takes: all that the logger does,
-    /// without the way and without the target.
+    /// Exchanges messages with itself over the loopback device and records the time that it takes: all work of the
+    /// logger, without the network and the target.
     pub(super) fn measure_itself(&self) -> io::Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let itself = socket.local_addr()?;

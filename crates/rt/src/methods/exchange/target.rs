@@ -8,22 +8,22 @@ use model::{ClockId, ClockTime, Cycle, Schedule};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
-/// Waits for triggers and answers each at once; what it takes for that is the latency.
+/// Waits for triggers and answers each at once; the latency is the time from trigger to answer.
 #[derive(Debug)]
 pub(crate) struct TargetWait {
     target: Target,
-    /// The other end, once it is known.
+    /// The peer, once it is known.
     peer: Cell<Option<SocketAddr>>,
     /// The trigger to answer.
     trigger: Cell<Option<(Message, Option<SocketAddr>)>>,
-    /// The last one of this session.
+    /// The last trigger of this session.
     last: Cell<Option<(u64, u64)>>,
-    /// When the next answer may be given by the long-term rate, ns.
+    /// Earliest time of the next answer by the long-term rate, ns.
     next_ns: Cell<u64>,
     waking: RefCell<Option<LogWriter>>,
 }
 
-/// So many answers may follow each other at once.
+/// Maximum number of answers in immediate succession.
 const BURST: u64 = 32;
 
 impl TargetWait {
@@ -39,7 +39,7 @@ impl TargetWait {
         }
     }
 
-    /// What to answer, of what came at `now`.
+    /// The answer to an event received at `now`, if it calls for one.
     pub(super) fn accept(&self, heard: Heard, now: ClockTime) -> Option<(Message, Option<SocketAddr>)> {
         let counts = &self.target.counts;
         let (message, from) = match heard {
@@ -80,7 +80,7 @@ impl TargetWait {
         Some((Message { is_answer: true, ..message }, from))
     }
 
-    /// Notes how long a trigger took from the kernel to this thread, which had it at `woke`, where the kernel says when it came.
+    /// Records the time from the kernel's time stamp of a trigger, if it has one, to this thread's wake-up at `woke`.
     #[inline]
     fn note_waking(&self, rt: &RtSection<'_>, heard: Heard, cycle: u64, woke: ClockTime) {
         let Heard::Interrupt(Interrupt { at_ns: Some(at_ns), .. }) = heard else { return };

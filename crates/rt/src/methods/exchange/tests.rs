@@ -1,4 +1,4 @@
-//! What is made of what comes, and an exchange of both ends.
+//! Classification of received events, and an exchange of both ends.
 
 use super::*;
 use crate::LinkCounts;
@@ -17,7 +17,7 @@ fn socket() -> UdpSocket {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
 }
 
-/// A logger that gives up after `peer_timeout` ns without an answer; with what it counts, and where triggers go that it has given up.
+/// A logger that gives up after `peer_timeout` ns without an answer, its counters, and the log of given-up triggers.
 fn logger(peer_timeout: u64, peer: SocketAddr) -> (Logger, Arc<LinkCounts>, LogReader) {
     let counts = Arc::<LinkCounts>::default();
     let (log, given_up) = sample_log(1000);
@@ -41,12 +41,12 @@ fn of_bytes() -> LoggerWait {
     LoggerWait::new(Logger { line, ..logger(100, PEER).0 }).unwrap()
 }
 
-/// Sends trigger `number`, as far as the logger knows.
+/// Records trigger `number` as sent.
 fn sent(wait: &LoggerWait, number: u64) {
     wait.triggers.send(Trigger { number, index: number - 1, is_open: true, ..Trigger::default() });
 }
 
-/// What a judgement is: the number of the trigger that is answered.
+/// The outcome of a classification: the number of the answered trigger.
 fn judged(answer: Answer) -> Result<u64, &'static str> {
     match answer {
         Answer::To(trigger) => Ok(trigger.number),
@@ -88,7 +88,7 @@ fn an_answer_is_for_its_own_trigger_and_late_ones_are_told_from_duplicates() {
         found.iter().for_each(|number| wait.triggers.answer(*number));
         assert_eq!(found, expected, "{message:?}");
     }
-    // 63 triggers later it is still known that 101 had none, and one later it is given up.
+    // After 63 more triggers, 101 is still known to be open; after one more it is given up.
     (101..=164).for_each(|number| sent(&wait, number));
     let heard = |number| judged(wait.judge(Heard::Message(answer(7, number), PEER, None)));
     assert_eq!(heard(101), Ok(101));
@@ -167,7 +167,7 @@ fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
 fn late_answers_count_with_their_own_delay_and_what_never_comes_with_how_long_it_was_waited_for() {
     let socket = socket();
     let address = socket.local_addr().unwrap();
-    // Does not answer every fifth trigger, and answers the one before it when two more have come.
+    // Leaves every fifth trigger unanswered, and answers the one before it after two more have come.
     let is_over = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&is_over);
     socket.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
@@ -196,15 +196,15 @@ fn late_answers_count_with_their_own_delay_and_what_never_comes_with_how_long_it
     let mut never = Vec::new();
     given_up.drain(|sample| never.push((sample.cycle + 1, sample.latency.0)));
     samples.sort_unstable();
-    // On a busy machine the logger may send less; each that it sent is in one of both, once.
+    // On a busy machine the logger may send fewer; each trigger sent is in one of both, once.
     let sent = counts.triggers.load(Relaxed);
     assert_eq!(samples.len() + never.len(), usize::try_from(sent).unwrap(), "{samples:?} {never:?}");
     assert!(samples.windows(2).all(|pair| pair[0].0 < pair[1].0), "{samples:?}");
     assert!(samples.iter().all(|(cycle, latency)| (cycle + 1) % 5 != 0 && *latency > 0), "{samples:?}");
-    // A held one is forgotten when those that would release it were not sent.
+    // A held one is forgotten when the triggers that would release it were not sent.
     assert!(never.iter().all(|(number, _)| number % 5 == 0 || number % 5 == 4), "{never:?}");
     assert!(never.iter().all(|(_, waited)| *waited >= Logger::LATE_ANSWER_TIMEOUT.ns().cast_signed()), "{never:?}");
-    // Two periods less what the trigger itself was late; the last one is answered at once after it.
+    // Two periods less the trigger's own delay; the last one is answered immediately after it.
     let late: Vec<_> = samples.iter().filter(|(cycle, _)| (cycle + 1) % 5 == 4 && *cycle < 15).collect();
     let counted = counts.late.load(Relaxed);
     assert!(counted >= late.len() as u64, "{counted} {late:?}");
@@ -218,7 +218,7 @@ fn a_peer_that_never_answers_ends_it_after_the_timeout() {
     let silent = socket();
     let (logger, counts, _) = logger(3, silent.local_addr().unwrap());
     let (samples, ended) = run(LinkEnd::Logger(logger));
-    // A busy machine may leave no time to send as many as it takes.
+    // A busy machine may leave no time to send as many as required.
     let sent = counts.triggers.load(Relaxed);
     let over = if sent < Logger::MIN_CONSECUTIVE_TIMEOUTS { None } else { Some(libc::ETIMEDOUT) };
     assert_eq!((samples, ended.err()), (Vec::new(), over), "{sent} sent");

@@ -1,22 +1,22 @@
-//! The triggers that were sent, and which of them still have no answer.
+//! The triggers that were sent, and those that are still open.
 
 use std::cell::Cell;
 
-/// Slots that are looked at in one go for the oldest open trigger: a lossy link must not cost the measured thread a long search.
+/// Slots examined in one go for the oldest open trigger: a lossy link must not cost the measured thread a long search.
 const STEPS: u32 = 64;
 
-/// A trigger, and when it was sent.
+/// A trigger with its send times.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trigger {
-    /// From 1 on; 0 for a slot that was never used.
+    /// Number, from 1 on; 0 for a slot that was never used.
     pub(super) number: u64,
-    /// The cycle that it was sent for.
+    /// The cycle of the trigger.
     pub(super) index: u64,
-    /// When it was sent, ns of `CLOCK_MONOTONIC`.
+    /// Send time, ns of `CLOCK_MONOTONIC`.
     pub(super) monotonic_ns: u64,
-    /// The same by `CLOCK_REALTIME`.
+    /// Send time, ns of `CLOCK_REALTIME`.
     pub(super) real_ns: u64,
-    /// When the kernel handed it to the network, by `CLOCK_REALTIME`; `None` when it does not say.
+    /// Time at which the kernel passed it to the network, ns of `CLOCK_REALTIME`; `None` without a time stamp.
     pub(super) handed_on_ns: Option<u64>,
     /// Whether it still has no answer.
     pub(super) is_open: bool,
@@ -26,20 +26,20 @@ pub(super) struct Trigger {
 #[derive(Debug)]
 pub(super) struct Triggers {
     ring: Box<[Cell<Trigger>]>,
-    /// The number of the present one; 0 before the first.
+    /// The number of the present trigger; 0 before the first.
     present: Cell<u64>,
     /// The largest number that was answered.
     answered: Cell<u64>,
-    /// How many are open.
+    /// Number of open triggers.
     open: Cell<u64>,
-    /// No trigger with a smaller number is open.
+    /// Lower bound of the numbers of open triggers.
     settled: Cell<u64>,
-    /// No trigger of an earlier cycle is open.
+    /// Lower bound of the cycles of open triggers.
     settled_cycle: Cell<u64>,
 }
 
 impl Triggers {
-    /// Room for `room` triggers; those that were sent before have numbers up to `before`.
+    /// A ring for `room` triggers; those that were sent before have numbers up to `before`.
     pub(super) fn new(room: usize, before: u64) -> Triggers {
         Triggers {
             ring: vec![Cell::new(Trigger::default()); room.max(1)].into(),
@@ -51,19 +51,19 @@ impl Triggers {
         }
     }
 
-    /// The slot of a number; `None` cannot happen, and keeps the measured path free of panics.
+    /// The slot of a number. `None` cannot happen; it keeps the measured path free of panics.
     #[inline]
     fn slot(&self, number: u64) -> Option<&Cell<Trigger>> {
         self.ring.get(usize::try_from(number % self.ring.len() as u64).unwrap_or(usize::MAX))
     }
 
-    /// The number of the present one; 0 before the first.
+    /// The number of the present trigger; 0 before the first.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.present.get()
     }
 
-    /// The present one.
+    /// The present trigger.
     #[inline]
     pub(super) fn present(&self) -> Trigger {
         self.get(self.number()).unwrap_or_default()
@@ -81,19 +81,19 @@ impl Triggers {
         self.slot(number).map(Cell::get).unwrap_or_default()
     }
 
-    /// Whether any is open.
+    /// Whether any trigger is open.
     #[inline]
     pub(super) fn has_open(&self) -> bool {
         self.open.get() > 0
     }
 
-    /// Whether a later one than `number` was answered.
+    /// Whether a trigger later than `number` was answered.
     #[inline]
     pub(super) fn is_overtaken(&self, number: u64) -> bool {
         self.answered.get() > number
     }
 
-    /// Makes `trigger` the present one; returns the open one whose slot it takes.
+    /// Makes `trigger` the present one; returns the open trigger whose slot it takes.
     #[inline]
     pub(super) fn send(&self, trigger: Trigger) -> Option<Trigger> {
         let before = self.slot(trigger.number).map(|slot| slot.replace(trigger)).filter(|before| before.is_open);
@@ -102,7 +102,7 @@ impl Triggers {
         before
     }
 
-    /// Notes when the kernel handed on the present one.
+    /// Records the time at which the kernel passed the present trigger to the network.
     #[inline]
     pub(super) fn handed_on(&self, at_ns: Option<u64>) {
         if let Some(slot) = self.slot(self.number()) {
@@ -110,7 +110,7 @@ impl Triggers {
         }
     }
 
-    /// Notes that `number` has its answer.
+    /// Marks trigger `number` as answered.
     #[inline]
     pub(super) fn answer(&self, number: u64) {
         self.answered.set(self.answered.get().max(number));
@@ -124,7 +124,7 @@ impl Triggers {
         }
     }
 
-    /// Hands every open one to `take` and closes it.
+    /// Passes every open trigger to `take` and closes it.
     pub(super) fn close_all(&self, mut take: impl FnMut(Trigger)) {
         for trigger in self.ring.iter().map(Cell::get).filter(|trigger| trigger.is_open) {
             self.close(trigger.number);
@@ -171,7 +171,7 @@ mod tests {
         assert!(triggers.is_overtaken(2) && !triggers.is_overtaken(4));
         assert_eq!(triggers.settled_cycle(), 1, "the second has no answer");
         assert!(triggers.send(trigger(5)).is_none(), "the first has one");
-        // The sixth was not sent in time; the seventh takes the place of the third.
+        // The sixth was not sent in time; the seventh takes the slot of the third.
         let given_up = triggers.send(trigger(7)).map(|trigger| trigger.number);
         assert_eq!((given_up, triggers.number(), triggers.get(3).is_none()), (Some(3), 7, true));
         assert_eq!(triggers.settled_cycle(), 1, "the second still has none");
@@ -189,7 +189,7 @@ mod tests {
         triggers.send(trigger(1));
         triggers.send(trigger(2));
         triggers.answer(1);
-        // 3 to 8 were not sent in time: 2 is where 6 would be.
+        // 3 to 8 were not sent in time: 2 is in the slot of 6.
         triggers.send(trigger(9));
         triggers.answer(9);
         assert_eq!((triggers.settled_cycle(), triggers.get(2).map(|two| two.is_open)), (0, Some(true)));

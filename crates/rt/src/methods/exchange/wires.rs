@@ -1,4 +1,4 @@
-//! Wires and bytes, whose answers do not say which trigger they are for: one trigger at a time.
+//! Wires and bytes, whose answers do not contain the trigger's number: one trigger at a time.
 
 use super::{Answer, LoggerWait, Trigger};
 use crate::link::Logger;
@@ -6,17 +6,17 @@ use crate::wire::Interrupt;
 use crate::{RtSection, Sample, Wait};
 use model::{ClockTime, Cycle, Nanos, Schedule, Span};
 
-/// Limit of what is taken at once: a floating wire may interrupt without end.
+/// Maximum number of events taken at once: a floating wire may interrupt without end.
 const MAX_TAKEN: usize = 1000;
 
 impl LoggerWait {
-    /// What an interrupt is for. Triggers and answers take turns in their levels, so that the answer to the trigger before can be
-    /// told; without levels what comes is for the only trigger on its way.
+    /// Classifies an interrupt. Triggers and answers alternate their levels, which identifies the answer to the
+    /// previous trigger; without levels an interrupt belongs to the only outstanding trigger.
     #[inline]
     pub(super) fn judge_interrupt(&self, interrupt: Interrupt) -> Answer {
         let present = self.triggers.present();
         let is_level = interrupt.level.is_none_or(|level| level == (present.number % 2 == 1));
-        // What was there before the trigger does not answer it.
+        // An interrupt from before the trigger does not answer it.
         let is_after = interrupt.at_ns.is_none_or(|at_ns| at_ns >= present.monotonic_ns);
         let before = self.triggers.get(present.number.saturating_sub(1)).filter(|before| !is_level && before.is_open);
         if is_level && is_after && present.is_open {
@@ -26,9 +26,10 @@ impl LoggerWait {
         }
     }
 
-    /// Until when an answer has to be waited for before the next trigger is sent, because it could not be told from that one's:
-    /// where answers carry no number, the one to the present trigger; over a serial line, whose bytes are 8 bits of a number, the
-    /// one to the trigger 256 before, unless a later one was answered: bytes keep their order, so that it is lost then.
+    /// The instant until which an outstanding answer blocks the next trigger, because the two answers could not be
+    /// distinguished. Where answers carry no number, it is the answer to the present trigger. Over a serial line, whose
+    /// bytes are 8 bits of a number, it is the one to the trigger 256 before, unless a later trigger was answered:
+    /// bytes keep their order, so that it is lost then.
     pub(super) fn held_until(&self, schedule: &Schedule, cycle: Cycle, now: ClockTime) -> ClockTime {
         let has_numbers = self.logger.line.has_numbers();
         let (trigger, held) = if has_numbers {
@@ -41,8 +42,8 @@ impl LoggerWait {
         if is_held { ClockTime(trigger.monotonic_ns).plus(held) } else { ClockTime(0) }
     }
 
-    /// Waits for an answer that could not be told from the next one, if there is one. Where answers carry no number it then takes
-    /// what else is there. Returns the sample of an answer that came, which is late.
+    /// Waits for an outstanding answer that could not be distinguished from the next one. Where answers carry no
+    /// number, it then consumes the remaining events. Returns the sample of a late answer.
     ///
     /// # Errors
     /// The errno.
@@ -67,8 +68,8 @@ impl LoggerWait {
         Ok(None)
     }
 
-    /// Notes the parts of the answer to `trigger`, which this thread has since `came`, where the kernel has said when it came:
-    /// from the call that sent the trigger until then, and from then on.
+    /// Records the parts of the answer to `trigger`, which this thread received at `came`, if it has a time stamp: from
+    /// the call that sent the trigger until the time stamp, and from then on.
     #[inline]
     pub(super) fn note_way(&self, rt: &RtSection<'_>, interrupt: Interrupt, trigger: &Trigger, came: ClockTime) {
         let sent_ns = trigger.monotonic_ns;
@@ -94,7 +95,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::Ordering::Relaxed;
 
-    /// A logger whose interrupts are counted in a pipe; four triggers were sent to reach the other end.
+    /// A logger whose interrupts are counted in a pipe; four triggers were sent before to test for the peer.
     fn wait() -> (LoggerWait, Arc<LinkCounts>, PipeWriter) {
         let (reader, writer) = std::io::pipe().unwrap();
         let counts = Arc::<LinkCounts>::default();
@@ -113,7 +114,7 @@ mod tests {
         (LoggerWait::new(logger).unwrap(), counts, writer)
     }
 
-    /// Sends trigger `number` at `monotonic_ns`, as far as the logger knows.
+    /// Records trigger `number` as sent at `monotonic_ns`.
     fn sent(wait: &LoggerWait, number: u64, monotonic_ns: u64) {
         wait.triggers.send(Trigger { number, index: number, monotonic_ns, is_open: true, ..Trigger::default() });
     }
@@ -154,13 +155,13 @@ mod tests {
         sent(&wait, 5, began.0);
         wait.consecutive_timeouts.set(2);
         let device = std::thread::spawn(move || {
-            // The last one says that there was one more before it.
+            // The last count shows that there was one more interrupt before it.
             for count in [7_u32, 8, 10] {
                 writer.write_all(&count.to_ne_bytes()).unwrap();
             }
             writer
         });
-        // It comes while it is waited for, or before, and counts with its whole delay.
+        // The answer comes during the wait or before it, and counts with its whole delay.
         let (late, has_open) = settle();
         let late = late.unwrap().unwrap();
         assert!(!has_open);
