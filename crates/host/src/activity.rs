@@ -1,4 +1,4 @@
-//! What the machine does, read once a second.
+//! The machine's activity, read once a second.
 
 mod counters;
 mod sensors;
@@ -10,14 +10,14 @@ use sensors::Sensors;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Where a cell reads what happens around its threads. Nothing of it interrupts a measured CPU.
+/// Periodic readings of the activity around a cell's threads. They never interrupt a measured CPU.
 #[derive(Debug)]
 pub struct ActivityLog {
     fs: HostFs,
     measured: CpuSet,
     /// The measured threads.
     threads: Vec<u32>,
-    /// Whether the kernel counts their moves (`CONFIG_SCHED_DEBUG`).
+    /// Whether the kernel counts migrations of threads (`CONFIG_SCHED_DEBUG`).
     tells_migrations: bool,
     /// The control group of this process.
     group: Option<PathBuf>,
@@ -51,7 +51,7 @@ impl ActivityLog {
         log
     }
 
-    /// What happened since the reading before, which was `elapsed` ago; it is `at` into the measured window.
+    /// Activity since the previous reading, which was `elapsed` ago; this one is `at` into the measured window.
     pub fn read(&mut self, at: Span, elapsed: Span) -> MachineSecond {
         let began = sys::work::thread_cpu_time();
         let now = self.counters();
@@ -110,14 +110,14 @@ fn value_of(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// How often a thread was moved; `None` when it has ended, or nobody counts.
+/// Number of migrations of a thread; `None` when it has ended, or the kernel does not count them.
 fn migrations_of(thread: u32) -> Option<u64> {
     let text = HostFs::running().text(format!("proc/{thread}/sched"))?;
     let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
     line.rsplit(':').next()?.trim().parse().ok()
 }
 
-/// Only what is more than before.
+/// The positive increases since `before`.
 fn risen(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let rise = |(kind, count): (&String, &u64)| {
         let rise = count.saturating_sub(before.get(kind).copied().unwrap_or(0));

@@ -1,10 +1,10 @@
-//! Whether the kernel has done what its command line asks for, as far as it tells.
+//! Kernel command line arguments without effect, as far as the kernel reports it.
 
 use super::snapshot::preemption;
 use super::{HostFs, kernel_log};
 use model::CpuSet;
 
-/// What the kernel has not done of its command line, each in a sentence that says why; `ours` are words that are not looked at.
+/// One sentence with the reason for each kernel argument that has no effect; words in `ours` are skipped.
 pub fn without_effect(ours: &str) -> Vec<String> {
     let fs = HostFs::running();
     let line = fs.text("proc/cmdline").unwrap_or_default();
@@ -39,7 +39,7 @@ fn complaints(fs: &HostFs, words: &[&str], log: &[String]) -> Vec<String> {
     complaints
 }
 
-/// The CPUs that were asked for and are not in `set`, in words. Of `isolcpus=` only the scheduler's domains are shown.
+/// The CPUs that were asked for and are not in `set`, as text. Of `isolcpus=` only the scheduler domains are visible.
 fn not_in(asked: &str, set: &CpuSet) -> Option<String> {
     let is_flag = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
     let flags: Vec<_> = asked.split(',').filter(is_flag).collect();
@@ -56,7 +56,7 @@ fn not_in(asked: &str, set: &CpuSet) -> Option<String> {
     }
 }
 
-/// The words that the kernel has passed on because it does not know them (`print_unknown_bootoptions`, init/main.c, since 5.14).
+/// The unknown words that the kernel passed on (`print_unknown_bootoptions`, init/main.c, since 5.14).
 fn unknown_words(message: &str) -> Option<impl Iterator<Item = &str>> {
     let (_, rest) = message.split_once("Unknown kernel command line parameters \"")?;
     Some(rest.split('"').next()?.split_whitespace())
@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(said(words, &log), expected, "{words}");
         }
-        // A kernel without the debug file says it in its log; one that says nothing has no such argument.
+        // A kernel without the debug file logs its model; one that logs nothing does not have the argument.
         std::fs::remove_dir_all(scratch.path("sys/kernel/debug")).unwrap();
         assert_eq!(said("preempt=full", &["Dynamic Preempt: none", "Dynamic Preempt: full"]), Vec::<String>::new());
         assert_eq!(

@@ -1,7 +1,7 @@
-//! A control group (version 2) of processes that are to be counted together and killed together.
+//! A control group (version 2) of processes that are counted together and killed together.
 //!
-//! It takes part in no control: without the `cpu` controller its processes share the CPU with all others as if there
-//! were no group, so that being in it changes no latency (cgroup-v2.rst).
+//! It controls nothing: without the `cpu` controller its processes share the CPU with all others as if there were no
+//! group, so that membership changes no latency (cgroup-v2.rst).
 
 use super::HostFs;
 use std::fs::OpenOptions;
@@ -9,17 +9,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A group below the one that this process is in. Dropping it removes it; it must be empty then.
+/// A group below that of this process. Dropping it removes it; it must be empty then.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
-    /// The group that this process is in.
+    /// The group of this process.
     ours: PathBuf,
 }
 
 impl Cgroup {
-    /// A new group called `name`. `None` where there is no version 2, where this user may not make one, or where a group
-    /// would have a share of CPU time of its own.
+    /// Creates a group called `name`. `None` without version 2, without permission, or where a group would have a share
+    /// of CPU time of its own.
     pub fn make(fs: &HostFs, name: &str) -> Option<Cgroup> {
         let ours = our_group(fs)?;
         let controllers = std::fs::read_to_string(ours.join("cgroup.subtree_control")).ok()?;
@@ -29,26 +29,26 @@ impl Cgroup {
         let path = ours.join(name);
         std::fs::create_dir(&path).ok()?;
         let group = Cgroup { path, ours };
-        // Whoever may make a group may still not be allowed to move into it.
+        // Permission to create a group does not imply permission to move into it.
         group.enter().and_then(|()| group.leave()).ok().map(|()| group)
     }
 
-    /// Where it is.
+    /// The directory of the group.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Moves this process into it; the processes that it makes are born there.
+    /// Moves this process into the group; its later children start there.
     pub fn enter(&self) -> io::Result<()> {
         std::fs::write(self.path.join("cgroup.procs"), "0")
     }
 
-    /// Moves this process back to where it was.
+    /// Moves this process back to its previous group.
     pub fn leave(&self) -> io::Result<()> {
         std::fs::write(self.ours.join("cgroup.procs"), "0")
     }
 
-    /// Kills every process in it at once, also those that are being made (`cgroup.kill`, since Linux 5.14).
+    /// Kills every process in the group at once, also those in creation (`cgroup.kill`, since Linux 5.14).
     pub fn kill(&self) -> io::Result<()> {
         std::fs::write(self.path.join("cgroup.kill"), "1")
     }
@@ -66,7 +66,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// CPU time, us, that all processes of the group at `path` have used, those that have ended included.
+/// CPU time, us, of all processes of the group at `path`, including ended ones.
 pub fn cpu_us_of_group(path: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(path.join("cpu.stat")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()
@@ -75,7 +75,7 @@ pub fn cpu_us_of_group(path: &Path) -> Option<u64> {
 /// Moves this process into the group at `path`, of either version.
 ///
 /// # Errors
-/// One line: which group, and why not.
+/// One line with the group and the reason.
 pub fn enter_group(path: &Path) -> Result<(), String> {
     let failed =
         |err: io::Error| format!("cannot move to the control group {}: {err}; it has to be there", path.display());
@@ -83,13 +83,13 @@ pub fn enter_group(path: &Path) -> Result<(), String> {
     file.write_all(b"0").map_err(failed)
 }
 
-/// The directory of the version 2 group that this process is in.
+/// The directory of the version 2 group of this process.
 pub(super) fn our_group(fs: &HostFs) -> Option<PathBuf> {
     let groups = fs.text("proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs.text("proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
-        // proc_pid_mountinfo(5): fields 4 and 5 are the root of the mount and where it is; the type follows " - ".
+        // proc_pid_mountinfo(5): fields 4 and 5 are the root of the mount and the mount point; the type follows " - ".
         let (fields, rest) = line.split_once(" - ")?;
         let mut fields = fields.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
@@ -135,7 +135,7 @@ mod tests {
             scratch.file("sys/fs/cgroup/cgroup.subtree_control", controllers);
             let group = Cgroup::make(&fs, "load");
             assert_eq!(group.is_some(), is_made, "{controllers:?}");
-            // Its files are ordinary ones here, which the kernel would take away itself.
+            // Its files are ordinary ones here, which the kernel would remove itself.
             let _ = std::fs::remove_dir_all(scratch.path("sys/fs/cgroup/load"));
         }
     }

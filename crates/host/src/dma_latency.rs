@@ -3,8 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 
-/// A request held in `/dev/cpu_dma_latency`: no idle state that takes longer to leave than this. The kernel drops the
-/// request when the file is closed, so nothing needs to be put back (Documentation/power/pm_qos_interface.rst).
+/// A request held in `/dev/cpu_dma_latency`: no idle state with a longer exit latency. The kernel drops the request
+/// when the file is closed, so nothing needs to be put back (Documentation/power/pm_qos_interface.rst).
 #[derive(Debug)]
 pub struct DmaLatency {
     _file: File,
@@ -13,10 +13,10 @@ pub struct DmaLatency {
 const PATH: &str = "/dev/cpu_dma_latency";
 
 impl DmaLatency {
-    /// Asks for `us` until dropped; returns the value that is in force with it.
+    /// Requests `us` until dropped; returns the value in force with it.
     ///
     /// # Errors
-    /// One line: the file, the value, the reason and what to do.
+    /// One line with the file, the value, the reason and advice.
     pub fn hold(us: u32) -> Result<(DmaLatency, u32), String> {
         let explain = |err: io::Error| {
             format!("cannot hold {us} us in {PATH}: {err}; run as root, or measure with --cpu-dma-latency leave")
@@ -33,7 +33,7 @@ impl DmaLatency {
         Ok((DmaLatency { _file: file }, found))
     }
 
-    /// Whether this user could hold a request.
+    /// Whether this user can hold a request.
     pub fn is_permitted() -> bool {
         OpenOptions::new().write(true).open(PATH).is_ok()
     }

@@ -1,4 +1,4 @@
-//! PCI devices of a guest that interrupt at known times, given to the driver that hands interrupts to programs.
+//! PCI devices of a guest that interrupt at known times, bound to the driver that passes interrupts to user space.
 
 use super::HostFs;
 use rt::DmaTimer;
@@ -11,13 +11,13 @@ const DEVICES: &str = "sys/bus/pci/devices";
 const DRIVER: &str = "sys/bus/pci/drivers/uio_pci_generic";
 /// Vendor and device number of `edu` (QEMU, docs/specs/edu.rst).
 const EDU: [&str; 2] = ["0x1234", "0x11e8"];
-/// Register of the configuration of a PCI device: where its first memory is.
+/// Configuration register of a PCI device with the address of its first memory.
 const FIRST_MEMORY: u64 = 0x10;
 
-/// The first `count` of them, bound to their driver and ready to be started.
+/// The first `count` devices, bound to their driver and ready to be started.
 ///
 /// # Errors
-/// One line: what is missing, and why.
+/// One line with the missing part and the reason.
 pub fn dma_timers(fs: &HostFs, count: u64) -> Result<Vec<DmaTimer>, String> {
     if !fs.exists(DRIVER) {
         return Err("response:uio: this kernel has no uio_pci_generic; give its guests the modules uio.ko and \
@@ -48,7 +48,7 @@ fn ready(fs: &HostFs, name: &str) -> io::Result<DmaTimer> {
         file.map_err(|err| io::Error::other(format!("{}: {err}", path.display())))
     };
     let config = open(place.join("config"))?;
-    // QEMU keeps no state of such a device: where its memory is has to be written again after a guest was saved.
+    // QEMU does not save the state of such a device: after a save, the address of its memory has to be written again.
     let memory = fs.text(format!("{DEVICES}/{name}/resource")).and_then(|text| first_address(&text));
     config.write_all_at(&memory.ok_or_else(|| none("memory"))?.to_le_bytes(), FIRST_MEMORY)?;
     if !place.join("driver").exists() {
@@ -59,7 +59,7 @@ fn ready(fs: &HostFs, name: &str) -> io::Result<DmaTimer> {
     DmaTimer::new(&open(place.join("resource0"))?, open(Path::new("/dev").join(number))?, config)
 }
 
-/// Where the first memory begins, out of `resource`: a line for each, with its first and last address.
+/// Address of the first memory, from `resource`: one line for each, with its first and last address.
 fn first_address(resource: &str) -> Option<u32> {
     let first = resource.split_whitespace().next()?.strip_prefix("0x")?;
     u32::from_str_radix(first.trim_start_matches('0'), 16).ok()

@@ -1,4 +1,4 @@
-//! Files in directories that may belong to another user: replaced, appended to and read, and nothing planted there is followed.
+//! Replacing, appending to and reading files in directories of any owner, without following planted links.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -6,10 +6,11 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Permissions of files that this program makes, before the umask: others may read results, and only the user changes them.
+/// Permissions of files that this program creates, before the umask: only the user may write, others may read.
 const MODE: u32 = 0o644;
 
-/// A file that gets its name when it is whole; until then it has the name with a suffix. Dropped before that, it is removed.
+/// A new file that gets its final name when it is complete; before, it has the name with a suffix. Dropping it
+/// incomplete removes it.
 #[derive(Debug)]
 pub struct Replacement {
     file: File,
@@ -19,18 +20,18 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Begins a file that is to replace `path`, under the name `path` + `suffix`.
+    /// Creates a file that is to replace `path`, under the name `path` + `suffix`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn new(path: &Path, suffix: &str) -> io::Result<Replacement> {
         let unfinished = with_suffix(path, suffix);
         let file = create(&unfinished)?;
         Ok(Replacement { file, unfinished, path: path.to_owned(), is_named: false })
     }
 
-    /// Gives the file its name once its content is on disk, and has the name on disk, too. What had the name before is
-    /// replaced, whatever it was; of a link the link itself.
+    /// Gives the file its name once its content is on disk, and syncs the name, too. A previous file of any type with
+    /// that name is replaced; of a link, the link itself.
     ///
     /// # Errors
     /// When the disk is full or fails, or a directory has the name.
@@ -41,7 +42,7 @@ impl Replacement {
         sync_directory_of(&self.path)
     }
 
-    /// The same, and the open file, to go on writing to it.
+    /// As [`Replacement::commit`]; returns the open file for further writes.
     ///
     /// # Errors
     /// As [`Replacement::commit`].
@@ -69,35 +70,35 @@ impl Drop for Replacement {
     }
 }
 
-/// Makes a file that is not there: a file or link of that name goes before. With `O_EXCL` no link is followed, open(2).
+/// Creates a new file after removing a file or link of that name. With `O_EXCL` no link is followed, open(2).
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
         _ => {}
     }
-    // Appending, because the file of a run is written to by this descriptor for as long as the run goes on.
+    // Appending, because the file of a run is written through this descriptor for as long as the run lasts.
     OpenOptions::new().read(true).append(true).create_new(true).mode(MODE).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Replaces the file `path` by one with this content.
 ///
 /// # Errors
-/// When it cannot be made or written; the file is then as it was.
+/// When it cannot be created or written; the file is then unchanged.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = Replacement::new(path, ".new")?;
     new.write_all(content)?;
     new.commit()
 }
 
-/// Writes to `path`, which the user has named: an own descriptor, a pipe or a device is written to, anything else is replaced.
+/// Writes to a `path` given by the user: own descriptors, pipes and devices are written to, other files are replaced.
 ///
 /// # Errors
 /// As [`replace`].
 pub fn write_named(path: &Path, content: &[u8]) -> io::Result<()> {
-    // They are links, also to regular files, and nothing may take their place.
+    // Descriptor paths are links, also to regular files, and must not be replaced.
     let is_descriptor = ["/dev/stdout", "/dev/stderr", "/dev/fd"].iter().any(|prefix| path.starts_with(prefix));
     if is_descriptor || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(content);
@@ -105,30 +106,30 @@ pub fn write_named(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content)
 }
 
-/// Opens a regular file for reading. Another kind is refused and not waited for: a FIFO or a device has no end.
+/// Opens a regular file for reading. Other types are refused without waiting: a FIFO or a device has no end.
 ///
 /// # Errors
-/// When it cannot be opened, or is none.
+/// When it cannot be opened, or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     open_checked(path, regular)
 }
 
-/// Opens a file for reading that `check` accepts. It is not waited for: what is refused is not opened, if possible.
+/// Opens a file for reading that `check` accepts, without blocking. A refused file is not opened, if possible.
 ///
 /// # Errors
 /// When it cannot be opened, or `check` refuses it.
 pub fn open_checked(path: &Path, check: impl Fn(&fs::Metadata) -> io::Result<()>) -> io::Result<File> {
-    // Looked at before, because opening a device may do something; and afterwards, because it may be another one by then.
+    // Checked before, because opening a device may have side effects, and after, because the file may be another one.
     check(&fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
 }
 
-/// Opens a regular file to read it and to append to it, and follows no link.
+/// Opens a regular file for reading and appending, and follows no link.
 ///
 /// # Errors
-/// When it cannot be opened, or is none.
+/// When it cannot be opened, or is not a regular file.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     regular(&fs::symlink_metadata(path)?)?;
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -152,9 +153,9 @@ fn kind(found: &fs::Metadata) -> &'static str {
     }
 }
 
-/// A file that the user has named, with all that is in it.
+/// Opens and reads a file given by the user.
 ///
-/// A pipe and a terminal are read to their end, so that `/dev/stdin` can be named.
+/// A pipe and a terminal are read to their end, so that `/dev/stdin` can be given.
 ///
 /// # Errors
 /// When it cannot be read, is a directory or a device, or holds more than `most` bytes.
@@ -177,14 +178,14 @@ fn is_terminal(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.is_terminal())
 }
 
-/// A path with something behind its name.
+/// A path with a suffix appended to its name.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
-/// Has the names in the directory of `path` on disk.
+/// Syncs the directory of `path`, so that its names are on disk.
 ///
 /// # Errors
 /// When the disk fails.
@@ -212,7 +213,7 @@ mod tests {
         let scratch = Scratch::make();
         let victim = scratch.file("victim", "precious");
         let (page, unfinished) = (scratch.path("page"), scratch.path("page.new"));
-        // Under the name, under the name before it is whole, and both.
+        // Under the final name, under the temporary name, and both.
         let plants: [fn(&Scratch, &Path, &Path); 5] = [
             |_, victim, at| symlink(victim, at).unwrap(),
             |_, _, at| symlink("/dev/null", at).unwrap(),

@@ -1,15 +1,15 @@
-//! The kernel's log, as far as it is kept and may be read.
+//! The kernel's log, as far as it is kept and readable.
 
 use super::HostFs;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Its messages, the oldest first; none where it may not be read (`dmesg_restrict`).
+/// Messages of the log, the oldest first; none where it may not be read (`dmesg_restrict`).
 pub(super) fn messages(fs: &HostFs) -> Vec<String> {
     /// Longer than any record of the log (CONSOLE_EXT_LOG_MAX, kernel/printk).
     const RECORD: usize = 8192;
-    /// More than the largest log has.
+    /// Upper bound of the number of records.
     const AT_MOST: usize = 1 << 20;
     let path = fs.root.join("dev/kmsg");
     let Ok(mut log) = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Files and groups of processes that were killed together with whatever cleans up after them.
+//! Files and process groups left by processes that were killed together with their cleanup processes.
 
 use super::HostFs;
 use super::cgroup::our_group;
@@ -9,26 +9,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What such names begin with; the process follows, as in [`named`]: a load's keeper, a cell that measures a language or
-/// what operations cost, the starter of a guest.
+/// Prefixes of such names; the process follows, as in [`named`]: the supervisor of a load, a cell that measures a
+/// language or the cost of operations, the starter of a guest.
 const NAMES: [&str; 4] = ["punctual-load-", "punctual-sleep-", "punctual-cost-", "punctual-guest-"];
 
-/// Where every user can leave a note of a directory elsewhere.
+/// Directory in which every user can leave a link to a directory elsewhere.
 const NOTES: &str = "/var/tmp";
 
-/// `NAME-PID.NAMESPACE`: what process `pid` of this PID namespace makes for itself. Another container that shares the
-/// directory may have a process of the same id.
+/// `NAME-PID.NAMESPACE`: the name of an object made by process `pid` of this PID namespace. Another container that
+/// shares the directory may have a process with the same id.
 pub fn named(name: &str, pid: u32) -> String {
     let namespace = pid_namespace().map_or_else(String::new, |namespace| format!(".{namespace}"));
     format!("{name}-{pid}{namespace}")
 }
 
-/// Environment variable of the outside programs of a load, and of all that they start: the name of what their supervisor
-/// makes, as [`named`].
+/// Environment variable of the outside programs of a load and of their descendants: the name of their supervisor's
+/// objects, as [`named`].
 pub const MARK: &str = "PUNCTUAL_LOAD";
 
-/// Kills the processes whose [`MARK`] `is_over`, also those that they make meanwhile, and returns them. Processes of other
-/// users, and those without their environment, are not seen.
+/// Kills the processes for whose [`MARK`] `is_over` holds, also those that they create meanwhile, and returns them.
+/// Processes of other users, and those with a cleared environment, are not found.
 pub fn kill_marked(is_over: impl Fn(&str) -> bool) -> Vec<u32> {
     let mut killed = Vec::new();
     for _ in 0..ROUNDS {
@@ -45,12 +45,12 @@ pub fn kill_marked(is_over: impl Fn(&str) -> bool) -> Vec<u32> {
     killed
 }
 
-/// How often processes are looked for that were made since the last look.
+/// Maximum number of searches for processes created since the previous one.
 const ROUNDS: u32 = 1000;
 
 fn marked(fs: &HostFs, is_over: &impl Fn(&str) -> bool) -> Vec<u32> {
     let mark = |pid: &u32| {
-        // One that has ended has none any more (proc_pid_environ(5)).
+        // An ended process has no environment any more (proc_pid_environ(5)).
         let environment = std::fs::read(fs.root.join(format!("proc/{pid}/environ"))).unwrap_or_default();
         let mut variables =
             environment.split(|byte| *byte == 0).filter_map(|variable| std::str::from_utf8(variable).ok());
@@ -59,8 +59,8 @@ fn marked(fs: &HostFs, is_over: &impl Fn(&str) -> bool) -> Vec<u32> {
     fs.numbers_in("proc").into_iter().filter(mark).collect()
 }
 
-/// A directory of a process's own, removed with all that is in it. Where [`remove_leftovers`] does not look, a link to it
-/// stands where it does.
+/// A directory owned by one process, removed with its contents. Where [`remove_leftovers`] does not search, a link in a
+/// searched directory points to it.
 #[derive(Debug)]
 pub struct OwnDirectory {
     path: PathBuf,
@@ -68,13 +68,13 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Makes the directory `name` in `parent`.
+    /// Creates the directory `name` in `parent`.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn make(parent: &Path, name: &str) -> io::Result<OwnDirectory> {
         let own = OwnDirectory::of(parent, name)?;
-        // Before the directory, so that there is none without a note. Without one it works, too.
+        // The link comes first, so that no directory is without one. A failure to create the link is ignored.
         own.note.iter().for_each(|note| drop(std::os::unix::fs::symlink(&own.path, note)));
         match std::fs::create_dir(&own.path) {
             Ok(()) => Ok(own),
@@ -86,7 +86,7 @@ impl OwnDirectory {
         }
     }
 
-    /// The directory `name` in `parent` that a process which was killed may have left; dropping this removes it.
+    /// The directory `name` in `parent` that a killed process may have left; dropping this value removes it.
     pub fn of(parent: &Path, name: &str) -> io::Result<OwnDirectory> {
         let parent = parent.canonicalize()?;
         let is_searched = searched().iter().any(|directory| directory.canonicalize().is_ok_and(|path| path == parent));
@@ -94,7 +94,7 @@ impl OwnDirectory {
         Ok(OwnDirectory { path: parent.join(name), note })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -112,17 +112,17 @@ fn searched() -> [PathBuf; 2] {
     [std::env::temp_dir(), PathBuf::from(NOTES)]
 }
 
-/// Removes what processes that are gone have left in the directories for temporary files and among the control groups.
-/// Returns what was removed, and the programs of loads that still ran as `/proc/PID`.
+/// Removes the leftovers of ended processes in the directories for temporary files and among the control groups.
+/// Returns the removed paths, and as `/proc/PID` the programs of loads that still ran.
 pub fn remove_leftovers() -> Vec<PathBuf> {
-    // First, so that none of them makes a file again.
+    // First, so that none of them creates a file again.
     let killed = kill_marked(is_abandoned).into_iter();
     let mut removed: Vec<PathBuf> = killed.map(|pid| PathBuf::from(format!("/proc/{pid}"))).collect();
     for directory in searched() {
         removed.extend(abandoned_in(&directory).into_iter().filter(|path| remove(path)));
         for note in notes_in(&directory) {
             let target = noted(&note);
-            // Without what it stands for a note stands for nothing.
+            // A link without its target is useless.
             let is_done = target.as_ref().is_none_or(|target| remove(target));
             removed.extend(target.filter(|_| is_done && std::fs::remove_file(&note).is_ok()));
         }
@@ -133,21 +133,21 @@ pub fn remove_leftovers() -> Vec<PathBuf> {
     removed
 }
 
-/// Whether `path` is that of a process among what [`remove_leftovers`] returns.
+/// Whether `path` is that of a process among the results of [`remove_leftovers`].
 pub fn is_process(path: &Path) -> bool {
     path.strip_prefix("/proc").is_ok_and(|rest| rest.to_str().is_some_and(|name| name.parse::<u32>().is_ok()))
 }
 
-/// Kills what the control group `name` of a process that was killed still holds, and removes it.
+/// Kills the processes left in control group `name` of a killed process, and removes the group.
 pub fn end_group(name: &str) {
     let group = our_group(&HostFs::running()).map(|group| group.join(name)).filter(|group| group.exists());
     let _ = group.is_some_and(|group| remove_group(&group));
 }
 
 fn remove_group(group: &Path) -> bool {
-    // No process answers for what is still in it.
+    // No supervisor is left for these processes.
     let _ = std::fs::write(group.join("cgroup.kill"), "1");
-    // What was killed takes a moment to end.
+    // Killed processes take a moment to end.
     (0..1000).any(|_| match std::fs::remove_dir(group) {
         Err(err) if err.kind() == io::ErrorKind::ResourceBusy => {
             std::thread::sleep(Duration::from_millis(1));
@@ -157,7 +157,7 @@ fn remove_group(group: &Path) -> bool {
     })
 }
 
-/// Removes a directory with all that is in it. Not with what is mounted there, which is not the process's own.
+/// Removes a directory with its contents, but not with a mounted file system, which is not the process's own.
 fn remove(path: &Path) -> bool {
     if let Some(mount) = mount_below(&HostFs::running(), path) {
         let (path, mount) = (path.display(), mount.display());
@@ -170,7 +170,7 @@ fn remove(path: &Path) -> bool {
     std::fs::remove_dir_all(path).is_ok()
 }
 
-/// Where something is mounted at or below `path` (proc_pid_mountinfo(5), field 5, with blanks as `\040`).
+/// A mount point at or below `path` (proc_pid_mountinfo(5), field 5, with blanks as `\040`).
 fn mount_below(fs: &HostFs, path: &Path) -> Option<PathBuf> {
     let path = path.canonicalize().ok()?;
     let mounts = fs.text("proc/self/mountinfo")?;
@@ -182,12 +182,12 @@ fn abandoned_in(directory: &Path) -> Vec<PathBuf> {
     entries_in(directory, std::fs::FileType::is_dir)
 }
 
-/// Links that stand for directories elsewhere.
+/// Links that point to directories elsewhere.
 fn notes_in(directory: &Path) -> Vec<PathBuf> {
     entries_in(directory, std::fs::FileType::is_symlink)
 }
 
-/// What there is of some kind and was named by a process that is gone.
+/// Entries of one type that were named by an ended process.
 fn entries_in(directory: &Path, is_kind: impl Fn(&std::fs::FileType) -> bool) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_ours = |entry: &std::fs::DirEntry| {
@@ -197,7 +197,7 @@ fn entries_in(directory: &Path, is_kind: impl Fn(&std::fs::FileType) -> bool) ->
     entries.filter(is_ours).map(|entry| entry.path()).collect()
 }
 
-/// The directory that `note` stands for, if the same user has made it: any user may put a link there.
+/// The directory that `note` points to, if it belongs to the same user: any user may create a link there.
 fn noted(note: &Path) -> Option<PathBuf> {
     let target = std::fs::read_link(note).ok()?;
     let (of_note, of_target) = (note.symlink_metadata().ok()?, target.symlink_metadata().ok()?);
@@ -205,11 +205,11 @@ fn noted(note: &Path) -> Option<PathBuf> {
     (is_same && of_target.is_dir()).then_some(target)
 }
 
-/// Whether the process that a name belongs to is gone. Not when that is one of another PID namespace.
+/// Whether the process in a name has ended; false for a process of another PID namespace.
 fn is_abandoned(name: &str) -> bool {
     let Some(rest) = NAMES.iter().find_map(|begin| name.strip_prefix(begin)) else { return false };
     let process = rest.split('-').next().unwrap_or_default();
-    // Guests, and earlier versions, name no namespace.
+    // Names of guests and of earlier versions contain no namespace.
     let (pid, namespace) = process.split_once('.').map_or((process, None), |(pid, namespace)| (pid, Some(namespace)));
     let is_known = namespace.is_none_or(|text| text.parse::<u64>().is_ok_and(|number| Some(number) == pid_namespace()));
     is_known && pid.parse().is_ok_and(is_gone)

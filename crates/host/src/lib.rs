@@ -1,4 +1,4 @@
-//! The machine: its facts, what this user may do on it, what is held while measuring.
+//! The machine: its facts, the rights of this user on it, and the requests held while measuring.
 //!
 //! The only module that reads or writes below `/proc` and `/sys`.
 #![forbid(unsafe_code)]
@@ -60,43 +60,43 @@ use std::path::{Path, PathBuf};
 /// This program, also when its file was replaced since it started (proc_pid_exe(5)).
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// The name by which a process that was started with this open file opens it (proc_pid_fd(5)). Those of another process it
-/// may not open where that one has more rights, as this one has after setcap(8).
+/// The path under which a process started with this open file can open it (proc_pid_fd(5)). The descriptors of another
+/// process are inaccessible where that one has more privileges, as this one has after setcap(8).
 pub fn name_of_open(file: &impl std::os::fd::AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The root that facts are read below: `/` in use, a recorded machine in tests.
+/// The root below which facts are read: `/` in use, a recorded machine in tests.
 #[derive(Debug, Clone)]
 pub struct HostFs {
     root: PathBuf,
 }
 
 impl HostFs {
-    /// The machine this runs on, or the one that `PUNCTUAL_ROOT` holds the `/proc` and `/sys` of: for trying out what
-    /// changes settings without changing any.
+    /// The running machine, or the one whose `/proc` and `/sys` are below `PUNCTUAL_ROOT`, for testing changes of
+    /// settings without making any.
     pub fn here() -> Self {
         HostFs { root: std::env::var_os("PUNCTUAL_ROOT").map_or_else(|| PathBuf::from("/"), PathBuf::from) }
     }
 
-    /// The kernel this runs on, whatever [`HostFs::here`] is: processes are always its own.
+    /// The running kernel, whatever [`HostFs::here`] is: processes are always its own.
     fn running() -> Self {
         HostFs { root: PathBuf::from("/") }
     }
 
-    /// The text of a file, without trailing white space; `None` when it cannot be read, is empty or is no text.
+    /// The text of a file, without trailing white space; `None` when it is unreadable, empty or not UTF-8.
     fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = std::fs::read_to_string(self.root.join(path)).ok()?;
         let text = text.trim_end_matches(['\n', '\0', ' ']);
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// A file that holds one number.
+    /// The number in a file; `None` when it has none.
     fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.trim().parse().ok()
     }
 
-    /// The names in a directory, in their order; none when it cannot be read.
+    /// The names in a directory, sorted; none when it cannot be read.
     fn names_in(&self, path: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -129,7 +129,7 @@ mod tests {
     use crate::testing::Scratch;
 
     impl Scratch {
-        /// The machine whose files lie in this directory.
+        /// The machine whose files are in this directory.
         pub(crate) fn machine(&self) -> HostFs {
             HostFs { root: self.dir().to_owned() }
         }

@@ -1,4 +1,4 @@
-//! One measurement on a machine at a time.
+//! The machine lock: one measurement at a time.
 
 use super::process::is_gone;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,24 +10,24 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Held while measuring. The kernel releases it when this process and the cells that it started have ended, however that
-/// happens (`flock(2)`: a lock belongs to the open file, which [`hand_on_lock`] leaves open in them).
+/// The lock held while measuring. The kernel releases it when this process and the cells that it started have ended,
+/// for any reason (`flock(2)`: a lock belongs to the open file, which [`hand_on_lock`] leaves open in them).
 #[derive(Debug)]
 pub struct MachineLock {
-    /// What excludes others: the directory of the lock file, which cannot be removed as a file in it can. While it is
+    /// The lock itself: the directory of the lock file, which cannot be removed as a file in it can. While it is
     /// locked, systemd-tmpfiles does not clean it (tmpfiles.d(5)).
     directory: File,
-    /// Holds the words about the holder. Locked as well, because earlier versions lock nothing else.
+    /// The lock file with the description of the holder. Locked as well, because earlier versions lock nothing else.
     file: File,
 }
 
-/// Why the machine cannot be had.
+/// An error in taking the machine lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process measures.
     #[error("this machine is being measured by {holder}; wait for it with --wait")]
     Held {
-        /// What the holder wrote about itself.
+        /// The holder's description of itself.
         holder: String,
     },
     /// The lock file cannot be used.
@@ -40,13 +40,13 @@ pub enum LockError {
     },
 }
 
-/// In the one directory that every user of every distribution can write to (hier(7)).
+/// The lock file, in the one directory that every user of every distribution can write to (hier(7)).
 const PATH: &str = "/tmp/punctual.lock";
-/// The most that is read of what a holder wrote.
+/// Maximum number of bytes read of a holder's description.
 const HOLDER_BYTES: u64 = 200;
-/// How long the cell and the loads of a holder that was killed may take to end.
+/// Timeout of the end of the cell and the loads of a killed holder.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long it may take until a process that was sent SIGKILL has ended: until then it looks like any other.
+/// Timeout of the end of a process that was sent SIGKILL: until then it looks like any other.
 const KILLED_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -54,7 +54,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 static HELD: AtomicI32 = AtomicI32::new(-1);
 
 impl MachineLock {
-    /// Takes the lock. With `wait` it waits for whatever holds it; without, only until what a killed holder started has ended.
+    /// Takes the lock. With `wait` it waits for any holder; without, only until the processes started by a killed
+    /// holder have ended.
     ///
     /// # Errors
     /// When another process holds it and `wait` is false, or the file cannot be used.
@@ -70,10 +71,10 @@ impl MachineLock {
         let directory = File::open(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
         let began = Instant::now();
         loop {
-            // Opened again each time: it may have been removed, and made anew, since.
+            // Opened again each time: the file may have been removed and recreated since.
             let file = open(path).map_err(failed)?;
             if is_locked(&directory, wait).map_err(failed)? && is_locked(&file, wait).map_err(failed)? {
-                // Removed before it was locked: the next holder would say its name in another one.
+                // Removed before it was locked: the next holder would write its description to another file.
                 if is_at(&file, path) {
                     return Ok(MachineLock { directory, file });
                 }
@@ -89,7 +90,7 @@ impl MachineLock {
         }
     }
 
-    /// Says who holds it. For people only: nothing depends on its being written.
+    /// Writes a description of the holder, for users only: nothing depends on it.
     pub fn say(&self, holder: &str) {
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(holder.as_bytes(), 0));
     }
@@ -101,8 +102,8 @@ impl Drop for MachineLock {
     }
 }
 
-/// Leaves the lock that this process holds to the program that `command` starts, which gets its descriptor as `--lock` and
-/// gives it to [`keep_lock`].
+/// Passes the lock that this process holds to the program that `command` starts. The program gets the descriptor as
+/// `--lock` and passes it to [`keep_lock`].
 pub fn hand_on_lock(command: &mut Command) {
     let descriptor = HELD.load(Relaxed);
     if descriptor >= 0 {
@@ -111,7 +112,7 @@ pub fn hand_on_lock(command: &mut Command) {
     }
 }
 
-/// Holds the lock that the parent has left open as `descriptor` until this process ends, and leaves it to no program of others.
+/// Holds the lock that the parent left open as `descriptor` until this process ends; children do not inherit it.
 ///
 /// # Errors
 /// When the descriptor is invalid.
@@ -121,7 +122,7 @@ pub fn keep_lock(descriptor: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks `file`; `false` when another process has it locked and `wait` is not set.
+/// Locks `file`; `false` when another process holds the lock and `wait` is not set.
 fn is_locked(file: &File, wait: bool) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -131,7 +132,7 @@ fn is_locked(file: &File, wait: bool) -> io::Result<bool> {
     }
 }
 
-/// Whether `path` leads to this open file.
+/// Whether `path` refers to this open file.
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
@@ -139,8 +140,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     opened.is_ok() && opened.ok() == named.ok()
 }
 
-/// What the holder wrote about itself, as far as a terminal may get it: any user may write to the file. And whether the
-/// process that it names has ended.
+/// The holder's description of itself, restricted to printable characters because any user may write to the file; and
+/// whether the process that it names has ended.
 fn holder(file: &File) -> (String, bool) {
     let mut bytes = Vec::new();
     let _ = file.take(HOLDER_BYTES).read_to_end(&mut bytes);
@@ -154,8 +155,8 @@ fn holder(file: &File) -> (String, bool) {
 
 /// Opens the lock file, which may belong to another user.
 ///
-/// An existing one is opened without O_CREAT, because the kernel refuses that for other users' files in shared
-/// directories (`fs.protected_regular`, proc_sys_fs(5)); never through a link, which anybody could have put there.
+/// An existing file is opened without O_CREAT, because the kernel refuses that for other users' files in shared
+/// directories (`fs.protected_regular`, proc_sys_fs(5)); never through a link, which any user could have put there.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -165,7 +166,7 @@ fn open(path: &Path) -> io::Result<File> {
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => options.create_new(false).open(path)?,
             file => {
                 let file = file?;
-                // Past the umask, so that every user can take it and say so.
+                // Regardless of the umask, so that every user can take the lock and write a description.
                 file.set_permissions(PermissionsExt::from_mode(0o666))?;
                 file
             }

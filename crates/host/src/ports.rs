@@ -3,16 +3,16 @@
 use super::HostFs;
 use std::path::Path;
 
-/// What is known of a parallel port.
+/// Properties of a parallel port.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParallelPort {
-    /// Whether it has an interrupt; `None` when its driver does not say.
+    /// Whether it has an interrupt; `None` when the driver does not report it.
     pub has_interrupt: Option<bool>,
     /// Drivers and programs that use it.
     pub users: Vec<String>,
 }
 
-/// The parallel port `device` (Documentation/admin-guide/parport.rst: its driver's files below sysctl).
+/// The parallel port `device` (Documentation/admin-guide/parport.rst: the driver's files below sysctl).
 pub fn parallel_port(fs: &HostFs, device: &Path) -> ParallelPort {
     let place = name_of(device).map(|name| format!("proc/sys/dev/parport/{name}")).unwrap_or_default();
     ParallelPort {
@@ -22,19 +22,19 @@ pub fn parallel_port(fs: &HostFs, device: &Path) -> ParallelPort {
     }
 }
 
-/// The name that the driver of a device of UIO gives it; `None` when it is none.
+/// The driver's name for a UIO device; `None` for another kind of device.
 pub fn uio_name(fs: &HostFs, device: &Path) -> Option<String> {
     fs.text(format!("sys/class/uio/{}/name", name_of(device)?))
 }
 
-/// The name of a device, also where it was named by a link to it.
+/// The name of a device; a link to the device is resolved.
 fn name_of(device: &Path) -> Option<String> {
     let device = device.canonicalize().unwrap_or_else(|_| device.to_owned());
     device.file_name()?.to_str().map(str::to_owned)
 }
 
-/// Has the chip of the serial port `device` interrupt for each byte, where its driver allows to choose: it otherwise waits
-/// for several (`rx_trig_bytes`, Documentation/ABI/testing/sysfs-tty).
+/// Makes the chip of the serial port `device` interrupt for each byte, where its driver supports that: by default it
+/// waits for several (`rx_trig_bytes`, Documentation/ABI/testing/sysfs-tty).
 pub fn hand_on_each_byte(fs: &HostFs, device: &Path) {
     if let Some(name) = device.file_name().and_then(|name| name.to_str()) {
         let file = fs.root.join("sys/class/tty").join(name).join("rx_trig_bytes");

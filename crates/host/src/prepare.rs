@@ -1,7 +1,7 @@
-//! Changing settings of the machine for as long as a cell lasts, and putting them back whatever happens.
+//! Changes of machine settings for the duration of a cell, and their restoration in every case.
 //!
-//! What will be changed, and what it was, is on disk before the first change is made. A process that comes to its end
-//! puts everything back itself; after one that was killed, `recover` does so from the journal.
+//! The changes and the previous values are on disk before the first change is made. A process that ends normally
+//! restores everything itself; after a killed one, `recover` does so from the journal.
 
 mod change;
 mod journal;
@@ -16,22 +16,22 @@ use journal::Journal;
 use model::{CpuSet, Prepare, PreparedSetting, plain};
 use std::io::{self, Write};
 
-/// The machine as a cell wants it. Dropping it puts back what was changed.
+/// The machine, prepared for a cell. Dropping it restores the previous settings.
 #[derive(Debug)]
 pub struct Preparation {
     fs: HostFs,
     /// In the order in which they were made.
     changes: Vec<Change>,
-    /// Number of interrupts that the kernel does not let move.
+    /// Number of interrupts that the kernel does not allow to be moved.
     kept: usize,
     journal: Option<Journal>,
 }
 
 impl Preparation {
-    /// Makes all changes that `prepare` asks for, for a cell on the CPUs `measured`. Each is read back.
+    /// Makes all changes of `prepare`, for a cell on the CPUs `measured`. Each is read back.
     ///
     /// # Errors
-    /// One line: which setting, which value, why not. Nothing is left changed then.
+    /// One line with the setting, the value and the reason. Nothing is left changed then.
     pub fn make(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Preparation, String> {
         let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), kept: 0, journal: None };
         let planned = plan::changes(fs, prepare, measured)?;
@@ -40,7 +40,7 @@ impl Preparation {
         }
         preparation.journal = Some(Journal::write(fs, &planned)?);
         for change in planned {
-            // Before it is made: one that fails halfway is put back, too.
+            // Recorded before it is made: a change that fails halfway is undone, too.
             preparation.changes.push(change);
             let change = preparation.changes.last().ok_or("no change")?;
             if !change.make(fs)? {
@@ -54,7 +54,7 @@ impl Preparation {
         Ok(preparation)
     }
 
-    /// What was changed, and what has become of it; and how many interrupts could not be moved.
+    /// The changed settings with their present values, and the number of interrupts that could not be moved.
     pub fn settings(&self) -> Vec<PreparedSetting> {
         let kept = (self.kept > 0).then(|| {
             let (what, kept) = ("interrupts that the kernel keeps where they are".to_owned(), self.kept.to_string());
@@ -74,7 +74,7 @@ impl Drop for Preparation {
                 let _ = writeln!(io::stderr(), "punctual: {}", plain(&reason));
             }
         }
-        // What could not be put back stays in the journal, for another attempt.
+        // Settings that could not be restored stay in the journal, for another attempt.
         if let Some(journal) = self.journal.take().filter(|_| all_back) {
             journal.remove();
         }

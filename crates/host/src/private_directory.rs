@@ -5,18 +5,18 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A directory that this process has made and that only its user may enter; removed on drop with what is in it.
+/// A directory that this process has created and that only its user may enter; removed on drop with its contents.
 ///
-/// One that is there already is never taken: another user may have put it there, with links in it for this process to write
+/// An existing directory is never used: another user may have put it there, with links in it for this process to write
 /// through.
 #[derive(Debug)]
 pub struct PrivateDirectory(PathBuf);
 
 impl PrivateDirectory {
-    /// A new one in `parent`. Its name is `stem`, a hyphen, and 16 hexadecimal digits that cannot be guessed.
+    /// Creates a directory in `parent`. Its name is `stem`, a hyphen, and 16 unpredictable hexadecimal digits.
     ///
     /// # Errors
-    /// When none can be made in `parent`.
+    /// When none can be created in `parent`.
     pub fn new(parent: &Path, stem: &str) -> io::Result<PrivateDirectory> {
         const ATTEMPTS: u32 = 100;
         let mut attempt = 0;
@@ -31,7 +31,7 @@ impl PrivateDirectory {
         }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -39,7 +39,7 @@ impl PrivateDirectory {
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        // Left behind, it is removed by the next measurement (`remove_leftovers`), or by the next use of a cache.
+        // If this fails, the next measurement (`remove_leftovers`) or the next use of a cache removes it.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,20 +1,20 @@
-//! What this user may do here, found by trying or by the kernel's own word.
+//! Privileges of this user, found by trying or from the kernel's files.
 
 use super::{DmaLatency, HostFs};
 use model::Policy;
 use std::io;
 use std::thread::Builder;
 
-/// What the campaign has to know before it decides which cells it can measure.
+/// The privileges on which it depends which cells a campaign can measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Privileges {
-    /// Memory may be locked without a limit that matters.
+    /// Whether enough memory may be locked.
     pub lock_memory: bool,
-    /// `/dev/cpu_dma_latency` may be held.
+    /// Whether `/dev/cpu_dma_latency` may be held.
     pub dma_latency: bool,
 }
 
-/// Why this user cannot measure `policy`, and the one command that changes it.
+/// The reason why this user cannot measure `policy`, and the one command that changes it.
 pub fn how_to_allow(policy: Policy) -> String {
     let needs_no_privilege = match policy {
         Policy::Other(nice) => nice.get() >= 0,
@@ -27,7 +27,7 @@ pub fn how_to_allow(policy: Policy) -> String {
         return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
     }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
-    // chgrp takes the capabilities of a file away, so it comes first (chown(2)).
+    // chgrp clears the capabilities of a file, so it comes first (chown(2)).
     format!(
         "{policy} needs CAP_SYS_NICE; run as root, or once, as root: chgrp rt {program}; chmod 750 {program}; setcap \
          cap_sys_nice,cap_ipc_lock+ep {program} (every member of group rt may then occupy CPUs at real-time priority; \
@@ -35,14 +35,14 @@ pub fn how_to_allow(policy: Policy) -> String {
     )
 }
 
-/// Gives up rights that came with the file of this program: setcap(8) gives them to what this program does itself, and
-/// whatever else it starts would have them on behalf of every user that may start it. Rights of the user's own, like
+/// Drops the privileges that came with the file of this program. setcap(8) grants them to this program's own work;
+/// every program that it starts would have them on behalf of every user that may start it. The user's own rights, like
 /// `RLIMIT_RTPRIO`, stay.
 pub fn drop_rights_of_file() -> io::Result<()> {
     if sys::process::has_rights_of_its_file() { sys::process::drop_capabilities() } else { Ok(()) }
 }
 
-/// What to do where the kernel refuses a policy after [`drop_rights_of_file`]: empty where that changes nothing.
+/// Advice when the kernel refuses a policy after [`drop_rights_of_file`]; empty when those rights do not matter.
 pub fn how_to_allow_others(err: &io::Error) -> &'static str {
     match err.raw_os_error() {
         Some(libc::EPERM) if sys::process::has_rights_of_its_file() => {
@@ -54,23 +54,23 @@ pub fn how_to_allow_others(err: &io::Error) -> &'static str {
 
 /// `CAP_IPC_LOCK`, capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;
-/// What a cell locks at most: program and heap, measured at under 10 MB, and for each CPU a log and a stack.
+/// Maximum memory that a cell locks: program and heap, measured at under 10 MB, and a log and a stack for each CPU.
 const LOCKED_BYTES: u64 = 32 << 20;
 const LOCKED_BYTES_PER_CPU: u64 = 5 << 20;
-/// What keeping samples adds for each CPU: what one row group and one full log come to, in vectors that double.
+/// Additional memory for each CPU when samples are kept: one row group and one full log, in vectors that double.
 const LOCKED_BYTES_OF_SAMPLES: u64 = 8 << 20;
 
 impl Privileges {
-    /// Looks at this process, which is to measure on `n_cpus` CPUs and perhaps to keep the samples.
+    /// The privileges of this process for a measurement on `n_cpus` CPUs, with `samples` kept or not.
     pub fn here(n_cpus: usize, samples: bool) -> Self {
         let of_cpu = LOCKED_BYTES_PER_CPU + if samples { LOCKED_BYTES_OF_SAMPLES } else { 0 };
         let need = LOCKED_BYTES + of_cpu * n_cpus as u64;
         Privileges { lock_memory: may_lock_memory(&HostFs::here(), need), dma_latency: DmaLatency::is_permitted() }
     }
 
-    /// Whether a thread of this user may have `policy`: tried on a thread made for it, because limits, capabilities,
-    /// control groups and containers all have a say. A policy that the kernel refuses for another reason is not a matter of
-    /// rights, nor is a limit on threads: measuring it says why.
+    /// Whether a thread of this user may have `policy`. It is tried on a new thread, because limits, capabilities,
+    /// control groups and containers all matter. A refusal for another reason than missing rights counts as allowed, as
+    /// does a limit on threads: the measurement reports it.
     pub fn may_have(policy: Policy) -> bool {
         let attempt = move || sys::sched::set_policy(sys::thread::id(), policy);
         let Ok(thread) = Builder::new().spawn(attempt) else { return true };

@@ -10,8 +10,8 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Start time of process `pid`, clock ticks since boot (field 22 of proc_pid_stat(5)); `None` when it has ended, also when its
-/// parent has not reaped it yet.
+/// Start time of process `pid`, clock ticks since boot (field 22 of proc_pid_stat(5)); `None` after its end, reaped or
+/// not.
 pub fn started_ticks_of(pid: u32) -> Option<u64> {
     started_ticks_below(&HostFs::running(), pid)
 }
@@ -19,7 +19,7 @@ pub fn started_ticks_of(pid: u32) -> Option<u64> {
 fn started_ticks_below(fs: &HostFs, pid: u32) -> Option<u64> {
     let stat = stat_of(fs, &format!("proc/{pid}/stat"))?;
     let lives = |stat: &str| !stat.starts_with(ENDED);
-    // A process lives for as long as one of its threads does: the first one may end before the others.
+    // A process exists for as long as one of its threads: the first thread may end before the others.
     let thread_lives = |tid: &u32| stat_of(fs, &format!("proc/{pid}/task/{tid}/stat")).is_some_and(|stat| lives(&stat));
     if !lives(&stat) && !fs.numbers_in(&format!("proc/{pid}/task")).iter().any(thread_lives) {
         return None;
@@ -35,7 +35,7 @@ pub fn is_gone(pid: u32) -> bool {
     started_ticks_of(pid).is_none()
 }
 
-/// The error for a thread that cannot be made.
+/// The error for a thread that cannot be created.
 pub fn no_thread(err: &io::Error) -> io::Error {
     io::Error::other(format!("no thread: {err}; raise `ulimit -u`, or pids.max of the control group"))
 }
@@ -45,24 +45,25 @@ pub fn kernel_release() -> Option<String> {
     HostFs::running().text("proc/sys/kernel/osrelease")
 }
 
-/// The number of the namespace in which ids of processes are meant here (pid_namespaces(7)).
+/// The number of the PID namespace of this process (pid_namespaces(7)).
 pub fn pid_namespace() -> Option<u64> {
     let link = std::fs::read_link(HostFs::running().root.join("proc/self/ns/pid")).ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether ids of processes are the kernel's own here, and not those of a container.
+/// Whether this process is in the initial PID namespace, and not in that of a container.
 pub fn is_initial_pid_namespace() -> bool {
     // PROC_PID_INIT_INO (include/linux/proc_ns.h).
     pid_namespace() == Some(0xefff_fffc)
 }
 
-/// The state of process `pid`, one letter: `T` when it is stopped; `None` when it has ended (field 3 of proc_pid_stat(5)).
+/// The state of process `pid`, one letter: `T` when it is stopped; `None` when it has ended (field 3 of
+/// proc_pid_stat(5)).
 pub(crate) fn state_of(pid: u32) -> Option<char> {
     stat_of(&HostFs::running(), &format!("proc/{pid}/stat"))?.chars().next()
 }
 
-/// Fields of a `stat` file from the state on: the name before it may hold anything.
+/// Fields of a `stat` file from the state on: the name before it may contain any character.
 fn stat_of(fs: &HostFs, path: &str) -> Option<String> {
     let stat = fs.text(path)?;
     stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
@@ -75,8 +76,7 @@ pub fn memory_locked_bytes_of(pid: u32) -> Option<u64> {
     kib.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Reads the state, the memory map and the limits of each process that there is (proc(5)). One that ends meanwhile is
-/// passed over.
+/// Reads the state, the memory map and the limits of every process (proc(5)). A process that ends meanwhile is skipped.
 ///
 /// # Errors
 /// When processes cannot be listed.

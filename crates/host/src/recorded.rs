@@ -1,7 +1,7 @@
 //! Machines for tests: one text file each below `tests/recorded/`, unpacked to a directory that stands for `/`.
 //!
-//! A line `== PATH` begins a file. `{LIST}` in a path stands for each number of the list, and `{}` in the text for the number
-//! at hand; `\0` is a NUL. What ends in `.gz` is compressed.
+//! A line `== PATH` begins a file. `{LIST}` in a path stands for each number of the list, and `{}` in the text for that
+//! number; `\0` is a NUL. Files whose name ends in `.gz` are compressed.
 
 use super::{HostFs, snapshot};
 use flate2::Compression;
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Every machine there is.
+/// The names of all recorded machines.
 pub const MACHINES: [&str; 9] =
     ["arm64-guest", "board", "container", "debug", "laptop", "old-pc", "rt", "server", "vm"];
 
@@ -34,7 +34,7 @@ impl Tree {
     pub fn empty() -> Tree {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("punctual-machine-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // Memory is quicker than a disk for hundreds of small files.
+        // Memory is faster than a disk for hundreds of small files.
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() { memory.join(name) } else { std::env::temp_dir().join(name) };
         std::fs::create_dir_all(&root).expect("a directory for a machine");
@@ -66,7 +66,7 @@ impl Tree {
         }
     }
 
-    /// Writes a file, over the one that may be there.
+    /// Writes a file, replacing an existing one.
     pub fn write(&mut self, path: &str, content: &[u8]) {
         let file = self.root.join(path);
         std::fs::create_dir_all(file.parent().expect("a file lies in a directory")).expect("a directory");
@@ -81,7 +81,7 @@ impl Tree {
         self.files.remove(path);
     }
 
-    /// What is read of it.
+    /// The snapshot of the machine.
     pub fn snapshot(&self) -> Host {
         snapshot(&HostFs { root: self.root.clone() })
     }

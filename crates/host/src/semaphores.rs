@@ -5,10 +5,10 @@ use super::process::is_gone;
 use std::path::PathBuf;
 use sys::ipc;
 
-/// Where the kernel lists them, proc_sysvipc(5).
+/// The kernel's list of them, proc_sysvipc(5).
 const LIST: &str = "proc/sysvipc/sem";
 
-/// Removes the sets that processes of this program have left which are gone. Returns what was removed, as the kernel calls it.
+/// Removes the sets left by ended processes of this program. Returns the removed sets, by the kernel's names.
 pub(super) fn remove_abandoned() -> Vec<PathBuf> {
     let list = HostFs::running().text(LIST).unwrap_or_default();
     let abandoned = sets(&list).filter(|(_, maker)| is_gone(*maker)).map(|(set, _)| set);
@@ -18,7 +18,7 @@ pub(super) fn remove_abandoned() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The sets of this program in the kernel's list, and which process made each.
+/// The sets of this program in the kernel's list, and the process that made each.
 fn sets(list: &str) -> impl Iterator<Item = (i32, u32)> {
     list.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,4 +1,4 @@
-//! System management interrupts: the firmware stops a CPU, and nothing but this counter tells.
+//! System management interrupts: the firmware stops a CPU, which only this counter shows.
 
 use super::HostFs;
 use std::fs::File;
@@ -13,10 +13,10 @@ const MSR_SMI_COUNT: u64 = 0x34;
 pub struct SmiCounter(File);
 
 impl SmiCounter {
-    /// Opens the counter of `cpu`, and tries it.
+    /// Opens the counter of `cpu`, and reads it once as a test.
     ///
     /// # Errors
-    /// One line: the CPU has none, the kernel module is not loaded, or this user may not read it.
+    /// One line: the CPU has no such counter, the kernel module is not loaded, or this user may not read it.
     pub fn open(cpu: u32) -> Result<SmiCounter, String> {
         SmiCounter::open_below(&HostFs::here(), cpu).map_err(|err| {
             let path = format!("/dev/cpu/{cpu}/msr");
@@ -29,7 +29,7 @@ impl SmiCounter {
         })
     }
 
-    /// Opens and tries the counter of `cpu` of a machine.
+    /// Opens the counter of `cpu` of the machine `fs`, and reads it once as a test.
     pub(super) fn open_below(fs: &HostFs, cpu: u32) -> io::Result<SmiCounter> {
         let counter = SmiCounter(File::open(fs.root.join(format!("dev/cpu/{cpu}/msr")))?);
         counter.count().map(|_| counter)

@@ -18,8 +18,8 @@ use model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};
 use read::field;
 use std::collections::BTreeSet;
 
-/// Reads what can be read, now. Never fails: what cannot be read is unknown. It takes a few milliseconds, more where
-/// there are many CPUs or threads.
+/// Reads the present facts of a machine. Never fails: unreadable facts are unknown. It takes a few milliseconds, more
+/// with many CPUs or threads.
 pub fn snapshot(fs: &HostFs) -> Host {
     let text = |path| fs.text(path).unwrap_or_default();
     let (cpuinfo, meminfo, status) = (text("proc/cpuinfo"), text("proc/meminfo"), text("proc/self/status"));
@@ -60,14 +60,15 @@ pub fn snapshot(fs: &HostFs) -> Host {
     }
 }
 
-/// x86 names the model in cpuinfo; boards with a device tree name themselves there; else arm64's part number is left.
+/// The CPU model: x86 has it in cpuinfo, boards with a device tree have it there; else arm64's part number.
 fn cpu_model(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     (field(cpuinfo, "model name").or_else(|| field(cpuinfo, "Hardware")).map(str::to_owned))
         .or_else(|| fs.text("proc/device-tree/model"))
         .or_else(|| field(cpuinfo, "CPU part").map(|part| format!("CPU part {part}")))
 }
 
-/// The name the hypervisor gives itself, or that there is one: the CPU flag of that name (cpufeatures.h).
+/// The hypervisor's own name. When only the CPU flag `hypervisor` shows it (cpufeatures.h): its product name, the name
+/// by its clock source, or `unnamed`.
 fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     let flagged = field(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let named = fs.text("sys/hypervisor/type").or_else(|| fs.text("proc/device-tree/hypervisor/compatible"));
@@ -76,7 +77,7 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
         let names: Vec<_> = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect();
         (!names.is_empty()).then(|| names.join(" "))
     };
-    // Its clock source tells whose guest this is (drivers/clocksource, arch/x86/kernel/kvmclock.c).
+    // The clock source identifies the hypervisor (drivers/clocksource, arch/x86/kernel/kvmclock.c).
     let clocks = || fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     let by_clock = |clocks: String| {
         let makers = [("kvm-clock", "KVM"), ("hyperv_", "Hyper-V"), ("xen", "Xen")];
@@ -86,8 +87,8 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     named.or_else(|| flagged.then(unnamed))
 }
 
-/// The marks that container engines leave: their name in the cgroup path, or a file. Such a file is also on a machine
-/// whose disk was made from a container's image; there the kernel's own threads are seen, which no container shows.
+/// The container engine, by its name in the cgroup path or by a marker file. Such a file is also on a machine whose
+/// disk was made from a container's image; there the kernel threads are visible, which no container shows.
 fn container(fs: &HostFs) -> Option<String> {
     let cgroup = fs.text("proc/self/cgroup").unwrap_or_default();
     let in_path = ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name));
@@ -107,7 +108,7 @@ fn memory(fs: &HostFs, meminfo: &str) -> Memory {
     Memory {
         huge_pages: fs.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
         swap_bytes: bytes(meminfo, "SwapTotal"),
-        // 2 unmerges what was merged and stops.
+        // 2 unmerges the merged pages and stops.
         ksm: fs.number::<u32>("sys/kernel/mm/ksm/run").map(|run| run == 1),
         compaction_proactiveness: fs.number("proc/sys/vm/compaction_proactiveness"),
         compacts_locked_pages: fs.switch("proc/sys/vm/compact_unevictable_allowed"),
@@ -122,7 +123,7 @@ fn bytes(meminfo: &str, name: &str) -> Option<u64> {
 
 fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
     let available = fs.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
-    // The names of clockevents count CPUs.
+    // The names of clockevents contain the CPU number.
     let device = |cpu| fs.text(format!("sys/devices/system/clockevents/clockevent{cpu}/current_device"));
     let devices = online.iter().filter_map(|cpu| Some((CpuSet::from_iter([cpu]), device(cpu)?)));
     Clocks {
@@ -132,7 +133,7 @@ fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
     }
 }
 
-/// By the flags of the first CPU: one rate in all frequencies and in all idle states.
+/// Whether the TSC has one rate in all frequencies and all idle states, by the flags of the first CPU.
 fn tsc_is_invariant(cpuinfo: &str) -> Option<bool> {
     let flags: Vec<&str> = field(cpuinfo, "flags")?.split(' ').collect();
     flags.contains(&"tsc").then(|| flags.contains(&"constant_tsc") && flags.contains(&"nonstop_tsc"))
@@ -142,7 +143,7 @@ fn interrupts(fs: &HostFs) -> Interrupts {
     let mut groups: Vec<(CpuSet, Option<CpuSet>, Vec<u32>)> = Vec::new();
     for irq in fs.numbered("proc/irq", "") {
         let Some(cpus) = fs.cpu_list(&format!("proc/irq/{irq}/smp_affinity_list")) else { continue };
-        // One without a handler has no effective affinity.
+        // An interrupt without a handler has no effective affinity.
         let effective = fs.cpu_list(&format!("proc/irq/{irq}/effective_affinity_list")).filter(|cpus| !cpus.is_empty());
         match groups.iter_mut().find(|group| (&group.0, &group.1) == (&cpus, &effective)) {
             Some((.., irqs)) => irqs.push(irq),

@@ -1,14 +1,14 @@
-//! The state of the machine at this moment: its load, free memory, CPUs, and how far its clocks are apart.
+//! The present state of the machine: its load, free memory, CPUs, and the offsets of its clocks.
 
 use super::HostFs;
 use model::{ClockId, CpuSet};
 
-/// `/proc/loadavg`, as it is: three averages, running and existing threads, the last pid (proc_loadavg(5)).
+/// `/proc/loadavg`, verbatim: three averages, running and existing threads, the last pid (proc_loadavg(5)).
 pub fn load_average(fs: &HostFs) -> Option<String> {
     fs.text("proc/loadavg")
 }
 
-/// How many CPUs the kernel is prepared for, and how many are online; `None` when it does not say.
+/// Numbers of present and of online CPUs; `None` where the kernel does not report them.
 pub fn configured_cpus(fs: &HostFs) -> (Option<usize>, Option<usize>) {
     let count = |name: &str| {
         let cpus: CpuSet = fs.text(format!("sys/devices/system/cpu/{name}"))?.parse().ok()?;
@@ -17,7 +17,7 @@ pub fn configured_cpus(fs: &HostFs) -> (Option<usize>, Option<usize>) {
     (count("present"), count("online"))
 }
 
-/// The memory node that `cpu` belongs to: the one `nodeN` in its directory. `None` without NUMA.
+/// The memory node of `cpu`: the one `nodeN` in its directory. `None` without NUMA.
 pub fn node_of_cpu(fs: &HostFs, cpu: u32) -> Option<u32> {
     let entries = std::fs::read_dir(fs.root.join(format!("sys/devices/system/cpu/cpu{cpu}"))).ok()?;
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok();
@@ -31,8 +31,8 @@ pub fn memory_available_bytes() -> Option<u64> {
     kib.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// `clock - CLOCK_MONOTONIC`, ns: of a few readings the one that took least, so that a preemption between two of them is no
-/// step. NTP slews both alike, so it changes only when the clock is set.
+/// `clock - CLOCK_MONOTONIC`, ns: of a few readings the shortest, so that a preemption between the two clocks does not
+/// look like a step. NTP slews both alike, so it changes only when the clock is set.
 pub fn ahead_of_monotonic_ns(clock: ClockId) -> i64 {
     let reading = |_| {
         let before = sys::clock::monotonic();

@@ -2,18 +2,18 @@
 
 use super::HostFs;
 
-/// Functions by address (`/proc/kallsyms`). Reading them takes 0.1 s, so once, when the first is asked for.
+/// Functions by address (`/proc/kallsyms`). Reading them takes 0.1 s, so it is done once, at the first use.
 #[derive(Debug, Clone, Default)]
 pub struct KernelSymbols {
     /// Addresses in order; empty where the kernel hides them (`kptr_restrict`, proc_sys_kernel(5)).
     addresses: Vec<u64>,
-    /// Where the name of each begins in `names`.
+    /// Start of each name in `names`.
     begins: Vec<usize>,
     names: String,
 }
 
 impl KernelSymbols {
-    /// Reads them; none are there for who may not see them.
+    /// Reads the symbols; none for a user that may not see them.
     pub fn read() -> KernelSymbols {
         let text = std::fs::read_to_string(HostFs::running().root.join("proc/kallsyms")).unwrap_or_default();
         KernelSymbols::parse(&text)
@@ -31,7 +31,7 @@ impl KernelSymbols {
         symbols
     }
 
-    /// The function that `address` lies in.
+    /// The function that contains `address`.
     pub fn name(&self, address: u64) -> Option<String> {
         let index = self.addresses.partition_point(|begin| *begin <= address).checked_sub(1)?;
         let begin = *self.begins.get(index)?;
@@ -40,7 +40,7 @@ impl KernelSymbols {
     }
 }
 
-/// A line like `ffffffff81000000 T _text [module]`, if it is of code whose address may be seen.
+/// Parses a line like `ffffffff81000000 T _text [module]`; `None` unless it is of code with a visible address.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;

@@ -1,4 +1,4 @@
-//! What unit tests of several modules need.
+//! Helpers for unit tests of several modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes one, empty.
+    /// Creates an empty directory.
     pub fn make() -> Scratch {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("punctual-unit-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -24,12 +24,12 @@ impl Scratch {
         &self.0
     }
 
-    /// A path in it; nothing is made.
+    /// A path in the directory; nothing is created.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Writes a file, and makes the directories on its path, which it returns.
+    /// Writes a file, creates the directories on its path, and returns the path.
     pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("below the directory")).expect("a scratch directory");
@@ -37,7 +37,7 @@ impl Scratch {
         path
     }
 
-    /// Makes a named pipe, and returns its path.
+    /// Creates a named pipe, and returns its path.
     pub fn fifo(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());

@@ -1,4 +1,4 @@
-//! Marking a place in the kernel's trace, and stopping there.
+//! Writing a mark into the kernel's trace, and stopping the trace.
 
 use super::HostFs;
 use super::mounts::TRACEFS_MOUNTS;
@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// The trace, open for writing. Stopping it is what was asked for, so nothing is put back.
+/// The trace, open for writing. The stop is the purpose, so nothing is restored.
 #[derive(Debug)]
 pub struct TraceMark {
     /// Where tracefs is mounted.
@@ -19,7 +19,7 @@ impl TraceMark {
     /// Opens the trace where it is mounted.
     ///
     /// # Errors
-    /// One line: the file, the reason and what to do.
+    /// One line with the file, the reason and advice.
     pub fn open(fs: &HostFs) -> Result<TraceMark, String> {
         let open = |path: PathBuf| {
             let explain = |err: io::Error| {
@@ -37,7 +37,7 @@ impl TraceMark {
     /// Writes `text` into the trace, and stops tracing.
     ///
     /// # Errors
-    /// The kernel's reason; that nothing is being traced, if so (tracing_mark_write, kernel/trace/trace.c).
+    /// The kernel's error; also when tracing is off (tracing_mark_write, kernel/trace/trace.c).
     pub fn stop(&mut self, text: &str) -> io::Result<()> {
         self.marker.write_all(text.as_bytes()).map_err(|err| match err.raw_os_error() {
             Some(libc::EBADF) => io::Error::other("nothing is being traced (tracing_on is 0)"),

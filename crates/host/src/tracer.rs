@@ -1,7 +1,7 @@
-//! One of the kernel's tracers at work: `timerlat` or `osnoise`.
+//! One of the kernel's tracers in operation: `timerlat` or `osnoise`.
 //!
-//! It has the kernel's main trace, not an instance: their options are there only, kernels before 5.17 let them run nowhere
-//! else, and in a guest nobody else traces.
+//! It uses the kernel's main trace, not an instance: the tracers' options exist only there, kernels before 5.17 run
+//! them nowhere else, and a guest has no other user of the trace.
 
 use super::HostFs;
 use model::{CpuSet, Policy};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::{mount, sched};
 
-/// Where tracefs is mounted in a guest.
+/// Mount point of tracefs in a guest.
 const TRACING: &str = super::mounts::TRACEFS_MOUNTS[0];
 
 /// Timeout until the tracer's threads have set themselves up.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why there is no tracer.
+/// An error in using a tracer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoTracer {
     /// The kernel was built without it.
@@ -27,26 +27,26 @@ pub enum NoTracer {
     /// A file of the trace cannot be used.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The kernel's reason.
         source: io::Error,
     },
-    /// Its threads did not come, or did not take their policy.
+    /// The tracer's threads did not start, or did not take their policy.
     #[error("the threads of {0}: {1}")]
     Threads(&'static str, io::Error),
 }
 
-/// What a tracer is started with.
+/// Start parameters of a tracer.
 #[derive(Debug)]
 pub struct TracerRequest<'a> {
-    /// Its name, which its threads begin with.
+    /// Name of the tracer, with which its thread names begin.
     pub name: &'static str,
-    /// CPUs that it has a thread on.
+    /// CPUs with a thread of the tracer.
     pub cpus: &'a CpuSet,
-    /// Files below `osnoise/`, with what they are set to, in this order.
+    /// Files below `osnoise/` and their values, in this order.
     pub options: &'a [(&'static str, u64)],
-    /// Room for lines, of each CPU.
+    /// Number of lines to reserve for each CPU.
     pub lines: u64,
 }
 
@@ -57,39 +57,39 @@ pub struct Tracer {
     name: &'static str,
 }
 
-/// Room that a line takes in the kernel's buffer, bytes; it is below 50 for both tracers.
+/// Bytes reserved for a line in the kernel's buffer; both tracers need less than 50.
 const LINE_BYTES: u64 = 64;
-/// Memory of the trace of one CPU, KiB, at least and at most.
+/// Minimum and maximum memory of the trace of one CPU, KiB.
 const LEAST_KIB: u64 = 64;
 const MOST_KIB: u64 = 64 * 1024;
 
 impl Tracer {
-    /// Whether the kernel has a tracer of this name; tracefs is mounted first where it is not.
+    /// Whether the kernel has a tracer of this name; mounts tracefs first if necessary.
     pub fn exists(name: &str) -> bool {
         Tracer::dir(name).is_some()
     }
 
-    /// Where tracefs is, if the kernel has such a tracer.
+    /// The mount point of tracefs, if the kernel has such a tracer.
     fn dir(name: &str) -> Option<PathBuf> {
         let dir = HostFs::running().root.join(TRACING);
         if !dir.join("available_tracers").exists() {
-            // Fails for a kernel that traces nothing at all.
+            // Fails for a kernel without tracing.
             mount::file_system("tracefs", dir.to_str()?).ok()?;
         }
         let all = fs::read_to_string(dir.join("available_tracers")).ok()?;
         all.split_whitespace().any(|tracer| tracer == name).then_some(dir)
     }
 
-    /// Starts it.
+    /// Starts the tracer.
     ///
     /// # Errors
-    /// When the kernel has none, or it does not take what is request.
+    /// When the kernel has no such tracer, or does not accept the request.
     pub fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
         let dir = Tracer::dir(request.name).ok_or(NoTracer::Lacking)?;
         let tracer = Tracer { dir, name: request.name };
         let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(LEAST_KIB, MOST_KIB);
         tracer.write("tracing_on", "1")?;
-        // The beginning is kept, so that what is lost is lost at the end, and counted.
+        // The beginning is kept, so that lines are lost at the end only, and counted.
         tracer.write("options/overwrite", "0")?;
         tracer.write("buffer_size_kb", &kib.to_string())?;
         tracer.write("osnoise/cpus", &request.cpus.to_string())?;
@@ -100,10 +100,10 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Gives its threads a policy, once they have the one that the kernel gives them.
+    /// Sets the policy of the tracer's threads, once they have the policy that the kernel gives them.
     ///
     /// # Errors
-    /// When they do not come, or it is refused.
+    /// When the threads do not start, or the policy is refused.
     pub fn set_policy(&self, cpus: &CpuSet, policy: Policy) -> Result<(), NoTracer> {
         let failed = |err| NoTracer::Threads(self.name, err);
         for cpu in cpus.iter() {
@@ -117,7 +117,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// The thread on `cpu`, once it is a real-time one: it makes itself that, and would undo an earlier change.
+    /// The thread on `cpu`, once it is a real-time one: it makes that change itself, and would undo an earlier one.
     fn thread(&self, cpu: u32) -> io::Result<u32> {
         let name = format!("{}/{cpu}", self.name);
         let began = Instant::now();
@@ -136,17 +136,17 @@ impl Tracer {
         }
     }
 
-    /// Forgets what was traced so far.
+    /// Discards the trace so far.
     ///
     /// # Errors
     /// The kernel's reason.
     pub fn forget(&self) -> Result<(), NoTracer> {
-        // Opened to be written anew, it is emptied (tracing_open, kernel/trace/trace.c).
+        // Opening with truncation empties it (tracing_open, kernel/trace/trace.c).
         let path = self.dir.join("trace");
         File::create(&path).map(drop).map_err(file(&path))
     }
 
-    /// Lines that the trace of `cpu` holds, and how many it had no room for.
+    /// Numbers of lines that the trace of `cpu` contains, and that it had no room for.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -159,7 +159,7 @@ impl Tracer {
         Ok((number("entries"), number("overrun") + number("commit overrun") + number("dropped events")))
     }
 
-    /// Stops it, and hands every line of the trace to `take`.
+    /// Stops the tracer, and passes every line of the trace to `take`.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -178,7 +178,7 @@ impl Tracer {
         fs::read_to_string(&path).map_err(file(&path))
     }
 
-    /// In one write, which is a command of its own.
+    /// Writes `text` in one call, because each write is a command of its own.
     fn write(&self, name: &str, text: &str) -> Result<(), NoTracer> {
         let path = self.dir.join(name);
         let written = OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -188,7 +188,7 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // Should it fail, the guest ends soon anyway.
+        // If this fails, the guest ends soon anyway.
         let _ = self.write("current_tracer", "nop");
     }
 }

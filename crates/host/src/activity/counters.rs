@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// `USER_HZ` of every Linux architecture that this program runs on: 100 ticks a second (proc_stat(5)).
 const TICK_MS: u64 = 10;
 
-/// Counters since boot; `None` where the kernel does not say.
+/// Counters since boot; `None` where the kernel does not provide them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stat {
     pub(super) idle_ms: Option<u64>,
@@ -35,8 +35,8 @@ impl Stat {
     }
 }
 
-/// The counts of each kind, summed over `cpus`. A kind is the name that the kernel gives it; behind a number, its
-/// device: `26:ttyS0`.
+/// The counts of each kind, summed over `cpus`. A kind is the kernel's name for it; for a numbered interrupt, its
+/// number and device: `26:ttyS0`.
 pub(super) fn interrupts_of_cpus(text: &str, cpus: &CpuSet) -> BTreeMap<String, u64> {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn interrupts_of_cpus(text: &str, cpus: &CpuSet) -> BTreeMap<String, 
         let Some((name, rest)) = line.split_once(':') else { continue };
         let mut words = rest.split_whitespace();
         let counts = columns.iter().map_while(|counted| Some((*counted, words.next()?.parse::<u64>().ok()?)));
-        // Some lines, like ERR, have one number for all CPUs: it cannot be counted for some of them.
+        // Some lines, like ERR, have one number for all CPUs, which cannot be counted for some of them.
         let counts: Vec<_> = counts.collect();
         if counts.len() < columns.len() {
             continue;

@@ -1,22 +1,22 @@
-//! Frequency, temperature and firmware interrupts, where reading them leaves the measured CPUs alone.
+//! Frequency, temperature and firmware interrupts, where reading them does not disturb the measured CPUs.
 
 use crate::HostFs;
 use crate::SmiCounter;
 use model::CpuSet;
 
-/// What can be read on this machine while measuring.
+/// Sensors that can be read on this machine during a measurement.
 #[derive(Debug)]
 pub(super) struct Sensors {
     /// Files of temperatures.
     zones: Vec<String>,
     reads_frequency: bool,
-    /// Of a CPU that is not measured: the firmware interrupts all of them at once.
+    /// Counter of a CPU that is not measured: the firmware interrupts all of them at once.
     smis: Option<SmiCounter>,
 }
 
-/// The kernel answers for the sensor of an x86 package by interrupting a CPU of it (drivers/thermal/intel).
+/// The thermal zone of an x86 package: the kernel reads its sensor by interrupting a CPU of it (drivers/thermal/intel).
 const INTERRUPTING_ZONE: &str = "x86_pkg_temp";
-/// Since this release an x86 kernel keeps frequencies from its ticks; before, it interrupted the CPU to ask
+/// Release since which an x86 kernel keeps frequencies from its ticks; before, reading one interrupted the CPU
 /// (arch/x86/kernel/cpu/aperfmperf.c).
 const FREQUENCY_WITHOUT_INTERRUPT: (u32, u32) = (5, 18);
 
@@ -49,7 +49,7 @@ impl Sensors {
     }
 }
 
-/// How often the CPUs were slowed by heat; `None` when none of them counts it.
+/// Number of heat throttling events of the CPUs; `None` when none of them counts it.
 pub(super) fn heat_throttlings(fs: &HostFs, measured: &CpuSet) -> Option<u64> {
     let path = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     let counts: Vec<u64> = measured.iter().filter_map(|cpu| fs.number(path(cpu))).collect();

@@ -1,4 +1,4 @@
-//! One change of the machine: how it is made, read back, and undone.
+//! One change of the machine: making it, reading it back, and undoing it.
 
 use crate::HostFs;
 use crate::process;
@@ -8,43 +8,43 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// One change. As it stands in the journal, it can be undone by another process.
+/// One change. The journal's copy can be undone by another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Change {
     /// Another value in a file of `/proc` or `/sys`.
     File {
-        /// Below the root, without a leading slash.
+        /// Path below the root, without a leading slash.
         path: String,
-        /// What it was.
+        /// The previous value.
         before: String,
-        /// What it is meanwhile.
+        /// The value for the duration of the cell.
         during: String,
-        /// How two values of it are compared.
+        /// The format, which determines how two values are compared.
         form: Form,
     },
-    /// A process that is stopped meanwhile.
+    /// A process that is stopped for the duration of the cell.
     Stopped {
         /// Its id.
         pid: u32,
         /// Its name.
         name: String,
-        /// When it was started, clock ticks since boot: another process may get the same id.
+        /// Start time, clock ticks since boot: another process may get the same id.
         started_ticks: u64,
     },
 }
 
-/// How the values of a file are to be read.
+/// The format of a file's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Form {
-    /// As they are.
+    /// Plain text, compared literally.
     Text,
-    /// All values that it can have, the one in force in brackets: `always [madvise] never`.
+    /// All possible values, the one in force in brackets: `always [madvise] never`.
     Choice,
-    /// The list of CPUs of a control group, `0-3,5`; none means every CPU.
+    /// The CPU list of a control group, `0-3,5`; an empty one means every CPU.
     GroupCpus,
-    /// A list of CPUs of an interrupt, which the kernel may refuse to move.
+    /// The CPU list of an interrupt, which the kernel may refuse to move.
     Interrupt,
     /// CPUs as hexadecimal digits: `00000000,0000000f`.
     Mask,
@@ -52,22 +52,22 @@ pub(super) enum Form {
     Controllers,
 }
 
-/// The CPUs of the root group: all that are on line.
+/// The CPUs of the root group: all online CPUs.
 const ALL_CPUS: &str = "sys/fs/cgroup/cpuset.cpus.effective";
 
-/// What undoing a change came to, in words.
+/// The outcome of undoing a change, with a description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Undone {
-    /// Nothing was to be done.
+    /// The value was already the previous one.
     AsBefore,
-    /// It was put back.
+    /// The previous value was restored.
     PutBack(String),
-    /// It is neither what it was nor what it was set to, or not there any more.
+    /// The value is neither the previous one nor the one set, or the file or process is gone.
     LeftAlone(String),
 }
 
 impl Change {
-    /// Makes the change and reads it back. `false`: the kernel does not allow just this one, which is no error.
+    /// Makes the change and reads it back. `false`: the kernel does not allow this one, which is no error.
     pub(super) fn make(&self, fs: &HostFs) -> Result<bool, String> {
         match self {
             Change::File { path, during, form, .. } => match write(fs, path, during) {
@@ -95,7 +95,7 @@ impl Change {
         }
     }
 
-    /// The file that it changes, below the root.
+    /// The file of the change, below the root.
     pub(super) fn path(&self) -> Option<&str> {
         match self {
             Change::File { path, .. } => Some(path),
@@ -103,10 +103,10 @@ impl Change {
         }
     }
 
-    /// Puts it back.
+    /// Restores the previous value.
     ///
     /// # Errors
-    /// One line, when it cannot be put back, which another attempt might.
+    /// One line, when it cannot be restored; another attempt might succeed.
     pub(super) fn undo(&self, fs: &HostFs) -> Result<Undone, String> {
         match self {
             Change::File { path, before, during, form } => {
@@ -116,7 +116,7 @@ impl Change {
                 if form.is_same(&now, before) {
                     return Ok(Undone::AsBefore);
                 }
-                // Where an ordinary file stands for the kernel's, a kill in the middle of writing leaves it empty.
+                // Where an ordinary file stands for the kernel's, a kill during the write leaves it empty.
                 if !form.is_same(&now, during) && !now.is_empty() {
                     return Ok(Undone::LeftAlone(format!(
                         "/{path} was {before}, was set to {during}, and is now {now}: something else has changed it, \
@@ -124,7 +124,8 @@ impl Change {
                     )));
                 }
                 let written = match write(fs, path, before) {
-                    // Some kernels (6.1) refuse: a group with processes cannot be told "every CPU" again, only which these are.
+                    // Some kernels (6.1) refuse to reset a group with processes to "every CPU"; they accept only the
+                    // list of all CPUs.
                     Err(err) if *form == Form::GroupCpus && err.raw_os_error() == Some(libc::ENOSPC) => {
                         let all = fs.text(ALL_CPUS).unwrap_or_default();
                         let said = Undone::PutBack(format!("/{path}: {all}"));
@@ -153,14 +154,14 @@ impl Change {
         }
     }
 
-    /// For the record: what was changed, and what it says now.
+    /// The record of the change: previous value, value set, present value.
     pub(super) fn setting(&self, fs: &HostFs) -> PreparedSetting {
         match self {
             Change::File { path, before, during, form } => PreparedSetting {
                 what: format!("/{path}"),
                 before: before.clone(),
                 during: during.clone(),
-                // In one form, so that equal values are equal texts.
+                // Normalized, so that equal values are equal texts.
                 at_end: read(fs, path, *form).map(|now| if form.is_same(&now, during) { during.clone() } else { now }),
             },
             Change::Stopped { pid, name, .. } => {
@@ -177,7 +178,7 @@ impl Change {
 }
 
 impl Form {
-    /// Whether two values mean the same.
+    /// Whether two values are equivalent.
     fn is_same(self, now: &str, meant: &str) -> bool {
         let cpus = |text: &str| text.parse::<CpuSet>().ok();
         let mask = |text: &str| text.replace(',', "").trim_start_matches('0').to_ascii_lowercase();
@@ -193,9 +194,9 @@ impl Form {
     }
 }
 
-/// Whether the kernel refuses to move an interrupt at all, with `err`, by anyone: it manages the interrupt itself, or that
-/// belongs to one CPU. `EIO` up to Linux 6.5, `EPERM` since (`write_irq_affinity`, kernel/irq/proc.c); some kernels also take
-/// away the write permission in `mode`, so that without root's rights the file cannot be opened.
+/// Whether `err` means that the kernel refuses every move of an interrupt: it manages the interrupt itself, or the
+/// interrupt belongs to one CPU. `EIO` up to Linux 6.5, `EPERM` since (`write_irq_affinity`, kernel/irq/proc.c). Some
+/// kernels also clear the write permission in `mode`, so that without root's rights the file cannot be opened.
 fn is_kept_by_kernel(err: &io::Error, mode: Option<u32>) -> bool {
     match err.raw_os_error() {
         Some(libc::EIO | libc::EPERM) => true,
@@ -208,7 +209,7 @@ fn mode(fs: &HostFs, path: &str) -> Option<u32> {
     std::fs::metadata(fs.root.join(path)).ok().map(|metadata| metadata.mode())
 }
 
-/// What `user` can do where a right is missing.
+/// Advice for `user` on a missing privilege.
 fn advice(user: u32) -> &'static str {
     match user {
         0 => "; a container, lockdown or the kernel itself refuses it, also to root",
@@ -216,7 +217,7 @@ fn advice(user: u32) -> &'static str {
     }
 }
 
-/// Stops a process, and waits until it is.
+/// Stops a process, and waits until it is stopped.
 fn stop(pid: u32) -> io::Result<()> {
     sys::process::signal(pid, libc::SIGSTOP)?;
     for _ in 0..1000 {
@@ -228,7 +229,7 @@ fn stop(pid: u32) -> io::Result<()> {
     Err(io::Error::other("it goes on all the same"))
 }
 
-/// The value in a file; an empty one is a value, too.
+/// The value in a file, which may be empty.
 pub(super) fn read(fs: &HostFs, path: &str, form: Form) -> Option<String> {
     let text = std::fs::read_to_string(fs.root.join(path)).ok()?;
     let text = text.trim();
@@ -241,7 +242,7 @@ pub(super) fn read(fs: &HostFs, path: &str, form: Form) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// Never creates a file: a setting that is not there is no setting.
+/// Writes a value. Never creates a file: a missing file is a missing setting.
 fn write(fs: &HostFs, path: &str, value: &str) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(fs.root.join(path))?;
     io::Write::write_all(&mut file, format!("{value}\n").as_bytes())

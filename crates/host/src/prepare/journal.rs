@@ -1,4 +1,4 @@
-//! The journal: what a process is about to change, on disk before it changes anything.
+//! The journal: planned changes of a process, on disk before it makes any.
 
 use super::change::Change;
 use crate::HostFs;
@@ -9,12 +9,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// One for each process that changes settings, below the root. Gone with the next boot, as the changes are (hier(7)).
+/// Directory of the journals, one per process, below the root. Cleared at boot, as the changes are (hier(7)).
 const DIRECTORY: &str = "run/punctual";
 const SUFFIX: &str = "journal.json";
-/// The most that is read of a journal: a change takes some 200 bytes, and there are at most some ten for each CPU.
+/// Maximum size of a journal, bytes: a change takes some 200 bytes, and there are at most some ten for each CPU.
 const JOURNAL_BYTES: u64 = 16 << 20;
-/// Where the files are that a preparation changes, below the root.
+/// Directories of the files that a preparation changes, below the root.
 const PLACES: [&str; 3] = ["proc/sys", "proc/irq", "sys"];
 
 /// The journal of this process.
@@ -23,24 +23,24 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Who made the changes.
+    /// The process that made the changes.
     pub(super) pid: u32,
-    /// When that process was started, clock ticks since boot; `null` when it is not known.
+    /// Start time of that process, clock ticks since boot; `null` when unknown.
     pub(super) started_ticks: Option<u64>,
-    /// Which boot it was in; settings do not outlive one.
+    /// The boot of that process; settings do not survive a reboot.
     pub(super) boot_id: Option<String>,
     /// In the order in which they were made.
     pub(super) changes: Vec<Change>,
 }
 
 impl Journal {
-    /// Writes what this process is about to change, and has it on disk when this returns.
+    /// Writes the planned changes of this process; they are on disk when this returns.
     ///
     /// # Errors
-    /// One line, when it cannot be kept: then nothing may be changed.
+    /// One line, when the journal cannot be written: then nothing may be changed.
     pub(super) fn write(fs: &HostFs, changes: &[Change]) -> Result<Journal, String> {
         let pid = std::process::id();
         let directory = fs.root.join(DIRECTORY);
@@ -59,7 +59,7 @@ impl Journal {
         };
         DirBuilder::new().recursive(true).mode(0o755).create(&directory).map_err(failed)?;
         check_directory(&directory)?;
-        // Whole or not at all, whenever this process is killed.
+        // Complete or absent, whenever this process is killed.
         let unfinished = path.with_extension("unfinished");
         let _ = std::fs::remove_file(&unfinished);
         let text = serde_json::to_vec(&entry).map_err(io::Error::from).map_err(failed)?;
@@ -68,26 +68,26 @@ impl Journal {
         Ok(Journal { path })
     }
 
-    /// Everything is put back.
+    /// Removes the journal, after everything is restored.
     pub(super) fn remove(self) {
         let _ = std::fs::remove_file(self.path);
     }
 }
 
 fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
-    // A new file: through no link, and into no file of another user, that was put there before.
+    // A new file, so that neither a planted link is followed nor a planted file of another user is written.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
     file.write_all(text)?;
     file.sync_all()
 }
 
-/// Identifies the running boot.
+/// The id of the running boot.
 pub(super) fn boot_id(fs: &HostFs) -> Option<String> {
     fs.text("proc/sys/kernel/random/boot_id")
 }
 
-/// The journals that there are, with their paths, and an error line for each that cannot be used. Unfinished ones are
-/// removed: their process had changed nothing yet.
+/// All journals with their paths, and an error line for each unusable one. Unfinished journals are removed: their
+/// processes had changed nothing yet.
 pub(super) fn all(fs: &HostFs) -> Vec<(PathBuf, Result<Entry, String>)> {
     let directory = fs.root.join(DIRECTORY);
     let Ok(entries) = std::fs::read_dir(&directory) else { return Vec::new() };
@@ -113,12 +113,12 @@ pub(super) fn all(fs: &HostFs) -> Vec<(PathBuf, Result<Entry, String>)> {
     journals
 }
 
-/// What the journal at `path` says.
+/// Reads the journal at `path`.
 ///
 /// # Errors
-/// Why it is not one that this program has written whole.
+/// The reason why it is not a complete journal of this program.
 fn read(path: &Path) -> Result<Entry, String> {
-    // A FIFO is opened without waiting for its other end, and is refused then.
+    // A FIFO is opened without waiting for its other end, and is then refused.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|err| err.to_string())?;
     let metadata = file.metadata().map_err(|err| err.to_string())?;
@@ -138,17 +138,17 @@ fn read(path: &Path) -> Result<Entry, String> {
     }
 }
 
-/// Whether `path` names a file in one of [`PLACES`], without a way out of it.
+/// Whether `path` names a file in one of [`PLACES`], without `..` components.
 fn is_setting(path: &str) -> bool {
     let path = Path::new(path);
     path.components().all(|part| matches!(part, Component::Normal(_)))
         && PLACES.iter().any(|place| path.starts_with(place))
 }
 
-/// Refuses a directory in which another user may have written or may exchange journals.
+/// Refuses a directory in which another user may have written or may replace journals.
 ///
 /// # Errors
-/// One line: whose it is, and what to do.
+/// One line with the owner or the permission, and advice.
 fn check_directory(directory: &Path) -> Result<(), String> {
     let failed = |reason: String| {
         let shown = directory.display();
@@ -160,12 +160,12 @@ fn check_directory(directory: &Path) -> Result<(), String> {
     if !metadata.is_dir() {
         return Err(failed("it is no directory".to_owned()));
     }
-    // With the sticky bit no other user can exchange a file there; the owner of each journal is checked, too.
+    // With the sticky bit no other user can replace a file there; the owner of each journal is checked, too.
     let others = if metadata.mode() & 0o1000 == 0 { 0o022 } else { 0 };
     why_not_ours(&metadata, others).map_or(Ok(()), |reason| Err(failed(reason)))
 }
 
-/// Why neither root nor this user alone has made a file: its owner, or bits of `others` in its mode.
+/// The reason why a file is not from root or this user alone: its owner, or bits of `others` in its mode.
 fn why_not_ours(metadata: &Metadata, others: u32) -> Option<String> {
     let owner = metadata.uid();
     if owner != 0 && owner != sys::process::effective_user_id() {
@@ -174,7 +174,7 @@ fn why_not_ours(metadata: &Metadata, others: u32) -> Option<String> {
     (metadata.mode() & others != 0).then(|| "other users may write it".to_owned())
 }
 
-/// An unfinished journal of a process that is gone.
+/// Whether `name` is an unfinished journal of an ended process.
 fn is_abandoned(name: &str) -> bool {
     let pid = name.split('.').next().and_then(|pid| pid.parse().ok());
     name.ends_with(".unfinished") && pid.is_some_and(process::is_gone)

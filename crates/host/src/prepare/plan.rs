@@ -1,14 +1,14 @@
-//! Which files of this machine a preparation means, and what they are to say.
+//! The files of this machine that a preparation changes, and their new values.
 
 use super::change::{Change, Form, read};
 use crate::HostFs;
 use crate::process;
 use model::{CpuSet, CpusAway, Prepare, Span};
 
-/// All changes in the order in which they are made. Settings that are as asked already are left out.
+/// All changes in the order in which they are made. Settings that already have the value are left out.
 ///
 /// # Errors
-/// One line: the setting that this machine does not have, or the value that it cannot have.
+/// One line with the setting that this machine does not have, or the value that it does not support.
 pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Vec<Change>, String> {
     let mut changes = Vec::new();
     if let Some(governor) = &prepare.governor {
@@ -45,7 +45,7 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
     Ok(changes)
 }
 
-/// The change of one file; `None` when it says so already.
+/// The change of one file; `None` when it already has the value.
 fn file(fs: &HostFs, setting: &str, path: &str, value: &str, form: Form) -> Result<Option<Change>, String> {
     let before = read(fs, path, form).ok_or_else(|| format!("{setting} cannot be set: there is no /{path} here"))?;
     Ok((before != value).then(|| Change::File { path: path.to_owned(), before, during: value.to_owned(), form }))
@@ -60,7 +60,7 @@ fn governor(fs: &HostFs, cpu: u32, governor: &str) -> Result<Option<Change>, Str
     file(fs, "governor", &format!("{directory}/scaling_governor"), governor, Form::Text)
 }
 
-/// Forbids every idle state that takes longer than `latency` to leave.
+/// Disables every idle state with an exit latency above `latency`.
 fn idle_states(fs: &HostFs, cpu: u32, latency: Span) -> Result<Vec<Change>, String> {
     let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
     let latencies = (0..).map_while(|state| {
@@ -76,7 +76,7 @@ fn idle_states(fs: &HostFs, cpu: u32, latency: Span) -> Result<Vec<Change>, Stri
     deep.map(forbid).filter_map(Result::transpose).collect()
 }
 
-/// Stops every process of that name. None is no error: then nothing moves interrupts.
+/// Stops every process of that name. Without one nothing moves interrupts, which is no error.
 fn irqbalance(fs: &HostFs) -> Result<Vec<Change>, String> {
     let stopped = |pid: u32| {
         let started_ticks = process::started_ticks_of(pid)?;
@@ -90,7 +90,7 @@ fn irqbalance(fs: &HostFs) -> Result<Vec<Change>, String> {
         .collect())
 }
 
-/// Moves every interrupt that says where it may go.
+/// Moves every interrupt that has an affinity list.
 fn interrupts(fs: &HostFs, cpus: &CpuSet) -> Vec<Change> {
     let value = cpus.to_string();
     let change = |irq: u32| {
@@ -104,7 +104,7 @@ fn interrupts(fs: &HostFs, cpus: &CpuSet) -> Vec<Change> {
 const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 const GROUPS: &str = "sys/fs/cgroup";
 
-/// Keeps unbound kernel work on `cpus`, and the processes of all groups directly below the root.
+/// Confines unbound kernel work to `cpus`, and the processes of all groups directly below the root.
 fn housekeeping(fs: &HostFs, cpus: &CpuSet) -> Result<Vec<Change>, String> {
     let mut changes: Vec<Change> =
         file(fs, "housekeeping_cpus", WORKQUEUES, &mask(cpus), Form::Mask)?.into_iter().collect();
@@ -124,7 +124,7 @@ fn housekeeping(fs: &HostFs, cpus: &CpuSet) -> Result<Vec<Change>, String> {
     }
     for group in fs.directories_in(GROUPS) {
         let path = format!("{GROUPS}/{group}/cpuset.cpus");
-        // Without the controller the file is made with it, and is empty then: the group may use every CPU.
+        // Enabling the controller creates the file, which is then empty: the group may use every CPU.
         let before = if is_on { read(fs, &path, Form::GroupCpus) } else { Some(String::new()) };
         let before = before.filter(|before| *before != cpus.to_string());
         changes.extend(before.map(|before| Change::File {
@@ -137,12 +137,12 @@ fn housekeeping(fs: &HostFs, cpus: &CpuSet) -> Result<Vec<Change>, String> {
     Ok(changes)
 }
 
-/// Whether the groups below the root are confined, of which this process may be in one.
+/// Whether the groups below the root are confined; this process may be in one of them.
 pub(super) fn leaves_its_group(prepare: &Prepare) -> bool {
     prepare.housekeeping_cpus.is_some()
 }
 
-/// Moves this process to the root group, where version 2 is used: it is to measure the CPUs that the others may not use.
+/// Moves this process to the root group, with version 2: it measures the CPUs that the others may not use.
 ///
 /// # Errors
 /// One line, when the kernel refuses.
@@ -154,7 +154,7 @@ pub(super) fn leave_group(fs: &HostFs) -> Result<(), String> {
     std::fs::write(&path, "0").map_err(|err| format!("cannot move to the root group ({}): {err}", path.display()))
 }
 
-/// As many hexadecimal digits as it takes, in groups of eight, highest CPU first.
+/// A CPU mask with as many hexadecimal digits as needed, in groups of eight, highest CPU first.
 fn mask(cpus: &CpuSet) -> String {
     let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let word = |n: u32| cpus.iter().filter(|cpu| cpu / 32 == n).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));

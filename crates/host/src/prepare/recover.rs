@@ -1,4 +1,4 @@
-//! Putting back what a killed process has left changed.
+//! Restoring the settings that a killed process has left changed.
 
 use super::change::Undone;
 use super::journal::{self, Entry};
@@ -6,8 +6,8 @@ use crate::HostFs;
 use crate::process;
 use model::Recovered;
 
-/// Undoes every journal whose process is gone. Those of living processes are left alone and named: a measurement holds the
-/// lock of the machine for as long as its cell lives, so its holder meets none of its own.
+/// Undoes every journal whose process has ended. Journals of running processes are reported and left alone: a
+/// measurement holds the machine lock for as long as its cell runs, so its holder meets no such journal of its own.
 pub fn recover(fs: &HostFs) -> Vec<Recovered> {
     let mut all = Vec::new();
     for (path, entry) in journal::all(fs) {
@@ -29,7 +29,7 @@ pub fn recover(fs: &HostFs) -> Vec<Recovered> {
             Ok(entry) => undo(fs, &entry),
             Err(reason) => not(None, reason),
         };
-        // A journal that still has something to put back stays, for somebody who may.
+        // A journal with remaining changes stays, for a user with the necessary rights.
         if recovered.failed.is_empty() {
             let _ = std::fs::remove_file(path);
         }

@@ -57,7 +57,7 @@ impl Machine {
         Preparation::make(&self.fs, &prepare, &"2-3".parse().unwrap())
     }
 
-    /// Every value that there is, except journals.
+    /// All values, except journals.
     fn all(&self) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         let mut directories = vec![self.fs.root.join("proc"), self.fs.root.join("sys")];
@@ -142,7 +142,7 @@ fn a_setting_that_cannot_be_is_one_line_and_nothing_stays_changed() {
 #[test]
 fn a_value_that_the_kernel_does_not_take_is_noticed_and_the_rest_put_back() {
     let machine = Machine::new();
-    // A file that takes everything and says nothing.
+    // A file that accepts every write and reads as empty.
     std::fs::remove_file(machine.fs.root.join(THP)).unwrap();
     std::os::unix::fs::symlink("/dev/null", machine.fs.root.join(THP)).unwrap();
     let refused = machine.prepare("timer_migration=off,transparent_hugepages=never").unwrap_err();
@@ -190,7 +190,7 @@ fn recover_puts_back_what_a_killed_process_left_and_only_that() {
     assert_eq!((machine.journals(), machine.get("proc/sys/kernel/timer_migration").as_str()), (1, "0"));
     drop(living);
     killed(&machine, machine.prepare(EVERYTHING).unwrap());
-    // As if it had been killed after the first changes.
+    // As after a kill that followed the first changes.
     machine.set(THP, "always");
     let recovered = recover(&machine.fs);
     machine.set("sys/fs/cgroup/cgroup.procs", "");
@@ -209,7 +209,7 @@ fn after_another_boot_nothing_is_to_be_put_back() {
     assert_eq!((machine.get("proc/sys/kernel/timer_migration"), machine.journals()), ("0".to_owned(), 0));
 }
 
-/// What `recover` says of the one journal, which is kept, and changes nothing.
+/// The error of `recover` for the one journal, which is kept; nothing is changed.
 #[track_caller]
 fn refused(machine: &Machine) -> String {
     let before = machine.all();
@@ -251,7 +251,7 @@ fn a_journal_that_cannot_be_used_is_named_and_kept() {
     mode(&path, 0o646);
     expect("other users may write it");
     mode(&path, 0o644);
-    // Not through a link, not out of a FIFO, for which it would wait.
+    // Neither through a link nor out of a FIFO, which would block.
     std::fs::rename(&path, &outside).unwrap();
     std::os::unix::fs::symlink(&outside, &path).unwrap();
     expect("Too many levels of symbolic links");

@@ -1,4 +1,4 @@
-//! Reading what the control groups of this process limit.
+//! Reading the CPU limits of this process's control groups.
 
 use crate::HostFs;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ pub(super) fn read(fs: &HostFs) -> CpuLimits {
     limits
 }
 
-/// The group `path` and all above it, nearest first; where the path is one of the machine around a container, the group
-/// that is mounted. `None` when there is no such hierarchy.
+/// The group `path` and all above it, nearest first. Where the path is one of the machine around a container, the
+/// mounted group. `None` without such a hierarchy.
 fn lineage(fs: &HostFs, mounts: &[&str], mark: &str, path: &str) -> Option<Vec<PathBuf>> {
     let mount = mounts.iter().find(|mount| fs.exists(Path::new(mount).join(mark)))?;
     let relative = Path::new(path.trim_start_matches('/'));
@@ -67,7 +67,7 @@ fn quota_v2(fs: &HostFs, group: &Path) -> Option<(i64, u64)> {
     Some((if quota == "max" { -1 } else { quota.parse().ok()? }, period.trim().parse().ok()?))
 }
 
-/// The limit that leaves the smallest share; without any, that there is none.
+/// The limit with the smallest share, which may be that there is none.
 fn take_tightest(limits: &mut CpuLimits, quotas: impl Iterator<Item = (i64, u64)>) {
     let share = |(quota, period): &(i64, u64)| match u64::try_from(*quota) {
         Ok(quota) => quota as f64 / (*period).max(1) as f64,

@@ -1,4 +1,4 @@
-//! The kernel's configuration, where it is kept.
+//! The kernel's configuration, where it is available.
 
 use crate::HostFs;
 use flate2::read::GzDecoder;
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-/// Options worth keeping: what decides about preemption, timers and ticks, what real-time threads are limited by, what
-/// moves work elsewhere, and checks that cost time (Documentation/core-api/real-time/kernel-configuration.rst).
+/// Recorded options: those of preemption, timers and ticks, limits of real-time threads, moving work to other CPUs,
+/// and checks that cost time (Documentation/core-api/real-time/kernel-configuration.rst).
 const OPTIONS: [&str; 48] = [
     "COMPACTION",
     "CPU_FREQ",
@@ -59,20 +59,20 @@ const OPTIONS: [&str; 48] = [
     "VIRT_CPU_ACCOUNTING_GEN",
 ];
 
-/// More than any configuration has: they are about 300 KB.
+/// Maximum size, bytes: configurations have about 300 KB.
 const LONGEST_BYTES: u64 = 4 << 20;
 
 /// The text of a configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Where it was read.
+    /// The file that it was read from.
     pub(super) file: String,
     text: String,
 }
 
 impl Config {
-    /// The kernel's own word if it has one (`CONFIG_IKCONFIG_PROC`), else the file that the distribution keeps for this
-    /// release.
+    /// The configuration from the kernel itself if it provides it (`CONFIG_IKCONFIG_PROC`), else from the file that the
+    /// distribution keeps for this release.
     pub(super) fn read(fs: &HostFs, release: Option<&str>) -> Option<Config> {
         let own = "proc/config.gz";
         let kept = release.map(|release| {
@@ -88,7 +88,7 @@ impl Config {
         text.contains("CONFIG_").then(|| Config { file: format!("/{file}"), text })
     }
 
-    /// For tests: a configuration of this text.
+    /// A configuration with this text, for tests.
     #[cfg(test)]
     pub(crate) fn of(text: &str) -> Config {
         Config { file: "test".to_owned(), text: text.to_owned() }
@@ -99,7 +99,7 @@ impl Config {
         self.text.lines().find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('='))
     }
 
-    /// The options worth keeping that are set.
+    /// The recorded options that are set.
     pub(super) fn options(&self) -> BTreeMap<String, String> {
         let pairs = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
         let kept = pairs.filter(|(option, _)| OPTIONS.contains(option));

@@ -1,4 +1,4 @@
-//! Reading how the kernel was built, and what of it costs time.
+//! Reading the build of the kernel, and the parts of it that cost time.
 
 use super::config::Config;
 use crate::HostFs;
@@ -25,8 +25,9 @@ pub(super) fn read(fs: &HostFs, config: Option<&Config>, command_line: Option<&s
     }
 }
 
-/// The kernel's own word, the one in brackets of `none [integrity] confidentiality`. Where securityfs is not mounted, how it
-/// was built and started: nothing can lower that (security/lockdown/lockdown.c, Linux 6.18).
+/// The lockdown mode that the kernel reports, the one in brackets of `none [integrity] confidentiality`. Without
+/// securityfs it follows from the build and the command line: nothing can lower that (security/lockdown/lockdown.c,
+/// Linux 6.18).
 fn lockdown(fs: &HostFs, config: Option<&Config>, command_line: Option<&str>) -> Option<String> {
     let own = fs.text("sys/kernel/security/lockdown");
     let chosen = own.as_deref().and_then(|text| text.split_whitespace().find_map(|word| word.strip_prefix('[')));
@@ -71,7 +72,7 @@ mod tests {
             (Some(format!("{early}{integrity}")), None, Some("integrity")),
             (Some(format!("{early}{integrity}")), Some("lockdown=confidentiality"), Some("confidentiality")),
             (Some(format!("{early}{confidentiality}")), Some("lockdown=integrity"), Some("confidentiality")),
-            // It takes effect only if the list of security modules names it.
+            // Effective only if the list of security modules contains it.
             (Some(format!("CONFIG_SECURITY_LOCKDOWN_LSM=y\n{integrity}")), None, None),
         ] {
             let config = config.as_deref().map(Config::of);

@@ -1,4 +1,4 @@
-//! Reading what stands below the kernel.
+//! Reading the platform below the kernel.
 
 use crate::HostFs;
 use crate::SmiCounter;
@@ -7,7 +7,7 @@ use model::{CpuSet, Platform, ThermalZone};
 /// Milliseconds a tick of `/proc/stat`: `USER_HZ` is 100 on every architecture Linux still has (asm-generic/param.h).
 const TICK_MS: u64 = 10;
 
-/// Zones that are looked at: some are slow to read.
+/// Maximum number of zones read: some are slow.
 const MOST_ZONES: usize = 32;
 
 pub(super) fn read(fs: &HostFs, online: &CpuSet) -> Platform {
@@ -38,7 +38,7 @@ fn cpu_time(stat: &str) -> (Option<u64>, Option<u64>) {
     (ticks.last().copied().map(ms), (!ticks.is_empty()).then(|| ms(all)))
 }
 
-/// Events of the cores, and those of the package that had most; they are counted on Intel only.
+/// Events of the cores, and the largest count of a package; only Intel CPUs count them.
 fn throttle_events(fs: &HostFs, online: &CpuSet) -> Option<u64> {
     let count = |cpu: u32, of: &str| {
         fs.number::<u64>(format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{of}_throttle_count"))

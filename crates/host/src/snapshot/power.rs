@@ -44,7 +44,7 @@ fn turbo(fs: &HostFs) -> Option<bool> {
     off.map(|off| !off).or_else(|| fs.switch("sys/devices/system/cpu/cpufreq/boost"))
 }
 
-/// A state is one number, name and latency; CPUs of another kind may have others.
+/// The idle states. A state is one number, name and latency; CPUs of another kind may have others.
 fn idle_states(fs: &HostFs, online: &CpuSet) -> Vec<IdleState> {
     let mut states: Vec<IdleState> = Vec::new();
     for cpu in online.iter() {

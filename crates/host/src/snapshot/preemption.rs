@@ -1,15 +1,15 @@
-//! Which preemption model is in force.
+//! Detection of the preemption model in force.
 
 use super::Config;
 use crate::HostFs;
 use crate::kernel_log;
 use model::Preemption;
 
-/// The file that shows the models which `preempt=` knows, with the one in force in brackets (Linux 5.13).
+/// The debug file with the models that `preempt=` accepts, the one in force in brackets (Linux 5.13).
 const CHOICE: &str = "sys/kernel/debug/sched/preempt";
 
-/// Asks, in this order: the kernel's own word, the debug file of `PREEMPT_DYNAMIC`, the kernel's log, the command line, the name
-/// in the version, and the kernel's configuration, because each later source says less about now.
+/// Reads the model from, in this order: the kernel itself, the debug file of `PREEMPT_DYNAMIC`, the kernel's log, the
+/// command line, the name in the version, and the kernel's configuration, because each later source is less specific.
 pub(super) fn read(
     fs: &HostFs,
     config: Option<&Config>,
@@ -34,7 +34,7 @@ pub(super) fn read(
     if version.split(' ').any(|word| word == "PREEMPT") {
         return Some(Preemption::Full);
     }
-    // None and voluntary leave no mark in the version; only the configuration tells them apart.
+    // None and voluntary leave no mark in the version; only the configuration distinguishes them.
     configured(config)
 }
 
@@ -53,13 +53,13 @@ fn chosen(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'))
 }
 
-/// What the kernel has said last of its model (`sched_dynamic_update`, kernel/sched/core.c).
+/// The last message of the kernel about its model (`sched_dynamic_update`, kernel/sched/core.c).
 fn logged(log: &[String]) -> Option<&str> {
     let of_models = |message: &&String| !message.contains("unsupported mode");
     log.iter().rev().filter(of_models).find_map(|message| Some(message.split_once("Dynamic Preempt: ")?.1.trim()))
 }
 
-/// Why `preempt=asked` has not done what it says; `None` when it has.
+/// The reason why `preempt=asked` is not in force; `None` when it is.
 pub(crate) fn why_not(fs: &HostFs, log: &[String], asked: &str) -> Option<String> {
     let choice = fs.text(CHOICE);
     match choice.as_deref().and_then(chosen).or_else(|| logged(log)) {
@@ -72,7 +72,7 @@ pub(crate) fn why_not(fs: &HostFs, log: &[String], asked: &str) -> Option<String
     }
 }
 
-/// The last `preempt=` of the kernel command line that the kernel knows: what it does not know, it passes over.
+/// The last `preempt=` of the kernel command line that the kernel accepts: it ignores unknown values.
 fn asked(command_line: &str, config: Option<&Config>) -> Option<Preemption> {
     let has_lazy = config.is_some_and(|config| config.value("ARCH_HAS_PREEMPT_LAZY") == Some("y"));
     let mut asked = command_line.split(' ').filter_map(|word| named(word.strip_prefix("preempt=")?));
@@ -106,7 +106,7 @@ mod tests {
             ("#1 SMP PREEMPT_RT Debian 6.1.0", "quiet", Some(Preemption::Realtime)),
             ("#1 SMP PREEMPT_DYNAMIC @0", "preempt=none preempt=full", Some(Preemption::Full)),
             ("#1 SMP PREEMPT_DYNAMIC @0", "quiet", Some(Preemption::Dynamic)),
-            // Not known to every kernel: it may have been passed over.
+            // Not known to every kernel: it may have been ignored.
             ("#1 SMP PREEMPT_DYNAMIC @0", "preempt=lazy", Some(Preemption::Dynamic)),
             ("#1 SMP PREEMPT_DYNAMIC @0", "preempt=full preempt=lazy", Some(Preemption::Full)),
             ("#1 SMP PREEMPT_LAZY @0", "", Some(Preemption::Lazy)),

@@ -1,4 +1,4 @@
-//! Reading which processors there are and what they share.
+//! Reading the processors and the resources that they share.
 
 use super::read::field;
 use crate::HostFs;
@@ -33,7 +33,7 @@ fn of_each_cpu(cpuinfo: &str, value: impl Fn(&str) -> Option<String>) -> Vec<OnC
     OnCpus::gather(paragraphs)
 }
 
-/// What tells one make of CPU from another, as x86, Arm and RISC-V write it.
+/// Identification of a CPU type, in the formats of x86, Arm and RISC-V.
 fn kind(cpu: &str) -> Option<String> {
     let of = |name| field(cpu, name);
     let x86 = || Some(format!("{} {}-{}-{}", of("vendor_id")?, of("cpu family")?, of("model")?, of("stepping")?));
@@ -44,12 +44,12 @@ fn kind(cpu: &str) -> Option<String> {
     x86().or_else(arm).or_else(|| of("uarch").map(str::to_owned))
 }
 
-/// Off-line CPUs that are there: `offline` also names those that could only be.
+/// Offline CPUs that are present: `offline` also contains those that are only possible.
 fn present(fs: &HostFs, offline: CpuSet) -> CpuSet {
     fs.cpu_list("sys/devices/system/cpu/present").map_or(offline.clone(), |present| offline.common(&present))
 }
 
-/// Only where CPUs differ does their capacity say anything.
+/// Capacities of the CPUs, which are meaningful only where the CPUs differ.
 fn capacities(fs: &HostFs, online: &CpuSet) -> Vec<OnCpus<u64>> {
     let capacity = |cpu| fs.number(format!("{CPUS}/cpu{cpu}/cpu_capacity"));
     if online.iter().next().and_then(capacity).is_none() {
@@ -58,7 +58,7 @@ fn capacities(fs: &HostFs, online: &CpuSet) -> Vec<OnCpus<u64>> {
     OnCpus::gather(online.iter().filter_map(|cpu| Some((CpuSet::from_iter([cpu]), capacity(cpu)?))))
 }
 
-/// The CPUs that share a core, for each core with several; each core is asked once.
+/// The CPUs that share a core, for each core with several; each core is read once.
 fn siblings(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
     let groups = sharing(online, |cpu| fs.cpu_list(&format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list")));
     groups.into_iter().filter(|core| core.len() > 1).collect()
@@ -72,7 +72,7 @@ fn last_level_caches(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
     })
 }
 
-/// Groups of CPUs: the group of each that is in none yet.
+/// Groups of CPUs: the group of each CPU that is in no earlier group.
 fn sharing(online: &CpuSet, group_of: impl Fn(u32) -> Option<CpuSet>) -> Vec<CpuSet> {
     let (mut groups, mut seen) = (Vec::new(), CpuSet::default());
     for cpu in online.iter() {
@@ -100,7 +100,7 @@ fn caches_of(fs: &HostFs, cpu: u32) -> Vec<Cache> {
     fs.numbered(&dir, "index").into_iter().filter_map(cache).collect()
 }
 
-/// Bytes of `32K`, `36864 kB`.
+/// Converts `32K` or `36864 kB` to bytes.
 fn kib(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(['K', 'k', 'B', ' ']);
     number.trim().parse::<u64>().ok()?.checked_mul(1024)

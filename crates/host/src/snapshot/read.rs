@@ -1,10 +1,10 @@
-//! The forms in which the kernel writes values.
+//! Parsing of the kernel's formats.
 
 use crate::HostFs;
 use model::CpuSet;
 
 impl HostFs {
-    /// A list of CPUs; an empty file is the empty set, and so is `(null)`, which `nohz_full` says without any.
+    /// A list of CPUs. An empty file is the empty set, and so is `(null)`, which `nohz_full` contains without any.
     pub(crate) fn cpu_list(&self, path: &str) -> Option<CpuSet> {
         let text = std::fs::read_to_string(self.root.join(path)).ok()?;
         if text.trim() == "(null)" { Some(CpuSet::default()) } else { text.parse().ok() }

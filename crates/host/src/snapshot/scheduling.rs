@@ -1,4 +1,4 @@
-//! Reading what the scheduler was told.
+//! Reading the settings of the scheduler.
 
 use super::cgroup;
 use super::read::field;
@@ -41,7 +41,8 @@ fn fair_server(fs: &HostFs) -> Vec<OnCpus<u64>> {
     OnCpus::gather(fs.numbered(dir, "cpu").into_iter().filter(|cpu| *cpu <= CpuSet::MAX_CPU).filter_map(of_cpu))
 }
 
-/// `sched_ext/state` says `disabled`, `enabled` or on the way between (Documentation/scheduler/sched-ext.rst).
+/// The sched_ext scheduler. `sched_ext/state` is `disabled`, `enabled` or in between
+/// (Documentation/scheduler/sched-ext.rst).
 fn sched_ext(fs: &HostFs) -> Option<String> {
     let state = fs.text("sys/kernel/sched_ext/state")?;
     if state == "disabled" {

@@ -1,21 +1,21 @@
-//! Reading which other programs run in real time or change settings.
+//! Reading the other programs that run in real time or change settings.
 
 use crate::HostFs;
 use model::{RealtimeTask, Tasks};
 use std::collections::BTreeMap;
 
-/// Programs that change frequencies, affinities or policies by themselves; names as the kernel cuts them, at 15 bytes.
+/// Programs that change frequencies, affinities or policies by themselves, by the kernel's names of at most 15 bytes.
 const DAEMONS: [&str; 9] = [
     "auto-cpufreq", "irqbalance", "ksmtuned", "numad", "power-profiles-", "rtkit-daemon", "stalld", "thermald", "tuned",
 ];
 
-/// Threads that are looked at: reading one takes about 10 us, and all of them no more than a tenth of a second.
+/// Maximum number of threads read: one takes about 10 us, so all take no more than a tenth of a second.
 const MOST: u32 = 10_000;
 
 /// `PF_KTHREAD` (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What `/proc/PID/stat` says of a thread (proc_pid_stat(5)).
+/// Fields of `/proc/PID/stat` of a thread (proc_pid_stat(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
@@ -26,7 +26,7 @@ struct Stat {
     realtime: Option<(&'static str, Option<u32>)>,
 }
 
-/// Looks at each process, and at each thread of those that have several, except those of this program.
+/// Reads each process, and each thread of multithreaded ones, except those of this program.
 pub(super) fn read(fs: &HostFs) -> Tasks {
     let own: Option<u32> = fs.text("proc/self/stat").and_then(|stat| stat.split(' ').next()?.parse().ok());
     let processes = fs.numbered("proc", "");
@@ -86,7 +86,7 @@ impl TaskScan {
 }
 
 fn parse(stat: &str) -> Option<Stat> {
-    // The name may itself hold blanks and brackets.
+    // The name may itself contain blanks and parentheses.
     let (head, rest) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -108,7 +108,7 @@ fn parse(stat: &str) -> Option<Stat> {
     })
 }
 
-/// Threads of one name, policy and priority together; of kernel threads what stands before the `/` is the name, because
+/// Groups threads of the same name, policy and priority. Of kernel threads the name is the part before the `/`, because
 /// there is one for each CPU or interrupt.
 fn together(tasks: Vec<RealtimeTask>) -> Vec<RealtimeTask> {
     let mut groups: BTreeMap<_, RealtimeTask> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Snapshots of recorded machines, and of machines that make no sense.
+//! Snapshots of recorded machines, and of inconsistent machines.
 
 use super::*;
 use crate::recorded::{self, MACHINES, Tree};
@@ -40,7 +40,7 @@ fn nothing_to_read_is_unknown() {
     assert_eq!(host, Host { architecture: host.architecture.clone(), ..Host::default() });
 }
 
-/// Everything that is made of a host; none of it may panic.
+/// Derives everything from a host; none of it may panic.
 fn survives(host: &Host) {
     let json = serde_json::to_string(host).unwrap();
     assert_eq!(&serde_json::from_str::<Host>(&json).unwrap(), host);
