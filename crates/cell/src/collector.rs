@@ -229,7 +229,7 @@ impl Collector {
         }
     }
 
-    /// One past the last cycle.
+    /// The end: one past the last cycle.
     pub(super) fn end(&self) -> u64 {
         self.end
     }

@@ -59,8 +59,8 @@ const READ_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_BETWEEN: u32 = 1000;
 
 impl Sleepers {
-    /// Starts the processes and waits until each is warm. Call it before the load is started: a runtime that starts up
-    /// among 400 processes under an idle policy would never be ready.
+    /// Starts the processes and waits until each is warm. Call it before the load is started: a SCHED_IDLE runtime that
+    /// starts up among 400 processes would never be ready.
     ///
     /// # Errors
     /// When the language is not installed, a process does not start up, or its settings differ from those of the cell.

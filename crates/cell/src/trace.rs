@@ -1,5 +1,4 @@
-//! Tracing by ftrace: a private instance, raw reads of the kernel's ring buffer, and its events for
-//! `analysis::explain`.
+//! Tracing by ftrace: a private instance, raw reads of the ring buffer, and its events for `analysis::explain`.
 //!
 //! The only module that writes below tracefs, apart from `host::tracer` in guests, and only below directories that it
 //! has created there.

@@ -1,5 +1,4 @@
-//! Lines of the tracers `timerlat` and `osnoise`, as the kernel writes them into its trace
-//! (kernel/trace/trace_output.c).
+//! Trace lines of the kernel's tracers `timerlat` and `osnoise` (kernel/trace/trace_output.c).
 //!
 //! ```text
 //!           <idle>-0       [000] d..h1..     1.783244: #1     context    irq timer_latency      1888 ns
