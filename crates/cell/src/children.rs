@@ -1,4 +1,4 @@
-//! Measuring with one process for each CPU, for methods that can wait in one thread only: a cell for each, without load.
+//! Measuring with one process for each CPU, for methods that can wait in one thread only: a cell each, without load.
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
