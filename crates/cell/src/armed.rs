@@ -1,4 +1,4 @@
-//! The second phase: the load works, the measured threads stand at the barrier.
+//! The second phase: the load runs and the measured threads wait at the barrier.
 
 use super::CellError;
 use super::children::Children;
@@ -15,31 +15,31 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use workload::load::Running;
 
-/// Everything is ready; the next step is to let the threads go.
+/// A cell that is ready to measure; the next step is to release the threads.
 #[derive(Debug)]
 pub struct Armed {
-    /// First, so that nothing measures any more when the load ends and the host is let go.
+    /// Dropped first, so that nothing measures any more when the load ends and the host is restored.
     pub(super) measurers: Box<dyn Measurers>,
     pub(super) loads: Vec<Running>,
     pub(super) prepared: Prepared,
 }
 
-/// How long after the last due time a late thread is waited for, before its open wait is recorded as such.
+/// Grace time for a late thread after the last due time, before its open wait is recorded as such.
 const GRACE: Span = Span(250_000_000);
-/// How often the logs are emptied and the machine is looked at.
+/// Interval at which the logs are emptied and the machine is sampled.
 const TICK: Span = Span::SECOND;
 
 impl Prepared {
-    /// Starts the load and makes ready what measures, up to the barrier.
+    /// Starts the load and prepares the measurers, up to the barrier.
     ///
-    /// The load comes before any thread: its workers are forked, which needs a process with one thread. A language comes
-    /// before the load, because it has to start up.
+    /// The load starts before any thread: its workers are forked, which needs a process with one thread. A language
+    /// runtime starts before the load, because it needs time to start up.
     ///
     /// # Errors
-    /// When the load does not work, memory cannot be locked, or a thread's settings are refused or not kept.
+    /// When the load does not run, memory cannot be locked, or a thread's settings are refused or not kept.
     pub fn arm(self) -> Result<Armed, CellError> {
         let cell = &self.cell;
-        // Whoever started us may run nicely or in real time; the load shall not.
+        // The parent may run nice or in real time; the load must not inherit that.
         sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
         let sleepers = match cell.task {
@@ -47,7 +47,7 @@ impl Prepared {
             _ => None,
         };
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
-        // Whoever measures comes into the group; the load stays outside.
+        // Only the measuring process enters the cgroup; the load stays outside.
         if let Some(group) = &cell.conditions.prepare.cgroup {
             host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
         }
@@ -57,7 +57,7 @@ impl Prepared {
             None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
             None => Box::new(Threads::arm(&self)?),
         };
-        // This thread empties the logs: away from the measured CPUs, if there are others.
+        // This thread empties the logs. It leaves the measured CPUs if there are others.
         let others = self.allowed.minus(&cell.cpus);
         if !others.is_empty() {
             sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
@@ -67,11 +67,11 @@ impl Prepared {
 }
 
 impl Armed {
-    /// Measures until the end of the cell, or until `stop` is set. Ends by the wall clock, whether or not the measured
-    /// threads ever run. `observe` is called about once a second.
+    /// Measures until the end of the cell, or until `stop` is set. The end is by the wall clock, even if the measured
+    /// threads never run. `observe` is called about once a second.
     ///
     /// # Errors
-    /// When the load does not last, or a wait fails.
+    /// When the load ends early, or a wait fails.
     pub fn measure(mut self, stop: &AtomicBool, mut observe: impl FnMut(Progress)) -> Result<Measured, CellError> {
         let window = self.measurers.release()?;
         let started = window.started;
@@ -90,7 +90,7 @@ impl Armed {
             self.measurers.collect(&mut self.prepared.samples)?;
             match &mut readings {
                 None if now >= started => {
-                    // One that did not last until here is no load at all, whatever it must hold.
+                    // A load that ended before this point fails the cell, even without `load_must_hold`.
                     if let Some((load, reason)) = self.loads.iter().find_map(|load| Some((load, load.failure()?))) {
                         return Err(load.error(reason).into());
                     }

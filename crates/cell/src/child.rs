@@ -1,11 +1,12 @@
-//! This program again, as `punctual cell`: started, given its cell, listened to, stopped, reaped.
+//! Child processes that run `punctual cell`: start, input of the cell, output, stop, reaping.
 //!
-//! For processes that read one cell as JSON and write one record. Others differ for a reason:
-//! - a role (`role`) is a command behind a connection, to which this program may have to be copied first; it is not
-//!   reached by signals, and ends when its stdin closes or its time is over;
-//! - a language (`runtime`) is a foreign program with a protocol of its own; it has no end but being killed with its
-//!   group, and is read without a thread, which would wake up beside the measured ones;
-//! - the cost suite (`cost`) is a fork of the cell that starts no program, and is stopped by a counter in shared memory.
+//! These processes read one cell as JSON and write one record. The others differ for a reason:
+//! - a role (`role`) is a command behind a connection, to which this program may have to be copied first; signals do
+//!   not reach it, and it ends when its stdin closes or its time is over;
+//! - a language (`runtime`) is a foreign program with a protocol of its own; it ends only when its process group is
+//!   killed, and is read without a thread, which would wake up beside the measured ones;
+//! - the cost suite (`cost`) is a fork of the cell that starts no program, and is stopped by a counter in shared
+//!   memory.
 use model::{Cell, Progress, Record};
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,35 +15,35 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use sys::process;
 
-/// A process that carries out one cell. Dropping it kills and reaps it, if that has not been done.
+/// A process that runs one cell. Dropping it kills and reaps the process, if that has not been done.
 #[derive(Debug)]
 pub struct CellProcess {
     child: Child,
-    /// Lines of stderr that are no progress: notes, and why it failed.
+    /// Lines of stderr that are not progress: notes, and the reason of a failure.
     lines: Vec<String>,
 }
 
-/// Why a process gave no record.
+/// The reason that a process returned no record.
 #[derive(Debug)]
 pub enum CellFailure {
-    /// It cannot be waited for or read from.
+    /// The process cannot be waited for or read from.
     Io(io::Error),
-    /// It failed; the reason, if it gave one.
+    /// The process failed; the reason, if it wrote one.
     Exit(ExitStatus, Option<String>),
-    /// Its answer is not a record.
+    /// The output is not a record.
     NoRecord(serde_json::Error),
 }
 
-/// The record, as it is written.
+/// The stdout of the process, to which it writes the record.
 #[derive(Debug)]
 pub struct Output(ChildStdout);
 
 impl CellProcess {
     /// Starts a process that reads a cell from its stdin, writes the record to its stdout, and its progress to stderr.
-    /// Its samples go to the new file `samples`, if it is named. It ends with this process.
+    /// Its samples go to the new file `samples`, if given. It ends with this process.
     ///
     /// # Errors
-    /// When there can be no process.
+    /// When the process cannot be started.
     pub fn start(samples: Option<&Path>) -> io::Result<CellProcess> {
         let mut command = Command::new(host::THIS_PROGRAM);
         command
@@ -51,29 +52,29 @@ impl CellProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A group of its own: Ctrl-C reaches this process only, which then tells the cell to stop.
+            // A process group of its own: Ctrl-C reaches this process only, which then interrupts the cell.
             .process_group(0);
-        // The machine is not free before the cell has ended, even when this process is killed first.
+        // The lock on the machine is held until the cell has ended, even when this process is killed first.
         host::hand_on_lock(&mut command);
         Ok(CellProcess { child: command.spawn()?, lines: Vec::new() })
     }
 
-    /// The id of the process, which is its own until [`CellProcess::record`] reaps it.
+    /// The process ID, which stays valid until [`CellProcess::record`] reaps the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Hands it the cell, which it begins with.
+    /// Writes the cell to the process, which then starts.
     ///
     /// # Errors
-    /// When it has ended.
+    /// When the process has ended.
     pub fn give(&mut self, cell: &Cell) -> io::Result<()> {
         let text = serde_json::to_vec(cell)?;
         self.child.stdin.take().ok_or_else(pipe_is_missing)?.write_all(&text)
     }
 
-    /// The record that it will write, and the lines that it writes before, for [`CellProcess::take`]. Both are read at
-    /// the same time, so that it never waits for a full pipe.
+    /// The stream of the record, and the stderr lines for [`CellProcess::take`]. Both must be read at the same time, so
+    /// that the process never blocks on a full pipe.
     ///
     /// # Errors
     /// When they have been taken before.
@@ -83,7 +84,7 @@ impl CellProcess {
         Ok((Output(output), BufReader::new(stderr).lines().map_while(Result::ok)))
     }
 
-    /// Takes a line of stderr: returns the progress that it tells, and keeps any other.
+    /// Parses a line of stderr: returns progress, and keeps any other line.
     pub fn take(&mut self, line: String) -> Option<Progress> {
         let progress = serde_json::from_str(&line).ok();
         if progress.is_none() {
@@ -92,7 +93,7 @@ impl CellProcess {
         progress
     }
 
-    /// Waits until it has ended, and reaps it.
+    /// Waits until the process has ended, and reaps it.
     ///
     /// # Errors
     /// When it cannot be waited for.
@@ -100,10 +101,10 @@ impl CellProcess {
         self.child.wait()
     }
 
-    /// Its record, which is `output`. Waits until it has ended.
+    /// The record, parsed from `output`. Waits until the process has ended.
     ///
     /// # Errors
-    /// When it failed, or wrote something else.
+    /// When the process failed, or `output` is not a record.
     pub fn record(&mut self, output: io::Result<Vec<u8>>) -> Result<Record, CellFailure> {
         let status = self.wait().map_err(CellFailure::Io)?;
         if !status.success() {
@@ -112,12 +113,12 @@ impl CellProcess {
         serde_json::from_slice(&output.map_err(CellFailure::Io)?).map_err(CellFailure::NoRecord)
     }
 
-    /// The lines that it wrote besides its progress. Of one that gave a record they are notes for the user.
+    /// Lines of stderr that are not progress. If the process returned a record, they are notes for the user.
     pub fn notes(&self) -> &[String] {
         &self.lines
     }
 
-    /// Kills and reaps it.
+    /// Kills and reaps the process.
     pub(crate) fn kill(&mut self) {
         // An error means that it has ended already.
         let _ = self.child.kill();
@@ -142,8 +143,8 @@ impl Output {
     }
 }
 
-/// Has the process `id`, which is not reaped yet, end early and still write its record. Once only: a second signal
-/// would end it at once.
+/// Interrupts the process `id`, which is not reaped yet: it ends early and still writes its record. Call it once only:
+/// a second signal would end the process at once.
 pub fn interrupt(id: u32) {
     let _ = process::signal(id, libc::SIGINT);
 }
@@ -152,7 +153,7 @@ fn pipe_is_missing() -> io::Error {
     io::Error::other("a pipe is missing")
 }
 
-/// Why a process failed, out of the lines that it said besides its progress; `None` when it said nothing.
+/// The reason of a failure, from the stderr lines that are not progress; `None` without any.
 pub fn reason(said: &[String]) -> Option<String> {
     let lines = said.iter().map(|line| line.strip_prefix("punctual: ").unwrap_or(line));
     let reason = lines.collect::<Vec<_>>().join("; ");

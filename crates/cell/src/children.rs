@@ -1,4 +1,4 @@
-//! Measuring with a process for each CPU, where a process can wait in one thread only: a cell for each, without the load.
+//! Measuring with one process for each CPU, for methods that can wait in one thread only: a cell each, without load.
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
@@ -11,7 +11,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use store::SampleWriter;
 
-/// The processes, and what each has said.
+/// The measuring processes, and the channel of their output.
 #[derive(Debug)]
 pub(super) struct Children {
     children: Vec<CpuProcess>,
@@ -25,24 +25,24 @@ struct CpuProcess {
     cell: Cell,
     process: CellProcess,
     progress: Option<ThreadProgress>,
-    /// The file of its samples, if they are to be kept.
+    /// The file of its samples, if samples are kept.
     samples: Option<PathBuf>,
-    /// What it wrote to its standard output; there when it has ended.
+    /// The output on stdout; `Some` when the process has ended.
     output: Option<io::Result<Vec<u8>>>,
 }
 
-/// What a process says.
+/// Output of a process.
 #[derive(Debug)]
 enum Word {
-    /// A line on standard error.
+    /// A line of stderr.
     Line(String),
-    /// All of standard output.
+    /// All of stdout.
     Output(io::Result<Vec<u8>>),
 }
 
-/// How much longer than the cell a process may take to start, to wait for late threads and to write its record.
+/// Extra time of a process beyond its cell, to start, to wait for late threads and to write its record.
 const AROUND: Span = Span(1_500_000_000);
-/// How long a process that was told to end may take.
+/// Timeout for an interrupted process to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Children {
@@ -55,7 +55,7 @@ impl Children {
         let mut children = Vec::new();
         for (index, cell) in cells(&prepared.cell).into_iter().enumerate() {
             let samples = prepared.samples.as_ref().map(|whole| whole.part(&cell.cpus));
-            // Whoever was killed before it could tidy up may have left one.
+            // A killed process may have left one behind.
             samples.iter().for_each(|part| store::discard_samples(part));
             let process = start(index, samples.as_deref(), &speaker)
                 .map_err(|err| CellError::Child(format!("cannot start a process for CPU {}: {err}", cell.cpus)))?;
@@ -82,7 +82,7 @@ impl Children {
     }
 }
 
-/// The cell of each CPU. The load and the idle states are the parent's; a phase is an offset into the second.
+/// The cell of each CPU. Load and idle states belong to the parent; a phase becomes an offset into the second.
 fn cells(cell: &Cell) -> Vec<Cell> {
     let is_aligned = cell.conditions.align.or(cell.conditions.distance).is_some();
     let (align, distance) =
@@ -103,7 +103,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
     cell.cpus.iter().zip(0..).map(of_cpu).collect()
 }
 
-/// Starts one process, which keeps its samples in a file if that is named; `speaker` gets what it says.
+/// Starts one process, with a file for its samples if `samples` is given; `speaker` gets its output.
 fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, Word)>) -> io::Result<CellProcess> {
     let mut process = CellProcess::start(samples)?;
     let (output, mut lines) = process.streams()?;
@@ -154,7 +154,7 @@ impl Measurers for Children {
     }
 
     fn thread_ids(&self) -> Vec<u32> {
-        // Those of other processes are not known; they are pinned, so that they never move.
+        // Thread IDs of other processes are not known; they are pinned and never migrate.
         Vec::new()
     }
 
@@ -178,7 +178,7 @@ impl Measurers for Children {
             record.threads.into_iter().map(with_offset)
         };
         let mut threads: Vec<ThreadRecord> = records.into_iter().flat_map(thread).collect();
-        // Held by this process for all of them.
+        // The parent holds the CPU DMA latency for all of them.
         threads.iter_mut().for_each(|thread| thread.achieved.cpu_dma_latency_us = self.cpu_dma_latency_us);
         let ended = if interrupted { Ended::Interrupted } else { Ended::Completed };
         Ok(Measurement { clock_steps, ..Measurement::of_threads(started, measured, ended, threads) })

@@ -1,4 +1,4 @@
-//! Turns the samples of one thread into the tables of its record.
+//! Conversion of the samples of one thread into the tables of its record.
 
 use analysis::{Level, MIN_EXCEEDANCES, quantile};
 use model::{
@@ -9,17 +9,17 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-/// Slices a cell is cut into, and the fewest periods a slice may have: below that a slice says nothing of a quantile.
+/// Slices of a cell, and the fewest periods of a slice: a quantile of fewer is meaningless.
 const SLICES: u64 = 64;
 const FEWEST_CYCLES: u64 = 20;
-/// The largest latencies that are kept one by one: so many, but no more than one in 20, because those below are no tail
-/// and would be most of the record of a short cell; 100 in any case.
+/// The number of largest latencies that are kept one by one. At most one in 20, because those below are not tail and
+/// would be most of the record of a short cell; 100 in any case.
 const WORST: usize = 1000;
 const ONE_IN: u64 = 20;
 const LEAST_WORST: u64 = 100;
 /// Episodes that are kept one by one.
 const EPISODES: usize = 1000;
-/// Misses closer than this belong to one episode.
+/// Misses closer than this, ns, belong to one episode.
 const JOIN: u64 = Span::SECOND.0;
 
 /// The tables of one thread, growing.
@@ -36,7 +36,7 @@ pub(super) struct Collector {
     pub(super) early: u64,
     pub(super) seconds: Vec<Second>,
     pub(super) slices: Vec<Slice>,
-    /// Triggers that were never answered, by how long each was waited for.
+    /// Triggers that were never answered, by the length of the wait.
     pub(super) unanswered: Vec<Slice>,
     pub(super) episodes: Episodes,
     /// The last episode, which may still grow.
@@ -44,18 +44,18 @@ pub(super) struct Collector {
     worst: BinaryHeap<Reverse<Worst>>,
     /// Missed due times that follow from the samples.
     pub(super) missed: u64,
-    /// The latency above which a sample is a spike, ns; `None` while it is not known what is usual.
+    /// The latency above which a sample is a spike, ns; `None` while the usual latency is not known.
     spike_above_ns: Option<i64>,
-    /// The last spikes, in time.
+    /// The last spikes, in time order.
     spikes: VecDeque<Spike>,
-    /// The last latency that was taken, ns.
+    /// The last recorded latency, ns.
     pub(super) last_ns: Option<i64>,
-    /// The cycle of the last sample, whether it was taken or passed over.
+    /// The cycle of the last sample, recorded or not.
     pub(super) last_cycle: Option<u64>,
 }
 
 impl Collector {
-    /// For `cycles` of `schedule`; a wake-up later than `deadline` is a miss.
+    /// Creates the tables for `cycles` of `schedule`; a wake-up later than `deadline` is a miss.
     pub(super) fn new(schedule: Schedule, task: Task, cycles: Range<u64>, deadline: Span) -> Self {
         let Range { start: first, end } = cycles;
         Collector {
@@ -81,8 +81,8 @@ impl Collector {
         }
     }
 
-    /// Takes the next sample; returns its cycle, counted from the first measured one. One outside the measured cycles is
-    /// passed over.
+    /// Records the next sample; returns its cycle, counted from the first measured one. A sample outside the measured
+    /// cycles is ignored.
     pub(super) fn take(&mut self, sample: Sample) -> Option<u64> {
         self.last_cycle = Some(sample.cycle);
         if !(self.first..self.end).contains(&sample.cycle) {
@@ -106,7 +106,7 @@ impl Collector {
         Some(cycle)
     }
 
-    /// Takes a trigger that was never answered, with how long it was waited for.
+    /// Records a trigger that was never answered, with the length of the wait as its latency.
     pub(super) fn take_unanswered(&mut self, sample: Sample) {
         self.last_cycle = Some(sample.cycle);
         if !(self.first..self.end).contains(&sample.cycle) {
@@ -124,12 +124,12 @@ impl Collector {
         }
     }
 
-    /// How many triggers were never answered.
+    /// The number of triggers that were never answered.
     pub(super) fn never_answered(&self) -> u64 {
         self.unanswered.iter().map(|slice| slice.histogram.n).sum()
     }
 
-    /// Takes `n` triggers of which nothing is known but that they had no answer so far.
+    /// Records `n` triggers without an answer so far, of which the length of the wait is not known.
     pub(super) fn take_unknown(&mut self, n: u64) {
         if let Some(cycle) = self.end.checked_sub(self.first + 1).filter(|_| n > 0) {
             let slice = self.stretch(cycle);
@@ -146,7 +146,7 @@ impl Collector {
         self.seconds.last_mut()
     }
 
-    /// The slice in which `cycle` lies: its first cycle and its length.
+    /// The slice that contains `cycle`: its first cycle and its length.
     fn stretch(&self, cycle: u64) -> (u64, u64) {
         let first_cycle = cycle / self.slice_cycles * self.slice_cycles;
         (first_cycle, self.slice_cycles.min(self.end - self.first - first_cycle))
@@ -187,12 +187,12 @@ impl Collector {
         self.spikes.push_back(Spike { at, latency_ns, above_ns });
     }
 
-    /// The latency above which a sample is a spike, ns; `None` while it is not known what is usual.
+    /// The latency above which a sample is a spike, ns; `None` while the usual latency is not known.
     pub(super) fn spike_above_ns(&self) -> Option<i64> {
         self.spike_above_ns
     }
 
-    /// Decides what is a spike from here on, by what was usual so far.
+    /// Sets the spike threshold for the samples from here on, from the p99 so far.
     pub(super) fn watch_for_spikes(&mut self) {
         self.spike_above_ns = self.p99_ns().map(|p99| p99.saturating_mul(Spike::FACTOR));
     }
@@ -229,12 +229,12 @@ impl Collector {
         }
     }
 
-    /// One past the last cycle.
+    /// The end: one past the last cycle.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Where the thread on `cpu` stands.
+    /// Progress of the thread on `cpu`.
     pub(super) fn progress(&self, cpu: u32) -> ThreadProgress {
         ThreadProgress {
             cpu,
@@ -250,12 +250,12 @@ impl Collector {
         }
     }
 
-    /// Moves the end forward, to before cycle `end`, which no sample has reached yet.
+    /// Moves the end forward to cycle `end` (exclusive), which no sample has reached yet.
     pub(super) fn end_before(&mut self, end: u64) {
         self.end = self.end.min(end);
     }
 
-    /// Ends the tables; `open_wait` is a wait that was still open then. Returns the largest latencies, largest first.
+    /// Closes the tables; `open_wait` is a wait that was still open then. Returns the largest latencies, largest first.
     pub(super) fn finish(&mut self, open_wait: Option<Censored>) -> Vec<Worst> {
         if let Some(Censored { cycle, at_least_ns }) = open_wait
             && at_least_ns > self.deadline.ns()
@@ -272,7 +272,7 @@ impl Collector {
     }
 }
 
-/// Adds a latency, `n` times, to the slice of `cycles` from `first_cycle` on, which is the last or comes after it.
+/// Adds a latency, `n` times, to the slice of `cycles` from `first_cycle` on, which is the last slice or follows it.
 fn add_to(slices: &mut Vec<Slice>, (first_cycle, cycles): (u64, u64), latency_ns: i64, n: u64) {
     if slices.last().is_none_or(|slice| slice.first_cycle != first_cycle) {
         slices.push(Slice { first_cycle, cycles, histogram: Histogram::default() });
@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn misses_closer_than_a_second_are_one_episode() {
         let late = 2_000_000;
-        // Woke 2 ms after cycle 0 was due; the next late one is due just within, then exactly, a second after waking.
+        // Each wakes 2 ms late. The second is due just within a second of the first wake-up, the third exactly a second
+        // after the second wake-up.
         let mut collector = collect(5000, 1_000_000, &[(10, late), (1011, late), (1011 + 1002, late)]);
         let worst = collector.finish(None);
         let found: Vec<_> = collector.episodes.first.iter().map(|e| (e.first_cycle, e.last_cycle, e.count)).collect();

@@ -1,4 +1,4 @@
-//! Measuring what operations cost: one process carries them out, and no thread waits for a due time.
+//! Measuring the cost of operations: one process runs them, and no thread waits for a due time.
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
@@ -16,20 +16,20 @@ pub(super) struct Costs {
     cpu_dma_latency_us: Option<u32>,
     started: MonoTime,
     has_stopped: bool,
-    /// What went wrong while waiting; told by the next `collect`.
+    /// The error of a failed wait; returned by the next `collect`.
     failed: Option<CostError>,
 }
 
-/// How much longer than its batches a suite may take: to make operations ready, to find the size of batches, and for the
-/// operations that are slower than their share of time. A load can make all of that many times longer.
+/// Extra time of a suite beyond its batches: to prepare operations, to find the batch size, and for operations that are
+/// slower than their share of time. A load can make all of that many times longer.
 const LONGER: u64 = 4;
 const LONGER_AT_LEAST: Span = Span(120_000_000_000);
 
 impl Costs {
-    /// Starts its process. Call it before any thread is started.
+    /// Starts the process of the suite. Call it before any thread is started.
     ///
     /// # Errors
-    /// When an operation cannot be carried out here.
+    /// When an operation cannot be run here.
     pub(super) fn arm(prepared: &Prepared, scope: CostScope) -> Result<Costs, CellError> {
         let cell = prepared.cell.clone();
         let request = SuiteRequest { scope, cpus: cell.cpus.clone(), policy: cell.policy, duration: cell.duration };
@@ -60,7 +60,7 @@ impl Measurers for Costs {
             match self.suite.listen(left) {
                 Ok(SuiteEvent::Everything) => return true,
                 Ok(SuiteEvent::Something) => {}
-                // A signal may ask to stop: whoever waits looks then.
+                // The signal may be a stop request, which the caller checks.
                 Ok(SuiteEvent::Nothing | SuiteEvent::Signal) => return false,
                 Err(err) => {
                     self.failed = Some(err);

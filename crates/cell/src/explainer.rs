@@ -1,6 +1,6 @@
-//! Explaining late wake-ups while a cell runs.
+//! Explanation of late wake-ups while a cell runs.
 //!
-//! A thread off the measured CPUs takes the frozen trace and lets it go on; another one says what made them late.
+//! One thread off the measured CPUs takes the frozen trace and restarts it; another one finds the causes.
 
 mod backlog;
 mod explaining;
@@ -26,13 +26,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 use taking::{Seen, Taking};
 
-/// How long after the trace goes on a wake-up may be due to be covered: its timer is started before that.
+/// Margin after a restart of the trace before a wake-up is covered: its timer is started earlier than its due time.
 const MARGIN: Span = Span(100_000);
 /// A measured thread whose late wake-ups are explained.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) cpu: u32,
-    /// Its id, gettid(2).
+    /// Its thread ID, gettid(2).
     pub(super) tid: u32,
     pub(super) policy: Policy,
     pub(super) slack: Span,
@@ -40,13 +40,13 @@ pub(super) struct Measured {
     pub(super) schedule: Schedule,
 }
 
-/// What was explained, and how the command fared that runs at spikes.
+/// The explanations, and the record of the command that runs at spikes.
 type Found = (ExplainRecord, Option<OnSpikeRecord>);
 
-/// The threads at work: the one that takes traces, and the one that explains them.
+/// The running threads: the one that takes traces, and the one that explains them.
 type Threads = (JoinHandle<(Seen, Stages, Answers, Instance)>, JoinHandle<(Explaining, Option<OnSpikeRecord>)>);
 
-/// The trace of a cell, before and while it is measured. Dropping it removes the trace.
+/// The trace of a cell, before and during the measurement. Dropping it removes the trace.
 #[derive(Debug)]
 pub(super) struct Explainer {
     asked: Explain,
@@ -55,23 +55,23 @@ pub(super) struct Explainer {
     facts: Facts,
     /// Whether the CPUs have idle states to tell apart.
     idle_states: bool,
-    /// What ticks on the measured CPUs, if that is asked.
+    /// Perf ticks on the measured CPUs, if requested.
     witnesses: Vec<OwnedFd>,
-    /// What runs at spikes.
+    /// The command that runs at spikes.
     on_spike: Option<OnSpike>,
-    /// Until it is started.
+    /// `Some` until tracing starts.
     ready: Option<(Instance, Option<Decoder>, PipeReader)>,
-    /// From then on.
+    /// `Some` once tracing has started.
     threads: Option<Threads>,
-    /// At the end. Last, because it cannot be removed while a file of it is open.
+    /// `Some` at the end. The last field, because an instance cannot be removed while one of its files is open.
     instance: Option<Instance>,
 }
 
 impl Explainer {
-    /// Makes the trace, which does not run yet.
+    /// Creates the trace, stopped.
     ///
     /// # Errors
-    /// Without tracefs, or the right to use it.
+    /// Without tracefs, or without permission to use it.
     pub(super) fn create(asked: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
         let instance = Instance::create()?;
         let (marker, tracing_on) = instance.freezer()?;
@@ -98,18 +98,18 @@ impl Explainer {
         })
     }
 
-    /// Runs this at every spike that is explained.
+    /// Sets the command that runs at every explained spike.
     pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) {
         self.on_spike = on_spike;
     }
 
-    /// What the measured threads tell their late wake-ups to.
+    /// The channel by which measured threads report late wake-ups.
     pub(super) fn watch(&self) -> &Arc<SpikeWatch> {
         &self.watch
     }
 
-    /// Turns on the events, of the threads with these ids. The kernel patches its code for that on all CPUs: so it is done
-    /// before anything is measured.
+    /// Enables the events of the threads with these IDs. The kernel patches its code for that on all CPUs, so it is
+    /// done before anything is measured.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -127,10 +127,10 @@ impl Explainer {
         Ok(())
     }
 
-    /// Begins to trace, and starts the thread that explains. It runs where the caller may run.
+    /// Starts the trace and the thread that explains, which inherits the affinity of the caller.
     ///
     /// # Errors
-    /// When the trace or the thread cannot be started.
+    /// When the trace or a thread cannot be started.
     pub(super) fn start(
         &mut self,
         cell: &Cell,
@@ -210,7 +210,7 @@ impl Explainer {
         Ok(())
     }
 
-    /// Whether the threshold is still to be found.
+    /// Whether the threshold is not set yet.
     pub(super) fn wants_threshold(&self) -> bool {
         self.watch.above_ns() == i64::MAX
     }
@@ -220,7 +220,7 @@ impl Explainer {
         self.watch.set_above_ns(i64::try_from(above.ns()).unwrap_or(i64::MAX));
     }
 
-    /// Ends it, with what was found.
+    /// Stops the threads, and returns the results.
     pub(super) fn finish(&mut self) -> Option<Found> {
         self.witnesses.clear();
         self.is_over.store(true, Relaxed);

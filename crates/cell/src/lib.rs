@@ -1,7 +1,7 @@
-//! Carrying out one cell: `Cell → Prepared → Armed → Measured → Record`, each phase a type.
+//! Measurement of one cell: `Cell → Prepared → Armed → Measured → Record`, each phase a type.
 //!
-//! Every phase owns what the one before it made. Dropping it, on whatever way out, stops the loads and puts the host
-//! back.
+//! Every phase owns the results of the phase before it. Dropping it, at any exit, stops the loads and restores the
+//! host.
 #![forbid(unsafe_code)]
 
 mod armed;
@@ -31,10 +31,10 @@ use workload::cost::CostError;
 use workload::load::LoadError;
 use workload::runtime::RuntimeError;
 
-/// Why a cell was not measured.
+/// The reason that a cell was not measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// The cell asks for something impossible on this machine.
+    /// The cell needs something impossible on this machine.
     #[error("{0}")]
     Impossible(String),
     /// A setting of the machine or of this process could not be made, or was not kept.
@@ -54,7 +54,7 @@ pub enum CellError {
         /// The kernel's reason.
         source: std::io::Error,
     },
-    /// Nobody answers any more.
+    /// The peer of a link does not answer any more.
     #[error("{0}")]
     Silent(String),
     /// More cycles left a trace than were due: a defect of this program.
@@ -75,16 +75,16 @@ pub enum CellError {
     /// The samples cannot be kept.
     #[error(transparent)]
     Samples(#[from] StoreError),
-    /// A language's program failed.
+    /// The program of a language failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The cost suite cannot be carried out.
+    /// The cost suite cannot be run.
     #[error(transparent)]
     Cost(#[from] CostError),
     /// A process that measures one CPU failed.
     #[error("{0}")]
     Child(String),
-    /// The kernel's tracers do not do what is asked.
+    /// The kernel's tracers do not do what is requested.
     #[error("tracers: {0}")]
     Tracers(String),
     /// Interrupted before anything was measured.
@@ -93,7 +93,7 @@ pub enum CellError {
 }
 
 impl CellError {
-    /// Whether it is one of this measurement, so that the same cell may give a record another time.
+    /// Whether the error belongs to this measurement, so that the same cell may give a record another time.
     pub fn is_of_this_time(&self) -> bool {
         match self {
             CellError::Load(_)
@@ -114,7 +114,7 @@ impl CellError {
         }
     }
 
-    /// The error for something that this process could not make so.
+    /// The error for something that this process could not do.
     fn setting(what: &str, err: std::io::Error) -> CellError {
         CellError::Setting(format!("cannot {what}: {err}"))
     }

@@ -1,4 +1,4 @@
-//! What answers are waited for by, made before the barrier.
+//! The local end of a link, set up before the barrier.
 
 use super::CellError;
 use host::HostFs;
@@ -6,11 +6,11 @@ use model::{Cell, Link};
 use rt::LinkEnd;
 use workload::link::{self, LinkMonitor};
 
-/// The end of the link that `cell` measures, and what is known of it where it is a line; nothing for a cell that measures no
-/// answers.
+/// The end of the link that `cell` measures, and its monitor where the link is a line; `None` for a cell that measures
+/// no answers.
 ///
 /// # Errors
-/// When there is no such device, it may not be used, or nobody answers.
+/// When the device does not exist or is not accessible, or the peer does not answer.
 pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<LinkMonitor>), CellError> {
     match cell.task.link() {
         None => Ok((None, None)),

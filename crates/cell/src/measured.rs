@@ -1,4 +1,4 @@
-//! The last phase: everything was measured; what is left is to write it down.
+//! The last phase: the measurement is complete and only the record is left to write.
 
 use super::CellError;
 use super::measurers::{Measurement, Measurers};
@@ -8,10 +8,10 @@ use model::{LoadRecord, MachineSecond, MonoTime, RECORD_FORMAT, Record};
 use std::time::{Duration, SystemTime};
 use workload::load::Running;
 
-/// All that was seen. The load still runs and the host is still held: they go when this does.
+/// All results. The load still runs and the host is still held until this is dropped.
 #[derive(Debug)]
 pub struct Measured {
-    /// First, as in the phase before.
+    /// The first field, as in the phase before.
     pub(super) measurers: Box<dyn Measurers>,
     pub(super) running: Vec<Running>,
     pub(super) prepared: Prepared,
@@ -21,13 +21,13 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The record. The file of samples is whole when this returns.
+    /// Builds the record. The file of samples is complete when this returns.
     ///
     /// # Errors
     /// When the samples cannot be kept.
     pub fn record(self) -> Result<Record, CellError> {
         let Measured { measurers, running, prepared, measurement, loads, machine } = self;
-        // Stopped before the host is looked at again.
+        // Dropped before the host is inspected again.
         drop(measurers);
         drop(running);
         let record = Record {

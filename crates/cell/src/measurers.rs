@@ -1,4 +1,4 @@
-//! What a cell measures with: threads of this process, or processes of their own.
+//! The measurers of a cell: threads of this process, or processes of their own.
 
 use super::CellError;
 use model::{
@@ -9,81 +9,81 @@ use std::fmt::Debug;
 use std::time::Duration;
 use store::SampleWriter;
 
-/// Measures on every CPU of a cell. Dropping it ends whatever it has started.
+/// Measures on every CPU of a cell. Dropping it ends everything that it has started.
 pub(super) trait Measurers: Debug {
-    /// Lets them go.
+    /// Releases the measurers.
     ///
     /// # Errors
-    /// When they cannot be told to.
+    /// When they cannot be signaled.
     fn release(&mut self) -> Result<Window, CellError>;
 
-    /// Waits until all have ended, `timeout` at most; says whether they have.
+    /// Waits until all have ended, at most `timeout`; returns whether they have.
     fn wait(&mut self, timeout: Duration) -> bool;
 
-    /// How long after the last due time they may wait for what is on its way still.
+    /// The time after the last due time during which they may wait for answers still on their way.
     fn lingers(&self) -> Span {
         Span(0)
     }
 
-    /// Has them end now: what was due so far is the measured window.
+    /// Stops them now: the measured window ends with the due times so far.
     fn stop(&mut self);
 
-    /// Takes what they have measured so far, and hands it to `samples`. Called about once a second.
+    /// Collects their measurements so far, and passes the samples to `samples`. Called about once a second.
     ///
     /// # Errors
     /// When one of them failed, or the samples cannot be kept.
     fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError>;
 
-    /// The ids of the threads that measure, or whose sleep is measured.
+    /// IDs of the threads that measure, or whose sleep is measured.
     fn thread_ids(&self) -> Vec<u32>;
 
-    /// Where each of them stands.
+    /// Progress of each thread.
     fn progress(&self) -> Vec<ThreadProgress>;
 
-    /// Gives up waiting for those that have not ended, and tells what was measured.
+    /// Stops waiting for those that have not ended, and returns the measurement.
     ///
     /// # Errors
-    /// When one of them failed, so that its numbers are not what was asked, or the samples cannot be kept.
+    /// When one of them failed, so that its results are not what was requested, or the samples cannot be kept.
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError>;
 }
 
-/// When the measured cycles are due, by `CLOCK_MONOTONIC`, as far as it was known when they were let go.
+/// The window of the measured due times, `CLOCK_MONOTONIC`, as far as it is known at the release.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// The first of them.
+    /// The first due time.
     pub(super) started: MonoTime,
-    /// One period after the last.
+    /// One period after the last due time.
     pub(super) ends: MonoTime,
 }
 
-/// What all of them measured.
+/// Results of all measurers.
 #[derive(Debug)]
 pub(super) struct Measurement {
-    /// When the first measured cycle was due.
+    /// The first measured due time.
     pub(super) started: MonoTime,
-    /// The time measured.
+    /// The measured time.
     pub(super) measured: Span,
-    /// How it came to its end, as far as they know.
+    /// The way that it ended, as far as the measurers know.
     pub(super) ended: Ended,
     pub(super) threads: Vec<ThreadRecord>,
     pub(super) clock_steps: Vec<ClockStep>,
     /// The language, if one was measured.
     pub(super) runtime: Option<RuntimeRecord>,
-    /// What came over a link beside answers in time, if one was measured.
+    /// Other events of a link besides answers in time, if a link was measured.
     pub(super) response: Option<ResponseRecord>,
-    /// What made late wake-ups late, if that was asked.
+    /// Explanations of late wake-ups, if requested.
     pub(super) explained: Option<ExplainRecord>,
-    /// How the command fared that runs at spikes, if one was asked for.
+    /// The record of the command that runs at spikes, if there is one.
     pub(super) on_spike: Option<OnSpikeRecord>,
-    /// What operations cost, if that was measured.
+    /// Costs of operations, if measured.
     pub(super) cost: Option<CostRecord>,
 }
 
 impl Measurement {
-    /// Of threads whose cycles are a `period` apart, measured to the end.
+    /// A measurement of threads whose cycles are a `period` apart, measured to the end.
     ///
     /// # Errors
-    /// When no cycle was due: it was over before the first.
+    /// When no cycle was due: it ended before the first.
     pub(super) fn of(started: MonoTime, period: Period, threads: Vec<ThreadRecord>) -> Result<Measurement, CellError> {
         let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
         let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
@@ -91,7 +91,7 @@ impl Measurement {
         Ok(Measurement::of_threads(started, measured, ended, threads))
     }
 
-    /// Of threads, with nothing to tell beside what they measured.
+    /// A measurement of threads, without any other results.
     pub(super) fn of_threads(
         started: MonoTime,
         measured: Span,

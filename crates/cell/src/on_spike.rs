@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use sys::{process, storage};
 use workload::runtime::{Launch, launch_command};
 
-/// How long a command may go on when the cell is over.
+/// Timeout for a command that still runs after the cell.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// What it says on stderr is kept up to this length, bytes; of its first line so much is repeated, characters.
+/// Largest stderr output that is kept, bytes; and the part of its first line that is repeated, characters.
 const SAID: u64 = 64 << 10;
 const REPEATED: usize = 200;
 /// The kernel's default (`PR_SET_TIMERSLACK(2const)`).
 const SLACK: Span = Span(50_000);
 
-/// The command, and how it fared so far. Dropping it ends a command that still runs.
+/// The command, and its record so far. Dropping it kills a command that still runs.
 #[derive(Debug)]
 pub(super) struct OnSpike {
     command: String,
-    /// Where it runs.
+    /// The CPU that it runs on.
     cpu: u32,
     running: Option<Running>,
     record: OnSpikeRecord,
@@ -31,12 +31,12 @@ pub(super) struct OnSpike {
 #[derive(Debug)]
 struct Running {
     child: Child,
-    /// What it says on stderr.
+    /// Its stderr, a memory file.
     said: File,
 }
 
 impl OnSpike {
-    /// Nothing runs yet. `others` are the CPUs that are not measured; `None` without any.
+    /// The command, not started yet. `others` are the CPUs that are not measured; `None` without any.
     pub(super) fn new(command: String, others: &CpuSet) -> Option<OnSpike> {
         let cpu = others.iter().next()?;
         Some(OnSpike { command, cpu, running: None, record: OnSpikeRecord::default() })
@@ -58,7 +58,7 @@ impl OnSpike {
 
     fn start(&self, spike: &Explanation) -> io::Result<Running> {
         let json = serde_json::to_vec(spike)?;
-        // A file, not a pipe: a command that reads nothing shall not hold up anybody.
+        // A file, not a pipe: a command that reads nothing must not block this thread.
         let mut stdin = storage::bounded_memory_file("spike", json.len() as u64)?;
         stdin.write_all(&json)?;
         stdin.rewind()?;
@@ -70,7 +70,7 @@ impl OnSpike {
         Ok(Running { child: command.spawn()?, said })
     }
 
-    /// Sees whether it has ended.
+    /// Checks whether the command has ended.
     fn look(&mut self) {
         let Some(running) = &mut self.running else { return };
         let ended = match running.child.try_wait() {
@@ -90,7 +90,7 @@ impl OnSpike {
         self.record.reason.get_or_insert(reason);
     }
 
-    /// Lets it end, and tells how it fared.
+    /// Waits until the command ends, at most `END_TIMEOUT`, and returns its record.
     pub(super) fn finish(mut self) -> OnSpikeRecord {
         let began = Instant::now();
         self.look();
@@ -114,7 +114,7 @@ impl Drop for OnSpike {
     }
 }
 
-/// The first line that was written to `said`.
+/// The first line of `said` that is not empty.
 fn first_line(said: &mut File) -> String {
     let mut text = Vec::new();
     let length = said.stream_position().unwrap_or(0);
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// The program that is tested here is no `punctual`, so the settings are left to the tests of the whole.
+    /// This test binary has no `launch` command, so that the settings are left to the tests of the whole program.
     fn told(command: &str) -> OnSpikeRecord {
         let mut on_spike = OnSpike::new(command.to_owned(), &[0].into_iter().collect()).unwrap();
         on_spike.tell(&spike());

@@ -1,4 +1,4 @@
-//! The first phase: the machine is looked at and held as the cell wants it.
+//! The first phase: the machine is inspected and set up as the cell requires.
 
 use super::CellError;
 use host::{DmaLatency, HostFs, Preparation};
@@ -7,30 +7,30 @@ use std::path::Path;
 use store::SampleWriter;
 use workload::load::{self, Place, Running};
 
-/// The machine is as the cell wants it; nothing runs yet.
+/// A machine that is set up for the cell; nothing runs yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) cell: Cell,
     pub(super) host: Host,
     /// CPUs that this process may use.
     pub(super) allowed: CpuSet,
-    /// Held for as long as the cell lasts, with the value in force.
+    /// Held for as long as the cell lasts, with the value in force, us.
     pub(super) dma_latency: Option<(DmaLatency, u32)>,
-    /// Where the raw samples go, if they are to be kept.
+    /// The file of raw samples, if they are kept.
     pub(super) samples: Option<SampleWriter>,
-    /// Last, so that settings are put back when nothing runs any more.
+    /// The last field, so that settings are restored when nothing runs any more.
     pub(super) preparation: Preparation,
 }
 
-/// How long a real-time load may go on when nothing else ends it: longer than any cell takes to come to its end.
+/// Extra lifetime of a real-time load that nothing else ends: longer than any cell takes to finish.
 const AFTER_THE_CELL: Span = Span(60_000_000_000);
 
 impl Prepared {
-    /// Checks the cell against this machine and takes hold of what it wants held. The raw samples go to the new file
-    /// `samples`, if it is named.
+    /// Checks the cell against this machine and applies its host settings. The raw samples go to the new file
+    /// `samples`, if given.
     ///
     /// # Errors
-    /// When the cell cannot be measured here as it is written, or the file of samples cannot be made.
+    /// When the cell cannot be measured here as it is written, or the file of samples cannot be created.
     pub fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
         let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
         cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;
@@ -51,7 +51,7 @@ impl Prepared {
         Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
     }
 
-    /// Starts the load of the cell, which is wanted for these spans.
+    /// Starts the load of the cell, for the sum of these spans.
     pub(super) fn start_load(&self, wanted: &[Span]) -> Result<Vec<Running>, CellError> {
         let sum = |sum: Span, span: &Span| Span(sum.ns().saturating_add(span.ns()));
         let place = Place {

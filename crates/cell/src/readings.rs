@@ -1,10 +1,10 @@
-//! What is read once a second while measuring: the loads' work and the machine's activity.
+//! Readings once a second during the measurement: the loads' work and the machine's activity.
 
 use host::{ActivityLog, HostFs};
 use model::{Cell, LoadRecord, MachineSecond, MonoTime, Span};
 use workload::load::{LoadError, LoadMonitor, Running};
 
-/// The rows read so far, and what the next reading is compared with.
+/// The rows so far, and the last readings for comparison.
 #[derive(Debug)]
 pub(super) struct Readings {
     started: MonoTime,
@@ -15,7 +15,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// The first reading; the measured window of `cell` begins at `started`, its threads are `threads`.
+    /// Takes the first reading; the measured window of `cell` begins at `started`, its threads are `threads`.
     pub(super) fn begin(started: MonoTime, cell: &Cell, threads: Vec<u32>, loads: &[Running]) -> Self {
         Readings {
             started,
@@ -26,10 +26,10 @@ impl Readings {
         }
     }
 
-    /// Reads again.
+    /// Takes the next reading.
     ///
     /// # Errors
-    /// When a load that must hold does not.
+    /// When a load that must hold its rate does not.
     pub(super) fn read(&mut self, loads: &[Running]) -> Result<(), LoadError> {
         let time = sys::clock::monotonic();
         let (at, elapsed) = (span(time, self.started), span(time, self.time));
@@ -44,7 +44,7 @@ impl Readings {
     }
 }
 
-/// From `earlier` to `later`; 0 when it is the other way round.
+/// The time from `earlier` to `later`; 0 when `later` is before `earlier`.
 fn span(later: MonoTime, earlier: MonoTime) -> Span {
     Span(later.0.saturating_sub(earlier.0))
 }

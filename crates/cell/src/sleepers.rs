@@ -1,4 +1,4 @@
-//! Measuring a language: for each CPU a process of its own, which sleeps as programs in that language do.
+//! Measuring a language: one process for each CPU, which sleeps as programs in that language do.
 
 use super::collector::Collector;
 use super::measurers::{Measurement, Measurers, Window};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use store::SampleWriter;
 use workload::runtime::{self, Launch, RuntimeError, Sleep, Sleeper};
 
-/// The processes, and what was collected of each.
+/// The sleeping processes, and their samples.
 #[derive(Debug)]
 pub(super) struct Sleepers {
     cell: Cell,
@@ -22,7 +22,7 @@ pub(super) struct Sleepers {
     schedule: Schedule,
     window: Window,
     has_stopped: bool,
-    /// What went wrong while waiting; told by the next `collect`.
+    /// The error of a failed wait; returned by the next `collect`.
     failed: Option<RuntimeError>,
 }
 
@@ -31,50 +31,50 @@ pub(super) struct Sleepers {
 struct CpuSleeper {
     settings: Launch,
     sleeper: Sleeper,
-    /// The process that sleeps: the one that was started, or one that it has started.
+    /// The process that sleeps: the one that was started, or a child of it.
     pid: u32,
     memory_locked_bytes: u64,
     samples: Samples,
-    /// When it was told to stop.
+    /// The time of its stop request.
     cut: Option<MonoTime>,
 }
 
-/// Makes samples of sleeps.
+/// Conversion of sleeps into samples.
 #[derive(Debug)]
 struct Samples {
     schedule: Schedule,
     asked: Span,
     collector: Collector,
-    /// The next sleep is of this cycle or a later one, and due at this instant or later.
+    /// The next sleep belongs to this cycle or a later one, and is due at this instant or later.
     next_cycle: u64,
     next_due: MonoTime,
-    /// Index of the cycle, counted from the first measured one, and error, ns, of sleeps that were not handed on yet.
+    /// Sleeps not written yet: index of the cycle, counted from the first measured one, and error, ns.
     rows: Vec<(u64, i64)>,
 }
 
-/// Most rests between two looks at what the processes have written. A look every 100 ms costs little and keeps the pipes
-/// from filling up; nobody is woken by what is written meanwhile.
+/// Longest interval between two reads of the processes' output. A read every 100 ms costs little and keeps the pipes
+/// from filling up; writing to the pipe wakes no reader meanwhile.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
-/// At most so many sleeps are written between two looks: half of what a pipe holds, with 30 bytes a line.
+/// Largest number of sleeps between two reads: half of what a pipe holds, with 30 bytes a line.
 const MOST_BETWEEN: u32 = 1000;
 
 impl Sleepers {
-    /// Starts the processes and waits until each is warm. Call it before the load is started: a runtime that starts up
-    /// among 400 processes, as one that runs only when nothing else does, would never be ready.
+    /// Starts the processes and waits until each is warm. Call it before the load is started: a SCHED_IDLE runtime that
+    /// starts up among 400 processes would never be ready.
     ///
     /// # Errors
-    /// When the language is not installed, a process does not start up, or its settings are not those of the cell.
+    /// When the language is not installed, a process does not start up, or its settings differ from those of the cell.
     pub(super) fn arm(prepared: &Prepared, runtime: Runtime) -> Result<Sleepers, CellError> {
         let cell = prepared.cell.clone();
         let installed = runtime::find(runtime)?;
-        // The files go when all have read them.
+        // The files are removed when all processes have read them.
         let made = runtime::make(&installed)?;
         let settings = |cpu| Launch {
             cpu,
             policy: cell.policy,
             timer_slack: cell.conditions.timer_slack.unwrap_or(Settings::KERNEL_SLACK),
         };
-        // A process of this policy may get no CPU time at all where anything else runs: it is warm before.
+        // SCHED_IDLE may get no CPU time at all where anything else runs: the process warms up under SCHED_OTHER.
         let starts_as = if cell.policy == Policy::Idle { Policy::OTHER } else { cell.policy };
         let start = |cpu| -> Result<_, RuntimeError> {
             let settings = settings(cpu);
@@ -107,13 +107,13 @@ impl Sleepers {
         })
     }
 
-    /// Takes what the processes have written.
+    /// Reads the output of the processes.
     fn read(&mut self) -> Result<(), RuntimeError> {
         let read = |process: &mut CpuSleeper| process.sleeper.read(|sleep| process.samples.take(sleep));
         self.processes.iter_mut().try_for_each(read)
     }
 
-    /// How long to rest between two looks.
+    /// The interval between two reads.
     fn rest(&self) -> Duration {
         let many = Duration::from_nanos(self.cell.period.ns()).saturating_mul(MOST_BETWEEN);
         READ_INTERVAL.min(many)
@@ -121,15 +121,15 @@ impl Sleepers {
 }
 
 impl Samples {
-    /// For a process that is let go at `released`.
+    /// Creates samples for a process that is released at `released`.
     fn new(schedule: Schedule, cell: &Cell, released: MonoTime) -> Samples {
         let (first, end, asked) = (cell.first_cycle(), cell.end_cycle(), cell.period.span());
         let collector = Collector::new(schedule, cell.task, first..end, cell.deadline());
         Samples { schedule, asked, collector, next_cycle: 0, next_due: released.plus(asked), rows: Vec::new() }
     }
 
-    /// The cycle of a sleep due at `due`: the period in which that lies. A language that wakes early has two sleeps due
-    /// in one period sooner or later; then the second is of the next cycle.
+    /// The cycle of a sleep due at `due`: the period that contains it. A language that wakes early sooner or later has
+    /// two sleeps due in one period; the second then belongs to the next cycle.
     fn cycle(&self, due: MonoTime) -> u64 {
         self.schedule.containing(ClockTime(due.0)).index.max(self.next_cycle)
     }
@@ -143,7 +143,7 @@ impl Samples {
         self.next_due = sleep.ended.plus(self.asked);
     }
 
-    /// Hands the sleeps on `cpu` that are new to `samples`.
+    /// Passes the new sleeps on `cpu` to `samples`.
     fn hand_on(&mut self, cpu: u32, samples: &mut Option<SampleWriter>) {
         let new = self.rows.drain(..);
         if let Some(samples) = samples {
@@ -152,18 +152,18 @@ impl Samples {
         }
     }
 
-    /// Whether the next sleep is none of this window.
+    /// Whether the next sleep is outside this window.
     fn are_complete(&self) -> bool {
         self.cycle(self.next_due) >= self.collector.end()
     }
 
-    /// Ends the window now: with the last whole period, or later with the last sleep.
+    /// Ends the window now: with the last whole period, or with the last sleep if that is later.
     fn end_at(&mut self, now: MonoTime) {
         let is_over = self.schedule.containing(ClockTime(now.0)).index;
         self.collector.end_before(is_over.max(self.next_cycle));
     }
 
-    /// The sleep that had not ended at `cut`, although it should have, in a window that begins with cycle `first`.
+    /// The sleep that was overdue but still open at `cut`, in a window that begins with cycle `first`.
     fn open_sleep(&self, cut: MonoTime, first: u64) -> Option<Censored> {
         let cycle = self.cycle(self.next_due);
         let is_open = cycle < self.collector.end() && self.next_due < cut;
@@ -173,14 +173,14 @@ impl Samples {
 }
 
 impl CpuSleeper {
-    /// Ends the process; its record.
+    /// Ends the process; returns its record.
     fn finish(
         self,
         cell: &Cell,
         cpu_dma_latency_us: Option<u32>,
         rows: &mut Option<SampleWriter>,
     ) -> Result<ThreadRecord, CellError> {
-        // Again: a runtime may start threads later on.
+        // Checked again: a runtime may start threads later.
         self.sleeper.check_threads(self.pid, &self.settings)?;
         let CpuSleeper { settings, mut sleeper, mut samples, memory_locked_bytes, cut, .. } = self;
         let now = sleeper.end(|sleep| samples.take(sleep))?;
@@ -208,7 +208,7 @@ impl CpuSleeper {
             },
             cycles_due,
             recorded: collector.histogram.n,
-            // Periods that sleeps have drifted past.
+            // Periods that the sleeps have drifted past.
             missed: cycles_due.checked_sub(accounted).ok_or(unaccounted)?,
             lost: 0,
             passed_over: 0,
@@ -220,7 +220,7 @@ impl CpuSleeper {
             unanswered: None,
             worst,
             episodes: collector.episodes,
-            // Start-up and warm-up are in what the kernel counts for a process.
+            // The kernel's counts for a process include start-up and warm-up.
             usage: None,
         })
     }
@@ -229,7 +229,8 @@ impl CpuSleeper {
 impl Measurers for Sleepers {
     fn release(&mut self) -> Result<Window, CellError> {
         let now = sys::clock::monotonic();
-        // The first sleep is due in the middle of cycle 0, so that one that ends a little early is still in the next.
+        // The first sleep is due in the middle of cycle 0, so that a sleep that ends a little early still falls into
+        // the next.
         let asked = self.cell.period.span();
         self.schedule.first_due = ClockTime(now.plus(Span(asked.ns() / 2)).0);
         let due = |index| MonoTime(self.schedule.cycle(index).due.0);
@@ -254,7 +255,7 @@ impl Measurers for Sleepers {
                 return are_complete;
             }
             let rest = u64::try_from(self.rest().min(left).as_nanos()).unwrap_or(u64::MAX);
-            // A signal may ask to stop: whoever waits looks then.
+            // The signal may be a stop request, which the caller checks.
             if sys::poll::wait(Span(rest)).is_err() {
                 return false;
             }
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// The samples of sleeps that began and ended at these times, us after the processes were let go.
+    /// The samples of sleeps that began and ended at these times, us after the release.
     fn samples(sleeps: &[(u64, u64)]) -> Samples {
         let schedule = Schedule { first_due: ClockTime(100 * MS + MS / 2), period: cell().period };
         let mut samples = Samples::new(schedule, &cell(), MonoTime(100 * MS));
@@ -330,11 +331,11 @@ mod tests {
             (&[][..], 0, 0, 0),
             (&[(0, 1000)], 1, 1, 0),
             (&[(0, 1499)], 1, 1, 0),
-            // The second is due at 2.501 ms, in the period from 2.5 ms on: cycle 1 was drifted past.
+            // The second is due at 2.501 ms, in the period from 2.5 ms on: the sleeps have drifted past cycle 1.
             (&[(0, 1500), (1501, 2600)], 3, 2, 0),
-            // Both are due before 1.5 ms: the second is of the next cycle all the same.
+            // Both are due before 1.5 ms: the second belongs to the next cycle all the same.
             (&[(0, 300), (301, 600)], 2, 2, 0),
-            // Due at 10.499 ms is the last, at 10.5 ms the first that is not of this window.
+            // The sleep due at 10.499 ms is the last; a sleep due at 10.5 ms is outside this window.
             (&[(9499, 10_499)], 10, 1, 0),
             (&[(9500, 10_500)], 11, 0, 0),
         ] {

@@ -1,18 +1,19 @@
-//! Notices when somebody sets the clock that is measured by.
+//! Detection of steps of the clock that is measured.
 
 use host::ahead_of_monotonic_ns;
 use model::{ClockId, ClockStep, MonoTime, Span};
 
-/// Watches one clock against `CLOCK_MONOTONIC`. NTP slews both alike, so their distance changes by being set only.
+/// Watches one clock against `CLOCK_MONOTONIC`. NTP slews both alike, so their distance changes only when the clock is
+/// set.
 #[derive(Debug)]
 pub(super) struct Steps {
     clock: ClockId,
-    /// `clock - CLOCK_MONOTONIC` when it was last looked at, ns.
+    /// `clock - CLOCK_MONOTONIC` at the last check, ns.
     distance_ns: i64,
     seen: Vec<ClockStep>,
 }
 
-/// Smaller changes are not told from the time between the two readings.
+/// Smallest step, ns: smaller changes cannot be distinguished from the time between the two readings.
 const LEAST_NS: u64 = 100_000;
 
 impl Steps {
@@ -20,7 +21,7 @@ impl Steps {
         Steps { clock, distance_ns: ahead_of_monotonic_ns(clock), seen: Vec::new() }
     }
 
-    /// Looks again; the measured window began at `started`.
+    /// Checks again; the measured window began at `started`.
     pub(super) fn look(&mut self, started: MonoTime) {
         if self.clock.can_be_set() {
             let at = Span(sys::clock::monotonic().0.saturating_sub(started.0));
@@ -35,7 +36,7 @@ impl Steps {
         }
     }
 
-    /// All steps so far.
+    /// Returns all steps so far.
     pub(super) fn take_all(&mut self) -> Vec<ClockStep> {
         std::mem::take(&mut self.seen)
     }

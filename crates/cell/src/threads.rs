@@ -16,16 +16,16 @@ use std::time::Duration;
 use store::SampleWriter;
 use workload::link::{Fate, LinkMonitor};
 
-/// The threads, and what was collected of each.
+/// The threads, and their samples.
 #[derive(Debug)]
 pub(super) struct Threads {
     cell: Cell,
     team: Team,
-    /// The link, where answers are measured over one.
+    /// The link, where answers over a link are measured.
     link: Option<LinkMonitor>,
-    /// What explains late wake-ups, if that is asked.
+    /// The explainer of late wake-ups, if requested.
     explainer: Option<Explainer>,
-    /// What runs when a late wake-up has ended it, where nothing is explained.
+    /// The command that runs when a late wake-up has stopped the cell, where nothing is explained.
     on_spike: Option<OnSpike>,
     collectors: Vec<Collector>,
     memory_locked_bytes: u64,
@@ -36,12 +36,12 @@ pub(super) struct Threads {
     window: Window,
 }
 
-/// Samples a log holds at most: 4 MiB. At a period of 10 us that is 2.6 s, and the log is emptied once a second.
+/// Most samples in a log: 4 MiB. At a period of 10 us that is 2.6 s, and the log is emptied once a second.
 const MOST_ROOM: u64 = 1 << 18;
-/// From opening the barrier to the first due time: long enough for every thread to get there, and to arm a timer.
+/// Time from opening the barrier to the first due time: long enough for every thread to get there and to arm a timer.
 const LEAD: Span = Span(2_000_000);
 
-/// The same where a logger measures itself before it: some hundred exchanges.
+/// Extra lead where a logger measures itself first: some hundred exchanges.
 const OWN: Span = Span(50_000_000);
 
 impl Threads {
@@ -56,7 +56,7 @@ impl Threads {
             let advice = "lock memory (raise `ulimit -l`, or run as root)";
             sys::memory::lock_all().map_err(|err| CellError::setting(advice, err))?;
         }
-        // A thread that answers by a link has no due times of its own: the method is not used.
+        // A thread that answers over a link has no due times of its own: the method is not used.
         let method = cell.task.method().unwrap_or(Method::CLOCK_NANOSLEEP);
         let Cell { policy, period, .. } = cell;
         let settings = Settings { policy, timer_slack: cell.conditions.timer_slack, method, period };
@@ -108,12 +108,12 @@ impl Threads {
         })
     }
 
-    /// Whether a wake-up later than allowed has ended it.
+    /// Whether a wake-up later than allowed has stopped the cell.
     fn is_stopped(&self) -> bool {
         self.cell.conditions.stop_above.is_some() && self.team.is_stopped()
     }
 
-    /// Tells the wake-up that has ended it, if one has.
+    /// Runs the command with the wake-up that has stopped the cell, if there is one.
     fn told(&self, mut on_spike: OnSpike, measurement: &Measurement) -> OnSpikeRecord {
         let worst = |thread: &ThreadRecord| Some((thread.cpu, thread.offset, *thread.worst.first()?));
         let latest = measurement.threads.iter().filter_map(worst).max_by_key(|(.., worst)| worst.latency_ns);
@@ -133,7 +133,7 @@ impl Threads {
         on_spike.finish()
     }
 
-    /// Begins to trace, and to explain, where that is asked.
+    /// Starts tracing and explaining, if requested.
     fn start_explaining(&mut self) -> Result<(), CellError> {
         let Some(explainer) = &mut self.explainer else { return Ok(()) };
         let schedule = self.schedule;
@@ -152,7 +152,7 @@ impl Threads {
         Ok(explainer.start(&self.cell, self.window.started, measured)?)
     }
 
-    /// What is a spike, where that was left to us: later than twice the p99 of the worst CPU.
+    /// Sets the spike threshold where the cell has none: twice the p99 of the worst CPU.
     fn find_threshold(&self) {
         let Some(explainer) = self.explainer.as_ref().filter(|explainer| explainer.wants_threshold()) else { return };
         let known: Option<Vec<i64>> = self.collectors.iter().map(Collector::spike_above_ns).collect();
@@ -166,7 +166,7 @@ impl Threads {
         sys::clock::now(self.cell.task.clock())
     }
 
-    /// How many due times of `member` lie before `now`.
+    /// The number of due times of `member` before `now`.
     fn cycles_before(&self, member: &Member, now: ClockTime) -> u64 {
         self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.spec.phase.ns())))
     }
@@ -184,12 +184,12 @@ impl Threads {
             _ => CellError::Wait { cpu: member.spec.cpu, source: std::io::Error::from_raw_os_error(errno) },
         };
         let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(failed)?;
-        // Read before and after: the thread may have woken, and its sample be in the log, since waiting was given up.
+        // Read before and after draining: the thread may have woken and logged its sample since waiting was given up.
         let waits_for = member.log.waits_for();
         drain(member, &mut collector, link, true, samples);
-        // A clock that was set back leaves due times in the future: they are not of this window.
+        // After a clock was set back, later due times lie in the future: they are outside this window.
         let seen = collector.last_cycle.map_or(0, |last| last + 1);
-        // Stopped, it is over with its last wake-up; what was due since then was not to be measured.
+        // A stopped cell ends with its last wake-up; due times after it were not to be measured.
         let is_over = if self.is_stopped() { seen } else { self.cycles_before(member, cut).max(seen) };
         collector.end_before(is_over);
         let is_waiting = ended.is_none() && member.log.waits_for() == waits_for;
@@ -202,12 +202,12 @@ impl Threads {
         let (recorded, lost) = (collector.histogram.n, member.log.lost());
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
         if let Some(link) = link.as_ref().filter(|_| ended.is_none()) {
-            // Of those that are still on their way when the thread cannot be waited for, it has not said how long.
+            // The length of the wait is unknown for those still on their way when the thread cannot be waited for.
             let sent = link.counts().triggers.load(Relaxed).min(cycles_due);
             collector.take_unknown(sent.saturating_sub(recorded + lost + open_cycles + collector.never_answered()));
         }
         let accounted = recorded + lost + open_cycles + collector.never_answered();
-        // Every due time that left no sample, found no room for one, had no answer, and is not the one still waited for.
+        // Due times without a sample, without a loss, without an unanswered trigger, and not the open wait.
         let without = cycles_due.checked_sub(accounted).ok_or(CellError::Unaccounted {
             cpu: member.spec.cpu,
             cycles_due,
@@ -245,7 +245,7 @@ impl Threads {
         })
     }
 
-    /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; and its cycle.
+    /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; with its cycle.
     fn open_wait(&self, member: &Member, due: Option<ClockTime>, cut: ClockTime, end: u64) -> Option<(u64, Censored)> {
         let schedule = Schedule { first_due: self.schedule.first_due.plus(member.spec.phase), ..self.schedule };
         // A thread that never passed the barrier waits for its first cycle.
@@ -256,7 +256,7 @@ impl Threads {
     }
 }
 
-/// One thread for each CPU of the cell; the first has the link.
+/// One thread for each CPU of the cell; the first one has the link.
 fn threads(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<ThreadSpec> {
     let distance = cell.conditions.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
@@ -265,8 +265,8 @@ fn threads(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<L
     cell.cpus.iter().zip(phases).map(spec).collect()
 }
 
-/// Empties the log of `member` into its tables, and what counts into `samples`; of answers over a link those whose turn it is, or
-/// all when it `is_over`.
+/// Drains the log of `member` into its tables, and its measured samples into `samples`. Answers over a link are taken
+/// as far as their order is settled, or all when it `is_over`.
 fn drain(
     member: &mut Member,
     collector: &mut Collector,
@@ -290,7 +290,7 @@ fn drain(
     }
 }
 
-/// The first due time: at least `lead` after `now`, and as the cell is aligned.
+/// The first due time: at least `lead` after `now`, and aligned as `align` requires.
 fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
     let soonest = now.plus(lead).0;
     let Some(offset) = align else { return ClockTime(soonest) };
@@ -302,9 +302,10 @@ impl Measurers for Threads {
     fn release(&mut self) -> Result<Window, CellError> {
         let cell = &self.cell;
         let ready = match cell.task {
-            // A deadline thread sleeps until one period before its first due time, and must be past its last deadline then.
+            // A deadline thread sleeps until one period before its first due time, and must be past its last deadline
+            // then.
             Task::Cyclic(Method::Deadline) => Span(2 * cell.period.ns()),
-            // The first device is due so long after it was started.
+            // The first device expires this long after its start.
             Task::Response(Link::Uio) => Link::DEVICE_DELAY,
             // The logger measures itself first.
             Task::Response(_) => OWN,
@@ -329,12 +330,12 @@ impl Measurers for Threads {
     }
 
     fn lingers(&self) -> Span {
-        // Twice: it may be waiting for an answer that could not be told from the next one when the last cycle is due.
+        // Twice: at the last due time it may still wait for an answer that cannot be distinguished from the next one.
         self.link.as_ref().map_or(Span(0), |_| Span(2 * Logger::LATE_ANSWER_TIMEOUT.ns()))
     }
 
     fn stop(&mut self) {
-        // Before the logs are emptied, so that nothing later is in the tables.
+        // Before the logs are emptied, so that the tables contain nothing later.
         let now = self.now();
         let ends: Vec<u64> = self.team.members.iter().map(|member| self.cycles_before(member, now)).collect();
         self.team.end_before(ends.iter().copied().max().unwrap_or(0));

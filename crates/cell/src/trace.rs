@@ -1,6 +1,7 @@
-//! Tracing by ftrace: a private instance, the kernel's ring buffer read raw, and its events for `analysis::explain`.
+//! Tracing by ftrace: a private instance, raw reads of the ring buffer, and its events for `analysis::explain`.
 //!
-//! The only module that writes below tracefs, with `host::tracer` in guests, and only below directories that it has made itself there.
+//! The only module that writes below tracefs, apart from `host::tracer` in guests, and only below directories that it
+//! has created there.
 
 mod dat;
 mod decode;
@@ -21,43 +22,43 @@ pub use instance::{Instance, Watched};
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no trace.
+/// The reason that there is no trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// tracefs is not mounted, or cannot be seen.
+    /// tracefs is not mounted, or not visible.
     #[error("cannot explain: tracefs is not mounted; as root: mount -t tracefs nodev /sys/kernel/tracing")]
     NotMounted,
-    /// tracefs is mounted, and another user's.
+    /// tracefs is mounted, and belongs to another user.
     #[error("cannot explain: tracefs is not readable for this user; run as root")]
     Forbidden,
-    /// A file of it cannot be used.
+    /// A file of tracefs cannot be used.
     #[error("cannot explain: {path}: {source}{advice}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The kernel's reason.
         source: io::Error,
-        /// What to do, with its own separator.
+        /// Advice for the user, with its own separator.
         advice: &'static str,
     },
-    /// No timer can tick on a measured CPU.
+    /// A perf timer on a measured CPU is not available.
     #[error("cannot have a witness: {0}; leave --witness out, or run as root (perf_event_open(2))")]
     Witness(io::Error),
-    /// This process cannot have what it takes.
+    /// This process cannot get a resource that it needs.
     #[error("cannot explain: {0}")]
     Process(io::Error),
-    /// A file holds something else than expected.
+    /// A file has unexpected content.
     #[error("cannot explain: {path}: {what}; please report this, with the file")]
     Content {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect of the content.
         what: String,
     },
 }
 
 impl TraceError {
-    /// A file that cannot be used, with what is known to help.
+    /// The error for a file that cannot be used, with advice where some is known.
     fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> TraceError {
         let path = path.into();
         move |source| {

@@ -1,4 +1,4 @@
-//! The lines of the tracers `timerlat` and `osnoise`, as the kernel writes them into its trace (kernel/trace/trace_output.c).
+//! Trace lines of the kernel's tracers `timerlat` and `osnoise` (kernel/trace/trace_output.c).
 //!
 //! ```text
 //!           <idle>-0       [000] d..h1..     1.783244: #1     context    irq timer_latency      1888 ns
@@ -8,22 +8,22 @@
 
 use model::{OsnoiseRecord, TimerlatRecord};
 
-/// What one line of a trace says.
+/// One line of a trace.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     cpu: u32,
     words: Vec<&'a str>,
 }
 
-/// Reads the part that all tracers have in common; `None` for a head and for what says that lines were lost, which is
-/// counted elsewhere.
+/// Parses the part that all tracers have in common; `None` for a header and for a note of lost lines, which are counted
+/// elsewhere.
 fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     let is_lost = text.starts_with("CPU:") && text.ends_with("EVENTS]");
     if text.trim().is_empty() || text.starts_with('#') || is_lost {
         return Ok(None);
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    // Names of tasks may hold anything: the last triple of CPU, flags and time is the right one.
+    // Task names may contain anything: the last triple of CPU, flags and time is the right one.
     let cpu = |word: &str| word.strip_prefix('[')?.strip_suffix(']')?.parse::<u32>().ok();
     let is_time = |word: &str| {
         let time = word.strip_suffix(':').filter(|time| !time.is_empty());
@@ -39,15 +39,15 @@ fn malformed(text: &str) -> String {
     format!("the trace has a line that is not understood: `{}`; please report this, with the kernel", text.trim())
 }
 
-/// Adds a line of timerlat to what is known of its CPU; those of CPUs that are not measured are passed over.
+/// Adds a line of timerlat to the record of its CPU; lines of CPUs that are not measured are ignored.
 ///
 /// # Errors
-/// One line that shows what is not understood.
+/// One line of text that quotes a malformed line.
 pub(super) fn timerlat(text: &str, known: &mut [TimerlatRecord]) -> Result<(), String> {
     let Some(Line { cpu, words }) = line(text)? else { return Ok(()) };
     let (context, ns) = match words[..] {
         [number, "context", context, "timer_latency", ns, "ns"] if number.starts_with('#') => (context, ns),
-        // How late user space was, which rtla alone asks for.
+        // Latency of the return to user space, which only rtla requests.
         [_, "context", "user", "ret", "timer_latency", _, "ns"] => return Ok(()),
         _ => return Err(malformed(text)),
     };
@@ -62,14 +62,14 @@ pub(super) fn timerlat(text: &str, known: &mut [TimerlatRecord]) -> Result<(), S
     Ok(())
 }
 
-/// Adds a line of osnoise likewise, unless `most` samples of its CPU are known.
+/// Adds a line of osnoise to the record of its CPU, unless that has `most` samples already.
 ///
 /// # Errors
-/// One line that shows what is not understood.
+/// One line of text that quotes a malformed line.
 pub(super) fn osnoise(text: &str, most: u64, known: &mut [OsnoiseRecord]) -> Result<(), String> {
     let Some(Line { cpu, words }) = line(text)? else { return Ok(()) };
     let number = |word: &&str| word.parse::<u64>().map_err(|_| malformed(text));
-    // The third word is a share that follows from the first two.
+    // The third word is a percentage that follows from the first two.
     let [runtime, noise, _, counts @ ..] = &words[..] else { return Err(malformed(text)) };
     let counts = counts.iter().map(number).collect::<Result<Vec<_>, _>>()?;
     let [max_single, hardware, nmi, irq, softirq, thread] = counts[..] else { return Err(malformed(text)) };

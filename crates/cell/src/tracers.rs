@@ -1,4 +1,4 @@
-//! The kernel's tracers in place of the measured threads: the same load, period, CPUs and settings of the machine.
+//! The kernel's tracers in place of the measured threads, with the same load, period, CPUs and host settings.
 
 use super::prepared::Prepared;
 use super::{CellError, trace_lines};
@@ -9,18 +9,18 @@ use sys::sched;
 
 const TIMERLAT: &str = "timerlat";
 const OSNOISE: &str = "osnoise";
-/// The longest sample that is asked of osnoise, as the kernel's default.
+/// The longest sample requested from osnoise, as the kernel's default.
 const LONGEST_SAMPLE: Span = Span::SECOND;
-/// How long osnoise rests between two samples at least (osnoise_sleep, kernel/trace/trace_osnoise.c).
+/// Shortest pause of osnoise between two samples (osnoise_sleep, kernel/trace/trace_osnoise.c).
 const OSNOISE_SLEEP: Duration = Duration::from_millis(1);
-/// How often to look whether a tracer that is late has all its samples.
+/// Interval between checks for all samples of a late tracer.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Prepared {
-    /// Runs `timerlat`, then `osnoise`, each for as long as the cell measures. Where the kernel has neither, nothing runs.
+    /// Runs `timerlat`, then `osnoise`, each for the duration of the cell. Nothing runs where the kernel has neither.
     ///
     /// # Errors
-    /// When the load or a tracer does not do what is asked.
+    /// When the load or a tracer does not do what is requested.
     pub fn trace(self) -> Result<TracersRecord, CellError> {
         let cell = &self.cell;
         if !cell.conditions.tracers {
@@ -31,7 +31,7 @@ impl Prepared {
         }
         sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration])?;
-        // The load keeps nobody from ending a tracer in time; this thread sleeps meanwhile.
+        // The load must not delay the end of a tracer; this thread sleeps meanwhile.
         if let Some(highest) = RtPriority::new(99) {
             sched::set_policy(0, Policy::Fifo(highest)).map_err(|err| CellError::setting("run in real time", err))?;
         }
@@ -43,7 +43,7 @@ impl Prepared {
     }
 }
 
-/// `None` where the kernel has no such tracer.
+/// The tracer, or `None` where the kernel lacks it.
 fn there(started: Result<Tracer, NoTracer>) -> Result<Option<Tracer>, CellError> {
     match started {
         Ok(tracer) => Ok(Some(tracer)),
@@ -62,7 +62,7 @@ fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
         name: TIMERLAT,
         cpus: &cell.cpus,
         options: &[("timerlat_period_us", cell.period.ns() / 1000)],
-        // Two a cycle, and as many again for a thread that ends it late.
+        // Two lines a cycle, and as many again for a thread that ends its cycle late.
         lines: cycles.saturating_mul(4),
     };
     let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
@@ -86,7 +86,7 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     let asked = TracerRequest {
         name: OSNOISE,
         cpus: &cell.cpus,
-        // The runtime is never longer than the period.
+        // The runtime never exceeds the period.
         options: &[("runtime_us", sample_us), ("period_us", sample_us)],
         lines: samples.saturating_mul(4),
     };
@@ -112,7 +112,7 @@ fn has_all(tracer: &Tracer, cpus: &CpuSet, samples: u64) -> Result<bool, CellErr
     Ok(true)
 }
 
-/// Ends a tracer, and has all its lines read.
+/// Stops a tracer, and passes all its lines to `read`.
 fn taken(tracer: Tracer, mut read: impl FnMut(&str) -> Result<(), String>) -> Result<(), CellError> {
     let mut outcome = Ok(());
     let told = tracer.finish(|line| {

@@ -1,7 +1,7 @@
-//! The cost suite: what the kernel's operations cost, each carried out again and again by processes on one CPU.
+//! The cost suite: costs of the kernel's operations, each repeated many times by processes on one CPU.
 //!
-//! `model::COST_OPERATIONS` says what each of them is. [`make`] makes it ready, [`Suite`] has a process carry all of them
-//! out, batch by batch.
+//! `model::COST_OPERATIONS` describes the operations. [`make`] prepares one, [`Suite`] runs all of them in a process,
+//! batch by batch.
 
 mod calls;
 mod file;
@@ -24,45 +24,45 @@ pub use suite::{CostError, Suite, SuiteEvent};
 use sys::{sched, storage, usage};
 pub use worker::SuiteRequest;
 
-/// An operation that is ready to be carried out.
+/// An operation that is ready to run.
 trait Operation {
-    /// What a batch of `n` needs that is no part of it.
+    /// Prepares a batch of `n`, outside the measured time.
     fn prepare(&mut self, n: u64) -> io::Result<()> {
         let _ = n;
         Ok(())
     }
 
-    /// Carries out `n` of them.
+    /// Runs `n` operations.
     fn run(&mut self, n: u64) -> io::Result<()>;
 }
 
-/// An operation, and how many of it make a batch.
+/// An operation, and the size of its batches.
 struct ReadyOperation {
     operation: Box<dyn Operation>,
     batch: Batch,
 }
 
-/// How large batches are.
+/// Size of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
-    /// A power of two times this, as it suits the clock.
+    /// This number times a power of two that suits the clock.
     Of(u64),
-    /// Always this: what an operation costs depends on how many there are.
+    /// Always this number: the cost of an operation depends on it.
     Exactly(u64),
 }
 
-/// Why an operation is not ready.
+/// The reason that an operation is not ready.
 #[derive(Debug, thiserror::Error)]
 enum NotReady {
-    /// This machine, or its kernel, lacks something.
+    /// The machine, or its kernel, lacks a feature.
     #[error("{0}")]
     Missing(String),
-    /// Something else went wrong.
+    /// Another failure.
     #[error(transparent)]
     Failed(#[from] io::Error),
 }
 
-/// What every operation of this kind does: a loop of calls.
+/// An operation that is a loop of single calls.
 struct Each<F>(F);
 
 impl<F: FnMut() -> io::Result<()>> Operation for Each<F> {
@@ -75,13 +75,13 @@ impl<F: FnMut() -> io::Result<()>> Operation for Each<F> {
 }
 
 impl ReadyOperation {
-    /// One call after the other, in batches that suit the clock.
+    /// Creates an operation of single calls, in batches that suit the clock.
     fn each(call: impl FnMut() -> io::Result<()> + 'static) -> ReadyOperation {
         ReadyOperation { operation: Box::new(Each(call)), batch: Batch::Of(1) }
     }
 }
 
-/// Makes an operation ready; its files are in `directory`.
+/// Prepares an operation; its files are in `directory`.
 fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperation, NotReady> {
     let name = operation.name.split_once('/').map_or(operation.name, |(_, name)| name);
     let ready = match operation.group {
@@ -100,12 +100,12 @@ fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperati
     })
 }
 
-/// For a name that the table has and nobody makes: a defect, which a test finds.
+/// The error for a name in the table without an implementation: a defect, which a test finds.
 fn unknown(name: &str) -> NotReady {
     NotReady::Failed(io::Error::other(format!("no operation {name}")))
 }
 
-/// What is behind an error, and what to do.
+/// An error in words, with advice.
 fn worded(err: io::Error) -> NotReady {
     match err.raw_os_error() {
         Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::EOPNOTSUPP) => {
@@ -122,7 +122,7 @@ fn worded(err: io::Error) -> NotReady {
     }
 }
 
-/// Open files that the largest operations need, with room for what a process has anyway.
+/// Open files that the largest operations need, with reserve for the process itself.
 const OPEN_FILES: u64 = 256;
 
 /// Memory that the largest operation fills, bytes.
@@ -131,18 +131,18 @@ pub(crate) const MEMORY_BYTES: u64 = 32 << 20;
 /// Bytes that the suite's files need at most.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// A directory of the suite's own, removed with all that is in it.
+/// A private directory of the suite, removed with its content.
 #[derive(Debug)]
 pub(crate) struct Directory(PathBuf);
 
-/// Where temporary files lie on a disk (file-hierarchy(7)).
+/// Directory for temporary files on a disk (file-hierarchy(7)).
 const PARENT: &str = "/var/tmp";
 
 impl Directory {
-    /// A new one, where there is room.
+    /// Creates a directory where there is enough space.
     ///
     /// # Errors
-    /// One line: what is missing, and what to do.
+    /// One line of text: the missing resource, and advice.
     fn new() -> Result<Directory, String> {
         let parent = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(PARENT), PathBuf::from);
         let shown = parent.display();
@@ -159,7 +159,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The name of a file in it, as system calls want it.
+    /// The path of a file in the directory, as system calls take it.
     fn name(&self, file: &str) -> io::Result<CString> {
         Ok(CString::new(self.0.join(file).as_os_str().as_bytes())?)
     }
@@ -171,22 +171,22 @@ impl Drop for Directory {
     }
 }
 
-/// Carries out all operations for ever, a few of each in turn, and calls `count` after each batch: a load, whose files are in
+/// Runs all operations forever, a few of each in turn, and calls `count` after each batch: a load, whose files are in
 /// `path`.
 ///
 /// # Errors
-/// When one fails.
+/// When an operation fails.
 pub(crate) fn for_ever(path: &Path, count: &dyn Fn()) -> io::Result<()> {
-    // Whoever made the directory removes it.
+    // The owner of the directory removes it.
     let directory = ManuallyDrop::new(Directory(path.to_owned()));
     file::fill(&directory)?;
     worker::for_ever(&directory, count)
 }
 
-/// Carries out the one operation of `scope` so many times, on one CPU; what this process has used for that.
+/// Runs the one operation of `scope` `n` times, on one CPU; returns the usage of this process for that.
 ///
 /// # Errors
-/// When it is several, the number is not one of whole batches, or it fails.
+/// When `scope` is several operations, `n` is not a number of whole batches, or the operation fails.
 pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
     let (Some(operation), 1) = (scope.operations().next(), scope.operations().count()) else {
         return Err(format!("{scope} is several operations; name one, like syscall/read"));
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use sys::clock;
 
-    /// The shortest time of several for `n` operations, ns.
+    /// The shortest of several times of `n` operations, ns.
     fn shortest(ready: &mut ReadyOperation, n: u64) -> u64 {
         let time = |ready: &mut ReadyOperation| {
             let began = clock::monotonic();
@@ -228,7 +228,7 @@ mod tests {
     fn sixteen_times_the_blocks_take_several_times_as_long() {
         for name in ["copy", "read", "write"] {
             let mut ready = memory::make(name).unwrap_or_else(|err| panic!("{name}: {err}"));
-            // All of it is touched once before.
+            // Touches all of the memory first.
             shortest(&mut ready, 16);
             let (one, sixteen) = (shortest(&mut ready, 1), shortest(&mut ready, 16));
             assert!(sixteen > 4 * one, "{name}: 1 in {one} ns, 16 in {sixteen} ns");

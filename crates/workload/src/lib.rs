@@ -1,4 +1,4 @@
-//! What runs while a machine is measured: loads, the cost suite's operations, programs in other languages, links.
+//! Work that runs during a measurement: loads, the cost suite's operations, programs in other languages, links.
 #![forbid(unsafe_code)]
 
 pub mod cost;

@@ -1,4 +1,4 @@
-//! The ends of a link: sockets, ports and devices looked up, set up, and tried before anything is measured.
+//! The ends of a link: sockets, ports and devices are opened, set up, and tested before anything is measured.
 
 mod devices;
 mod gpio;
@@ -13,39 +13,39 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// Timeout of the peer, before the cell and within it.
+/// Timeout for the peer, before the cell and within it.
 const PEER_TIMEOUT: Span = Span(3_000_000_000);
-/// Timeout of one try to reach it.
+/// Timeout of one try to reach the peer.
 const RETRY_INTERVAL: Span = Span(100_000_000);
-/// Parts of answers that find room until they are taken: all of a second at the shortest period.
+/// Room for parts of answers until they are collected: all of a second at the shortest period.
 const MAX_PARTS: usize = 1 << 17;
-/// The most triggers that are remembered, all of [`PEER_TIMEOUT`] at periods from 46 us on, and the fewest.
+/// Fewest and most remembered triggers; the latter are all of [`PEER_TIMEOUT`] at periods from 46 us on.
 const REMEMBERED: (u64, u64) = (64, 1 << 16);
-/// The shortest time between two answers in the long run: that of the shortest period.
+/// The shortest interval between two answers in the long run, ns: that of the shortest period.
 const MIN_ANSWER_INTERVAL_NS: u64 = 10_000;
 
-/// What is known of a link besides its end, which a measured thread has.
+/// Monitor of a link, apart from its end, which a measured thread has.
 #[derive(Debug)]
 pub struct LinkMonitor {
     link: Link,
     counts: Arc<LinkCounts>,
-    /// The parts of the answers as they come, and what came so far; where the kernel stamps datagrams.
+    /// Logs and histograms of the parts of answers; where the kernel timestamps datagrams.
     parts: Option<[(LogReader, Histogram); 3]>,
-    /// The triggers that a logger has given up, and what has come but waits for something before it.
+    /// Triggers that a logger has given up, and fates that wait for an earlier one.
     unanswered: Option<LogReader>,
     waiting: Vec<Fate>,
-    /// The times from triggers to the thread of a target, likewise; where the kernel says when they came.
+    /// Times from triggers to the wake-up of a target's thread, likewise; where the kernel timestamps triggers.
     waking: Option<(LogReader, Histogram)>,
-    /// The serial port, and the errors that it had counted before.
+    /// The serial port, and its error count at the start.
     port: Option<(File, Option<u64>)>,
 }
 
-/// What became of a trigger.
+/// The fate of a trigger.
 #[derive(Debug, Clone, Copy)]
 pub enum Fate {
-    /// It was answered, so late.
+    /// It was answered, with this latency.
     Answered(Sample),
-    /// It was never answered, and waited for so long.
+    /// It was never answered, after this wait.
     Never(Sample),
 }
 
@@ -56,16 +56,16 @@ impl Fate {
     }
 }
 
-/// A responder for `link`, which answers `peer` only, or the first to send a trigger.
+/// Creates a responder for `link`, which answers `peer` only, or the first sender of a trigger.
 ///
 /// # Errors
-/// One line: what cannot be had, and why.
+/// One line of text: the unavailable resource, and the reason.
 pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), String> {
     let line = match link {
         Link::Udp(place) => {
             let address = resolve(place.as_str())?;
             let socket = UdpSocket::bind(address).map_err(|err| format!("{link}: cannot listen there: {err}"))?;
-            // Only the machine counts, not the port.
+            // Only the host counts, not the port.
             Line::Udp { socket, peer: peer.map(|peer| resolve(&with_port(peer))).transpose()? }
         }
         Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_) => {
@@ -92,10 +92,11 @@ pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), S
     Ok((Target { line, min_interval_ns: MIN_ANSWER_INTERVAL_NS, waking, counts: Arc::clone(&watch.counts) }, watch))
 }
 
-/// What sends triggers over `link`, once a `period`; those before trigger `first` do not count. The other end has answered.
+/// Creates a logger, which sends triggers over `link`, once a `period`; those before trigger `first` do not count. The
+/// peer has answered when this returns.
 ///
 /// # Errors
-/// One line: what cannot be had, or that nobody answers.
+/// One line of text: the unavailable resource, or that the peer does not answer.
 pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMonitor), String> {
     let line = match link {
         Link::Udp(place) => {
@@ -115,7 +116,7 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
         Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
         Link::Uio | Link::UioDevice(_) => return Err(format!("{link} is no line")),
     };
-    // The low bit tells the tries before from the triggers.
+    // The low bit distinguishes the tries to reach the peer from triggers.
     let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
     let tries = try_to_reach(&line, link, session | 1)?;
     let mut watch = LinkMonitor::of(link, &line)?;
@@ -141,7 +142,7 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
     Ok((logger, watch))
 }
 
-/// The speed at which a port sends to itself.
+/// The speed of a port in loop-back mode, baud.
 const LOOP_BAUD: u32 = 115_200;
 
 impl LinkMonitor {
@@ -156,17 +157,17 @@ impl LinkMonitor {
         Ok(LinkMonitor { link, counts: Arc::default(), parts, unanswered, waiting, waking, port })
     }
 
-    /// Takes what has come since the last time. Called about once a second.
+    /// Collects the entries since the last call. Called about once a second.
     pub fn collect(&mut self) {
         for (log, histogram) in self.parts.iter_mut().flatten().chain(&mut self.waking) {
             log.drain(|sample| histogram.record(sample.latency.0));
         }
     }
 
-    /// Hands to `take` what became of the triggers of a logger, whose samples are in `log`: in the order of their cycles, each once
-    /// that of all before it is known, or when `is_over`.
+    /// Passes the fates of a logger's triggers to `take`; the logger's samples are in `log`. The order is that of the
+    /// cycles: each once the fates of all earlier ones are known, or all when `is_over`.
     pub fn fates(&mut self, log: &mut LogReader, is_over: bool, take: impl FnMut(Fate)) {
-        // Before the logs are read: what was settled then is in them.
+        // Read before the logs, which then contain everything settled.
         let settled = if is_over { u64::MAX } else { self.counts.settled.load(Acquire) };
         log.drain(|sample| self.waiting.push(Fate::Answered(sample)));
         if let Some(unanswered) = &mut self.unanswered {
@@ -177,23 +178,23 @@ impl LinkMonitor {
         self.waiting.drain(..known).for_each(take);
     }
 
-    /// What is counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> &LinkCounts {
         &self.counts
     }
 
-    /// The times from triggers to the thread of a target, as far as they were taken.
+    /// The times from triggers to the thread of a target, as far as they were collected.
     pub fn waking(&self) -> Option<&Histogram> {
         self.waking.as_ref().map(|(_, histogram)| histogram)
     }
 
-    /// Bytes that came wrongly since it was opened.
+    /// Bytes received with errors since the port was opened.
     pub fn line_errors(&self) -> Option<u64> {
         let (file, before) = self.port.as_ref()?;
         Some(sys::serial::errors(file)?.saturating_sub((*before)?))
     }
 
-    /// What a logger has counted.
+    /// The record of a logger.
     pub fn record(&self) -> ResponseRecord {
         let LinkCounts { triggers, late, duplicate, foreign, own_exchanges, own_ns, .. } = &*self.counts;
         let [min_ns, p50_ns, max_ns] = own_ns.each_ref().map(|ns| ns.load(Relaxed));
@@ -213,7 +214,7 @@ impl LinkMonitor {
         }
     }
 
-    /// What is said when the measured thread has given up.
+    /// The error message when the measured thread has given up.
     pub fn fell_silent(&self, period: Period) -> String {
         format!(
             "{} has stopped answering: no trigger of the last {} had an answer",
@@ -231,14 +232,15 @@ impl Drop for LinkMonitor {
     }
 }
 
-/// How long no trigger may be answered until the other end counts as gone: as long as the fewest triggers that tell it take.
+/// Timeout without any answer after which the peer counts as gone: at least the time of the fewest triggers that show
+/// it.
 fn peer_timeout(link: Link, period: Period) -> Span {
     let is_wire = matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_));
     let apart = if is_wire { period.span().max(Logger::ANSWER_TIMEOUT) } else { period.span() };
     PEER_TIMEOUT.max(Span(apart.ns().saturating_mul(Logger::MIN_CONSECUTIVE_TIMEOUTS)))
 }
 
-/// Why a device cannot be opened; `how` is what to do who may not.
+/// The error for a device that cannot be opened; `how` is advice for missing permission.
 fn unusable(link: Link, err: &std::io::Error, how: &str) -> String {
     match err.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => format!("{link}: cannot be opened: {err}; {how}"),
@@ -246,7 +248,7 @@ fn unusable(link: Link, err: &std::io::Error, how: &str) -> String {
     }
 }
 
-/// An address with any port: only the machine counts.
+/// An address with an arbitrary port: only the host counts.
 fn with_port(host: &str) -> String {
     if host.contains(':') && !host.starts_with('[') { format!("[{host}]:0") } else { format!("{host}:0") }
 }
@@ -257,7 +259,7 @@ fn resolve(place: &str) -> Result<SocketAddr, String> {
     found.next().ok_or_else(|| unknown("it has none".to_owned()))
 }
 
-/// A serial port, set up to hand on every byte at once.
+/// Opens a serial port, set up to pass on every byte at once.
 fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
     let path = Path::new(device);
     let advice = |err: &std::io::Error| match err.raw_os_error() {
@@ -268,13 +270,14 @@ fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
     let file = sys::serial::open(path).map_err(|err| format!("{link}: cannot be opened: {err}{}", advice(&err)))?;
     let set = sys::serial::make_raw(&file, baud);
     set.map_err(|err| format!("{link} is no serial port of that speed: {err}{}", advice(&err)))?;
-    // Where the driver knows these: it otherwise collects bytes for a while (16550: up to 14, or 4 characters' time).
+    // Only some drivers support these: they otherwise collect bytes for a while (16550: up to 14, or 4 characters'
+    // time).
     let _ = sys::serial::set_low_latency(&file);
     host::hand_on_each_byte(&HostFs::here(), path);
     Ok(file)
 }
 
-/// Sends triggers until one is answered, and then takes all that came; how many it sent.
+/// Sends triggers until one is answered, and then drains the line; returns the number of triggers sent.
 fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
     let failed = |errno| format!("{link}: {}", std::io::Error::from_raw_os_error(errno));
     let began = Instant::now();
@@ -284,7 +287,7 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
         let trigger = Message { is_answer: false, session, number };
         line.send(&trigger, None).map_err(failed)?;
         let tried = Instant::now();
-        // Once at least: on a busy machine the time may be over before it is looked.
+        // At least once: on a busy machine the time may be over before the first check.
         for n in 0.. {
             let left = Duration::from_nanos(RETRY_INTERVAL.ns()).saturating_sub(tried.elapsed());
             if n > 0 && left.is_zero() {
@@ -324,7 +327,7 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
     Err(format!("{link} does not answer within {PEER_TIMEOUT}; {advice}"))
 }
 
-/// Takes what is left of earlier tries. What comes without end is not waited for longer than the other end.
+/// Drains the answers to earlier tries. An endless stream is drained for at most the timeout of the peer.
 fn drain(line: &Line) -> Result<(), i32> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) && line.wait(Span(20_000_000))? {

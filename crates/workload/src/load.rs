@@ -1,7 +1,7 @@
-//! Background work while measuring: processes that are counted, checked, and always stopped.
+//! Background work during a measurement: processes that are counted, checked, and always stopped.
 //!
-//! Each part of a load has a keeper, a process that starts its workers, says when one ends, and kills all of them and
-//! removes their files when it is told to stop or whoever started it is gone.
+//! Each part of a load has a keeper. This process starts the workers, reports when one ends, and kills all of them and
+//! removes their files when it is stopped or its parent has ended.
 
 mod catalogue;
 mod cpu;
@@ -22,28 +22,29 @@ pub use monitor::LoadMonitor;
 pub use running::Running;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Where and how a load runs.
+/// The place and the scheduling of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// CPUs that it may use.
+    /// CPUs that the load may use.
     pub cpus: &'a CpuSet,
-    /// How it is scheduled.
+    /// The scheduling policy of the load.
     pub policy: Policy,
-    /// A real-time load ends by itself after this time, by the clock or of CPU time, whatever happens to this program.
+    /// Limit of a real-time load, which then ends by itself, by the clock or by CPU time, whatever happens to this
+    /// program.
     pub at_most: Span,
 }
 
-/// Why a load does not do its work.
+/// The reason that a load does not work.
 #[derive(Debug, thiserror::Error)]
 #[error("load {load}: {reason}")]
 pub struct LoadError {
     /// The load as typed.
     pub(crate) load: String,
-    /// What is wrong, and what to do.
+    /// The failure, and advice.
     pub(crate) reason: String,
 }
 
-/// Starts all parts of `load` and returns when all of them work; nothing for `none`.
+/// Starts all parts of `load` and returns when all of them work; an empty list for `none`.
 ///
 /// Call it while this process has one thread: the keepers are forked.
 ///
@@ -53,7 +54,7 @@ pub fn start(load: &Load, place: &Place<'_>) -> Result<Vec<Running>, LoadError> 
     load.parts().iter().map(|part| Running::start(part, place)).collect()
 }
 
-/// Why `load` cannot be had here: a program that is missing; `None` when it can.
+/// The reason that `load` is not available on this machine, which is a missing program; `None` when it is available.
 pub fn why_not(load: &Load) -> Option<String> {
     load.parts().iter().find_map(|part| match part {
         LoadPart::Program(program) => programs::look_up(program).err(),
@@ -68,7 +69,7 @@ fn count_one(count: Option<&AtomicU64>) {
     }
 }
 
-/// The name of what keeper `pid` makes for its load: a directory, a control group.
+/// The name of the directory and the control group that keeper `pid` creates for its load.
 fn own_name(pid: u32) -> String {
     host::named("punctual-load", pid)
 }

@@ -1,4 +1,4 @@
-//! Programs of ours in several languages, started as a user would start them, that sleep and tell how long it took.
+//! Sleep programs in several languages, started as a user would start them, that report the times of their sleeps.
 
 mod find;
 mod launch;
@@ -17,105 +17,105 @@ use protocol::ProtocolError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the sleep of a language was not measured.
+/// The reason that the sleep of a language was not measured.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// The machine has no such language.
+    /// The language is not installed.
     #[error("{runtime} is not installed: no working {missing}; on Debian: apt-get install {packages}")]
     NotInstalled {
-        /// Which.
+        /// The language.
         runtime: Runtime,
-        /// The command that was looked for.
+        /// The missing command.
         missing: String,
-        /// The Debian packages that have all it takes.
+        /// The Debian packages that provide everything needed.
         packages: &'static str,
     },
-    /// The program of ours has no place to be in.
+    /// The sleep program cannot be stored.
     #[error("cannot keep the program for {runtime} in {path}: {source}; set TMPDIR to a directory with room", path = path.display())]
     Keep {
-        /// Which.
+        /// The language.
         runtime: Runtime,
         /// File or directory.
         path: PathBuf,
         /// The kernel's reason.
         source: io::Error,
     },
-    /// A compiler refused.
+    /// A compiler failed.
     #[error("{compiler} cannot compile the program for {runtime}: {said}", compiler = compiler.display())]
     Compile {
-        /// Which.
+        /// The language.
         runtime: Runtime,
         /// Its compiler.
         compiler: PathBuf,
-        /// What it said.
+        /// Its error message.
         said: String,
     },
-    /// No process, or it cannot be talked to.
+    /// The process cannot be started, or its pipes fail.
     #[error("CPU {cpu}: cannot run the program for {runtime}: {source}")]
     Process {
-        /// Where.
+        /// Its CPU.
         cpu: u32,
-        /// Which.
+        /// The language.
         runtime: Runtime,
         /// The kernel's reason.
         source: io::Error,
     },
-    /// It ended, which it never does by itself.
+    /// The process ended, which it never does by itself.
     #[error("CPU {cpu}: the program for {runtime} ended: {said}")]
     Ended {
-        /// Where.
+        /// Its CPU.
         cpu: u32,
-        /// Which.
+        /// The language.
         runtime: Runtime,
-        /// What it said last, or how it ended.
+        /// Its error message, or its exit status.
         said: String,
     },
-    /// It never got as far as to sleep.
+    /// The process did not become ready.
     #[error("CPU {cpu}: {runtime} was not ready to sleep after {seconds} s; end what keeps the CPU busy")]
     NotReady {
-        /// Where.
+        /// Its CPU.
         cpu: u32,
-        /// Which.
+        /// The language.
         runtime: Runtime,
-        /// How long it was waited for.
+        /// The timeout.
         seconds: u64,
     },
-    /// It said something that cannot be true.
+    /// The process sent an invalid line.
     #[error("CPU {cpu}: {runtime} says {source}")]
     Protocol {
-        /// Where.
+        /// Its CPU.
         cpu: u32,
-        /// Which.
+        /// The language.
         runtime: Runtime,
-        /// What.
+        /// The protocol error.
         source: ProtocolError,
     },
-    /// A thread of it has another policy than the cell asks for, or other CPUs.
+    /// One of its threads has another policy or other CPUs than the cell requires.
     #[error("CPU {cpu}: thread {tid} of {runtime} has {what} {found}, not {asked}")]
     Differs {
-        /// Where.
+        /// Its CPU.
         cpu: u32,
-        /// Which.
+        /// The language.
         runtime: Runtime,
-        /// The kernel's id of the thread.
+        /// The thread ID.
         tid: u32,
         /// `policy` or `CPUs`.
         what: &'static str,
-        /// What the cell asks for.
+        /// The value that the cell requires.
         asked: String,
-        /// What the kernel reports.
+        /// The value that the kernel reports.
         found: String,
     },
 }
 
-/// The line of a program's words on stderr that says most: the first that names an error, else the first that says
-/// anything; `otherwise` when it was silent.
+/// The most informative line of a program's stderr: the first that names an error, else the first that is not empty;
+/// `otherwise` when there is none.
 fn telling_line(words: &str, otherwise: impl ToString) -> String {
     let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
     let names_error =
         |line: &&str| ["error", "exception", "fatal"].iter().any(|sign| line.to_lowercase().contains(sign));
     let line = lines.clone().find(names_error).or_else(|| lines.next());
-    // Our own launcher may have said it.
+    // The line may be from this program's own launcher.
     line.map_or_else(|| otherwise.to_string(), |line| line.strip_prefix("punctual: ").unwrap_or(line).to_owned())
 }
 

@@ -1,15 +1,16 @@
-//! Traces that were taken and are not explained yet: from the thread that takes them to the one that explains them.
+//! Queue of traces that were taken and are not explained yet, from the taking to the explaining thread.
 
 use rt::Late;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of traces that wait, at most; from half of that on they are explained also where that disturbs what is measured.
+/// Largest size of waiting traces, bytes; from half of that on they are explained even where that disturbs the
+/// measurement.
 const MOST_BYTES: usize = 128 << 20;
 
 /// The pages of each CPU.
 pub(super) type Pages = Vec<Vec<u8>>;
 
-/// A trace as it was when a spike stopped it, and the spikes.
+/// A trace as a spike stopped it, and the spikes.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) pages: Pages,
@@ -17,9 +18,9 @@ pub(super) struct Taken {
     pub(super) is_cut: bool,
     /// The late wake-ups of each measured thread.
     pub(super) late: Vec<Vec<Late>>,
-    /// From when on the trace is whole, `CLOCK_MONOTONIC`, ns.
+    /// Start of the complete part of the trace, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
-    /// By how much the clock of the method is ahead of that one, ns.
+    /// Offset of the method's clock from `CLOCK_MONOTONIC`, ns; positive when ahead.
     pub(super) ahead_ns: i64,
 }
 
@@ -34,23 +35,23 @@ impl Taken {
     }
 }
 
-/// The late wake-ups of each measured thread in a trace that found no room, and by how much the clock of the method is ahead.
+/// Late wake-ups of each measured thread in a trace dropped for lack of room, and the offset of the method's clock, ns.
 pub(super) type NoRoom = (Vec<Vec<Late>>, i64);
 
 #[derive(Debug, Default)]
 struct Waiting {
     traces: Vec<Taken>,
-    /// The spikes of traces that found no room.
+    /// The spikes of traces dropped for lack of room.
     dropped: Vec<NoRoom>,
-    /// Pages that are explained, to be used again.
+    /// Pages of explained traces, for reuse.
     spare: Vec<Pages>,
     is_over: bool,
 }
 
-/// The traces that wait.
+/// The waiting traces.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    /// Whether they are explained as they come, not only at the end or when there is little room.
+    /// Whether traces are explained as they arrive, not only at the end or when there is little room.
     at_once: bool,
     most_bytes: usize,
     waiting: Mutex<Waiting>,
@@ -70,7 +71,7 @@ impl Backlog {
     pub(super) fn push(&self, taken: Taken) {
         let mut waiting = self.lock();
         waiting.traces.push(taken);
-        // Latest last.
+        // Largest latency last.
         waiting.traces.sort_by_key(Taken::worst_ns);
         while waiting.traces.len() > 1 && waiting.traces.iter().map(Taken::bytes).sum::<usize>() > self.most_bytes {
             let Taken { late, pages, ahead_ns, .. } = waiting.traces.remove(0);
@@ -80,14 +81,14 @@ impl Backlog {
         self.changed.notify_one();
     }
 
-    /// Pages to fill: empty ones, of so many CPUs.
+    /// Empty pages of `n_cpus` CPUs, reused where possible.
     pub(super) fn pages(&self, n_cpus: usize) -> Pages {
         let mut pages = self.lock().spare.pop().unwrap_or_else(|| vec![Vec::new(); n_cpus]);
         pages.iter_mut().for_each(Vec::clear);
         pages
     }
 
-    /// Takes pages back.
+    /// Returns pages for reuse.
     pub(super) fn reuse(&self, pages: Pages) {
         let mut waiting = self.lock();
         // One is filled while another is explained.
@@ -96,13 +97,13 @@ impl Backlog {
         }
     }
 
-    /// No more traces come.
+    /// Marks the end: no more traces are pushed.
     pub(super) fn end(&self) {
         self.lock().is_over = true;
         self.changed.notify_one();
     }
 
-    /// The trace with the largest latency, once one is to be explained; `None` when no more will be.
+    /// The trace with the largest latency, once one may be explained; `None` after the last one.
     pub(super) fn next(&self) -> Option<Taken> {
         let mut waiting = self.lock();
         loop {
@@ -118,7 +119,7 @@ impl Backlog {
         }
     }
 
-    /// The spikes of the traces that found no room.
+    /// The spikes of the traces dropped for lack of room.
     pub(super) fn dropped(&self) -> Vec<NoRoom> {
         std::mem::take(&mut self.lock().dropped)
     }
@@ -146,7 +147,7 @@ mod tests {
         let dropped = backlog.dropped().into_iter().flat_map(|(late, _)| late).flatten();
         let dropped: Vec<i64> = dropped.map(|late| late.latency.0).collect();
         assert_eq!(dropped, [10]);
-        // The only one is kept, whatever its size.
+        // A single trace is kept, whatever its size.
         let backlog = Backlog { most_bytes: 100, ..Backlog::new(true) };
         backlog.push(taken(1, 500));
         assert!(backlog.next().is_some() && backlog.dropped().is_empty());

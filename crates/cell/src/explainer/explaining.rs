@@ -1,4 +1,4 @@
-//! The thread that says what made the late wake-ups late, from the traces that another one takes.
+//! The thread that explains late wake-ups, from the traces that another thread takes.
 
 use super::Measured;
 use super::backlog::{Backlog, Pages, Taken};
@@ -12,7 +12,7 @@ use rt::{Late, SpikeWatch};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// What the explaining thread holds.
+/// The state of the explaining thread.
 pub(super) struct Explaining {
     pub(super) decoder: Decoder,
     pub(super) backlog: Arc<Backlog>,
@@ -23,18 +23,18 @@ pub(super) struct Explaining {
     pub(super) started: MonoTime,
     pub(super) measured: Vec<Measured>,
     pub(super) symbols: OnceCell<KernelSymbols>,
-    /// Where each kept spike is written to, if that is asked.
+    /// Export of each kept spike, if requested.
     pub(super) export: Option<Export>,
-    /// What runs at each explained spike, if that is asked.
+    /// The command that runs at each explained spike, if requested.
     pub(super) on_spike: Option<OnSpike>,
     pub(super) kept: Kept,
 }
 
 impl Explaining {
-    /// Explains until no more traces come. Returns how the command fared that ran at spikes, too: it is waited for here, because
-    /// the kernel kills it when the thread ends that started it (`PR_SET_PDEATHSIG(2const)`).
+    /// Explains until no more traces arrive. Also returns the record of the command that runs at spikes: it is waited
+    /// for here, because the kernel kills it when the thread that started it ends (`PR_SET_PDEATHSIG(2const)`).
     pub(super) fn run(mut self) -> (Explaining, Option<OnSpikeRecord>) {
-        // Without the right to, it comes later.
+        // Without the permission, this thread keeps its policy and may run later.
         let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         let before = sys::usage::thread().ok();
         while let Some(taken) = self.backlog.next() {
@@ -50,7 +50,7 @@ impl Explaining {
         (self, ran)
     }
 
-    /// What came of it.
+    /// The record of all explanations.
     pub(super) fn finish(mut self) -> ExplainRecord {
         if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
             self.kept.missed(lost);
@@ -58,7 +58,7 @@ impl Explaining {
         self.kept.finish(&self.watch)
     }
 
-    /// Notes the late wake-ups of each thread that no trace covers.
+    /// Records the late wake-ups of each thread that no trace covers.
     pub(super) fn not_covered(&mut self, late: &[Vec<Late>], ahead_ns: i64) {
         for (thread, samples) in self.measured.iter().zip(late) {
             for sample in samples {
@@ -67,7 +67,7 @@ impl Explaining {
         }
     }
 
-    /// Explains what is in a trace; returns its pages, to be used again.
+    /// Explains the late wake-ups of a trace; returns its pages for reuse.
     fn explain(&mut self, taken: Taken) -> Pages {
         let Taken { pages: all, is_cut, late, armed_ns, ahead_ns } = taken;
         let mut trace = self.decoder.begin(all.len());
@@ -77,7 +77,7 @@ impl Explaining {
         trace.cpus.iter_mut().for_each(|cpu| cpu.is_cut |= is_cut);
         trace.imply_switches();
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
-        // Without the mark, nobody knows when the trace was stopped.
+        // Without the mark, the time at which the trace stopped is unknown.
         let frozen_ns = marks.map(|event| event.at_ns).max().unwrap_or(0);
         let facts = Facts { armed_ns, frozen_ns, ..self.facts };
         let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
@@ -132,7 +132,7 @@ fn one_not_covered(cpu: u32, started: MonoTime, Late { due, latency }: Late, ahe
     NotCovered { cpu, due_ns, latency: Span(u64::try_from(latency.0).unwrap_or(0)) }
 }
 
-/// The number of a thread in the trace. In a container it has another one: there it is known by its name.
+/// The ID of a thread in the trace. In a container the kernel's ID differs, so that the thread is found by its name.
 fn kernel_pid(thread: &Measured, trace: &explain::Trace) -> Option<i32> {
     if host::is_initial_pid_namespace() {
         return i32::try_from(thread.tid).ok();

@@ -1,4 +1,4 @@
-//! What is kept of explanations: the worst, the sums over all, and the counts.
+//! Results of explanations: the worst ones, the sums over all, and the counts.
 
 use super::taking::Seen;
 use analysis::explain::Totals;
@@ -8,14 +8,14 @@ use rt::SpikeWatch;
 /// Growing results.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// So many of the worst.
+    /// The number of worst explanations to keep.
     most: usize,
     missing: Vec<String>,
     pub(super) events: u64,
     pub(super) explaining_us: Option<u64>,
     pub(super) irq: Vec<IrqLatency>,
     pub(super) answers: Vec<AnswerStages>,
-    /// What the trace saw, and did not.
+    /// Statistics of the trace and its gaps.
     pub(super) seen: Seen,
     not_covered: u64,
     latest_not_covered: Option<NotCovered>,
@@ -30,19 +30,19 @@ impl Kept {
         Kept { most, missing, ..Kept::default() }
     }
 
-    /// A spike that the trace does not cover.
+    /// Counts a spike that the trace does not cover.
     pub(super) fn not_covered(&mut self, one: NotCovered) {
         self.not_covered += 1;
         let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
         self.latest_not_covered = latest.or(Some(one));
     }
 
-    /// Something else that is not there.
+    /// Records something else that is missing.
     pub(super) fn missed(&mut self, what: String) {
         self.missing.push(what);
     }
 
-    /// Takes an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
+    /// Adds an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
     pub(super) fn take(&mut self, explanation: Explanation) -> Option<Explanation> {
         self.totals.add(&explanation);
         let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
@@ -50,7 +50,7 @@ impl Kept {
         if self.worst.len() > self.most { self.worst.pop() } else { None }
     }
 
-    /// The threshold, ns, that only a wake-up exceeds that would be kept; `None` while there is room.
+    /// The threshold above which a wake-up would still be kept, ns; `None` while there is room.
     pub(super) fn raised(&self) -> Option<i64> {
         let least = self.worst.get(self.most.checked_sub(1)?)?;
         i64::try_from(least.latency.ns()).ok()
@@ -81,7 +81,7 @@ impl Kept {
     }
 }
 
-/// A threshold, if there is one yet.
+/// A threshold, or `None` while it is not set.
 fn known(above_ns: i64) -> Option<Span> {
     u64::try_from(above_ns).ok().filter(|_| above_ns < i64::MAX).map(Span)
 }

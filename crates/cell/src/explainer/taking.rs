@@ -1,6 +1,6 @@
-//! The thread that takes each trace that a spike has stopped, and lets it go on.
+//! The thread that takes each trace that a spike has stopped, and restarts it.
 //!
-//! As long as the trace stands still nothing is seen, so that this thread does nothing else: explaining is left to another one.
+//! While the trace is stopped, nothing is recorded. This thread therefore does nothing else: another one explains.
 
 use super::MARGIN;
 use super::backlog::{Backlog, Pages, Taken};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How often the running trace is emptied, for what is said of every wake-up: before it is overwritten.
+/// Interval at which the running trace is drained for per-wake-up statistics, before it is overwritten.
 const OFTEN: Duration = Duration::from_millis(200);
-/// The same after more events came meanwhile than a quarter of the trace holds.
+/// The same interval after more than a quarter of the trace's capacity arrived in one interval.
 const OFTENER: Duration = Duration::from_millis(50);
-/// The same where that is done on a measured CPU.
+/// The same interval where draining runs on a measured CPU.
 const SELDOM: Duration = Duration::from_secs(1);
 
-/// What the taking thread holds.
+/// The state of the taking thread.
 pub(super) struct Taking {
     pub(super) instance: Instance,
     pub(super) decoder: Decoder,
@@ -29,47 +29,47 @@ pub(super) struct Taking {
     pub(super) watch: Arc<SpikeWatch>,
     pub(super) is_over: Arc<AtomicBool>,
     pub(super) backlog: Arc<Backlog>,
-    /// Whether it has a CPU that is not measured.
+    /// Whether the thread has a CPU that is not measured.
     pub(super) has_own_cpu: bool,
     pub(super) clock: ClockId,
     pub(super) waits_for: WaitsFor,
-    /// Of each measured thread.
+    /// One log of late wake-ups for each measured thread.
     pub(super) late: Vec<LateReader>,
     pub(super) stages: Stages,
-    /// Of what waits for answers; nothing is taken where timers are waited for.
+    /// Stages of answers; empty where the threads wait for timers.
     pub(super) answers: Answers,
-    /// Of each CPU, since the trace began again.
+    /// Pages of each CPU since the trace was restarted.
     pub(super) pages: Pages,
-    /// Whether older ones were dropped.
+    /// Whether older pages were dropped.
     pub(super) is_cut: bool,
-    /// From when on the trace is whole, `CLOCK_MONOTONIC`, ns.
+    /// Start of the complete part of the trace, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
     pub(super) seen: Seen,
 }
 
-/// What the trace saw, and did not.
+/// Statistics of the trace and its gaps.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// The threshold at the first spike, ns.
     pub(super) first_above_ns: Option<i64>,
-    /// How long the trace stood still.
+    /// Total time during which the trace was stopped.
     pub(super) stood_still: Span,
-    /// How many times events were overwritten before they were read.
+    /// The number of times that events were overwritten before they were read.
     pub(super) overwritten: u64,
     /// CPU time of the thread, us.
     pub(super) used_us: Option<u64>,
     /// Late wake-ups after the last trace, of each measured thread.
     pub(super) rest: Vec<Vec<Late>>,
-    /// By how much the clock of their due times is ahead of `CLOCK_MONOTONIC`, ns.
+    /// Offset of the clock of their due times from `CLOCK_MONOTONIC`, ns; positive when ahead.
     pub(super) ahead_ns: i64,
-    /// Those that found no room.
+    /// Late wake-ups that found no room in the logs.
     pub(super) lost: u64,
 }
 
 impl Taking {
     pub(super) fn run(mut self) -> (Seen, Stages, Answers, Instance) {
-        // Each turn takes a fraction of a millisecond, and under load a normal thread waits many for it. Without the right to,
-        // and on a measured CPU, it comes later.
+        // Each turn takes a fraction of a millisecond, and under load a normal thread waits many milliseconds for it.
+        // Without the permission, or on a measured CPU, the thread runs at the highest nice priority.
         let urgent = RtPriority::new(1).filter(|_| self.has_own_cpu).map(Policy::Fifo);
         if urgent.is_none_or(|urgent| sys::sched::set_policy(0, urgent).is_err()) {
             let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
@@ -100,7 +100,7 @@ impl Taking {
         (self.seen, self.stages, self.answers, self.instance)
     }
 
-    /// Takes the trace that stands still, lets it go on, and hands it to the thread that explains.
+    /// Takes the stopped trace, restarts it, and pushes it to the explaining thread.
     fn look(&mut self) {
         self.seen.first_above_ns.get_or_insert(self.watch.above_ns());
         self.gather();
@@ -121,8 +121,8 @@ impl Taking {
         self.backlog.push(whole);
     }
 
-    /// Takes what the trace holds by now, and looks at the timers in it; returns the most bytes of one CPU. As much is kept as
-    /// the kernel's own memory has room for.
+    /// Drains the trace, and evaluates its timers; returns the most bytes of one CPU. At most as much is kept as fits
+    /// the kernel's own buffer.
     fn gather(&mut self) -> usize {
         self.stages.set_ahead_ns(host::ahead_of_monotonic_ns(self.clock));
         let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());

@@ -1,35 +1,35 @@
-//! Files of trace-cmd, version 6: the raw pages, with all that it takes to read them elsewhere.
+//! Files of trace-cmd, version 6: the raw pages, with everything needed to read them elsewhere.
 //!
-//! Layout: trace-cmd.dat.v6(5). Numbers are in the order of this machine, which the head says.
+//! Layout: trace-cmd.dat.v6(5). Numbers are in the byte order of this machine, which the head declares.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// What is the same for all files of one kernel.
+/// The part that is the same for all files of one kernel.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Head {
     /// `events/header_page`.
     pub(super) page: String,
     /// `events/header_event`.
     pub(super) event: String,
-    /// Texts of the formats of `ftrace/`.
+    /// Format texts of `ftrace/`.
     pub(super) ftrace: Vec<String>,
-    /// Texts of the other formats, by system.
+    /// The other format texts, by system.
     pub(super) systems: Vec<(String, Vec<String>)>,
     /// Bytes of a page.
     pub(super) page_bytes: usize,
 }
 
-/// Number of the option that names the clock, and of the one that says how many CPUs there are.
+/// Numbers of the options for the clock and for the number of CPUs.
 const OPTION_CLOCK: u16 = 4;
 const OPTION_CPUS: u16 = 8;
-/// The clock of our traces, as trace-cmd writes it.
+/// The clock of the traces, as trace-cmd writes it.
 const CLOCK: &[u8] = b"[mono]\0";
 
-/// Writes a file: `pages` of each CPU, the names of threads, and of the functions at these addresses.
+/// Writes a file: the `pages` of each CPU, the names of threads, and the functions at these addresses.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub(super) fn write(
     out: &mut impl Write,
     head: &Head,
@@ -56,7 +56,7 @@ pub(super) fn write(
     let functions: String = functions.iter().map(|(address, name)| format!("{address:016x} T {name}\n")).collect();
     bytes.extend(number_32(functions.len()));
     bytes.extend(functions.as_bytes());
-    // No formats of printk.
+    // No printk formats.
     bytes.extend(number_32(0));
     let names: String = names.iter().map(|(pid, name)| format!("{pid} {name}\n")).collect();
     text_64(&mut bytes, &names);
@@ -69,7 +69,7 @@ pub(super) fn write(
     }
     bytes.extend(0_u16.to_ne_bytes());
     bytes.extend(b"flyrecord\0");
-    // Behind the table of CPUs stands the clock; then come the pages, each CPU's at a multiple of their size.
+    // The clock follows the table of CPUs; then come the pages, aligned for each CPU to the page size.
     let after = bytes.len() + pages.len() * 16 + 8 + CLOCK.len();
     let mut at = after.next_multiple_of(head.page_bytes.max(1));
     for of_cpu in pages {
@@ -90,7 +90,7 @@ fn number_32(n: usize) -> [u8; 4] {
     u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes()
 }
 
-/// A text behind its length.
+/// Appends a text after its length, 64 bits.
 fn text_64(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend((text.len() as u64).to_ne_bytes());
     bytes.extend(text.as_bytes());

@@ -1,4 +1,4 @@
-//! From records of the ring buffer to the events of an analysis.
+//! Decoding of ring buffer records into the events of an analysis.
 
 use super::events::{BEGIN, END, VECTORS};
 use super::format::{Field, Format};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Bytes of a thread's name (`TASK_COMM_LEN`).
 const NAME_BYTES: usize = 16;
 
-/// What the fields of one kind of event mean.
+/// The fields of one kind of event.
 #[derive(Debug, Clone)]
 enum Kind {
     Switch {
@@ -74,29 +74,29 @@ enum Kind {
     Print,
 }
 
-/// Reads the pages of one kernel.
+/// Decoder for the pages of one kernel.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     layout: PageLayout,
-    /// By the number that an event begins with.
+    /// Indexed by the ID at the start of each event.
     kinds: Vec<Option<Kind>>,
     vectors: Vec<String>,
 }
 
-/// The fields that every event begins with (`struct trace_entry`).
+/// Bytes of the fields that every event begins with (`struct trace_entry`).
 const COMMON_BYTES: usize = 8;
 
-/// What one page was found to hold.
+/// Counts of the content of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counted {
-    /// Events, also those of no meaning here.
+    /// Events, including those that are not decoded.
     pub(crate) events: u64,
-    /// Pages that are damaged.
+    /// Damaged pages.
     pub(crate) damaged: u64,
 }
 
 impl Decoder {
-    /// For the events with these paths and formats, in pages of this layout.
+    /// Creates a decoder for the events with these paths and formats, in pages of this layout.
     pub(super) fn new(layout: PageLayout, formats: &[(String, Format)]) -> Decoder {
         let mut decoder = Decoder { layout, kinds: Vec::new(), vectors: Vec::new() };
         for (path, format) in formats {
@@ -168,12 +168,13 @@ impl Decoder {
         })
     }
 
-    /// A trace without events, for this many CPUs.
+    /// An empty trace for this many CPUs.
     pub(crate) fn begin(&self, n_cpus: usize) -> Trace {
         Trace { cpus: vec![CpuEvents::default(); n_cpus], vectors: self.vectors.clone(), ..Trace::default() }
     }
 
-    /// Adds the pages of one CPU to `trace`, oldest first. A damaged page is counted, and the next one read.
+    /// Adds the pages of one CPU to `trace`, oldest first. A damaged page is counted, and decoding continues with the
+    /// next.
     pub(crate) fn read(&self, trace: &mut Trace, cpu: usize, pages: &[u8]) -> Counted {
         let mut counted = Counted::default();
         let Some(mut events) = trace.cpus.get_mut(cpu).map(std::mem::take) else { return counted };
@@ -186,7 +187,7 @@ impl Decoder {
                 }
             });
             match head {
-                // What was overwritten before the oldest page is no gap in the trace.
+                // Events overwritten before the oldest page leave no gap in the trace.
                 Ok(head) if head.lost && index == 0 => events.is_cut = true,
                 Ok(head) if head.lost => events.lost_ns.push(head.time_ns),
                 Ok(_) => {}
@@ -196,7 +197,7 @@ impl Decoder {
                 }
             }
         }
-        // Time goes on, unless a damaged page says otherwise.
+        // Events are in time order, unless a page is damaged.
         if !events.events.is_sorted_by_key(|event| event.at_ns) {
             events.events.sort_by_key(|event| event.at_ns);
         }
@@ -206,8 +207,8 @@ impl Decoder {
         counted
     }
 
-    /// Hands the starts and expiries of timers in these pages to `take`, and passes over all else. Returns how many times events
-    /// before a page were overwritten.
+    /// Passes the starts and expiries of timers in these pages to `take`, and ignores all else. Returns the number of
+    /// pages before which events were overwritten.
     pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) -> u64 {
         let mut overwritten = 0;
         let mut nothing = (Trace::default(), Names::default());
@@ -217,7 +218,7 @@ impl Decoder {
             matches!(kind, Some(Kind::TimerStart { .. } | Kind::TimerExpire { .. }))
         };
         for page in pages.chunks(self.layout.page_bytes) {
-            // Whoever reads the whole trace counts what is damaged.
+            // Damaged pages are counted where the whole trace is read.
             let head = read_page(page, &self.layout, |at_ns, data| {
                 let event = is_timer(data).then(|| self.event(at_ns, data, &mut nothing.0, &mut nothing.1));
                 event.flatten().into_iter().for_each(&mut take);
@@ -246,7 +247,7 @@ impl Decoder {
                 What::Switch {
                     prev,
                     prev_priority: int(data, *prev_priority)?,
-                    // A long of which the low bits count.
+                    // A long, of which the low 32 bits count.
                     prev_state: u32::try_from(long(data, *prev_state)? & 0xffff_ffff).ok()?,
                     next,
                     next_priority: int(data, *next_priority)?,
@@ -280,7 +281,7 @@ impl Decoder {
             Kind::Vector { index, begins: true } => What::Enter(Context::Vector(*index)),
             Kind::Vector { index, begins: false } => What::Leave(Context::Vector(*index)),
             Kind::Nmi { length } => What::Nmi { length_ns: long(data, *length)? },
-            // All ones (PWR_EVENT_EXIT, include/trace/events/power.h) when it comes back.
+            // PWR_EVENT_EXIT (include/trace/events/power.h), all ones, when the CPU leaves the idle state.
             Kind::Idle { state } => {
                 What::Idle { state: Some(int(data, *state)?.cast_unsigned()).filter(|state| *state != u32::MAX) }
             }
@@ -299,11 +300,11 @@ impl Decoder {
     }
 }
 
-/// Names of threads, of which most events repeat one that is known.
+/// Cache of thread names: most events repeat one that is known.
 #[derive(Debug)]
 struct Names {
     last: Vec<(i32, [u8; NAME_BYTES])>,
-    /// The last function of a timer.
+    /// The last timer function.
     function: u64,
 }
 
@@ -314,7 +315,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Notes the function of a timer: there are a handful, of which most events repeat the last.
+    /// Records the function of a timer: there are a handful, and most events repeat the last.
     fn note_function(&mut self, trace: &mut Trace, function: u64) {
         if function != self.function {
             self.function = function;
@@ -328,7 +329,7 @@ impl Names {
         let Some(slot) = slot else { return };
         if *slot != (pid, *name) {
             *slot = (pid, *name);
-            // Every CPU's idle thread is 0.
+            // Thread 0 is the idle thread of every CPU.
             if pid != 0 {
                 names.insert(pid, text(name));
             }
@@ -340,13 +341,13 @@ fn softirq(data: &[u8], field: Field) -> Option<Context> {
     u8::try_from(int(data, field)?).ok().map(Context::Softirq)
 }
 
-/// A number of 4 bytes.
+/// Reads a number of 4 bytes.
 #[inline]
 fn int(data: &[u8], field: Field) -> Option<i32> {
     Some(i32::from_ne_bytes(*data.get(field.at..)?.first_chunk()?))
 }
 
-/// A number of 8 bytes, or of 4 on a kernel of 32 bits.
+/// Reads a number of 8 bytes, or of 4 on a 32-bit kernel.
 #[inline]
 fn long(data: &[u8], field: Field) -> Option<u64> {
     match field.bytes {
@@ -355,14 +356,14 @@ fn long(data: &[u8], field: Field) -> Option<u64> {
     }
 }
 
-/// A text whose place the field holds: its length above, its offset below (`__data_loc`).
+/// Reads a text whose location is in the field: length in the upper half, offset in the lower (`__data_loc`).
 fn located(data: &[u8], field: Field) -> Option<String> {
     let place = int(data, field)?.cast_unsigned();
     let (at, length) = (usize::try_from(place & 0xffff).ok()?, usize::try_from(place >> 16).ok()?);
     Some(text(data.get(at..at.checked_add(length)?)?))
 }
 
-/// Text up to its end, or all of it.
+/// The text up to its terminating zero, or all of it.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()

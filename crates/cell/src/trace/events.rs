@@ -1,22 +1,22 @@
-//! Which events are traced, of whom, and what is lost where the kernel has them not.
+//! The traced events, their scope, and the information that is lost where the kernel lacks them.
 
-/// Of which threads an event is traced.
+/// The threads of which an event is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventScope {
-    /// Of all.
+    /// All threads.
     AllThreads,
-    /// Of the measured threads: this field of the event names them.
+    /// The measured threads: this field of the event identifies them.
     MeasuredThreads(&'static str),
 }
 
-/// One kind of event that is traced where the kernel has it.
+/// One kind of event, traced where the kernel has it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventRequest {
-    /// Below `events/`: `system/event`.
+    /// Path below `events/`: `system/event`.
     pub(super) path: &'static str,
-    /// Of whom.
+    /// The threads of which it is traced.
     pub(super) of: EventScope,
-    /// What cannot be told without it; `None`: something else tells it as well.
+    /// The information that is lost without it; `None` where another event provides it as well.
     pub(super) tells: Option<&'static str>,
 }
 
@@ -24,8 +24,8 @@ const fn all_threads(path: &'static str, tells: Option<&'static str>) -> EventRe
     EventRequest { path, of: EventScope::AllThreads, tells }
 }
 
-/// The events, as few as tell all causes: each costs the traced machine time. Without the first two there is no
-/// explanation at all.
+/// The traced events, as few as identify all causes: each one costs time on the traced machine. Without the first two
+/// there is no explanation at all.
 pub(super) const EVENTS: [EventRequest; 17] = [
     all_threads("sched/sched_switch", None),
     EventRequest { path: "sched/sched_waking", of: EventScope::MeasuredThreads("pid"), tells: None },
@@ -57,26 +57,26 @@ pub(super) const EVENTS: [EventRequest; 17] = [
     all_threads("ftrace/print", None),
 ];
 
-/// Idle states are entered and left.
+/// Event of entering and leaving an idle state.
 pub(super) const IDLE: &str = "power/cpu_idle";
 
-/// Events without which there is nothing to explain.
+/// Events without which nothing can be explained.
 pub(super) const NEEDED: [&str; 2] = ["sched/sched_switch", "sched/sched_waking"];
 
-/// Interrupts of the processor itself are traced, each by a pair of events in this directory, where there are any (x86).
+/// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
 pub(super) const VECTORS: &str = "irq_vectors";
-/// Ends of their names.
+/// Suffixes of their names.
 pub(super) const BEGIN: &str = "_entry";
 pub(super) const END: &str = "_exit";
 
-/// Above so many measured threads, their events are picked by the threads' names: a filter is at most a page long.
+/// Most measured threads for a filter by ID; more are filtered by thread name, because a filter is at most a page long.
 const MOST_PIDS: usize = 64;
 
-/// The filter for the measured threads; `None` in place of ids: they are not known as the kernel numbers them.
+/// The filter for the measured threads; `pids` is `None` when their IDs in the kernel's namespace are not known.
 pub(super) fn filter(field: &str, pids: Option<&[i32]>) -> String {
     match pids.filter(|pids| pids.len() <= MOST_PIDS) {
         Some(pids) => pids.iter().map(|pid| format!("{field} == {pid}")).collect::<Vec<_>>().join(" || "),
-        // `comm` is the name in the event, or else that of who is current.
+        // `comm` is the name in the event, or else that of the current thread.
         None => "comm ~ \"measured/*\"".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Kept spikes as files for other programs: the story as JSON of Chrome and Perfetto, the raw trace for trace-cmd.
+//! Export of kept spikes for other programs: a timeline as JSON for Chrome and Perfetto, the raw trace for trace-cmd.
 
 use super::TraceError;
 use super::dat::{self, Head};
@@ -11,21 +11,21 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Time before the due time and after the reading of the clock that a story shows, ns.
+/// Time before the due time and after the reading of the clock that a timeline covers, ns.
 const BEFORE_NS: u64 = 500_000;
 const AFTER_NS: u64 = 50_000;
 
-/// Writes spikes into a directory.
+/// Writes spikes to a directory.
 #[derive(Debug)]
 pub struct Export {
     dir: PathBuf,
     head: Head,
-    /// The first file that could not be written, and why.
+    /// The first file that could not be written, with the reason.
     failed: Option<String>,
 }
 
 impl Export {
-    /// For the trace of `instance`, whose events are turned on.
+    /// Creates an export of the trace of `instance`, whose events are enabled.
     ///
     /// # Errors
     /// When the formats cannot be read.
@@ -33,7 +33,7 @@ impl Export {
         Ok(Export { dir: dir.to_owned(), head: instance.dat_head()?, failed: None })
     }
 
-    /// What could not be written, if anything.
+    /// Returns the first failed file, if any, once.
     pub(crate) fn failure(&mut self) -> Option<String> {
         self.failed.take()
     }
@@ -75,7 +75,7 @@ impl Export {
     }
 }
 
-/// The functions at all addresses of a trace, each by the address itself.
+/// The functions at all addresses of a trace, with their addresses.
 fn functions(trace: &Trace, symbols: Symbols<'_>) -> Vec<(u64, String)> {
     let works = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter_map(|event| match event.what {
         What::Work { function } => Some(function),
@@ -88,11 +88,11 @@ fn functions(trace: &Trace, symbols: Symbols<'_>) -> Vec<(u64, String)> {
     addresses.into_iter().filter_map(|address| Some((address, symbols(address)?))).collect()
 }
 
-/// Events in the format of Chrome's tracing ("Trace Event Format"), times in us: a track for each CPU, and one for the
+/// Events in Chrome's tracing format ("Trace Event Format"), times in us: one track for each CPU, and one for the
 /// phases.
 fn story_of(explanation: &Explanation, subject: &Subject, trace: &Trace) -> Value {
     let us = |ns: u64| ns as f64 / 1000.0;
-    // Thread 0 is the idle one to Perfetto, whatever its process: CPUs are numbered from 1 here.
+    // In Perfetto thread 0 is the idle thread of any process, so that CPU tracks are numbered from 1.
     let phases_track = trace.cpus.len() + 1;
     let mut events = vec![
         json!({ "ph": "M", "name": "process_name", "pid": 1, "tid": phases_track, "args": { "name": "punctual" } }),
@@ -138,7 +138,7 @@ mod tests {
     use std::io::Write;
     use std::process::Command;
 
-    /// The events of each CPU as trace-cmd reads them: time, ns, and name, in time.
+    /// The events of each CPU as trace-cmd reads them: time, ns, and name, in time order.
     fn read_by_trace_cmd(path: &Path) -> Option<HashMap<usize, Vec<(u64, String)>>> {
         let said = Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(path).output().ok()?;
         assert!(said.status.success(), "{said:?}");
@@ -246,9 +246,10 @@ mod tests {
         assert_valid(&story);
     }
 
-    /// What the format asks ("Trace Event Format", the document that Chrome's and Perfetto's readers were made from): an object with
-    /// `traceEvents`; of each event a phase, a process, a thread and a name; of complete events (X) a time and a length in us, which
-    /// do not overlap within a thread; of instants (i) a scope; of metadata (M) a name as argument.
+    /// Checks the requirements of the format ("Trace Event Format", the document that the readers of Chrome and
+    /// Perfetto follow): an object with `traceEvents`; a phase, a process, a thread and a name for each event; a time
+    /// and a length in us for complete events (X), which do not overlap within a thread; a scope for instants (i); a
+    /// name as argument for metadata (M).
     fn assert_valid(story: &Value) {
         assert!(["ns", "ms"].contains(&story["displayTimeUnit"].as_str().unwrap()));
         let events = story["traceEvents"].as_array().unwrap();

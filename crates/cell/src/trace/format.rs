@@ -1,4 +1,4 @@
-//! What events look like: the `format` files of tracefs, read at run time, because they differ from kernel to kernel.
+//! Event layouts: the `format` files of tracefs, parsed at run time, because they differ from kernel to kernel.
 
 use super::pages::PageLayout;
 use std::collections::HashMap;
@@ -6,34 +6,34 @@ use std::collections::HashMap;
 /// A field of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Where it begins.
+    /// Its offset, bytes.
     pub(super) at: usize,
-    /// Its bytes; 0 for what goes to the end of the event.
+    /// Its size, bytes; 0 for a field up to the end of the event.
     pub(super) bytes: usize,
 }
 
 /// The layout of one kind of event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Format {
-    /// The number that its events begin with.
+    /// The ID at the start of its events.
     pub(super) id: u16,
     fields: HashMap<String, Field>,
 }
 
 impl Format {
-    /// Reads a `format` file; `None` when it is none.
+    /// Parses a `format` file; `None` when it is malformed.
     pub(super) fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
         Some(Format { id, fields: text.lines().filter_map(field).collect() })
     }
 
-    /// Where `name` is.
+    /// The field `name`.
     pub(super) fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied()
     }
 }
 
-/// A line like `field:char prev_comm[16]; offset:8; size:16; signed:0;`.
+/// Parses a line like `field:char prev_comm[16]; offset:8; size:16; signed:0;`.
 fn field(line: &str) -> Option<(String, Field)> {
     let line = line.trim();
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
@@ -46,7 +46,7 @@ fn field(line: &str) -> Option<(String, Field)> {
     Some((name.to_owned(), Field { at, bytes }))
 }
 
-/// Reads `events/header_page`; `None` when it is none.
+/// Parses `events/header_page`; `None` when it is malformed.
 pub(super) fn page_layout(text: &str) -> Option<PageLayout> {
     let fields: HashMap<String, Field> = text.lines().filter_map(field).collect();
     let (commit, data) = (fields.get("commit")?, fields.get("data")?);

@@ -1,7 +1,7 @@
-//! Pages as no kernel would write them, for as long as `cargo xtask fuzz` asks.
+//! Fuzzing with malformed pages, for as long as `cargo xtask fuzz` requests.
 //!
-//! Reader, decoder and analysis against mutations: nothing may panic, and an explanation has to add up whatever it was made
-//! of.
+//! Reader, decoder and analysis run against mutations: nothing may panic, and an explanation has to add up for any
+//! input.
 
 #![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
 
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// A page of the wake-up of thread 9, and of all kinds of events.
+/// A page with the wake-up of thread 9, and with all kinds of events.
 fn seed(random: &mut Random) -> Vec<u8> {
     let mut records = all_kinds();
     let pids = |prev: i32, next: i32| {
@@ -47,11 +47,11 @@ fn seed(random: &mut Random) -> Vec<u8> {
     page(1000, lost, &written(&records), &LAYOUT, Some(5))
 }
 
-/// Bits turned, numbers replaced, pages cut or repeated.
+/// Mutation: flipped bits, replaced numbers, cut or repeated pages.
 fn mutated(random: &mut Random) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..=random.below(2)).flat_map(|_| seed(random)).collect();
     for _ in 0..random.below(8) {
-        // Most of a page is empty; what is written lies at its beginning.
+        // Most of a page is empty; the records lie at its beginning.
         let at = random.below(bytes.len().min(1400));
         match random.below(4) {
             0 => bytes[at] ^= 1 << random.below(8),

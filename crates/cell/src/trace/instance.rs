@@ -1,4 +1,4 @@
-//! A private instance of tracefs: made, set up, read, and removed again, whatever happens.
+//! A private tracefs instance: created, set up, read, and always removed.
 
 use super::TraceError;
 use super::dat::Head;
@@ -10,23 +10,24 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the names of our instances begin with.
+/// Prefix of the names of all instances.
 const PREFIX: &str = "punctual";
-/// Memory of the trace of one CPU, KiB, at most and at least; and of all together.
+/// Memory of the trace of one CPU, KiB, at most and at least; and of all CPUs together.
 const MOST_KIB: usize = 4096;
 const LEAST_KIB: usize = 256;
 const ALL_KIB: usize = 64 * 1024;
-/// Files like `events/header_page` and filters give their text to the first `read` only, so that has to take it all.
+/// Buffer size for one whole read: files like `events/header_page` and filters return their text to the first `read`
+/// only.
 const WHOLE: usize = 1 << 16;
 
-/// What is to be traced.
+/// The threads and events to trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Watched<'a> {
-    /// The measured threads, as the kernel numbers them; `None` when that is not known.
+    /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
-    /// Whether the kernel's stack is recorded where one of them is woken and switched in.
+    /// Whether the kernel's stack is recorded where a measured thread is woken and switched in.
     pub(crate) stacks: bool,
-    /// Whether its CPUs have idle states to tell apart: otherwise the event of each is a cost without a use.
+    /// Whether the CPUs have idle states to tell apart: otherwise their events cost time without a use.
     pub(crate) idle_states: bool,
 }
 
@@ -34,28 +35,28 @@ pub struct Watched<'a> {
 #[derive(Debug)]
 pub struct Instance {
     dir: PathBuf,
-    /// Below the root of tracefs, where the formats are.
+    /// The root of tracefs, which has the formats.
     root: PathBuf,
-    /// As long as it is open, the trace lives: the kernel stops it when this process dies (`disable_on_free`).
+    /// Keeps the trace alive while open: the kernel stops it when this process dies (`disable_on_free`).
     hold: Option<File>,
-    /// One for each CPU, by number.
+    /// The raw pipe of each CPU, by number.
     raw: Vec<Option<File>>,
     tracing_on: Option<File>,
-    /// The events that are on, by path, and those that ftrace itself writes.
+    /// Paths of the enabled events, and of those that ftrace itself writes.
     enabled: Vec<String>,
     /// Bytes of a page.
     page_bytes: usize,
     /// Memory of the trace of one CPU, bytes.
     buffer_bytes: usize,
-    /// What the kernel has not, and which answers that costs.
+    /// Events that the kernel lacks, and the information lost by that.
     pub(crate) missing: Vec<String>,
 }
 
 impl Instance {
-    /// Makes an instance that traces nothing yet. What dead processes have left is removed before.
+    /// Creates an instance that traces nothing yet. Instances of dead processes are removed first.
     ///
     /// # Errors
-    /// Without tracefs, or the right to use it.
+    /// Without tracefs, or without permission to use it.
     pub(crate) fn create() -> Result<Instance, TraceError> {
         let root = Instance::root()?;
         let instances = root.join("instances");
@@ -90,10 +91,10 @@ impl Instance {
         Ok(made)
     }
 
-    /// Where tracefs is.
+    /// The path of tracefs.
     ///
     /// # Errors
-    /// When it is not mounted, or this user may not use it.
+    /// When tracefs is not mounted, or this user has no access.
     pub fn root() -> Result<PathBuf, TraceError> {
         let found = host::tracing_dir();
         found.ok_or_else(|| if host::is_tracing_forbidden() { TraceError::Forbidden } else { TraceError::NotMounted })
@@ -107,8 +108,8 @@ impl Instance {
         numbers.max().map_or(0, |highest| highest + 1)
     }
 
-    /// Two files for the thread that stops the trace: the one that it writes its mark to, and the one that it writes 0 to, where
-    /// the mark alone does not stop it.
+    /// Opens two files for the thread that stops the trace: the trace marker, and `tracing_on` for a write of 0 where
+    /// the marker alone does not stop it.
     ///
     /// # Errors
     /// When they cannot be opened.
@@ -118,11 +119,12 @@ impl Instance {
         Ok((marker, tracing_on))
     }
 
-    /// Has a mark stop the trace; whether it will. Writing 0 to `tracing_on` wakes whoever waits for events on any CPU, by an
-    /// interrupt of the own one: 17 us in a guest, where a mark that stops takes 1.
+    /// Sets a trigger that stops the trace at a mark; returns whether it is in force. Writing 0 to `tracing_on` instead
+    /// wakes all waiting readers of any CPU, by an interrupt of the CPU itself: 17 us in a guest, against 1 us for a
+    /// mark with the trigger.
     fn stops_at_marks(&self) -> bool {
         const TRIGGER: &str = "events/ftrace/print/trigger";
-        // Before Linux 5.18 the trigger of an instance stopped the trace of everybody else ("tracing: Have traceon and
+        // Before Linux 5.18 the trigger of an instance stopped all other traces too ("tracing: Have traceon and
         // traceoff trigger honor the instance").
         let release = host::kernel_release().unwrap_or_default();
         let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
@@ -132,10 +134,10 @@ impl Instance {
             && self.read(TRIGGER).is_some_and(|kept| kept.lines().any(|line| line.starts_with("traceoff:unlimited")))
     }
 
-    /// Turns on the events for `watched`, reads every filter back, and returns what reads them.
+    /// Enables the events for `watched`, reads every filter back, and returns their decoder.
     ///
     /// # Errors
-    /// When an event that nothing can do without is not there, or a filter is not kept.
+    /// When an essential event does not exist, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: Watched<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
         for wanted in EVENTS.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
@@ -159,7 +161,7 @@ impl Instance {
             path: layout_path,
             what: "the layout of a page is not known".to_owned(),
         })?;
-        // A page may be larger than one of memory, also of this instance alone.
+        // A page may be larger than a memory page, also for this instance only.
         if let Some(kib) = self.read("buffer_subbuf_size_kb").and_then(|text| text.trim().parse::<usize>().ok()) {
             layout.page_bytes = (kib * 1024).max(layout.page_bytes);
         }
@@ -181,7 +183,7 @@ impl Instance {
         Ok(decoder)
     }
 
-    /// The events of the processor's own interrupts that come in pairs.
+    /// Paired events of the processor's own interrupts.
     fn vectors(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.join("events").join(VECTORS)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -190,7 +192,7 @@ impl Instance {
         names.iter().map(|name| format!("{VECTORS}/{name}")).collect()
     }
 
-    /// Records the kernel's stack at wakings of, and switches to, the measured threads.
+    /// Records the kernel's stack when a measured thread is woken or switched in.
     fn stacks(&mut self, pids: Option<&[i32]>) {
         for (event, field) in [("sched/sched_waking", "pid"), ("sched/sched_switch", "next_pid")] {
             let condition = match (filter(field, pids), field) {
@@ -205,7 +207,7 @@ impl Instance {
         }
     }
 
-    /// Sets a filter, and reads it back: an event without one would be traced of everybody.
+    /// Sets a filter, and reads it back: without a filter the event of all threads would be traced.
     fn filter(&self, event: &str, wanted: &str) -> Result<(), TraceError> {
         let name = format!("events/{event}/filter");
         self.write(&name, wanted)?;
@@ -218,14 +220,14 @@ impl Instance {
     }
 
     fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
-        // Formats are the same for all instances; that of `ftrace/` are in none.
+        // Formats are the same for all instances; those of `ftrace/` exist only at the root.
         let path = self.root.join("events").join(event).join("format");
         let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
         let unreadable = || TraceError::Content { path, what: "it is no format of an event".to_owned() };
         Format::parse(&text).map(Some).ok_or_else(unreadable)
     }
 
-    /// What a file of trace-cmd says of this kernel and the events that are on.
+    /// The head of a trace-cmd file for this kernel and the enabled events.
     ///
     /// # Errors
     /// When a layout cannot be read.
@@ -252,7 +254,7 @@ impl Instance {
         Ok(head)
     }
 
-    /// Lets the trace go on.
+    /// Starts the trace, or restarts it.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -262,15 +264,14 @@ impl Instance {
         file.write_all(b"1").map_err(TraceError::file(path))
     }
 
-    /// Takes the pages of one CPU, oldest first, behind those that are in `pages`. `page_bytes` is the size of one. These are
-    /// all of a trace that stands still. Of one that runs on they are no more than it can hold at a time: reading may be
-    /// what fills it.
+    /// Appends the pages of one CPU, oldest first, to `pages`. `page_bytes` is the size of a page. A stopped trace is
+    /// read completely. Of a running trace at most one full buffer is read: reading itself may be what fills it.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the pages cannot be read.
     pub(crate) fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()> {
         let Some(file) = self.raw.get_mut(cpu).and_then(Option::as_mut) else { return Ok(()) };
-        // One page more is the reader's.
+        // One page more, for the reader page.
         let most = pages.len() + self.buffer_bytes.next_multiple_of(page_bytes) + page_bytes;
         while pages.len() < most {
             let at = pages.len();
@@ -301,7 +302,7 @@ impl Instance {
         self.buffer_bytes
     }
 
-    /// How many CPUs there are, by the highest number.
+    /// The number of CPUs, by the highest CPU number.
     pub(crate) fn n_cpus(&self) -> usize {
         self.raw.len()
     }
@@ -314,7 +315,7 @@ impl Instance {
     fn write(&self, name: &str, text: &str) -> Result<(), TraceError> {
         let path = self.dir.join(name);
         let written = OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| {
-            // One write: each is a command of its own.
+            // A single write: each write is a command of its own.
             file.write_all(text.as_bytes())
         });
         written.map_err(TraceError::file(path))
@@ -327,7 +328,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Should any of it fail, the next run removes what is left.
+        // If any of this fails, the next run removes the rest.
         let _ = self.write("tracing_on", "0");
         let _ = self.write("events/enable", "0");
         self.raw.clear();
@@ -336,7 +337,7 @@ impl Drop for Instance {
     }
 }
 
-/// Removes an instance with all that is on in it. Whoever measured may close its files a moment later.
+/// Removes an instance with everything enabled in it. The measuring threads may close its files a moment later.
 fn remove(dir: &Path) -> bool {
     (0..100).any(|attempt| {
         if attempt > 0 {
@@ -346,7 +347,7 @@ fn remove(dir: &Path) -> bool {
     })
 }
 
-/// The text of a file whose first `read` gives all there is.
+/// The text of a file that returns everything to the first `read`.
 fn read_at_once(path: &Path) -> io::Result<String> {
     let mut bytes = vec![0; WHOLE];
     let n = File::open(path)?.read(&mut bytes)?;
@@ -354,18 +355,18 @@ fn read_at_once(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Removes the instances of processes that are gone; returns their names. Only of those whose ids mean the same here.
+/// Removes the instances of dead processes; returns their names. Only those of this PID namespace.
 pub(crate) fn sweep(instances: &Path) -> Vec<String> {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| is_abandoned(name) && remove(&instances.join(name))).collect()
 }
 
-/// Whether an instance is ours, and nobody's any more.
+/// Whether an instance was created by this program and its process is dead.
 fn is_abandoned(name: &str) -> bool {
     let mut words = name.split('-');
     let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
-    // The prefix is no number.
+    // The prefix is not a number.
     let (None, Some(namespace), Some(pid), Some(ticks)) = (number(), number(), number(), number()) else {
         return false;
     };
@@ -374,7 +375,8 @@ fn is_abandoned(name: &str) -> bool {
     is_ours && u32::try_from(pid).is_ok_and(|pid| !lives(pid))
 }
 
-/// The name of this process's instance: another process may get the same id, also in another container.
+/// The name of this process's instance; distinct even if another process, or one in another container, has the same
+/// PID.
 fn own_name() -> String {
     let pid = std::process::id();
     let ticks = host::started_ticks_of(pid).unwrap_or(0);

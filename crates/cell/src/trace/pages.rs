@@ -1,24 +1,24 @@
-//! The kernel's ring buffer as `trace_pipe_raw` hands it out: pages of records.
+//! Parser for pages of the kernel's ring buffer, as read from `trace_pipe_raw`.
 //!
-//! Layout: kernel/trace/ring_buffer.c, `events/header_page` and `events/header_event`. A page begins with the time of its
-//! first record and its length; a record with 5 bits of type and 27 bits of time since the one before.
+//! Layout: kernel/trace/ring_buffer.c, `events/header_page` and `events/header_event`. A page begins with the time of
+//! its first record and its length; a record with 5 bits of type and 27 bits of time since the previous record.
 
-/// Where the parts of a page are; from `events/header_page`.
+/// Positions of the parts of a page, from `events/header_page`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageLayout {
-    /// Where the length is, and how long that number is: 4 or 8 bytes.
+    /// Offset of the length, and its size: 4 or 8 bytes.
     pub(super) commit_at: usize,
     pub(super) commit_bytes: usize,
-    /// Where the records begin.
+    /// Offset of the records.
     pub(super) data_at: usize,
     /// Bytes of a page.
     pub(super) page_bytes: usize,
 }
 
-/// What is wrong with a page.
+/// A defect of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PageError {
-    /// It is shorter than its own head says.
+    /// The page is shorter than its own head declares.
     #[error("a page of {0} bytes is cut off")]
     Short(usize),
     /// A record is longer than the page.
@@ -26,29 +26,29 @@ pub(super) enum PageError {
     Record(usize),
 }
 
-/// What a page says besides its records.
+/// The head of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PageHead {
     /// The time of its first record, ns.
     pub(super) time_ns: u64,
     /// Whether events were lost before it.
     pub(super) lost: bool,
-    /// How many were lost, if that is known.
+    /// The number of lost events, if known.
     pub(super) lost_count: Option<u64>,
 }
 
-/// Bits of the length that say something else (`RB_MISSED_*`).
+/// Flag bits in the length field (`RB_MISSED_*`).
 const LOST: u64 = 1 << 31;
 const LOST_COUNTED: u64 = 1 << 30;
 /// The length itself: the low 20 bits.
 const LENGTH: u64 = 0xf_ffff;
 
 const DELTA_BITS: u32 = 27;
-/// The five bits that an absolute time of 59 bits lacks.
+/// The upper five bits, which an absolute time of 59 bits lacks.
 const HIGH: u64 = 0xf8 << 56;
 
-/// Hands every event of `page` to `take`, with its time, ns, and its data. The time of what comes behind records without
-/// an event is right, too.
+/// Passes every event of `page` to `take`, with its time, ns, and its data. The time after records without an event is
+/// also correct.
 ///
 /// # Errors
 /// When the page is damaged; the events before the damage have been taken.
@@ -82,7 +82,7 @@ fn read_records(records: &[u8], mut time_ns: u64, take: &mut impl FnMut(u64, &[u
         match kind {
             // Padding up to the end of the page.
             29 if delta == 0 => return Ok(()),
-            // An event that was given up.
+            // A discarded event.
             29 => {
                 time_ns = time_ns.wrapping_add(delta);
                 at = next(at, 4, u64::from(word()?)).ok_or(too_long)?;
@@ -95,7 +95,7 @@ fn read_records(records: &[u8], mut time_ns: u64, take: &mut impl FnMut(u64, &[u
                 time_ns = absolute(delta | u64::from(word()?) << DELTA_BITS, time_ns);
                 at += 8;
             }
-            // Events of more than 112 bytes; the length counts its own word.
+            // Events of more than 112 bytes; the length includes its own word.
             0 => {
                 let length = word()?;
                 time_ns = time_ns.wrapping_add(delta);
@@ -123,13 +123,13 @@ fn divided(header: u32) -> (u32, u64) {
     }
 }
 
-/// `at + head + length`, rounded up to whole words; `None` when it does not move on.
+/// `at + head + length`, rounded up to whole words; `None` without progress.
 fn next(at: usize, head: usize, length: u64) -> Option<usize> {
     let length = usize::try_from(length).ok()?;
     at.checked_add(head)?.checked_add(length)?.checked_next_multiple_of(4).filter(|_| length > 0)
 }
 
-/// An absolute time, with the upper bits of the time before (`rb_fix_abs_ts`).
+/// An absolute time, completed with the upper bits of the previous time (`rb_fix_abs_ts`).
 fn absolute(low: u64, before: u64) -> u64 {
     let time = low | before & HIGH;
     if before & HIGH != 0 && time < before { time.wrapping_add(1 << 59) } else { time }
@@ -148,20 +148,20 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A page of 4 KiB as this kernel's has it.
+    /// The layout of a 4 KiB page, as in this program's own kernel.
     pub(in crate::trace) const LAYOUT: PageLayout =
         PageLayout { commit_at: 8, commit_bytes: 8, data_at: 16, page_bytes: 4096 };
 
-    /// What the kernel may write.
+    /// A record that the kernel may write.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(in crate::trace) enum Record {
-        /// An event so much later, with its data in whole words.
+        /// An event: time since the previous record, and its data in whole words.
         Event(u32, Vec<u8>),
-        /// One that was given up, with so many words.
+        /// A discarded event, with its number of words.
         Discarded(u32, u32),
-        /// Time that the 27 bits have no room for.
+        /// A time extension for more than 27 bits.
         Extend(u64),
-        /// The time itself.
+        /// An absolute time.
         Absolute(u64),
     }
 
@@ -288,7 +288,7 @@ pub(super) mod tests {
         let high = 0x10 << 56;
         assert_eq!(absolute(5, 0), 5);
         assert_eq!(absolute(5, high | 3), high | 5);
-        // The lower bits have run over.
+        // The lower bits have wrapped.
         assert_eq!(absolute(5, (1 << 59) | ((1 << 59) - 2)), (1 << 60) | 5);
     }
 
@@ -296,7 +296,7 @@ pub(super) mod tests {
     fn a_damaged_page_is_an_error_and_what_came_before_is_taken() {
         let good = written(&[Record::Event(1, vec![1; 4])]);
         for (bad, at) in [
-            // Longer than the page; of no length; without its second word.
+            // Longer than the page; of length zero; without its second word.
             ([header(0, 1), 4000_u32.to_ne_bytes()].concat(), 8),
             ([header(0, 1), 0_u32.to_ne_bytes()].concat(), 8),
             ([header(29, 1), 0_u32.to_ne_bytes()].concat(), 8),
@@ -324,7 +324,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// What the kernel can write is read back, in pages of every size that there is, and of kernels of 32 bits.
+        /// Everything that the kernel can write is read back, for pages of every size, and for 32-bit kernels.
         #[test]
         fn what_is_written_is_read(
             records in prop::collection::vec(record(), 0..40), time in 0_u64..1 << 50, order in 0_u32..5,

@@ -1,13 +1,13 @@
-//! How fast the kernel's trace is read: for `cargo xtask bench --only explain`.
+//! Rate at which the kernel's trace is read, for `cargo xtask bench --only explain`.
 
 use super::instance::{Watched, tests::only_instance};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Both ends say and hear for as long.
+/// Duration of the traffic between both ends.
 const TRAFFIC: Duration = Duration::from_millis(500);
-/// The same pages are read so often.
+/// Repetitions of reading the same pages.
 const TIMES: u64 = 10;
 
 fn exchange(mut end: UnixStream) {

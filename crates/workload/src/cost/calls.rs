@@ -1,4 +1,4 @@
-//! Groups `syscall` and `signal`: what one process does by itself.
+//! Groups `syscall` and `signal`: operations of a single process.
 
 use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, unknown};
 use std::fs::File;
@@ -58,7 +58,7 @@ impl Operation for WrongWrites {
     }
 }
 
-/// Pipes that stay empty: both ends of each, because a pipe without a writer can be read, to its end.
+/// Pipes that stay empty: both ends of each are kept, because a pipe without a writer is readable at its end.
 fn pipes(n: usize) -> io::Result<(Vec<(PipeReader, PipeWriter)>, Watched)> {
     let pipes: Vec<_> = (0..n).map(|_| io::pipe()).collect::<Result<_, _>>()?;
     let watched = Watched::new(pipes.iter().map(|(reader, _)| reader.as_fd()))?;
@@ -75,7 +75,7 @@ fn poll(n: usize) -> io::Result<ReadyOperation> {
     Ok(ReadyOperation::each(move || none_of(&pipes, watched.poll()?)))
 }
 
-/// Nothing can be read from an empty pipe.
+/// Checks that no pipe is ready: empty pipes are not readable.
 fn none_of(_: &[(PipeReader, PipeWriter)], ready: usize) -> io::Result<()> {
     if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was said to be readable")) }
 }

@@ -1,4 +1,4 @@
-//! Group `file`: making and removing files, and reading one that is in memory.
+//! Group `file`: creating and removing files, and reading a cached one.
 
 use super::{Batch, Directory, NotReady, Operation, ReadyOperation, unknown};
 use std::ffi::CString;
@@ -9,19 +9,19 @@ use std::os::unix::fs::FileExt;
 use sys::calls;
 use sys::mapping::Mapping;
 
-/// The file that is read, and its length.
+/// The file to read, and its length, bytes.
 pub(super) const DATA: &str = "data";
 const DATA_BYTES: usize = 64 * 1024;
 /// Files of a batch.
 const FILES: u64 = 64;
 
-/// Makes the file that is read.
+/// Creates the file to read.
 pub(super) fn fill(directory: &Directory) -> io::Result<()> {
     std::fs::write(directory.0.join(DATA), vec![1; DATA_BYTES])
 }
 
 impl Directory {
-    /// The file that is read.
+    /// Opens the file to read.
     pub(super) fn open(&self) -> io::Result<File> {
         File::open(self.0.join(DATA))
     }
@@ -54,7 +54,7 @@ pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, 
     })
 }
 
-/// Makes empty files or removes them; the other is done in between.
+/// Creates or removes empty files; the reverse is done between batches.
 struct Files {
     names: Vec<CString>,
     are_made: bool,
@@ -69,7 +69,7 @@ impl Files {
 
 impl Operation for Files {
     fn prepare(&mut self, n: u64) -> io::Result<()> {
-        // Whoever came before may have left them.
+        // An earlier batch may have left them.
         self.names.iter().for_each(|name| drop(calls::unlink(name)));
         if self.are_made { Ok(()) } else { self.each(n, calls::create_and_close) }
     }

@@ -1,4 +1,4 @@
-//! Group `ipc`: two processes that let each other go on, or move blocks.
+//! Group `ipc`: two processes that wake each other in turn, or move blocks.
 
 use super::process::Partner;
 use super::{NotReady, Operation, ReadyOperation, unknown};
@@ -56,7 +56,8 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     })
 }
 
-/// A message to another process, which sends it back: `ours` are what this process reads and writes, `theirs` the other's.
+/// A message to another process, which sends it back: `ours` are the reader and writer of this process, `theirs` those
+/// of the other.
 pub(super) fn round_trips<R: Read + 'static, W: Write + 'static>(
     (mut from, mut to): (R, W),
     (mut their_from, mut their_to): (impl Read, impl Write),
@@ -77,7 +78,7 @@ pub(super) fn round_trips<R: Read + 'static, W: Write + 'static>(
     }))
 }
 
-/// Two processes that take turns: each posts in the other's place and takes in its own, which are 1 and 0 for this one.
+/// Two processes that take turns: each posts at the place of the other and takes at its own; this process has place 0.
 fn turns<T: 'static>(
     shared: T,
     post: impl Fn(&T, usize) -> io::Result<()> + Clone + 'static,
@@ -101,8 +102,8 @@ fn turns<T: 'static>(
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Blocks to another process. It is told how many are to come and answers when it has them all, so that all of them have
-/// been moved when a batch is over.
+/// Blocks to another process. It receives their number first and answers after the last one, so that all have been
+/// moved when a batch ends.
 pub(super) fn blocks(to: impl Write + 'static, mut from: impl Read) -> io::Result<ReadyOperation> {
     let (mut told, teller) = io::pipe()?;
     let (answer, mut answers) = io::pipe()?;

@@ -1,4 +1,4 @@
-//! Group `memory`: mapping it, and moving what is in it.
+//! Group `memory`: mapping memory, and moving its content.
 
 use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use sys::mapping::{Mapping, PAGE_BYTES};
 const MAPPING_BYTES: usize = 64 * 1024;
 /// Pages of a batch.
 const PAGES: u64 = 64;
-/// Bytes of a block, and how many blocks take turns: more than the caches near a CPU hold.
+/// Bytes of a block, and number of blocks used in rotation: more than the caches near a CPU hold.
 const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 16;
 
@@ -56,12 +56,12 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     })
 }
 
-/// Memory that is there, all of it.
+/// Memory with all pages present.
 fn blocks() -> Vec<u64> {
     vec![1; BLOCK_BYTES / size_of::<u64>() * BLOCKS]
 }
 
-/// The block whose turn it is, in both.
+/// The next block of both, in rotation.
 fn block<'a>(from: &'a [u64], to: &'a mut [u64], turn: &mut usize) -> io::Result<(&'a [u64], &'a mut [u64])> {
     let words = BLOCK_BYTES / size_of::<u64>();
     let place = *turn * words..(*turn + 1) * words;
@@ -69,7 +69,7 @@ fn block<'a>(from: &'a [u64], to: &'a mut [u64], turn: &mut usize) -> io::Result
     from.get(place.clone()).zip(to.get_mut(place)).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// Writes to pages that are not there yet.
+/// First writes to pages that are not present yet.
 struct FirstWrites(Option<Mapping>);
 
 impl Operation for FirstWrites {

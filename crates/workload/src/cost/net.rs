@@ -1,4 +1,4 @@
-//! Group `net`: two processes that talk through the loopback device.
+//! Group `net`: two processes that communicate through the loopback device.
 
 use super::ipc::{blocks, round_trips};
 use super::process::Partner;
@@ -54,7 +54,7 @@ fn connections() -> io::Result<ReadyOperation> {
     Ok(ReadyOperation::each(move || {
         let _ = &partner;
         let mut stream = TcpStream::connect(address)?;
-        // Ends when the other has accepted and closed.
+        // Returns when the peer has accepted and closed.
         let bytes = stream.read(&mut [0])?;
         socket::reset_when_closed(stream.as_fd())?;
         if bytes == 0 { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }

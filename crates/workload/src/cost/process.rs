@@ -6,10 +6,10 @@ use std::path::Path;
 use sys::spawn::Program;
 use sys::{process, spawn, work};
 
-/// What this program is called when all it has to do is to end.
+/// Program name (`argv[0]`) with which this program ends at once.
 const NOTHING: &str = "punctual-nothing";
 
-/// Whether this process was started to end at once, as the smallest program that is there in any guest.
+/// Whether this process was started to end at once, as the smallest program that exists in any guest.
 pub fn is_nothing() -> bool {
     std::env::args_os().next().is_some_and(|name| name == NOTHING)
 }
@@ -32,15 +32,15 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     }
 }
 
-/// Works until it is dropped, or until the process that made it ends.
+/// A process that works until this is dropped, or until its creator ends.
 #[derive(Debug)]
 pub(super) struct Partner(u32);
 
 impl Partner {
-    /// Has a new process do `work`, which goes on for ever unless something fails.
+    /// Starts a process that runs `work`, which goes on forever unless something fails.
     ///
     /// # Errors
-    /// When there can be no process.
+    /// When the process cannot be started.
     pub(super) fn start(work: impl FnOnce() -> io::Result<()>) -> io::Result<Partner> {
         process::fork_tied(None, libc::SIGKILL, || i32::from(work().is_err())).map(Partner)
     }

@@ -1,4 +1,4 @@
-//! Groups `switch` and `sched`: processes that go on one after the other.
+//! Groups `switch` and `sched`: processes that run one after the other.
 
 use super::process::Partner;
 use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
@@ -10,7 +10,7 @@ use sys::sched;
 
 const KIB: usize = 1024;
 
-/// `8p_16k`: 8 processes, 16 KiB each.
+/// Creates a ring from a name: `8p_16k` is 8 processes, 16 KiB each.
 pub(super) fn switches(name: &str) -> Result<ReadyOperation, NotReady> {
     let parts = name.split_once("p_").and_then(|(processes, size)| {
         Some((processes.parse::<usize>().ok()?, size.strip_suffix('k')?.parse::<usize>().ok()?))
@@ -32,7 +32,7 @@ pub(super) fn switches(name: &str) -> Result<ReadyOperation, NotReady> {
     Ok(ReadyOperation { batch: Batch::Of(ring.trip), operation: Box::new(ring) })
 }
 
-/// Memory that a process of a ring adds up whenever it is its turn.
+/// Memory that a process of a ring sums up at each turn.
 struct Work(Vec<u64>);
 
 impl Work {
@@ -65,14 +65,14 @@ impl Station {
     }
 }
 
-/// The process that is measured, and the others of its ring.
+/// The measured process, and the other processes of its ring.
 struct Ring {
     #[expect(dead_code, reason = "they end when it is dropped")]
     partners: Vec<Partner>,
     reader: PipeReader,
     writer: PipeWriter,
     work: Work,
-    /// Switches of a trip round the ring.
+    /// Switches in one round trip of the ring.
     trip: u64,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn scheduler(name: &str) -> Result<ReadyOperation, NotReady> {
     }
 }
 
-/// Processes each of which waits on its word and then wakes the next; this one has word 0.
+/// A chain of processes, each of which waits on its word and then wakes the next; this one has word 0.
 struct Chain {
     words: Rc<SharedWords>,
     #[expect(dead_code, reason = "they end when it is dropped")]

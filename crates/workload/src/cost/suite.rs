@@ -1,4 +1,4 @@
-//! The suite's process, seen from the cell: started, let go, listened to, ended.
+//! The suite's process, as seen from the cell: start, release, messages, end.
 
 use super::Directory;
 use super::worker::{self, Ends, SuiteMessage, SuiteRequest};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::{pipe, process, spawn};
 
-/// Why operations were not measured.
+/// The reason that operations were not measured.
 #[derive(Debug, thiserror::Error)]
 #[error("cost: {0}")]
 pub struct CostError(String);
@@ -21,30 +21,30 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout until it has ended after a stop request.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What listening to the process has come to.
+/// Result of a read from the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuiteEvent {
-    /// It has said something.
+    /// Messages arrived.
     Something,
-    /// It has said everything.
+    /// The process has ended and closed its pipe.
     Everything,
-    /// It has said nothing in the time given.
+    /// Nothing arrived within the timeout.
     Nothing,
     /// A signal came first.
     Signal,
 }
 
-/// The process, and what it has said. Dropping it ends the process, with all that it has made.
+/// The process, and its messages so far. Dropping it ends the process, with all its children.
 #[derive(Debug)]
 pub struct Suite {
     pid: u32,
     words: PipeReader,
     gate: PipeWriter,
     stop: SharedCounters,
-    /// What was read of a line that is not whole.
+    /// The beginning of an incomplete line.
     unread: Vec<u8>,
     has_ended: bool,
-    /// Time, ns, of reading the clock.
+    /// Time of reading the clock, ns.
     clock_ns: Option<u64>,
     measured: BTreeMap<u8, (u64, Vec<u64>)>,
     skipped: BTreeMap<u8, String>,
@@ -53,10 +53,10 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Starts the process and waits until every operation is known to work here. Call it before any thread is started.
+    /// Starts the process and waits until every operation is known to work. Call it before any thread is started.
     ///
     /// # Errors
-    /// When an operation fails for another reason than that this kernel has none.
+    /// When an operation fails for another reason than a missing kernel feature.
     pub fn start(request: &SuiteRequest) -> Result<Suite, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot start its process: {err}"));
         let directory = Directory::new().map_err(CostError)?;
@@ -91,23 +91,23 @@ impl Suite {
         Ok(suite)
     }
 
-    /// The process.
+    /// The process ID.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets it go.
+    /// Releases the process.
     ///
     /// # Errors
-    /// When it has ended.
+    /// When the process has ended.
     pub fn release(&mut self) -> Result<(), CostError> {
         self.gate.write_all(&[1]).map_err(|err| CostError(format!("its process has ended: {err}")))
     }
 
-    /// Takes what the process says next, waiting for it for `timeout` at most.
+    /// Reads the next messages of the process; waits for at most `timeout`.
     ///
     /// # Errors
-    /// What made the process fail.
+    /// The failure of the process.
     pub fn listen(&mut self, timeout: Duration) -> Result<SuiteEvent, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot listen to its process: {err}"));
         if self.has_ended {
@@ -144,7 +144,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Has it end after the batch that it is at, and takes what it has said.
+    /// Stops the process after its current batch, and reads its last messages.
     pub fn stop(&mut self) {
         if let Some(stop) = self.stop.get(0) {
             stop.store(1, Relaxed);
@@ -160,12 +160,12 @@ impl Suite {
         }
     }
 
-    /// Time, ns, of reading the clock.
+    /// Time of reading the clock, ns.
     pub fn clock_ns(&self) -> u64 {
         self.clock_ns.unwrap_or(0)
     }
 
-    /// What was measured so far, and what was not; those of `scope` that it never came to are among the latter.
+    /// Results so far, and skipped operations; the latter include those of `scope` that were never reached.
     pub fn results(&self, scope: CostScope) -> (Vec<OperationRecord>, Vec<SkippedOperation>) {
         let (mut operations, mut skipped) = (Vec::new(), Vec::new());
         for (place, operation) in (0..).zip(COST_OPERATIONS) {

@@ -1,4 +1,4 @@
-//! What the suite's process does: make each operation ready, and time batch after batch of it.
+//! The suite's process: prepares each operation, and times batch after batch of it.
 
 use super::{Batch, Directory, NotReady, Operation, ReadyOperation, make};
 use model::{COST_OPERATIONS, ClockId, CostOperation, CostScope, CpuSet, MonoTime, Policy, Span};
@@ -8,58 +8,58 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::memory::SharedCounters;
 use sys::{clock, mount, sched};
 
-/// How often the suite goes through all operations: what disturbs for a while disturbs all of them alike.
+/// Rounds through all operations: a temporary disturbance then affects all of them alike.
 const ROUNDS: u32 = 10;
 /// Batches of an operation in a round, at most.
 const BATCHES: usize = 50;
-/// A batch takes as much longer than reading the clock, so that it can be off by a thousandth.
+/// Length of a batch in clock readings, so that the error is at most a thousandth.
 const CLOCKS: u64 = 1_000;
-/// The shortest batch: a clock may be read in less time than it takes to count on.
+/// The shortest batch: reading some clocks takes less time than their resolution.
 const SHORTEST: Span = Span(50_000);
-/// How often a batch of a new size is tried; the shortest counts.
+/// Tries of a new batch size; the shortest counts.
 const TRIES: u32 = 3;
-/// The largest batch, 2 to this power: of an operation that cannot be that cheap.
+/// The largest batch, as a power of two: no operation is so cheap that it needs more.
 const MOST_DOUBLINGS: u32 = 24;
 
-/// What is to be measured, and where.
+/// The operations to measure, and their settings.
 #[derive(Debug, Clone)]
 pub struct SuiteRequest {
-    /// Which operations.
+    /// The operations.
     pub scope: CostScope,
     /// The CPU that its processes share.
     pub cpus: CpuSet,
-    /// How they are scheduled.
+    /// The scheduling policy of its processes.
     pub policy: Policy,
-    /// How long the batches of all operations may take together.
+    /// The time for the batches of all operations together.
     pub duration: Span,
 }
 
-/// What the process says, a line each. An operation is its place in the table.
+/// Messages of the process, one line each. An operation is identified by its place in the table.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum SuiteMessage {
-    /// This one cannot be measured here.
+    /// An operation that cannot be measured on this machine.
     Skipped { place: u8, reason: String },
-    /// All others can.
+    /// All other operations can be measured.
     Ready { clock_ns: u64 },
-    /// One turn of an operation.
+    /// The batches of one turn of an operation.
     Batches { place: u8, per_batch: u64, batches_ns: Vec<u64> },
-    /// It ends, and this is why.
+    /// The process ends, for this reason.
     Failed { reason: String },
 }
 
-/// The ends of what joins this process with whoever started it.
+/// The ends of the pipes and counters shared with the parent.
 pub(super) struct Ends<'a> {
     pub(super) words: PipeWriter,
     pub(super) gate: PipeReader,
     pub(super) stop: &'a SharedCounters,
 }
 
-/// Settles, says so, waits for the gate, carries out what is asked; the exit status.
+/// Prepares, reports that it is ready, waits for the gate, runs the request; returns the exit status.
 pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: Ends<'_>) -> i32 {
     match carry_out(request, directory, &mut ends) {
         Ok(()) => 0,
         Err(reason) => {
-            // Nobody listening any more is why it failed.
+            // The failure may be that the parent no longer reads.
             let _ = say(&mut ends.words, &SuiteMessage::Failed { reason });
             1
         }
@@ -68,7 +68,8 @@ pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: Ends
 
 fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>) -> Result<(), String> {
     let broken = |err: io::Error| format!("the pipe to the cell broke: {err}");
-    // Semaphores and queues then go with this process, whatever ends it. Without the right to, they are removed one by one.
+    // Semaphores and queues then end with this process, whatever kills it. Without the permission, they are removed one
+    // by one.
     let _ = mount::unshare_ipc();
     sched::set_affinity(0, &request.cpus).map_err(|err| format!("cannot run on CPU {}: {err}", request.cpus))?;
     sched::set_inherited_policy(0, request.policy).map_err(|err| format!("cannot run as {}: {err}", request.policy))?;
@@ -76,7 +77,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>)
     if found != request.policy.to_string() {
         return Err(format!("asked to run as {}, and runs as {found}", request.policy));
     }
-    // All of them once, so that what is wrong is said before anything is measured.
+    // All of them once, so that errors are reported before anything is measured.
     let mut able: Vec<(u8, &CostOperation)> = Vec::new();
     for (place, operation) in (0..).zip(COST_OPERATIONS) {
         if !request.scope.operations().any(|meant| meant == operation) {
@@ -125,7 +126,7 @@ fn say(words: &mut PipeWriter, word: &SuiteMessage) -> io::Result<()> {
     words.write_all(&line)
 }
 
-/// The batches of one turn: as many as there is time for, one at least. The size of a batch is found in the first.
+/// The batches of one turn: as many as time allows, at least one. The first turn finds the size of a batch.
 fn turn(
     mut ready: ReadyOperation,
     size: &mut Option<u64>,
@@ -139,7 +140,7 @@ fn turn(
         (None, Batch::Of(unit)) => suiting(operation, unit, clock_ns)?,
     };
     *size = Some(n);
-    // The first one meets cold caches and processes that have not yet come to wait.
+    // The first batch meets cold caches, and processes that do not wait yet.
     timed(operation, n)?;
     let until = clock::monotonic().plus(slice);
     let mut batches_ns = Vec::with_capacity(BATCHES);
@@ -168,7 +169,7 @@ fn suiting(operation: &mut dyn Operation, unit: u64, clock_ns: u64) -> io::Resul
     Ok(unit << MOST_DOUBLINGS)
 }
 
-/// The time of one batch, with that of reading the clock.
+/// The time of one batch, including that of reading the clock.
 fn timed(operation: &mut dyn Operation, n: u64) -> io::Result<Span> {
     operation.prepare(n)?;
     let began = clock::monotonic();
@@ -180,7 +181,7 @@ fn since(began: MonoTime) -> Span {
     Span(clock::monotonic().0.saturating_sub(began.0))
 }
 
-/// The time that this many operations take, without what is made ready in between.
+/// The time that this many operations take, without the preparations in between.
 fn fixed_work(mut ready: ReadyOperation, n: u64) -> io::Result<Span> {
     let at_a_time = if let Batch::Exactly(batch) = ready.batch { batch } else { n };
     let mut all = Span(0);
@@ -190,7 +191,7 @@ fn fixed_work(mut ready: ReadyOperation, n: u64) -> io::Result<Span> {
     Ok(all)
 }
 
-/// Operations of a turn when the suite is a load.
+/// Length of the turn of an operation when the suite is a load.
 const TURN: Span = Span(1_000_000);
 
 pub(super) fn for_ever(directory: &Directory, count: &dyn Fn()) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! UIO devices and parallel ports, looked up, claimed and turned on.
+//! UIO devices and parallel ports: opening, claiming, and enabling of interrupts.
 
 use host::HostFs;
 use model::Link;
@@ -6,13 +6,13 @@ use rt::{Parport, UioDevice};
 use std::fs::File;
 use std::path::Path;
 
-/// Its driver turns an interrupt off, and only who knows the device can turn it on again.
+/// A driver that disables an interrupt, which only a program that knows the device can enable again.
 const FOR_ITS_OWN_PROGRAM: &str = "uio_pci_generic";
 
-/// The device, with its interrupt on.
+/// Opens the device, with its interrupt enabled.
 ///
 /// # Errors
-/// One line: what cannot be had, and why.
+/// One line of text: the unavailable resource, and the reason.
 pub(super) fn open_uio(link: Link, device: &str) -> Result<UioDevice, String> {
     let path = Path::new(device);
     let file = File::options().read(true).write(true).open(path);
@@ -34,10 +34,10 @@ pub(super) fn open_uio(link: Link, device: &str) -> Result<UioDevice, String> {
     })
 }
 
-/// The port, for this process alone.
+/// Opens the port, for exclusive use by this process.
 ///
 /// # Errors
-/// One line: what cannot be had, and why.
+/// One line of text: the unavailable resource, and the reason.
 pub(super) fn open_parport(link: Link, device: &str) -> Result<Parport, String> {
     let path = Path::new(device);
     let port = File::options().read(true).write(true).open(path);

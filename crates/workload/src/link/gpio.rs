@@ -1,4 +1,4 @@
-//! Lines of GPIO chips, looked up and taken.
+//! Lines of GPIO chips: lookup and request.
 
 use model::{Link, Pins};
 use rt::GpioLines;
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Both lines: the first interrupts, the second is set.
+/// Requests both lines: the first raises interrupts, the second is set.
 ///
 /// # Errors
-/// One line: what cannot be had, and why.
+/// One line of text: the unavailable resource, and the reason.
 pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
     let Pins { input, output, .. } = *pins;
     let name = pins.chip.as_str();
@@ -37,7 +37,7 @@ pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
     lines.map(GpioLines::new).map_err(|err| refused(link, (input, output), &err))
 }
 
-/// Why the kernel does not give lines that are there and free.
+/// The error for lines that exist and are free, but which the kernel refuses.
 fn refused(link: Link, (input, output): (u32, u32), err: &io::Error) -> String {
     match err.raw_os_error() {
         Some(libc::EBUSY) => format!("{link}: one of the lines was taken just now"),

@@ -1,4 +1,4 @@
-//! What each load does, what it is known to disturb, and what it costs: for `punctual load --list` and docs/loads.md.
+//! Descriptions of all loads, their known disturbances and costs: for `punctual load --list` and docs/loads.md.
 
 use model::AboutLoad;
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// Steps of one operation: some 10 us, so that counting costs nothing.
 const STEPS: u64 = 10_000;
-/// How often a process with a share stops to sleep: ten times a scheduler tick, so that both states are seen.
+/// Interval at which a process with a share stops to sleep: ten times a scheduler tick, so that both states are seen.
 const TURN: Span = Span(10_000_000);
-/// A process that was kept from its share makes up for this much at most.
+/// The most CPU time that a process makes up for after it was kept from its share.
 const ARREARS: Span = Span(100_000_000);
 
 /// Forks a process for each CPU.
@@ -28,7 +28,7 @@ pub(super) fn start(workers: &mut Workers<'_>, percent: Percent) -> Result<(), S
 
 fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
     let mut value = 1_u64;
-    // What it has used beyond its share, ns; negative when it is behind.
+    // CPU time beyond its share, ns; negative when it is behind.
     let (mut time, mut used) = (sys::clock::monotonic(), sys::work::thread_cpu_time());
     let mut ahead_ns = 0_i64;
     loop {
@@ -45,7 +45,7 @@ fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
         ahead_ns += used_now.ns().saturating_sub(used.ns()).cast_signed() - share_ns;
         ahead_ns = ahead_ns.max(-ARREARS.ns().cast_signed());
         (time, used) = (now, used_now);
-        // Ahead by the share of one turn's sleep: sleeping for the rest of the turn makes it even.
+        // A sleep until the share has caught up with the lead, at most for the rest of one turn.
         let turn_ns = TURN.ns().cast_signed() / 100 * i64::from(100 - percent.get());
         let sleep_ns = turn_ns.min(ahead_ns.saturating_mul(100) / i64::from(percent.get()));
         if sleep_ns >= turn_ns / 2 && sleep_ns > 0 {

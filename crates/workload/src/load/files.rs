@@ -16,7 +16,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// Files that `files` makes before it removes them.
 const FILES: u32 = 100;
 
-/// Forks a worker for each of `n_cpus` CPUs, each with names of its own in the directory.
+/// Forks a worker for each of `n_cpus` CPUs, with distinct names in the directory.
 pub(super) fn start(workers: &mut Workers<'_>, work: FileLoad, n_cpus: usize) -> Result<(), String> {
     let directory = workers.directory.ok_or("it has no directory")?;
     (0..n_cpus).try_for_each(|counter| {
@@ -32,15 +32,16 @@ pub(super) fn start(workers: &mut Workers<'_>, work: FileLoad, n_cpus: usize) ->
     })
 }
 
-/// Carries out the cost suite; what fails is no matter of the directory only.
+/// Runs the cost suite, whose failures do not concern the directory only.
 fn operations(directory: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
-    // Semaphores and queues then go with this process, whatever ends it. Without the right to, `recover` finds the former.
+    // Semaphores and queues then end with this process, whatever kills it. Without the permission, `recover` finds the
+    // former.
     let _ = mount::unshare_ipc();
     std::fs::create_dir(directory)?;
     cost::for_ever(directory, &|| count_one(count))
 }
 
-/// Writes a file, reads it, syncs it, removes it. It loses its name at once, so that it is gone whenever this ends.
+/// Writes a file, reads it, syncs it, removes it. Its name is removed at once, so that it is gone whenever this ends.
 fn disk(path: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
     let block = vec![1_u8; WRITE_BYTES];
     let mut contents = vec![0_u8; WRITE_BYTES];
@@ -61,7 +62,7 @@ fn disk(path: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
     }
 }
 
-/// Makes empty files, looks at each, removes them.
+/// Creates empty files, stats each, removes them.
 fn files(directory: &Path, worker: usize, count: Option<&AtomicU64>) -> io::Result<()> {
     let paths: Vec<_> = (0..FILES).map(|file| directory.join(format!("{worker}-{file}"))).collect();
     loop {

@@ -1,4 +1,4 @@
-//! What a part of a load is made of, known before any of it is started.
+//! The resources of a part of a load, known before any of it is started.
 
 use super::messaging::Gate;
 use super::programs::InstalledProgram;
@@ -9,40 +9,40 @@ use model::{FileLoad, KernelLoad, LoadPart};
 use std::path::{Path, PathBuf};
 use sys::storage;
 
-/// Where temporary files lie on a disk; what the system keeps in /tmp may be memory only (file-hierarchy(7)).
+/// Directory for temporary files on a disk; /tmp may be memory only (file-hierarchy(7)).
 const DISK_DIRECTORY: &str = "/var/tmp";
-/// A load takes this part of the free memory at most.
+/// A load takes at most one part in this many of the free memory.
 const PART_OF_MEMORY: u64 = 2;
-/// A load takes this part of the free room on a disk at most.
+/// A load takes at most one part in this many of the free disk space.
 const PART_OF_DISK: u64 = 10;
 
 /// A part of a load, ready to be started.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) part: LoadPart,
-    /// What one operation is, in the singular.
+    /// The name of one operation, in the singular.
     pub(super) operation: &'static str,
     /// Processes that are started for it.
     pub(super) workers: usize,
     /// Those of them that count their operations.
     pub(super) counters: usize,
-    /// Whether the processes make others, whose CPU time is not their own.
+    /// Whether the processes fork others, whose CPU time is not their own.
     pub(super) forks: bool,
     /// Memory that it fills, bytes.
     memory_bytes: u64,
     /// Bytes on disk that it fills at most at any instant.
     disk_bytes: u64,
-    /// In which directory it makes one of its own; `None`: it keeps no files.
+    /// Parent of its private directory; `None` when it keeps no files.
     pub(super) directory: Option<PathBuf>,
-    /// The outside program, as it was found.
+    /// The outside program, as found.
     pub(super) program: Option<InstalledProgram>,
 }
 
 impl Job {
-    /// The job that `part` is on `n_cpus` CPUs.
+    /// Creates the job for `part` on `n_cpus` CPUs.
     ///
     /// # Errors
-    /// One line: what is missing, or too little room for it.
+    /// One line of text: a missing program, or too little space.
     pub(super) fn of(part: &LoadPart, n_cpus: usize) -> Result<Job, String> {
         let mut job = Job {
             part: part.clone(),
@@ -84,7 +84,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Forks all workers. Some may wait behind the gate, to be opened when all others work.
+    /// Forks all workers. Some may wait behind the gate, which is opened when all others work.
     pub(super) fn start(&self, workers: &mut Workers<'_>) -> Result<Option<Gate>, String> {
         match &self.part {
             LoadPart::Cpu { percent } => cpu::start(workers, *percent),

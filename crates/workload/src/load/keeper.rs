@@ -1,4 +1,4 @@
-//! The keeper: the process that answers for one part of a load.
+//! The keeper: the supervisor process of one part of a load.
 
 use super::job::Job;
 use super::report::{LoadMessage, Report};
@@ -14,24 +14,25 @@ use sys::sched;
 use sys::signal::Awaited;
 use sys::thread;
 
-/// Time that a program has to run before it counts as started: wrong options end it earlier.
+/// Minimum uptime of a program before it counts as started: wrong options end it earlier.
 const MIN_UPTIME: Duration = Duration::from_millis(100);
-/// The shortest time between two starts of a program: one that has nothing to do would otherwise be a
-/// storm of new processes instead of what was asked for.
+/// The shortest interval between two starts of a program: one without any work would otherwise be a storm of new
+/// processes instead of the requested load.
 const RESTART_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Timeout until killed workers have ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Does what keeper `pid` cannot do any more after SIGKILL: ends its workers, of which `first` was the first one, with
-/// everything that is in their process group or control group or has their environment, and removes the directory in `parent`.
+/// Cleans up after keeper `pid` was killed by SIGKILL: ends its workers, of which `first` was the first one, with
+/// everything in their process group or control group or with their environment, and removes the directory in `parent`.
 pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>) {
     let name = own_name(pid);
-    // The group has the id of its first process.
+    // The PGID is the PID of its first process.
     first.into_iter().for_each(|group| drop(process::signal_group(group, libc::SIGKILL)));
     host::end_group(&name);
     host::kill_marked(|mark| mark == name);
-    // So that none of them makes a file again; one that stays is not waited for: it has ended and is not reaped yet.
+    // Waits so that none of them creates a file again. The wait has a timeout, because an ended process may not be
+    // reaped yet.
     let until = Instant::now() + STOP_TIMEOUT;
     while first.is_some_and(|group| process::signal_group(group, 0).is_ok()) && Instant::now() < until {
         std::thread::sleep(POLL_INTERVAL);
@@ -39,8 +40,8 @@ pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>
     drop(parent.map(|parent| OwnDirectory::of(parent, &name)));
 }
 
-/// Starts the workers of `job`, says so, and keeps them until SIGTERM comes, which the kernel sends when whoever
-/// started this process ends. Returns the exit status.
+/// Starts the workers of `job`, reports that, and keeps them until SIGTERM, which the kernel also sends when the parent
+/// of this process ends. Returns the exit status.
 pub(super) fn keep(
     job: &Job,
     place: &Place<'_>,
@@ -52,7 +53,7 @@ pub(super) fn keep(
     process::adopt_orphans()?;
     host::drop_rights_of_file()?;
     sched::set_affinity(0, place.cpus)?;
-    // Who looks at the machine sees what each process is for.
+    // Makes the purpose of each process visible in ps(1).
     let part = job.part.to_string();
     thread::set_name(&format!("load/{}", part.split([':', ' ']).next().unwrap_or_default()))?;
     let failed = |reason| {
@@ -88,7 +89,7 @@ pub(super) fn keep(
     }
     let works =
         LoadMessage::Works { workers: workers.n_started() as u64, cgroup: workers.cgroup().map(Path::to_owned) };
-    // Those that ended while settling come first: their SIGCHLD is pending.
+    // Workers that ended while settling come first: their SIGCHLD is pending.
     let mut is_restart_due = reap(&mut workers, job, report);
     report.send(&works);
     loop {
@@ -113,8 +114,8 @@ pub(super) fn keep(
     }
 }
 
-/// Reaps every process that has ended, and reports those that should not have. Returns whether a program has done its work
-/// and is to be started again.
+/// Reaps every process that has ended, and reports those that should not have. Returns whether a program has finished
+/// its run and must be restarted.
 fn reap(workers: &mut Workers<'_>, job: &Job, report: &Report) -> bool {
     let mut is_done = false;
     while let Ok(Child::Ended(pid, status)) = process::reap(None) {

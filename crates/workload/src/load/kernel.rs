@@ -1,4 +1,4 @@
-//! Loads that keep one part of the kernel busy: on each CPU the same few calls, again and again.
+//! Loads that keep one part of the kernel busy: the same few calls on each CPU, repeated forever.
 
 use super::count_one;
 use super::workers::Workers;
@@ -12,10 +12,10 @@ use sys::signal::{self, Awaited};
 use sys::timers::PosixTimer;
 use sys::work;
 
-/// What a worker does for ever.
+/// The endless work of a worker.
 type Work = fn(&dyn Fn()) -> io::Result<()>;
 
-/// What one operation of a load is, in the singular.
+/// The name of one operation of a load, in the singular.
 pub(super) fn operation(load: KernelLoad) -> &'static str {
     match load {
         KernelLoad::Pipe => "round trip",
@@ -144,7 +144,7 @@ fn udp(workers: &mut Workers<'_>, counter: usize) -> Result<(), String> {
     };
     let sends = move || {
         loop {
-            // Nobody to receive it yet is no failure.
+            // Sending before the receiver is ready is not a failure.
             let _ = sender.send(&[0; DATAGRAM_BYTES]);
         }
     };
@@ -170,13 +170,13 @@ fn fork(count: &dyn Fn()) -> io::Result<()> {
 
 fn exec(count: &dyn Fn()) -> io::Result<()> {
     loop {
-        // This program itself: it is there in any guest, and ends at once.
+        // This program itself: it exists in any guest, and ends at once.
         Command::new(host::THIS_PROGRAM).arg("--version").stdout(Stdio::null()).status().map_err(at_a_limit)?;
         count();
     }
 }
 
-/// What to do when there can be no more processes.
+/// Advice for when no more processes can be created.
 fn at_a_limit(err: io::Error) -> io::Error {
     if err.kind() == io::ErrorKind::WouldBlock { io::Error::other(format!("{err}; raise `ulimit -u`")) } else { err }
 }
@@ -185,14 +185,14 @@ fn sync(count: &dyn Fn()) -> io::Result<()> {
     loop {
         work::sync();
         count();
-        // Nothing to write makes it no more than a call; others' files need time to become dirty again.
+        // With nothing to write, sync is no more than a call; files of other processes need time to become dirty again.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Bytes that are written to: more than any cache holds, and than the TLB reaches.
+/// Bytes of the written memory: more than any cache holds, and than the TLB covers.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Writes that are counted as one round.
+/// Writes in one round.
 const WRITES: usize = 1024;
 
 fn memory(count: &dyn Fn()) -> io::Result<()> {
@@ -214,11 +214,11 @@ fn memory(count: &dyn Fn()) -> io::Result<()> {
     }
 }
 
-/// Timers that expire together, and the interval of that.
+/// Timers that expire together, and the interval between expiries.
 const TIMERS: usize = 1000;
 const EXPIRY_INTERVAL: Span = Span(10_000_000);
 
-/// The signals stay pending: what costs is that they all expire in one interrupt.
+/// Timers that expire together. Their signals stay pending: the cost is that all expire in one interrupt.
 fn timers(count: &dyn Fn()) -> io::Result<()> {
     Awaited::new(signal::of_timers()).block()?;
     let timers: Vec<_> =
@@ -251,7 +251,8 @@ fn proc(count: &dyn Fn()) -> io::Result<()> {
 
 /// Two scans in every second, whenever it begins.
 const SCAN_INTERVAL: Duration = Duration::from_millis(400);
-/// The first scans follow each other faster, so that a cell of some hundred milliseconds in a guest has several of them.
+/// Interval of the first scans, which is shorter, so that a cell of some hundred milliseconds in a guest has several of
+/// them.
 const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(100);
 const N_FIRST_SCANS: u32 = 20;
 

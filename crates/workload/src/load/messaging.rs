@@ -1,7 +1,7 @@
 //! The load `messaging`: the pattern of hackbench.
 //!
-//! In each group 20 processes send 100-byte messages to each of 20 others, over a stream socket pair per
-//! receiver; without end, so that the rate is the machine's.
+//! In each group 20 processes send 100-byte messages to each of 20 others, over one stream socket pair per receiver,
+//! without end, so that the rate is the machine's.
 
 use super::count_one;
 use super::workers::Workers;
@@ -20,13 +20,13 @@ fn default_groups(n_cpus: usize) -> u32 {
     u32::try_from(n_cpus.max(GROUPS)).unwrap_or(LoadPart::MAX_GROUPS).min(LoadPart::MAX_GROUPS)
 }
 
-/// How many receivers, who count, `groups` have; there are as many senders.
+/// The number of receivers in `groups`, which are the ones that count; there are as many senders.
 pub(super) fn n_receivers(groups: Option<u32>, n_cpus: usize) -> usize {
     groups.unwrap_or_else(|| default_groups(n_cpus)) as usize * PER_GROUP
 }
 
-/// Holds senders back until every receiver is there and has got its first message: 400 processes that work already would
-/// take seconds to let the last of them begin.
+/// Holds senders back until every receiver has started and got its first message. With 400 processes already at work,
+/// the last of them would take seconds to begin.
 #[derive(Debug)]
 pub(super) struct Gate {
     inlet: PipeWriter,
@@ -34,24 +34,25 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Lets all senders go at once.
+    /// Releases all senders at once.
     ///
     /// # Errors
-    /// When they cannot be told.
+    /// When the pipe to them cannot be written.
     pub(super) fn open(mut self) -> io::Result<()> {
         self.inlet.write_all(&vec![0; self.senders])
     }
 }
 
-/// Forks as many groups as have `n_receivers` together. The senders wait at the gate; only the first of each group sends
-/// every receiver one message before.
+/// Forks as many groups as have `n_receivers` together. The senders wait at the gate; before that, only the first of
+/// each group sends one message to every receiver.
 pub(super) fn start(workers: &mut Workers<'_>, n_receivers: usize) -> Result<Gate, String> {
     let (waiting, inlet) = io::pipe().map_err(|source| workers.start_error(&source))?;
     (0..n_receivers).step_by(PER_GROUP).try_for_each(|first_counter| start_group(workers, first_counter, &waiting))?;
     Ok(Gate { inlet, senders: n_receivers })
 }
 
-/// Forks one group, whose receivers count from `first_counter` on. Our ends of the sockets close with it.
+/// Forks one group, whose receivers count from `first_counter` on. The keeper's ends of the sockets are closed on
+/// return.
 fn start_group(workers: &mut Workers<'_>, first_counter: usize, gate: &PipeReader) -> Result<(), String> {
     let mut outlets = Vec::with_capacity(PER_GROUP);
     for receiver in 0..PER_GROUP {

@@ -1,13 +1,13 @@
-//! Watching one part of a load while it works: whether it goes on to be what it was.
+//! Monitoring of one part of a load while it works: detection of stalls and of a lower rate.
 
 use super::{LoadError, Running};
 use model::{LoadFailure, LoadRecord, LoadSecond, Percent, Span};
 
-/// One part of a load: what was read of it, and what the next reading is compared with.
+/// The readings of one part of a load, and the last one for comparison.
 #[derive(Debug)]
 pub struct LoadMonitor {
     record: LoadRecord,
-    /// The share of its first rate that it has to keep.
+    /// The share of its first rate that the load must hold.
     must_hold: Option<Percent>,
     workers: Workers,
     cpu_us: Option<u64>,
@@ -18,24 +18,24 @@ pub struct LoadMonitor {
 #[derive(Debug, Default)]
 struct Workers {
     each: Vec<Worker>,
-    /// Operations of all of them.
+    /// Sum of their operations.
     operations: u64,
 }
 
-/// What is known of one worker.
+/// State of one worker.
 #[derive(Debug, Clone, Copy, Default)]
 struct Worker {
     operations: u64,
-    /// Operations of all workers when this one was last seen to have worked.
+    /// Operations of all workers when this one last made progress.
     worked_at: u64,
 }
 
-/// A worker is stalled when the others have done this many operations each, on average, since it did one. With the
+/// A worker is stalled when the others have done this many operations each, on average, since its last one. With the
 /// default load on two CPUs that takes 13 s; the fair scheduler was seen to keep a whole group waiting for 4 s.
 const STALLED_AFTER: u64 = 50_000;
 
 impl LoadMonitor {
-    /// The first reading.
+    /// Takes the first reading.
     pub fn begin(load: &Running, must_hold: Option<Percent>) -> LoadMonitor {
         let counts = load.operations();
         let operations = counts.iter().sum();
@@ -49,10 +49,10 @@ impl LoadMonitor {
         }
     }
 
-    /// Reads again, `at` into the measured window, `elapsed` after the reading before.
+    /// Takes the next reading, `at` into the measured window, `elapsed` after the previous reading.
     ///
     /// # Errors
-    /// When it must hold and does not.
+    /// When the load must hold its rate and does not.
     pub fn read(&mut self, load: &Running, at: Span, elapsed: Span) -> Result<(), LoadError> {
         let operations = self.workers.note(&load.operations());
         let cpu_us = load.cpu_us();
@@ -63,13 +63,13 @@ impl LoadMonitor {
             if self.must_hold.is_some() {
                 return Err(load.error(format!("{reason}; it must hold, so nothing of this cell is recorded")));
             }
-            // The first reason is the cause; what follows from it says no more.
+            // The first reason is the cause; later ones follow from it.
             self.record.failure.get_or_insert(LoadFailure { at, reason });
         }
         self.check_share(load)
     }
 
-    /// Workers that do nothing while time passes, or while the others work on.
+    /// A message about workers without progress, either all of them or some while the others work on.
     fn stall(&self) -> Option<String> {
         let n_all = self.workers.each.len();
         let idle = if self.record.has_stalled() { n_all } else { self.workers.n_stalled() };
@@ -78,7 +78,7 @@ impl LoadMonitor {
 
     fn check_share(&self, load: &Running) -> Result<(), LoadError> {
         let Some((must_hold, share)) = self.must_hold.zip(self.record.lowest_share()) else { return Ok(()) };
-        // Downwards: 49.9 % is not the half that it must hold.
+        // Rounded down: 49.9 % is less than the half that it must hold.
         let percent = (share * 100.0).floor();
         if percent >= f64::from(must_hold.get()) {
             return Ok(());
@@ -90,17 +90,17 @@ impl LoadMonitor {
         )))
     }
 
-    /// Why it is less than it was.
+    /// The first failure of the load, if any.
     pub fn failure(&self) -> Option<&LoadFailure> {
         self.record.failure.as_ref()
     }
 
-    /// What was read so far.
+    /// The readings so far.
     pub fn record(&self) -> LoadRecord {
         let mut record = self.record.clone();
         let has_run = record.seconds.iter().any(|second| second.operations != Some(0));
         if !self.counts_its_work && !has_run {
-            // One long run says nothing of its rate.
+            // The rate of a single long run is unknown.
             record.seconds.iter_mut().for_each(|second| second.operations = None);
         }
         record
@@ -108,7 +108,7 @@ impl LoadMonitor {
 }
 
 impl Workers {
-    /// Takes the workers' counts; returns how many operations there were since the last time.
+    /// Records the workers' counts; returns the number of operations since the last call.
     fn note(&mut self, counts: &[u64]) -> u64 {
         let all: u64 = counts.iter().sum();
         for (worker, &operations) in self.each.iter_mut().zip(counts) {
@@ -119,7 +119,7 @@ impl Workers {
         all - std::mem::replace(&mut self.operations, all)
     }
 
-    /// Workers that the others have left behind.
+    /// The number of workers without progress while the others worked.
     fn n_stalled(&self) -> usize {
         let enough = STALLED_AFTER.saturating_mul(self.each.len() as u64);
         self.each.iter().filter(|worker| self.operations - worker.worked_at >= enough).count()

@@ -1,4 +1,4 @@
-//! Loads that are programs of somebody else.
+//! Loads that are outside programs.
 
 use super::workers::Workers;
 use model::{Program, ProgramRecord, Tool};
@@ -10,32 +10,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use sys::{mount, process, storage};
 
-/// What a program may say on stderr before it is not heard any more, bytes.
+/// Largest stderr output of a program that is kept, bytes.
 const SAID_BYTES: u64 = 64 * 1024;
 /// The most characters of it that are repeated.
 const REPEATED: usize = 200;
 
-/// A program that is installed, and how it is started.
+/// An installed program, and its arguments.
 #[derive(Debug)]
 pub(super) struct InstalledProgram {
-    /// For the record.
+    /// Path and version, for the record of the load.
     pub(super) record: ProgramRecord,
     tool: Tool,
     arguments: Vec<OsString>,
-    /// What it says on stderr, shared by all its runs.
+    /// Its stderr, shared by all its runs.
     said: File,
 }
 
-/// Whether the program gets a directory of its own to work in, because it may leave files there. A command of the user's
-/// works where the user is.
+/// Whether the program gets a private working directory, because it may leave files there. A command of the user runs
+/// in the working directory of the user.
 pub(super) fn has_directory(tool: Tool) -> bool {
     matches!(tool, Tool::StressNg | Tool::Fio)
 }
 
-/// Where a program is, and how it is told what to do.
+/// The path and the arguments of a program.
 ///
 /// # Errors
-/// One line: it is not installed and which package has it, or a file that it needs is missing.
+/// One line of text: the package of a program that is not installed, or a missing file.
 pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), String> {
     let command = program.tool.command();
     let package = match program.tool {
@@ -53,7 +53,7 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
     let words = program.arguments.split_whitespace().map(OsString::from);
     let arguments = match program.tool {
         Tool::StressNg | Tool::Hackbench => words.collect(),
-        // Without output for each packet, and as fast as answers come (ping(8)).
+        // Without output for each packet, and as fast as answers arrive (ping(8)).
         Tool::Ping => ["-q", "-f"].map(OsString::from).into_iter().chain(words).collect(),
         Tool::Fio => {
             let file = PathBuf::from(&program.arguments);
@@ -65,10 +65,10 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
     Ok((path, arguments))
 }
 
-/// Makes a program ready to be started.
+/// Prepares a program for its start.
 ///
 /// # Errors
-/// As [`look_up`], or when there is no memory.
+/// As [`look_up`], or when memory runs out.
 pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     let (path, arguments) = look_up(program)?;
     let said = storage::bounded_memory_file("load-said", SAID_BYTES).map_err(|err| format!("no memory: {err}"))?;
@@ -77,12 +77,12 @@ pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     Ok(InstalledProgram { record, tool: program.tool, arguments, said })
 }
 
-/// The first line that a program says of its version.
+/// The first line of a program's version output.
 fn version(tool: Tool, path: &Path) -> Option<String> {
     let option = match tool {
         Tool::StressNg | Tool::Fio => "--version",
         Tool::Ping => "-V",
-        // It has no option for that, but its help begins so.
+        // hackbench has no option for its version, but its help begins with it.
         Tool::Hackbench => "--help",
         Tool::Command => return None,
     };
@@ -103,11 +103,11 @@ pub(super) fn start(workers: &mut Workers<'_>, program: &InstalledProgram) -> Re
     workers.fork(None, |_| become_program(program, directory))
 }
 
-/// Replaces this process; returns only when that fails.
+/// Replaces this process by the program; returns only when that fails.
 fn become_program(program: &InstalledProgram, directory: Option<&Path>) -> io::Result<()> {
     let path = Path::new(&program.record.path);
     let mut command = Command::new(path);
-    // What it calls itself when it complains.
+    // The name in the program's own error messages.
     command.arg0(path.file_name().unwrap_or(path.as_os_str()));
     command.args(&program.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(program.said.try_clone()?);
     command.env(host::MARK, super::own_name(std::os::unix::process::parent_id()));
@@ -115,16 +115,16 @@ fn become_program(program: &InstalledProgram, directory: Option<&Path>) -> io::R
         command.current_dir(directory);
     }
     if program.tool != Tool::Command {
-        // What it has no time to remove goes with it. Who may not do that has to rely on its tidying up.
+        // The IPC namespace removes leftovers of the program. Without the permission, only its own cleanup does.
         let _ = mount::unshare_ipc();
     }
     Err(command.exec())
 }
 
-/// The program has ended, and what it has left running is ended, too.
+/// Handles the end of the program, and kills all processes that it has left.
 ///
 /// # Errors
-/// One line: how it failed, with what it said.
+/// One line of text: the failure, with its first line on stderr.
 pub(super) fn ended(workers: &mut Workers<'_>, program: &InstalledProgram, status: ExitStatus) -> Result<(), String> {
     workers.kill_all();
     let said = program.said();
@@ -147,7 +147,7 @@ pub(super) fn restart(workers: &mut Workers<'_>, program: &InstalledProgram) -> 
 }
 
 impl InstalledProgram {
-    /// The first line that it said on stderr since this was last asked, other than how it goes.
+    /// The first line on stderr since the last call, except information messages.
     fn said(&self) -> Option<String> {
         let mut file = &self.said;
         let length = file.stream_position().ok()?;
@@ -157,7 +157,7 @@ impl InstalledProgram {
         let mut file = &self.said;
         file.rewind().ok()?;
         let text = String::from_utf8_lossy(&text);
-        // stress-ng: "stress-ng: info:  [123] dispatching hogs: 1 cpu".
+        // Like "stress-ng: info:  [123] dispatching hogs: 1 cpu".
         let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains(": info: "))?;
         Some(line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect())
     }

@@ -5,38 +5,38 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-/// What a keeper, or a worker, says to whoever started the load.
+/// A message of a keeper or a worker to the process that started the load.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum LoadMessage {
-    /// All of it works.
+    /// All of the load works.
     Works {
         /// Processes that were started.
         workers: u64,
         /// The control group that holds them, if there is one.
         cgroup: Option<PathBuf>,
     },
-    /// It could not be started, or is less than it was.
+    /// The load could not be started, or has degraded.
     Failed {
-        /// What happened.
+        /// The failure.
         reason: String,
     },
 }
 
-/// Where messages go. Datagrams, so that those of several processes do not mix.
+/// The sending end for messages. Datagrams, so that those of several processes do not mix.
 #[derive(Debug)]
 pub(super) struct Report(UnixDatagram);
 
 impl Report {
-    /// A way for messages, and its other end.
+    /// Creates the sending end for messages, and the receiving end.
     pub(super) fn pair() -> io::Result<(Report, UnixDatagram)> {
         let (mouth, ear) = UnixDatagram::pair()?;
-        // A thousand workers that fail at once must not wait for somebody to listen.
+        // A thousand workers that fail at once must not block on a full socket.
         mouth.set_nonblocking(true)?;
         Ok((Report(mouth), ear))
     }
 
     pub(super) fn send(&self, message: &LoadMessage) {
-        // Nobody listening, or too many having told already: there is nothing that could be done about it.
+        // A closed or a full socket: there is no other way to report it.
         let _ = serde_json::to_vec(message).map(|bytes| self.0.send(&bytes));
     }
 }

@@ -22,24 +22,24 @@ const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout until a keeper has ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// The longest message.
+/// The longest message, bytes.
 const MESSAGE_BYTES: usize = 8192;
 
-/// A part that works. Dropping it stops it, and waits until nothing of it is left.
+/// A running part. Dropping it stops it, and waits until nothing of it is left.
 #[derive(Debug)]
 pub struct Running {
     part: String,
-    /// What one operation is, in the singular.
+    /// The name of one operation, in the singular.
     operation: &'static str,
     keeper: u32,
-    /// How the keeper ended, once that is known.
+    /// The exit status of the keeper, once known.
     ended: OnceCell<ExitStatus>,
-    /// Where the keeper has made a directory.
+    /// Parent of the keeper's directory.
     directory: Option<PathBuf>,
     report_rx: UnixDatagram,
     /// Operations of each worker that counts.
     counters: SharedCounters,
-    /// The process id of each worker.
+    /// The process ID of each worker.
     pids: SharedCounters,
     workers: u64,
     cgroup: Option<PathBuf>,
@@ -116,7 +116,7 @@ impl Running {
         }
     }
 
-    /// Why the load has degraded, if it has. Each failure is reported only once.
+    /// A failure that has degraded the load, if any. Each failure is reported only once.
     pub fn failure(&self) -> Option<String> {
         match self.receive() {
             Some(LoadMessage::Failed { reason }) => Some(reason),
@@ -129,7 +129,7 @@ impl Running {
         LoadError { load: self.part.clone(), reason }
     }
 
-    /// Whether its operations say that it works: a program's do not.
+    /// Whether its operations prove that it works: those of a program do not.
     pub(crate) fn counts_its_work(&self) -> bool {
         self.program.is_none()
     }
@@ -139,8 +139,8 @@ impl Running {
         self.counters.iter().map(|count| count.load(Relaxed)).collect()
     }
 
-    /// CPU time, us, that it has used since it began; `None` when it cannot be known: without a control group, that of
-    /// processes which make others.
+    /// CPU time used since the start, us; `None` when it cannot be known, which is the case for forking processes
+    /// without a control group.
     pub(crate) fn cpu_us(&self) -> Option<u64> {
         if let Some(cgroup) = &self.cgroup {
             return host::cpu_us_of_group(cgroup);
@@ -150,7 +150,7 @@ impl Running {
         times.sum::<Option<u64>>().filter(|_| !self.forks)
     }
 
-    /// Its record, still without what was read of it.
+    /// Its record, without readings.
     pub(crate) fn record(&self) -> LoadRecord {
         LoadRecord {
             load: self.part.clone(),
@@ -179,7 +179,7 @@ impl Drop for Running {
         while !self.has_lost_its_keeper() && Instant::now() < until + STOP_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
         }
-        // Ended by a signal, it has not cleaned up.
+        // A keeper that was killed by a signal has not cleaned up.
         if self.ended.get().is_some_and(|status| status.signal().is_some()) {
             let first = self.pids.get(0).and_then(|pid| u32::try_from(pid.load(Relaxed)).ok()).filter(|pid| *pid != 0);
             keeper::clean_up_after(self.keeper, first, self.directory.as_deref());

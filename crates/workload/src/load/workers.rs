@@ -1,4 +1,4 @@
-//! The processes of one part of a load: forked together, counted together, killed together.
+//! The processes of one part of a load: forked, counted and killed together.
 
 use super::Place;
 use super::report::{LoadMessage, Report};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 
-/// Timeout until all workers have done something.
+/// Timeout until all workers have done an operation.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout until all killed workers are gone.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,27 +20,27 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const KILL_GRACE: Duration = Duration::from_millis(250);
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The workers. Dropping it kills them, with everything that they have made, and waits until all are gone.
+/// The workers. Dropping it kills them, with all their descendants, and waits until all are gone.
 pub(super) struct Workers<'a> {
     place: &'a Place<'a>,
     report: &'a Report,
     /// One counter of operations for each worker that counts.
     counters: &'a SharedCounters,
-    /// The process id of each worker.
+    /// The process ID of each worker.
     pids: &'a SharedCounters,
-    /// Holds all of them, where the system allows it.
+    /// Control group of all workers, where the system allows it.
     cgroup: Option<Cgroup>,
-    /// A directory for their files, where they have some.
+    /// A directory for their files, if they have any.
     pub(super) directory: Option<&'a Path>,
-    /// Their process group: the id of the first worker.
+    /// Their PGID: the PID of the first worker.
     group: Option<u32>,
     started: usize,
-    /// How many are started in all.
+    /// The number of workers to start in all.
     planned: usize,
 }
 
 impl<'a> Workers<'a> {
-    /// A process group of `planned` workers, none of which is forked yet.
+    /// Creates a process group of `planned` workers, none of which is forked yet.
     pub(super) fn new(
         place: &'a Place<'a>,
         report: &'a Report,
@@ -66,11 +66,11 @@ impl<'a> Workers<'a> {
         let count = counter.and_then(|index| self.counters.get(index));
         let (place, report, own_pid) = (self.place, self.report, self.pids.get(self.started));
         let forked = process::fork_tied(self.group, libc::SIGKILL, || {
-            // By itself, too: its keeper may be killed before it has noted the id.
+            // The worker stores its PID as well: its keeper may be killed before it has done so.
             own_pid.iter().for_each(|pid| pid.store(std::process::id().into(), Relaxed));
             let settled = sys::sched::set_inherited_policy(0, place.policy);
             if place.policy.is_realtime() {
-                // The alarm is for a worker; its descendants have none, and a program may set another.
+                // The alarm is for the worker; its descendants have none, and a program may set another.
                 let seconds = u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX);
                 process::end_after(seconds);
                 process::kill_after_cpu_time(seconds);
@@ -80,7 +80,7 @@ impl<'a> Workers<'a> {
                 io::Error::other(format!("cannot run as {}: {err}{advice}", place.policy))
             });
             match settled.and_then(|()| work(count)) {
-                // Its partner has ended, which the keeper sees.
+                // The partner has ended, which the keeper notices.
                 Err(err) if PARTNER_GONE.contains(&err.kind()) => {}
                 Err(err) => report.send(&LoadMessage::Failed { reason: err.to_string() }),
                 Ok(()) => return 0,
@@ -99,7 +99,7 @@ impl<'a> Workers<'a> {
         self.in_cgroup(|workers| workers.fork(None, |_| work()))
     }
 
-    /// Sends SIGTERM, and waits for a moment.
+    /// Sends SIGTERM, and waits for at most `KILL_GRACE`.
     pub(super) fn terminate(&mut self) {
         if let Some(group) = self.group {
             let _ = process::signal_group(group, libc::SIGTERM);
@@ -110,11 +110,11 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Kills the workers, with everything that they have made, and waits until all are gone.
+    /// Kills the workers, with all their descendants, and waits until all are gone.
     pub(super) fn kill_all(&mut self) {
         let until = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < until {
-            // Each round, so that a process made while the signal was under way is met by the next one.
+            // In each round, so that a process forked while the signal was under way is killed in the next one.
             let killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
             if !killed {
                 self.kill_group();
@@ -136,7 +136,7 @@ impl<'a> Workers<'a> {
         let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
     }
 
-    /// Has the processes that `start` makes born in the control group, if there is one.
+    /// Runs `start` in the control group, if there is one, so that its processes are born there.
     pub(super) fn in_cgroup<T>(&mut self, start: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         let moved = |err: io::Error| format!("cannot move between control groups: {err}");
         self.cgroup.as_ref().map_or(Ok(()), Cgroup::enter).map_err(moved)?;
@@ -155,7 +155,7 @@ impl<'a> Workers<'a> {
         )
     }
 
-    /// Waits until every counting worker has done something.
+    /// Waits until every counting worker has done an operation.
     pub(super) fn wait_until_all_work(&self) -> Result<(), String> {
         let until = Instant::now() + READY_TIMEOUT;
         loop {
@@ -178,7 +178,7 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Whether this process is one of the workers, and not only a descendant of one.
+    /// Whether this process is a worker, and not only a descendant of one.
     pub(super) fn contains(&self, pid: u32) -> bool {
         self.pids.iter().any(|worker| worker.load(Relaxed) == u64::from(pid))
     }
@@ -188,12 +188,12 @@ impl<'a> Workers<'a> {
         super::count_one(self.counters.get(0));
     }
 
-    /// How many processes were started.
+    /// The number of started processes.
     pub(super) fn n_started(&self) -> usize {
         self.started
     }
 
-    /// The control group that holds them.
+    /// The path of their control group.
     pub(super) fn cgroup(&self) -> Option<&Path> {
         self.cgroup.as_ref().map(Cgroup::path)
     }
@@ -205,8 +205,9 @@ impl<'a> Workers<'a> {
     }
 }
 
-/// Kills every process below this one, those that have left their process group, too. Each before its children, so that
-/// it makes no more of them; those it has made meanwhile become this process's own, and are met in the next round.
+/// Kills every descendant of this process, including those that have left their process group. A parent is killed
+/// before its children, so that it forks no more of them; children forked meanwhile are reparented to this process, and
+/// killed in the next round.
 fn kill_descendants() {
     let mut found = host::children_of(std::process::id());
     while let Some(pid) = found.pop() {
@@ -219,7 +220,7 @@ fn kill_descendants() {
 /// The exit status of a worker whose end is reported, by itself or by the keeper.
 const REPORTED: i32 = 3;
 
-/// How a worker notices that the one it works with has ended.
+/// Errors by which a worker notices that its partner has ended.
 const PARTNER_GONE: [io::ErrorKind; 3] =
     [io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
 
@@ -228,7 +229,7 @@ pub(super) fn ended(pid: u32, status: ExitStatus) -> String {
     format!("process {pid} ended ({status})")
 }
 
-/// Whether the reason why this worker ended is reported already.
+/// Whether the reason of this worker's end is reported already.
 pub(super) fn has_reported(status: ExitStatus) -> bool {
     status.code() == Some(REPORTED)
 }

@@ -1,4 +1,4 @@
-//! Which languages this machine has, and where.
+//! Detection of the languages that this machine has.
 
 use super::RuntimeError;
 use model::Runtime;
@@ -6,22 +6,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A language that this machine has.
+/// An installed language.
 #[derive(Debug, Clone)]
 pub struct Installed {
-    /// Which.
+    /// The language.
     pub(crate) runtime: Runtime,
-    /// Its interpreter or virtual machine; for compiled languages the compiler.
+    /// Its interpreter or virtual machine; the compiler for compiled languages.
     pub program: PathBuf,
 }
 
-/// How a language is looked for: a command that works only where all of it is there.
+/// Detection of a language, by a command that works only with a complete installation.
 struct Search {
     command: &'static str,
     arguments: &'static [&'static str],
-    /// The Debian packages that have all it takes.
+    /// The Debian packages that provide everything needed.
     packages: &'static str,
-    /// The program, out of what the command said on stdout and stderr; `None`: the command itself. Asked for where the
+    /// The program, parsed from stdout and stderr of the command; `None` for the command itself. Needed where the
     /// command may be a script of a version manager, which starts the real one.
     program: fn(&str, &str) -> Option<PathBuf>,
 }
@@ -53,10 +53,10 @@ fn search_for(runtime: Runtime) -> Search {
     }
 }
 
-/// Looks for a language by starting it once.
+/// Detects a language by running its command once.
 ///
 /// # Errors
-/// When it is not there, or not complete, with the Debian packages that have it.
+/// When it is not installed, or incomplete, with the Debian packages that provide it.
 pub fn find(runtime: Runtime) -> Result<Installed, RuntimeError> {
     let Search { command, arguments, packages, program } = search_for(runtime);
     let missing = |missing: &str| RuntimeError::NotInstalled { runtime, missing: format!("`{missing}`"), packages };
@@ -73,7 +73,7 @@ pub fn find(runtime: Runtime) -> Result<Installed, RuntimeError> {
     if runtime == Runtime::Java && !is_program(&javac(&found)) { Err(missing("javac")) } else { Ok(found) }
 }
 
-/// The compiler of the same Java: another one may make what this one cannot run.
+/// The compiler of the same Java: the output of another one may not run on this one.
 pub(super) fn javac(java: &Installed) -> PathBuf {
     java.program.with_file_name("javac")
 }

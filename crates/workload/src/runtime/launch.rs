@@ -1,14 +1,14 @@
-//! Becoming another program: the settings of a cell are made in this process, read back, and taken along.
+//! Launcher of another program: it applies the settings of a cell to itself, reads them back, and calls exec.
 use model::{CpuSet, Policy, Span};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// How the other program is to run.
+/// Settings of the launched program.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The one CPU that it may use.
+    /// The only CPU that it may use.
     pub cpu: u32,
     /// The policy of all its threads.
     pub policy: Policy,
@@ -16,10 +16,10 @@ pub struct Launch {
     pub timer_slack: Span,
 }
 
-/// Replaces this process by `program` with its arguments, which ends with process `parent`. All settings pass over
-/// `execve(2)` and to every thread and process that the program starts, as with taskset(1), chrt(1) and nice(1).
+/// Replaces this process by `program` with its arguments, which ends with process `parent`. All settings are inherited
+/// across `execve(2)` and by every thread and process that the program starts, as with taskset(1), chrt(1) and nice(1).
 ///
-/// Returns only when that failed, with one line that says why.
+/// Returns only on failure, with one line of text that states the reason.
 pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> String {
     let Some((program, arguments)) = program.split_first() else { return "no program is named".to_owned() };
     let tied = sys::process::die_with(parent).map_err(|err| cannot("end with the parent", err));
@@ -30,7 +30,7 @@ pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> S
     cannot(format_args!("start {}", program.display()), err)
 }
 
-/// Makes the settings in the calling thread and reads them back.
+/// Applies the settings to the calling thread and reads them back.
 fn apply(settings: &Launch) -> Result<(), String> {
     let Launch { cpu, policy, timer_slack } = *settings;
     let cpus: CpuSet = [cpu].into_iter().collect();

@@ -1,4 +1,4 @@
-//! Our program in each language, written to a directory of its own and compiled where that is usual.
+//! The sleep program in each language, written to a private directory and compiled where necessary.
 
 use super::find::javac;
 use super::{Installed, RuntimeError, launch, telling_line};
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The file and its text.
+/// The name and the text of the source file.
 fn source(runtime: Runtime) -> (&'static str, &'static str) {
     match runtime {
         Runtime::C => ("sleep.c", include_str!("programs/sleep.c")),
@@ -19,21 +19,21 @@ fn source(runtime: Runtime) -> (&'static str, &'static str) {
     }
 }
 
-/// A program of ours that can be started. Dropping it removes its files.
+/// A sleep program that can be started. Dropping it removes its files.
 #[derive(Debug)]
 pub struct SleepProgram {
     /// The language.
     pub(crate) runtime: Runtime,
-    /// What is started, and its first arguments; the program's own follow.
+    /// The command, and its first arguments; those of the program follow.
     pub(super) command: (OsString, Vec<OsString>),
-    /// Held for its drop.
+    /// Removes the files when dropped.
     _directory: PrivateDirectory,
 }
 
-/// Writes the program, and compiles it if the language is a compiled one.
+/// Writes the program, and compiles it for a compiled language.
 ///
 /// # Errors
-/// When there is no place to write to, or the compiler refuses.
+/// When no file can be written, or the compiler fails.
 pub fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
     let Installed { runtime, program } = installed;
     let runtime = *runtime;
@@ -54,12 +54,12 @@ pub fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
             let build = |cache: Option<&Path>| {
                 compile(runtime, program, |go| {
                     cache.map(|cache| go.env("GOCACHE", cache));
-                    // The user's module settings are for the user's modules.
+                    // The user's module settings do not apply to this program.
                     go.env("GO111MODULE", "off").env("GOWORK", "off").args(["build", "-o"]).arg(&binary).arg(&file)
                 })
             };
             match build(None) {
-                // There is no home, or it is somebody else's. Without what it has kept, Go takes a while.
+                // No home directory, or that of another user. Without its build cache, Go takes a while.
                 Err(RuntimeError::Compile { said, .. }) if said.contains("build cache") => {
                     build(Some(&directory.path().join("cache")))?;
                 }
@@ -77,7 +77,7 @@ pub fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
     Ok(SleepProgram { runtime, command, _directory: directory })
 }
 
-/// Runs `compiler` with what `arguments` adds.
+/// Runs `compiler` with the arguments that `arguments` adds.
 fn compile(
     runtime: Runtime,
     compiler: &Path,

@@ -1,55 +1,56 @@
-//! What a sleeping program says: one line when it is ready, then one line a sleep.
+//! Protocol of the sleep programs: one line when ready, then one line for each sleep.
 //!
 //! ```text
 //! ready PID VERSION                        once it has started up and slept a few times
 //! BEGAN_NS ENDED_NS                        for each sleep; CLOCK_MONOTONIC, read just before and just after the call
 //! ```
 //!
-//! It waits for a line on its stdin before the first sleep, and sleeps for ever: whoever started it ends it. Each line is
-//! written on its own, after the second time was read. That is a copy into a pipe, which wakes nobody as long as the
-//! reader looks only now and then; no buffer has to be flushed, and nothing that was measured is lost when it is killed.
+//! The program waits for a line on its stdin before the first sleep, and sleeps forever: its parent ends it. Each line
+//! is written on its own, after the second time was read. That is a copy into a pipe, which wakes no reader as long as
+//! the pipe is only polled from time to time. No buffer has to be flushed, and no measured sleep is lost when the
+//! program is killed.
 
 use model::{MonoTime, Nanos, Span};
 
-/// A line that cannot be true.
+/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// Not two numbers, or no ready line.
     #[error("`{0}`, which is not what our program says; is another program of that name started?")]
     Malformed(String),
-    /// It ended before it began.
+    /// The sleep ended before it began.
     #[error("that a sleep ended {0} ns before it began; its clock is not CLOCK_MONOTONIC")]
     Backwards(u64),
-    /// It began before the one before it had ended, or before it was let go.
+    /// The sleep began before the previous one had ended, or before the release.
     #[error("that a sleep began {0} ns too early; its clock is not CLOCK_MONOTONIC")]
     TooEarly(u64),
-    /// It ended after its line was read.
+    /// The sleep ended after its line was read.
     #[error("that a sleep ended {0} ns from now; its clock is not CLOCK_MONOTONIC")]
     Future(u64),
 }
 
-/// One sleep, as the language's own clock has it.
+/// One sleep, by the language's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sleep {
-    /// Just before the call.
+    /// Time just before the call.
     pub began: MonoTime,
-    /// Just after it.
+    /// Time just after the call.
     pub ended: MonoTime,
 }
 
 impl Sleep {
-    /// When it should have ended, had it been as long as asked.
+    /// The time at which it should have ended.
     pub fn due(&self, asked: Span) -> MonoTime {
         self.began.plus(asked)
     }
 
-    /// Its error: how much longer it took than asked; negative when it was shorter.
+    /// Its error: the time that it took beyond the requested one; negative when it was shorter.
     pub fn error(&self, asked: Span) -> Nanos {
         self.ended.since(self.due(asked))
     }
 }
 
-/// What a program says of itself when it is ready.
+/// The line that a program writes when it is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyLine {
     /// The process that sleeps.
@@ -58,7 +59,7 @@ pub struct ReadyLine {
     pub version: String,
 }
 
-/// Reads the ready line, without its line feed.
+/// Parses the ready line, without its line feed.
 pub(crate) fn ready(line: &str) -> Result<ReadyLine, ProtocolError> {
     let parse = || {
         let (pid, version) = line.strip_prefix("ready ")?.split_once(' ')?;
@@ -68,25 +69,25 @@ pub(crate) fn ready(line: &str) -> Result<ReadyLine, ProtocolError> {
     parse().ok_or_else(|| ProtocolError::Malformed(line.to_owned()))
 }
 
-/// Reads sleeps out of pieces of text.
+/// Parser of sleeps from pieces of text.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// The beginning of a line whose rest has not come yet.
+    /// The beginning of an incomplete line.
     torn: Vec<u8>,
-    /// No sleep can have begun before.
+    /// The earliest possible start of the next sleep.
     earliest: MonoTime,
 }
 
-/// No line of ours is longer: two numbers of 20 digits.
+/// Longest line, bytes: two numbers of at most 20 digits.
 const LONGEST_LINE: usize = 64;
 
 impl Reader {
-    /// For a program that was let go at `released`.
+    /// Creates a reader for a program that was released at `released`.
     pub(crate) fn new(released: MonoTime) -> Reader {
         Reader { torn: Vec::new(), earliest: released }
     }
 
-    /// Takes the next piece, read at `now`; hands every whole sleep to `take`. What stands behind the last line feed is
+    /// Parses the next piece, read at `now`; passes every complete sleep to `take`. Text after the last line feed is
     /// kept for the next piece.
     pub(crate) fn feed(
         &mut self,

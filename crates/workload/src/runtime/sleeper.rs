@@ -1,4 +1,4 @@
-//! One process that sleeps: started, waited for, let go, read from, and always ended.
+//! One sleeping process: started, awaited, released, read from, and always ended.
 
 use super::protocol::{Reader, ReadyLine, Sleep, ready};
 use super::{Launch, RuntimeError, SleepProgram, launch, telling_line};
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use sys::{clock, pipe, process, sched};
 
-/// Sleeps of 100 us before a program says that it is ready. More than 200, after which Java compiles what it runs
+/// Sleeps of 100 us before a program reports that it is ready. More than 200, after which Java compiles its code
 /// (`Tier3InvocationThreshold`), and a third of a second where a sleep takes 1 ms.
 const WARM_UP: u32 = 300;
 /// Timeout until a program is ready. Java takes 1 s on a small machine, 2 s more as the only idle-class
@@ -20,9 +20,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between SIGTERM and SIGKILL.
 const KILL_GRACE: Duration = Duration::from_millis(200);
-/// Passes over the threads of a program until all have the policy that they are given.
+/// Most passes over the threads of a program until all have the requested policy.
 const MAX_PASSES: u32 = 10;
-/// What a pipe holds (pipe(7)).
+/// Capacity of a pipe, bytes (pipe(7)).
 const PIPE_BYTES: usize = 65536;
 
 /// A process that sleeps. Dropping it kills its whole process group.
@@ -33,19 +33,19 @@ pub struct Sleeper {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// Text that no whole line was made of yet.
+    /// Text not parsed yet.
     text: Vec<u8>,
-    /// Once let go.
+    /// `Some` once released.
     reader: Option<Reader>,
     is_over: bool,
 }
 
 impl Sleeper {
-    /// Starts the program on a CPU of its own, to sleep for `asked` each time. It begins to start up; it does not sleep
-    /// yet. Call it from the thread that lives as long as the cell: the process ends with its starter.
+    /// Starts the program on a CPU of its own, to sleep for `asked` each time. It starts up, but does not sleep yet.
+    /// Call it from the thread that lives as long as the cell: the process ends with its parent thread.
     ///
     /// # Errors
-    /// When there can be no process.
+    /// When the process cannot be started.
     pub fn start(made: &SleepProgram, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
         let (runtime, cpu) = (made.runtime, settings.cpu);
         let failed = |source| RuntimeError::Process { cpu, runtime, source };
@@ -67,7 +67,7 @@ impl Sleeper {
     /// Waits until the program has started up and slept a few times.
     ///
     /// # Errors
-    /// When it ends, says something else, or takes too long.
+    /// When it ends, writes something else, or exceeds the timeout.
     pub fn wait_until_ready(&mut self) -> Result<ReadyLine, RuntimeError> {
         let until = Instant::now() + READY_TIMEOUT;
         loop {
@@ -88,8 +88,8 @@ impl Sleeper {
         }
     }
 
-    /// Compares the policy and the CPUs of every thread of process `pid`, as the kernel reports them, with what was
-    /// asked. A thread that ends meanwhile is none any more.
+    /// Compares the policy and the CPUs of every thread of process `pid`, as the kernel reports them, with the
+    /// requested ones. A thread that ends meanwhile is ignored.
     ///
     /// # Errors
     /// When a thread differs.
@@ -113,11 +113,11 @@ impl Sleeper {
         Ok(())
     }
 
-    /// Gives every thread of process `pid` this policy, and those that they start. One that was started meanwhile is found by looking
-    /// again; [`Sleeper::check_threads`] tells whether all have it.
+    /// Sets this policy for every thread of process `pid`, and for the threads that they start. A thread started
+    /// meanwhile is found in the next pass; [`Sleeper::check_threads`] checks that all have the policy.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// When the kernel refuses the policy.
     pub fn set_policy(&self, pid: u32, policy: Policy) -> Result<(), RuntimeError> {
         for _ in 0..MAX_PASSES {
             let differs = |tid: &u32| sched::policy(*tid).is_ok_and(|found| found.to_string() != policy.to_string());
@@ -127,7 +127,7 @@ impl Sleeper {
             }
             for tid in others {
                 match sched::set_inherited_policy(tid, policy) {
-                    // It has ended.
+                    // The thread has ended.
                     Err(err) if err.raw_os_error() == Some(libc::ESRCH) => {}
                     set => set.map_err(|source| self.failed(source))?,
                 }
@@ -136,7 +136,7 @@ impl Sleeper {
         Ok(())
     }
 
-    /// Lets the program sleep for the first time.
+    /// Releases the program: it starts its first sleep.
     ///
     /// # Errors
     /// When it has ended.
@@ -145,23 +145,24 @@ impl Sleeper {
         self.input.write_all(b"go\n").map_err(|_| self.ended())
     }
 
-    /// Hands the sleeps that the program has told of since the last time to `take`; does not wait for any.
+    /// Passes the sleeps that the program has reported since the last call to `take`; does not wait for any.
     ///
     /// # Errors
-    /// When it has ended, or says what cannot be true.
+    /// When the program has ended, or writes an invalid line.
     pub fn read(&mut self, mut take: impl FnMut(Sleep)) -> Result<(), RuntimeError> {
         if !self.has_words(Duration::ZERO)? {
             return Ok(());
         }
-        // Once: that empties the pipe, and a program that writes faster than it is read would never be done with.
+        // Once: that empties the pipe, while a loop would never finish with a program that writes faster than it is
+        // read.
         if self.take_words()? { self.feed(&mut take) } else { Err(self.ended()) }
     }
 
-    /// Ends the program, wherever it is, and hands the last whole sleeps to `take`. Returns the instant when it was still
-    /// left to sleep.
+    /// Ends the program at any point, and passes the last complete sleeps to `take`. Returns the time just before it
+    /// was killed.
     ///
     /// # Errors
-    /// When the program says what cannot be true.
+    /// When the program writes an invalid line.
     pub fn end(&mut self, mut take: impl FnMut(Sleep)) -> Result<MonoTime, RuntimeError> {
         let cut = clock::monotonic();
         self.kill();
@@ -179,7 +180,7 @@ impl Sleeper {
         fed.map_err(|source| RuntimeError::Protocol { cpu, runtime, source })
     }
 
-    /// Whether the program has said something or ended; waits for that, `timeout` at most.
+    /// Whether the program has written output or ended; waits for at most `timeout`.
     fn has_words(&self, timeout: Duration) -> Result<bool, RuntimeError> {
         match pipe::wait_readable(self.output.as_fd(), timeout) {
             Err(err) if err.kind() == io::ErrorKind::Interrupted => Ok(false),
@@ -187,7 +188,7 @@ impl Sleeper {
         }
     }
 
-    /// Reads what the pipe holds into `text`; `false` at its end.
+    /// Reads the content of the pipe into `text`; `false` at its end.
     fn take_words(&mut self) -> Result<bool, RuntimeError> {
         let held = self.text.len();
         self.text.resize(held + PIPE_BYTES, 0);
@@ -205,7 +206,7 @@ impl Sleeper {
         let status =
             self.wait(EXIT_TIMEOUT).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         let mut words = vec![0; PIPE_BYTES];
-        // Only what is there already: a process that it has started may hold the pipe open.
+        // Only present text: a child of the process may hold the pipe open.
         let n_bytes = self.child.stderr.take().map_or(0, |mut stderr| {
             let is_there = pipe::wait_readable(stderr.as_fd(), Duration::ZERO).unwrap_or(false);
             if is_there { stderr.read(&mut words).unwrap_or(0) } else { 0 }
@@ -215,7 +216,7 @@ impl Sleeper {
         RuntimeError::Ended { cpu: self.cpu, runtime: self.runtime, said }
     }
 
-    /// Waits until the started process has ended, `timeout` at most; its exit status.
+    /// Waits until the started process has ended, for at most `timeout`; returns its exit status.
     fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + timeout;
         loop {
@@ -227,13 +228,13 @@ impl Sleeper {
         }
     }
 
-    /// Ends the whole group, politely first: Java removes its files then.
+    /// Ends the whole process group, by SIGTERM first: Java removes its files then.
     fn kill(&mut self) {
         if self.is_over {
             return;
         }
         self.is_over = true;
-        // An idle process would need CPU time to end. Without the right to, it takes as long as it takes.
+        // A SCHED_IDLE process would need CPU time to end. Without the permission, that may take long.
         for tid in host::threads_of(self.child.id()) {
             if sched::policy(tid).is_ok_and(|policy| policy.to_string() == Policy::Idle.to_string()) {
                 let _ = sched::set_policy(tid, Policy::OTHER);
@@ -241,7 +242,7 @@ impl Sleeper {
         }
         let _ = process::signal_group(self.child.id(), libc::SIGTERM);
         self.wait(KILL_GRACE);
-        // Those that it has started, too. An error means that nobody is left.
+        // SIGKILL for all processes of the group. An error means that none is left.
         let _ = process::signal_group(self.child.id(), libc::SIGKILL);
         let _ = self.child.wait();
     }

@@ -5,7 +5,7 @@ use super::super::pages::tests::{LAYOUT, Record, page, written};
 use super::*;
 use analysis::explain::Trace;
 
-/// Formats as this program's own kernel has them.
+/// Formats as in this program's own kernel.
 pub(in crate::trace) fn formats() -> Vec<(String, Format)> {
     let of = |path: &str, id: u16, fields: &[(&str, usize, usize)]| {
         let lines: String = fields
@@ -48,7 +48,7 @@ pub(in crate::trace) fn formats() -> Vec<(String, Format)> {
     ]
 }
 
-/// The data of an event: its number, the current thread, and numbers at offsets.
+/// The data of an event: its ID, the current thread, and numbers at offsets.
 pub(in crate::trace) fn data(id: u16, pid: i32, bytes: usize, parts: &[(usize, &[u8])]) -> Vec<u8> {
     let mut data = vec![0; bytes];
     data[..2].copy_from_slice(&id.to_ne_bytes());
@@ -97,7 +97,7 @@ pub(in crate::trace) fn all_kinds() -> Vec<Record> {
         data(16, 8, 12, &[]),
         data(18, 8, 40, &[(24, &long(0xf01))]),
         data(19, 8, 24, &[(12, &int(9)), (16, &int(120)), (20, &int(9))]),
-        // Of no meaning here.
+        // Not decoded.
         data(17, 8, 12, &[]),
     ];
     events.into_iter().map(|data| Record::Event(10, data)).collect()
@@ -151,7 +151,7 @@ fn lost_and_damaged_pages_are_known() {
     let lost = page(9000, 1 << 31, &written(&all_kinds()), &LAYOUT, None);
     let (trace, _) = decoded(&[good.clone(), lost.clone()].concat());
     assert_eq!((trace.cpus[0].is_cut, &trace.cpus[0].lost_ns[..]), (false, &[9000][..]));
-    // A trace that begins with a loss was overwritten before.
+    // A loss before the first page means that the trace was overwritten.
     let (trace, _) = decoded(&page(1000, 1 << 31, &written(&all_kinds()), &LAYOUT, None));
     assert_eq!((trace.cpus[0].is_cut, trace.cpus[0].lost_ns.len()), (true, 0));
     assert_eq!((trace.covers(0, 1009), trace.covers(0, 1010)), (false, true));

@@ -1,4 +1,4 @@
-//! A real instance, and whose instances are removed.
+//! Tests with a real instance, and of the removal of abandoned ones.
 
 use super::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 fn only_instances_of_the_dead_are_abandoned() {
     let (pid, namespace) = (std::process::id(), host::pid_namespace().unwrap());
     let ticks = host::started_ticks_of(pid).unwrap();
-    // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+    // Above the highest possible PID (proc_sys_kernel(5), pid_max).
     let dead = (1 << 22) + 1;
     for (name, is_abandoned_now) in [
         (own_name(), false),
         (format!("punctual-{namespace}-{dead}-5"), true),
-        // The id is another process's now.
+        // The PID belongs to another process now.
         (format!("punctual-{namespace}-{pid}-{}", ticks + 1), true),
-        // Of a container, whose ids mean nothing here.
+        // Of a container, whose PIDs mean nothing here.
         (format!("punctual-{}-{dead}-5", namespace + 1), false),
         (format!("others-{namespace}-{dead}-5"), false),
         (format!("punctual-{dead}"), false),
@@ -24,7 +24,7 @@ fn only_instances_of_the_dead_are_abandoned() {
     }
 }
 
-/// An instance, as long as the guard is held: a process has one. `None`, and said, without the right to.
+/// An instance, for as long as the guard is held: a process has one. `None`, with a message, without the permission.
 #[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
 pub(in crate::trace) fn only_instance() -> Option<(MutexGuard<'static, ()>, Instance)> {
     static ONE: Mutex<()> = Mutex::new(());
