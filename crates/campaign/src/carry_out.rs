@@ -33,7 +33,7 @@ pub enum CampaignError {
 
 /// Observer of the progress of a campaign.
 pub trait Observer {
-    /// A measurement starts; `done` measurements of the run are recorded.
+    /// The measurement `planned` starts; `done` measurements of the run are recorded.
     fn starts(&mut self, planned: &Planned, done: usize);
     /// Progress of the running cell.
     fn progress(&mut self, progress: &Progress);
@@ -59,7 +59,7 @@ pub(super) fn carry_out(
     stop: &Stop,
     is_over: &dyn Fn(&[Entry]) -> bool,
 ) -> Result<Vec<Failed>, CampaignError> {
-    /// Failures of each cell before anything is recorded that end the run: then they are no accident.
+    /// Failures per cell that end a run without any record: they are no accident then.
     const TRIES: usize = 2;
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };

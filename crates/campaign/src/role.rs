@@ -23,7 +23,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 /// Interval of checking for a stop request, while nothing is measured.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The last lines of stderr that are part of an error, and the characters of each.
+/// Limits of the quoted stderr of a role: lines, and characters of each line.
 const MAX_ERROR_LINES: usize = 4;
 const MAX_LINE_CHARS: usize = 300;
 

@@ -77,8 +77,8 @@ impl Session {
     /// Locks the machine to continue the run in `dir`. A run that began on another machine, or with other settings of
     /// this one, is rejected unless `force` is set: then each difference is a note, and a finding of the run.
     ///
+    /// # Errors
     /// If the machine cannot be locked, or the run cannot be read, is not permitted, or cannot be continued here.
-    /// When the machine cannot be had, or the run cannot be read, is not permitted, or cannot be continued here.
     pub fn resume(
         dir: &Path,
         wait: bool,

@@ -8,7 +8,7 @@ use std::fmt;
 /// cells that need none do not depend on other cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum Devices {
-    /// Nothing.
+    /// No additional device.
     #[default]
     None,
     /// PCI devices that interrupt at known times, as many as the shortest period needs.

@@ -15,7 +15,7 @@ pub struct BootableKernel {
     pub name: String,
     /// The file that QEMU boots.
     pub file: PathBuf,
-    /// Hash of the content of that file: 16 hexadecimal digits (FNV-1a).
+    /// Hash of the kernel before it is unpacked: 16 hexadecimal digits (XXH3).
     pub(crate) hash: String,
 }
 

@@ -39,7 +39,7 @@ pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
     (all, known.map(|known| known.is_some()))
 }
 
-/// The newest package of each series and flavour.
+/// The newest package of each series and flavor.
 fn newest_of_each(packages: &[String]) -> Vec<String> {
     let mut kinds: Vec<(&str, &str)> =
         packages.iter().filter_map(|name| packages::named(name)).map(|named| (named.series, named.flavour)).collect();

@@ -28,7 +28,7 @@ const DETERMINISTIC: &[&str] = &[
 const EMULATED: &[&str] = &["-accel", "tcg,thread=multi", "-cpu", "qemu64"];
 const KVM: &[&str] = &["-accel", "kvm", "-cpu", "host"];
 
-/// Kernel command line: no probing of devices that a guest does not have.
+/// Kernel command line: no waits for devices that a guest does not have.
 const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
                          i8042.nokbd i8042.nopnp";
 /// Additional arguments in virtual time: clock rates are given and not calibrated, and the processor supplies no
@@ -147,7 +147,7 @@ impl Setup {
             &memory::MIB.to_string(),
             "-serial",
             &console,
-            // Formerly the result port. It stays because the devices of a machine are part of each number.
+            // Formerly the result port. It stays because the devices of a machine affect each number.
             "-serial",
             "null",
             "-chardev",

@@ -14,7 +14,7 @@ const PHASE: Duration = Duration::from_nanos(1_270_007);
 /// Start delay of the first block, so that the effects of starting it have settled.
 const FIRST_PHASE: Duration = Duration::from_millis(20);
 
-/// CPU time limit for the start of a guest; the next constant is the limit for each of its seconds.
+/// CPU time limit for the start of a guest, and the CPU seconds added for each of its seconds.
 const CPU_TO_START: Duration = Duration::from_secs(60);
 const CPU_FOR_A_SECOND: u32 = 30;
 /// Timeout without any CPU time used.

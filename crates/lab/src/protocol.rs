@@ -19,7 +19,7 @@ pub(super) const TARGET: &str = "target ";
 /// next to nothing in virtual time.
 pub(super) const SETTLE: Duration = Duration::from_secs(5);
 
-/// I/O port that signals QEMU that the guest is at rest; without effect unless a snapshot is taken.
+/// I/O port that signals to QEMU that the guest is at rest; without effect unless a snapshot is taken.
 pub(super) const AT_REST: u16 = 0x505;
 /// I/O port that ends QEMU (isa-debug-exit), with status 2 * value + 1.
 pub(super) const END: u16 = 0x501;

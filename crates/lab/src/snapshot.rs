@@ -1,7 +1,7 @@
 //! Snapshots: a guest at rest, saved once and resumed any number of times.
 //!
-//! What a guest finds there follows from the setup alone, so that a run that saves it anew has the same records, to the
-//! bit, as one that finds it. The files themselves do not: QEMU writes more into them than guests see.
+//! The state of a resumed guest depends on the setup alone, so a run that saves it anew has bit-identical records. The
+//! files themselves differ: QEMU writes more into them than guests see.
 
 use super::machine::Setup;
 use super::memory::{self, Memory};
@@ -159,7 +159,7 @@ fn forget_oldest(dir: &Path) {
     saved.sort();
     saved.reverse();
     for (_, path) in saved.into_iter().skip(KEPT) {
-        // An earlier version of this program kept files.
+        // Snapshots of an earlier version were files.
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn read(
     }
 }
 
-/// The content of an entry, without its padding; `None` when it has more than `at_most` bytes.
+/// The content of an entry; consumes its padding, too. `None` when it has more than `at_most` bytes.
 fn content(stream: &mut impl Read, bytes: u64, at_most: u64) -> io::Result<Option<Vec<u8>>> {
     if bytes > at_most {
         return Ok(None);

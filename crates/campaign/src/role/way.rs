@@ -1,5 +1,6 @@
-//! The command that reaches another machine: a program chosen by the user, which starts this program or a copy of it
-//! there.
+//! The command that reaches another machine and starts this program, or a copy of it, there.
+//!
+//! The command is chosen by the user.
 
 use super::Asked;
 use model::{Site, TOOL};
@@ -8,7 +9,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Prefixes of the greeting line: it tells whether this version is installed there, and otherwise the architecture and
+/// Prefixes of the greeting line: it shows whether this version is installed there, and otherwise the architecture and
 /// the installed version.
 pub(super) const GREETING: &str = "punctual-role ";
 pub(super) const LACKS: &str = "lacks ";
