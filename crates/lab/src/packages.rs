@@ -61,7 +61,7 @@ fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
 /// The kernels known to the package manager; `None` if it is not installed.
 ///
 /// # Errors
-/// If the query fails, for example because package lists are damaged or there is no memory to read them.
+/// If the query fails, for example because package lists are damaged or there is no room to read them.
 pub(super) fn known(series: &str) -> Result<Option<Vec<String>>, LabError> {
     let begin = format!("linux-image-{series}");
     match ask(["pkgnames", &begin]) {
