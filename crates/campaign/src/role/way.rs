@@ -78,8 +78,8 @@ pub(super) fn to(asked: &Asked<'_>) -> io::Result<(Command, bool)> {
     Ok((command, greets))
 }
 
-/// Checks that this program can run on a machine that lacks it; `lacks` is the architecture (`x86_64`) and the installed
-/// version, if any.
+/// Checks that this program can run on a machine that lacks it; `lacks` is the architecture (`x86_64`) and the
+/// installed version, if any.
 ///
 /// # Errors
 /// One line with advice.
