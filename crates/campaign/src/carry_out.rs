@@ -1,4 +1,4 @@
-//! The loop of a campaign: its measurements, one after the other, in their planned order.
+//! The loop of a campaign: all measurements in their planned order.
 
 use super::executor::{Executor, Failure};
 use super::order::planned;
@@ -7,21 +7,21 @@ use model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
 use std::collections::{HashSet, VecDeque};
 use store::{StoreError, Writer};
 
-/// Why a campaign stopped before its end.
+/// Reason why a campaign stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// A cell was not measured.
     #[error("{cell}: {source}")]
     Cell {
-        /// What the cell is called.
+        /// Name of the cell.
         cell: String,
-        /// Why not.
+        /// Reason of the failure.
         source: Failure,
     },
-    /// The result cannot be kept.
+    /// The result cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A signal ended it.
+    /// A signal interrupted it.
     #[error("interrupted after {done} of {all} measurements")]
     Interrupted {
         /// Measurements recorded.
@@ -31,26 +31,25 @@ pub enum CampaignError {
     },
 }
 
-/// Who wants to know how a campaign goes on.
+/// Observer of the progress of a campaign.
 pub trait Observer {
-    /// `planned` starts; `done` measurements of the run are recorded.
+    /// The measurement `planned` starts; `done` measurements of the run are recorded.
     fn starts(&mut self, planned: &Planned, done: usize);
-    /// The running cell says this about itself.
+    /// Progress of the running cell.
     fn progress(&mut self, progress: &Progress);
     /// A measurement is recorded.
     fn recorded(&mut self, entry: &Entry);
-    /// A measurement has failed; it is tried once more at the end, unless it `is_last`.
+    /// A measurement failed; it is repeated once at the end, unless it `is_last`.
     fn failed(&mut self, failed: &Failed, is_last: bool);
 }
 
-/// Makes every measurement of the run that `entries` does not hold, in its planned order, adds it there, and has
-/// `writer` keep it, if the run is to be kept. Returns the measurements that failed twice. Before each block that is
-/// not begun, `is_over` may end the run with what there is.
+/// Makes every measurement of the run that `entries` does not hold, in planned order, and adds it to `entries` and to
+/// `writer`, if any. Returns the measurements that failed twice. Before each new block `is_over` may end the run early.
 ///
-/// A measurement that fails is tried once more when all others are made, because what made it fail may have passed.
+/// A failed measurement is repeated once after all others, because the cause may have been temporary.
 ///
 /// # Errors
-/// When the plan is mistaken, no cell gives a record, a result cannot be kept, or it is asked to stop.
+/// If the plan is invalid, no cell gives a record, a result cannot be written, or a stop is requested.
 pub(super) fn carry_out(
     header: &Header,
     entries: &mut Vec<Entry>,
@@ -60,12 +59,12 @@ pub(super) fn carry_out(
     stop: &Stop,
     is_over: &dyn Fn(&[Entry]) -> bool,
 ) -> Result<Vec<Failed>, CampaignError> {
-    /// As often as each cell may fail before anything is recorded: then it is no accident.
+    /// Failures per cell that end a run without any record: they are no accident then.
     const TRIES: usize = 2;
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
     let names = analysis::cell_names(&header.cells);
-    // Most of a record are its machines, which hardly change: thousands of records share them.
+    // Most of a record is the description of its host, which hardly changes: thousands of records share it.
     let mut hosts = store::Hosts::default();
     *entries = std::mem::take(entries).into_iter().map(|entry| hosts.shared(entry)).collect();
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
@@ -91,12 +90,12 @@ pub(super) fn carry_out(
         let record = executor.execute(cell, planned.block, samples.as_deref(), stop, &mut |p| observer.progress(p));
         let record = match record {
             Ok(Record { ended: Ended::Interrupted, .. }) => {
-                // The record is not kept, so neither are its samples.
+                // The record is discarded, and so are its samples.
                 samples.iter().for_each(|path| store::discard_samples(path));
                 return Err(interrupted(entries.len()));
             }
             Ok(record) => record,
-            // What a cell says that is told to stop is no failure of its own.
+            // An error after a stop request is not a failure of the cell.
             Err(_) if stop.is_asked() => return Err(interrupted(entries.len())),
             Err(source) => {
                 samples.iter().for_each(|path| store::discard_samples(path));

@@ -1,4 +1,4 @@
-//! Carrying out one cell in a child process.
+//! Executor that runs one cell in a child process.
 
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 use sys::{process, sched};
 
-/// This program again, as `punctual cell`: a process of its own, so that a cell inherits no memory, thread or setting.
+/// This program as `punctual cell`: a separate process, so that a cell inherits no memory, thread or setting.
 #[derive(Debug)]
 pub struct Child;
 
@@ -29,12 +29,13 @@ impl Executor for Child {
             return Err(Failure::Mistake(format!("{} is not the kernel that runs here", cell.kernel)));
         }
         let mut child = CellProcess::start(samples)?;
-        // The child has its CPUs now. The threads that listen to it, and draw its progress, keep off the measured ones.
+        // The child has its CPUs now. The threads that read its output and draw its progress stay off the measured
+        // ones.
         let _aside = Aside::keep_off(&cell.cpus)?;
         child.give(cell)?;
         let output = listen(&mut child, stop, observe);
         if child.wait()?.signal().is_some() {
-            // It could not put back itself what it had changed.
+            // A killed process could not restore the settings that it had changed.
             host::recover(&HostFs::here());
         }
         match child.record(output?) {
@@ -56,18 +57,18 @@ impl Executor for Child {
     }
 }
 
-/// Hands the progress of `child` to `observe` until it has written everything, and tells it to stop once that is asked
-/// for. Returns its output.
+/// Passes the progress of `child` to `observe` until it has closed its output, and forwards a stop request to it.
+/// Returns its output.
 ///
 /// # Errors
-/// When there can be no thread for that; the child is killed then.
+/// If a thread cannot be created; the child is killed then.
 fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> io::Result<io::Result<Vec<u8>>> {
     let (output, lines) = child.streams()?;
     let pid = child.id();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let no_thread = |err| {
-            // Nothing would tell it to stop, or read its record.
+            // No thread could forward a stop request, or read its record.
             let _ = process::signal(pid, libc::SIGKILL);
             host::no_thread(&err)
         };
@@ -84,10 +85,10 @@ fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progres
     })
 }
 
-/// Holds this thread, and those it starts meanwhile, off the measured CPUs where there are others.
+/// Keeps this thread, and those it starts meanwhile, off the measured CPUs if there are others.
 #[derive(Debug)]
 struct Aside {
-    /// What this thread could use before; `None` when nothing was changed.
+    /// The previous affinity; `None` when nothing was changed.
     before: Option<CpuSet>,
 }
 
@@ -105,17 +106,17 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // The next child starts with what this thread may use. Should this fail, that child says which CPU it lacks.
+        // The next child inherits the affinity of this thread. If this fails, that child reports the missing CPU.
         let _ = self.before.as_ref().map(|before| sched::set_affinity(0, before));
     }
 }
 
-/// Sends a cell SIGINT once it is asked to stop.
+/// Sends SIGINT to a cell after a stop request.
 fn tell_to_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
         stop.wait();
         if stop.is_asked() && !is_over.load(Relaxed) {
-            // Not reaped yet: it is waited for only after this thread has ended.
+            // Not reaped yet: the parent waits for it only after this thread has ended.
             return child::interrupt(pid);
         }
     }

@@ -1,24 +1,24 @@
-//! The time that measurements take.
+//! Estimates of the duration of measurements.
 
 use model::{Cell, Header, Kernel, Task};
 use std::time::Duration;
 
-/// What a cell takes besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
+/// Overhead of a cell besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
 const AROUND_A_CELL: Duration = Duration::from_millis(600);
 
-/// The same where a language starts up before. Measured: 0.5 s for C to 2 s for Java.
+/// The same overhead with the start of a language runtime. Measured: 0.5 s for C to 2 s for Java.
 const AROUND_A_LANGUAGE: Duration = Duration::from_millis(1500);
 
-/// The same where other machines take part. Measured: 1 s, with ssh to this one.
+/// The same overhead with roles on other machines. Measured: 1 s, with ssh to this one.
 const AROUND_ROLES: Duration = Duration::from_secs(2);
 
-/// The same for a guest of the lab in virtual time, with the work of a short cell and one more beside it. Measured: 1
+/// The same overhead for a lab guest in virtual time, with the work of a short cell and one more beside it. Measured: 1
 /// to 2 s.
 const AROUND_A_GUEST: Duration = Duration::from_secs(2);
-/// The same for one that has to start first. Measured: 15 to 25 s.
+/// The same overhead for a guest that boots first. Measured: 15 to 25 s.
 const AROUND_A_BOOT: Duration = Duration::from_secs(20);
 
-/// How long `n` measurements of a run take together, if they are like all of them.
+/// Expected duration of `n` measurements of a run, from the mean over its cells.
 pub fn expected(header: &Header, n: usize) -> Duration {
     let around = |cell: &Cell| match cell.task {
         _ if cell.kernel.is_virtual() => AROUND_A_GUEST,
@@ -28,7 +28,7 @@ pub fn expected(header: &Header, n: usize) -> Duration {
         _ => AROUND_A_CELL,
     };
     let of_cell = |cell: &Cell| {
-        // The two tracers take as long again, each.
+        // Each of the two tracers takes as long again.
         let times = if cell.conditions.tracers { 3 } else { 1 };
         u128::from(cell.conditions.warm_up.ns().saturating_add(cell.duration.ns())) * times + around(cell).as_nanos()
     };

@@ -1,20 +1,20 @@
-//! Executors of cells: what a campaign asks of them, and how they fail.
+//! The interface of executors of cells, and their errors.
 
 use super::stop::Stop;
 use model::{Cell, Progress, Record};
 use std::io;
 use std::path::Path;
 
-/// Carries out cells. The campaign knows nothing else about how that is done.
+/// Carries out cells. It is the only interface of a campaign to measurements.
 pub trait Executor {
-    /// Learns what it will be asked to measure next, in which blocks, in this order; it may begin with that.
+    /// Announces the next cells with their blocks, in order; the executor may start them early.
     fn expect(&mut self, _next: &mut dyn Iterator<Item = (&Cell, u32)>, _stop: &Stop) {}
 
-    /// Measures `cell` in block `block`; ends early, with what there is, when asked to stop. `observe` is called now
-    /// and then. The raw samples go to the new file `samples`, if it is named.
+    /// Measures `cell` in block `block`; ends early, with a partial record, on a stop request. `observe` is called from
+    /// time to time. The raw samples go to the new file `samples`, if given.
     ///
     /// # Errors
-    /// When the cell was not measured. There is no file of samples then.
+    /// If the cell was not measured. There is no file of samples then.
     fn execute(
         &mut self,
         cell: &Cell,
@@ -25,32 +25,32 @@ pub trait Executor {
     ) -> Result<Record, Failure>;
 }
 
-/// The exit status of `punctual cell --progress` when the cell was carried out and failed: another one, or another
-/// time, may not. With 1 something is wrong with what was asked.
+/// Exit status of `punctual cell --progress` for a valid cell that failed: another cell, or another attempt, may
+/// succeed. Status 1 is an invalid request.
 pub const CELL_FAILED: u8 = 4;
 
-/// Why a cell gave no record.
+/// Reason why a cell gave no record.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What is asked cannot be had here, which no other try changes.
+    /// The request cannot be met on this machine; another attempt does not help.
     #[error("{0}")]
     Mistake(String),
-    /// It cannot be started or talked to.
+    /// The process cannot be started, or its pipes failed.
     #[error("cannot carry out the cell: {0}")]
     Process(#[from] io::Error),
-    /// It said what was wrong.
+    /// The process reported an error.
     #[error("{0}")]
     Said(String),
-    /// It ended without a word.
+    /// The process ended without an error message.
     #[error("the measuring process ended early ({0}); nothing of this cell is recorded")]
     Ended(std::process::ExitStatus),
-    /// It answered with something else than a record.
+    /// The output is not a record.
     #[error("the measuring process gave no readable record: {0}")]
     NoRecord(serde_json::Error),
 }
 
 impl Failure {
-    /// Whether it is the plan's, or this machine's, and not one of the measurement.
+    /// Whether the plan or this machine is the cause, and not the measurement.
     pub(crate) fn is_mistake(&self) -> bool {
         matches!(self, Failure::Mistake(_))
     }

@@ -1,12 +1,12 @@
-//! What a plan means on this machine, for this user.
+//! Expansion of a plan into the cells for this machine and user.
 
 use model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Runtime, Skipped, Task};
 use std::collections::HashMap;
 
-/// The most cells of a run: each is in its header and in memory, and takes a second at least.
+/// Limit of cells of a run: each is in its header and in memory, and takes a second at least.
 const MOST_CELLS: usize = 100_000;
 
-/// What the machine and the user's rights allow, as far as cells depend on it.
+/// Capabilities of the machine and privileges of the user that affect cells.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Machine<'a> {
     /// CPUs this process may use.
@@ -15,26 +15,26 @@ pub struct Machine<'a> {
     pub lock_memory: bool,
     /// Whether `/dev/cpu_dma_latency` can be held.
     pub dma_latency: bool,
-    /// Whether a thread may have a policy. Asked once for each.
+    /// Whether a thread may have a policy. Queried once for each.
     pub may_have: &'a dyn Fn(Policy) -> bool,
-    /// Why a language cannot be measured; `None` when it can. Asked once for each.
+    /// Reason why a language cannot be measured; `None` when it can. Queried once for each.
     pub why_not: &'a dyn Fn(Runtime) -> Option<String>,
-    /// Why a load cannot be had; `None` when it can. Asked once for each.
+    /// Reason why a load is not available; `None` when it is. Queried once for each.
     pub why_no_load: &'a dyn Fn(&Load) -> Option<String>,
 }
 
-/// The cells of `plan` here, and the combinations that this user cannot measure.
+/// The cells of `plan` on this machine, and the combinations that this user cannot measure.
 ///
-/// What is not allowed but not essential is left out of the cells (memory lock, idle states), visible in each of them;
-/// what a cell is about is never replaced.
+/// Optional settings without the privilege (memory lock, idle states) are removed from the cells, visible in each of
+/// them; the axes of a cell are never replaced.
 ///
 /// # Errors
-/// One line, when the plan names CPUs that are not there or a cell is impossible.
+/// One line, if the plan names absent CPUs or a cell is impossible.
 pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skipped>), String> {
     plan.conditions.roles.check_plan(plan.cpus.as_ref(), &plan.axes.load)?;
     let cpus = plan.cpus.clone().unwrap_or_else(|| machine.cpus.clone());
     let absent = cpus.minus(&machine.cpus);
-    // What another machine has, it says itself.
+    // A remote logger checks its CPUs itself.
     let is_elsewhere = plan.conditions.roles.is_logged_elsewhere();
     if !absent.is_empty() && !is_elsewhere {
         let allowed = &machine.cpus;
@@ -53,21 +53,21 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     }
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
-    // Trying a policy takes a thread, and looking for a program the whole of PATH.
+    // A check of a policy takes a thread, and a search for a program the whole of PATH.
     let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
     let mut policies: HashMap<Policy, bool> = HashMap::new();
     let mut loads: HashMap<Load, Option<String>> = HashMap::new();
-    // A guest has all rights, and CPUs of its own, not this machine's: as many of them are measured as are named.
+    // A guest has all privileges, and CPUs of its own: as many of them are measured as the plan names.
     let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
     let measured = |kernel: &Kernel, task: Task| match kernel {
-        // One thread waits for answers: on the last CPU, which is the least busy on most machines.
+        // One thread waits for responses: on the last CPU, which is the least busy on most machines.
         Kernel::Running if task.link().is_some() && named.is_none() => cpus.iter().last().into_iter().collect(),
         Kernel::Running => cpus.clone(),
         Kernel::Lab(_) if task.link().is_some() => (0..named.unwrap_or(1)).collect(),
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
     for (kernel, load, policy, period, task) in plan.axes.points() {
-        // Operations have no period: their cells are of the first.
+        // Operations have no period: they get cells for the first period only.
         if !task.has_latencies() && plan.axes.period.first() != Some(&period) {
             continue;
         }
@@ -123,8 +123,8 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     Ok((cells, skipped))
 }
 
-/// The CPU that the processes of the cost suite share: the one that a plan of it alone names, or the last of those that are
-/// measured, because the first is where most interrupts of devices go.
+/// The CPU that the processes of the cost suite share: the one named by a plan of costs only, or the last of the
+/// measured ones, because the first receives most device interrupts.
 fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, String> {
     match plan.cpus.as_ref().filter(|cpus| is_alone && cpus.len() > 1) {
         Some(cpus) => Err(format!("the processes of the cost suite share one CPU, not {cpus}; name one")),

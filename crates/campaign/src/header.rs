@@ -1,4 +1,4 @@
-//! The run that a plan means on this machine: its cells, its seed, the snapshot of the host.
+//! The run of a plan on this machine: its cells, its seed, the snapshot of the host.
 
 use super::estimate::expected;
 use super::expand::{Machine, expand};
@@ -10,19 +10,19 @@ use std::time::{Duration, SystemTime};
 use workload::load;
 use workload::runtime;
 
-/// The run of `plan` on the machine as it is now; `samples`: whether all latencies are kept.
+/// The run of `plan` on the machine in its present state; `samples`: whether all latencies are recorded.
 ///
 /// # Errors
-/// As [`preview`].
+/// Like [`preview`].
 pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = preview(plan, samples)?;
     Ok(Header { host: host::snapshot(&HostFs::here()), ..header })
 }
 
-/// The same run without the snapshot of the host, for checks before the machine is held.
+/// The same run without the snapshot of the host, for checks before the machine is locked.
 ///
 /// # Errors
-/// When the plan is impossible here, or nothing of it can be measured.
+/// If the plan is impossible here, or none of its cells can be measured.
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     if samples && plan.conditions.roles.is_logged_elsewhere() {
         return Err(
@@ -54,7 +54,7 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         Instance::root()?;
     }
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // The clock's fine digits differ from run to run, which is all a seed needs; it is recorded.
+    // The fine digits of the clock differ from run to run, which suffices for a seed; it is recorded.
     let seed = plan.seed.unwrap_or(u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20);
     let header = Header {
         format: RUN_FORMAT,

@@ -1,4 +1,4 @@
-//! The executor of runs: each cell where it belongs.
+//! The executor of runs: dispatches each cell to its kernel.
 
 use super::child::Child;
 use super::executor::{Executor, Failure};
@@ -8,14 +8,14 @@ use lab::{Guests, LabError, Say};
 use model::{Cell, Kernel, Progress, Record};
 use std::path::Path;
 
-/// Each cell on the kernel that it names: here in a child process, between machines, or in a guest of the lab.
+/// Carries out each cell on its kernel: in a child process, with roles on other machines, or in a lab guest.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct HereOrLab {
     guests: Guests,
 }
 
 impl HereOrLab {
-    /// Carries out cells; what guests of the lab do that takes long is told to `say`.
+    /// Creates the executor; `say` receives messages about slow operations of lab guests.
     pub fn new(say: Say) -> HereOrLab {
         HereOrLab { guests: Guests::new(say) }
     }

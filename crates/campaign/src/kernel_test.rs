@@ -1,4 +1,4 @@
-//! A test of one kernel against limits: the same cell in several phases, until the answer is known.
+//! A test of one kernel against limits: the same cell in several phases, until the result is known.
 
 use super::executor::{Executor, Failure};
 use super::session::Session;
@@ -7,43 +7,43 @@ use analysis::wording::{duration, things};
 use model::{Histogram, Record, Span};
 use std::time::Duration;
 
-/// The answer of a test.
+/// Result of a test.
 #[derive(Debug)]
 pub enum TestOutcome {
-    /// All limits are kept: which, in words.
+    /// All limits are kept, with a description.
     Good(String),
-    /// A limit is exceeded: which, in words.
+    /// A limit is exceeded, with a description.
     Bad(String),
     /// A phase was not measured.
     Failed(Failure),
-    /// A phase was measured and tells nothing: why.
+    /// A phase was measured but is unusable, with the reason.
     Unusable(String),
 }
 
 /// The limits of a cell; at least one of them is given.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelLimits {
-    /// The largest latency may be this.
+    /// Limit of the largest latency.
     pub max: Option<Span>,
-    /// 99 % of all may be as late as this.
+    /// Limit of the 99th percentile.
     pub p99: Option<Span>,
 }
 
-/// All phases so far.
+/// Accumulated results of the phases.
 #[derive(Debug, Default)]
 struct Measured {
     phases: u32,
     all: Histogram,
-    /// The longest wait that had not ended when its cell did, ns.
+    /// The longest wait that was still open when its cell ended, ns.
     open_ns: u64,
-    /// Whether an operation is looked at.
+    /// Whether the cell measures the cost of an operation.
     is_cost: bool,
-    /// What the operation cost in each phase, ns.
+    /// Cost of the operation in each phase, ns.
     costs_ns: Vec<f64>,
 }
 
 impl Measured {
-    /// Adds a phase. Why it says nothing, if it does not.
+    /// Adds a phase. Returns the reason if it is unusable.
     fn add(&mut self, record: &Record) -> Option<String> {
         if let Some(load) = record.loads.iter().find(|load| load.failure.is_some()) {
             let reason = load.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Measured {
         }
         for thread in &record.threads {
             self.all.merge(&thread.histogram);
-            // At least as late as they were waited for.
+            // Unanswered cycles count with the time waited, a lower bound.
             thread.unanswered.iter().flatten().for_each(|slice| self.all.merge(&slice.histogram));
             self.open_ns = self.open_ns.max(thread.censored.map_or(0, |open| open.at_least_ns));
         }
@@ -70,7 +70,7 @@ impl Measured {
 
     fn max_ns(&self) -> i64 {
         if self.is_cost {
-            // A part of an instruction more is more.
+            // Fractions of a nanosecond are rounded up.
             let largest = Duration::from_secs_f64(self.costs_ns.iter().copied().fold(0.0, f64::max).ceil() / 1e9);
             return i64::try_from(largest.as_nanos()).unwrap_or(i64::MAX);
         }
@@ -80,10 +80,11 @@ impl Measured {
 }
 
 impl KernelLimits {
-    /// Measures the cell of `session` once a block, until a limit is exceeded; `is_cost`: it is an operation.
+    /// Measures the cell of `session` once per phase, until a limit is exceeded; `is_cost`: the cell measures an
+    /// operation.
     ///
     /// # Errors
-    /// When it is interrupted.
+    /// If it is interrupted.
     pub fn test(
         &self,
         session: &Session,
@@ -102,7 +103,7 @@ impl KernelLimits {
             if let Some(why) = measured.add(&record) {
                 return Ok(TestOutcome::Unusable(why));
             }
-            // One later wake-up than allowed is enough; a quantile is one of all phases.
+            // A single wake-up above the limit suffices; a percentile needs all phases.
             if self.is_max_exceeded(&measured) {
                 break;
             }
@@ -115,7 +116,7 @@ impl KernelLimits {
         self.max.is_some_and(|limit| is_above(measured.max_ns(), limit))
     }
 
-    /// Whether all limits are kept, and the reason in words.
+    /// Whether all limits are kept, with the reason in words.
     fn judge(&self, measured: &Measured, phases: u32) -> (bool, String) {
         let p99 = analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
         let max = if measured.is_cost { "median cost" } else { "max" };

@@ -1,4 +1,4 @@
-//! Carrying out a plan: which cells, in which order, one after the other, each in a process of its own.
+//! Execution of a plan: its cells in random order, one at a time, each in a process of its own.
 #![forbid(unsafe_code)]
 
 mod carry_out;

@@ -1,14 +1,14 @@
-//! Taking the machine for a measurement: its lock, and putting back what a killed measurement has left.
+//! The machine lock, and recovery of settings that a killed measurement has left changed.
 
 use host::{HostFs, LockError, MachineLock};
 use model::Recovered;
 use std::error::Error;
 use std::path::PathBuf;
 
-/// Takes the lock of the machine. With `wait` it names the measurement that it waits for to `note`, once.
+/// Takes the machine lock. With `wait` it passes the holder that it waits for to `note`, once.
 ///
 /// # Errors
-/// When another measurement holds it and `wait` is false, or the lock file cannot be used.
+/// If another measurement holds it and `wait` is false, or the lock file cannot be used.
 pub fn take_lock(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockError> {
     match MachineLock::take(false) {
         Err(LockError::Held { holder }) if wait => {
@@ -19,10 +19,10 @@ pub fn take_lock(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockErr
     }
 }
 
-/// Takes the lock, and puts back what an earlier measurement has left.
+/// Takes the lock and restores settings that an earlier measurement has left changed.
 ///
 /// # Errors
-/// As [`take_lock`], and when a setting cannot be put back.
+/// Like [`take_lock`], and if a setting cannot be restored.
 pub(super) fn take_machine(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, Box<dyn Error>> {
     let lock = take_lock(wait, note)?;
     let all = host::recover(&HostFs::here());
@@ -36,7 +36,7 @@ pub(super) fn take_machine(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLoc
     }
 }
 
-/// One line for each setting, or one that says that there is nothing.
+/// Messages of a recovery: one line for each setting, or a single line if there was nothing to restore.
 pub fn recovery_lines(all: &[Recovered], removed: &[PathBuf]) -> Vec<String> {
     let mut lines = Vec::new();
     for recovered in all {

@@ -1,8 +1,8 @@
-//! The order of measurements: blocks, each with every cell once, in a random order that the seed decides.
+//! The order of measurements: blocks that contain every cell once, in a random order given by the seed.
 
 use model::{Planned, SplitMix64};
 
-/// Every measurement of a run, in order. The same numbers give the same order, for ever and everywhere.
+/// Every measurement of a run, in order. Equal arguments give the same order in all versions and on all machines.
 pub(crate) fn planned(n_cells: usize, blocks: u32, seed: u64) -> Vec<Planned> {
     let mut random = SplitMix64::new(seed);
     (0..blocks).flat_map(|block| one_block(n_cells, block, &mut random)).collect()

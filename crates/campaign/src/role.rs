@@ -1,7 +1,7 @@
-//! A command of this program on another machine, for as long as this one holds its stdin open.
+//! A command of this program on another machine, which ends when its stdin is closed.
 //!
-//! `ssh`, or whatever command leads there, is a child of this process. When this one ends, however it does, the pipe closes and
-//! `punctual leash` over there ends what it has started.
+//! `ssh`, or another command that reaches the machine, is a child of this process. When this process ends, for whatever
+//! reason, the pipe closes and `punctual leash` on the other machine ends the command.
 
 mod way;
 
@@ -16,66 +16,66 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Timeout until a role is ready: to connect, to send this program, to start a load.
+/// Timeout until a role is ready: connecting, sending this program, starting a load.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Timeout until it has ended: its load, and then the connection.
+/// Timeout until a role has ended: its load, then the connection.
 const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 /// Interval of checking for a stop request, while nothing is measured.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The last lines of stderr that are part of an error, and the characters of each.
+/// Limits of the quoted stderr of a role: lines, and characters of each line.
 const MAX_ERROR_LINES: usize = 4;
 const MAX_LINE_CHARS: usize = 300;
 
-/// How the commands of roles end the line that says that they do what they are for.
+/// Suffix of the line that a role command prints when it is ready.
 const READY: &str = "; Ctrl-C ends it";
 
-/// What to start.
+/// Description of a role to start.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    /// What people call it: `target`.
+    /// Name for messages: `target`.
     pub(crate) role: &'static str,
     pub(crate) site: &'a Site,
-    /// The command of this program.
+    /// Arguments for this program.
     pub(crate) command: Vec<String>,
-    /// What it reads on its stdin.
+    /// Input for its stdin.
     pub(crate) input: Option<String>,
-    /// After how long it ends even if nobody tells it to: the connection may be lost without a word.
+    /// Timeout after which it ends by itself: the connection may be lost without notice.
     pub(crate) at_most: Span,
 }
 
-/// What comes from it.
+/// Events of a role.
 #[derive(Debug)]
 enum Event {
-    /// Whether this program is there.
+    /// Greeting line: whether this program is installed there.
     Greeting(String),
     /// A line on stderr.
     Said(String),
-    /// All that it wrote on stdout.
+    /// End of stdout, with its content.
     Ended(Vec<u8>),
-    /// Whoever waits for it shall not.
+    /// Request to end the wait.
     Stop,
 }
 
-/// A command that runs. Dropping it ends it, and waits for that.
+/// A running role. Dropping it ends the command and waits for it.
 #[derive(Debug)]
 pub(crate) struct Held {
     /// Role and site.
     name: String,
     child: Child,
-    /// Dropping this closes its stdin; files that are sent are written to it.
+    /// Sender of files for its stdin; dropping it closes stdin.
     stdin: Option<Sender<File>>,
     events: Receiver<Event>,
-    /// For whoever wants to end the waiting.
+    /// Sender for [`Event::Stop`].
     stop: Sender<Event>,
     has_gone: Arc<AtomicBool>,
 }
 
 impl Held {
-    /// Starts it; `at_its_end` is called as soon as it has ended.
+    /// Starts a role; `at_its_end` is called when it has ended.
     ///
     /// # Errors
-    /// One line: which role cannot be had, and why; also once `is_asked_to_stop` says so.
+    /// One line: the role and the reason why it cannot be started; also if `is_asked_to_stop` is set.
     pub(crate) fn start(
         asked: &Asked<'_>,
         is_asked_to_stop: &AtomicBool,
@@ -117,10 +117,10 @@ impl Held {
         Ok(held)
     }
 
-    /// Waits until it says that it does what it is for.
+    /// Waits until the role reports that it is ready.
     ///
     /// # Errors
-    /// One line: why it does not.
+    /// One line: the reason why it is not ready.
     pub(crate) fn wait_until_ready(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
         let mut said = Vec::new();
         let until = Instant::now() + READY_TIMEOUT;
@@ -134,7 +134,7 @@ impl Held {
         }
     }
 
-    /// Sends this program where it is missing.
+    /// Sends this program if it is missing there.
     fn provide(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
         let mut said = Vec::new();
         let until = Instant::now() + READY_TIMEOUT;
@@ -145,7 +145,7 @@ impl Held {
                     let failed = |reason: String| format!("{}: {reason}", self.name);
                     way::can_send(lacks).map_err(failed)?;
                     let program = File::open(host::THIS_PROGRAM).map_err(|err| failed(err.to_string()))?;
-                    // Should it have gone meanwhile, the next event says so.
+                    // If the role has ended meanwhile, the next event reports it.
                     let _ = self.stdin.as_ref().map(|stdin| stdin.send(program));
                     return Ok(());
                 }
@@ -158,7 +158,7 @@ impl Held {
 
     fn next(&self, is_asked_to_stop: &AtomicBool, until: Instant) -> Result<Event, String> {
         loop {
-            // Its own end asks to stop, too, after it was sent.
+            // Read before the wait: the end of the role sends its event first and then requests a stop.
             let is_asked = is_asked_to_stop.load(Relaxed);
             match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
                 Ok(event) => return Ok(event),
@@ -179,21 +179,21 @@ impl Held {
         self.has_gone.load(Relaxed)
     }
 
-    /// Why it has ended by itself.
+    /// The error of a role that has ended by itself.
     pub(crate) fn why_gone(mut self) -> String {
         self.failure(Vec::new())
     }
 
-    /// Ends what waits in [`Held::listen`].
+    /// Returns a function that ends the wait in [`Held::listen`].
     pub(crate) fn stopper(&self) -> impl Fn() + Send + use<> {
         let stop = self.stop.clone();
         move || drop(stop.send(Event::Stop))
     }
 
-    /// Hands every line that it says to `hear` until it has ended; what it wrote then.
+    /// Passes every line of stderr to `hear` until the role has ended; returns its output.
     ///
     /// # Errors
-    /// One line: how it failed.
+    /// One line: the reason of its failure.
     pub(crate) fn listen(mut self, mut hear: impl FnMut(&str) -> bool) -> Result<Vec<u8>, String> {
         let mut said = Vec::new();
         loop {
@@ -208,10 +208,10 @@ impl Held {
         }
     }
 
-    /// Lets it come to its end; what it wrote.
+    /// Closes stdin, waits for the end, and returns the output.
     ///
     /// # Errors
-    /// One line: how it failed.
+    /// One line: the reason of its failure.
     pub(crate) fn end(mut self) -> Result<Vec<u8>, String> {
         self.stdin = None;
         self.listen(|_| false)
@@ -222,7 +222,7 @@ impl Held {
         if status.success() { Ok(text) } else { Err(self.failure(said)) }
     }
 
-    /// What is said of one that ended before its time, the last of what it said itself.
+    /// The error for a role that ended early, with the last lines of its stderr.
     fn failure(&mut self, mut said: Vec<String>) -> String {
         let status = self.shut_down();
         let until = Instant::now() + Duration::from_secs(1);
@@ -240,7 +240,7 @@ impl Held {
         format!("{}: {reason}", self.name)
     }
 
-    /// Closes its stdin, and waits until it has ended; after the timeout it is killed, which closes the connection.
+    /// Closes its stdin and waits until it has ended; it is killed after the timeout, which closes the connection.
     fn shut_down(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;
         let until = Instant::now() + STOP_TIMEOUT;
@@ -263,7 +263,7 @@ impl Drop for Held {
     }
 }
 
-/// Sends every line on.
+/// Forwards every line as an event.
 fn read_stderr(stderr: ChildStderr, events: &Sender<Event>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
@@ -275,7 +275,7 @@ fn read_stderr(stderr: ChildStderr, events: &Sender<Event>) {
     }
 }
 
-/// Reads to the end; before, where it greets, up to the greeting: a login shell may say something, too.
+/// Reads stdout to its end; output before the greeting, for example of a login shell, is skipped.
 fn read_stdout(stdout: ChildStdout, greets: bool, events: &Sender<Event>) -> Vec<u8> {
     let mut stdout = BufReader::new(stdout);
     let mut line = String::new();

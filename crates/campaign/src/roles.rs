@@ -1,4 +1,4 @@
-//! Carrying out a cell between machines: target and host are started, the logger measures, their records are joined.
+//! Executor for a cell between machines: it starts target and host, runs the logger, and joins their records.
 
 use super::child::Child;
 use super::executor::{Executor, Failure};
@@ -11,28 +11,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 
-/// How much longer than its cell a role may go on where nobody tells it to end, because the connection was lost.
+/// Time after its cell after which a role ends by itself if the connection is lost.
 const AFTERWARDS: Span = Span(300_000_000_000);
 
-/// Measures `cell`, whose load runs on the machines that its roles name. A role that ends before its time ends the cell.
+/// Measures `cell`, whose load runs on the machines of its roles. A role that ends early ends the cell.
 ///
 /// # Errors
-/// When a role cannot be had, does not last, or nothing was measured: one line that names it.
+/// If a role cannot be started, ends early, or nothing was measured: one line that names the role.
 pub(super) fn execute(
     cell: &Cell,
     samples: Option<&Path>,
     stop: &Stop,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Record, Failure> {
-    // Asked by whoever asks the campaign, and by a role that has gone.
+    // Set by a stop request of the campaign, and by the end of a role.
     let own = Arc::new(Stop::new()?);
     listening(stop, || own.ask(), || between(cell, samples, &own, observe))?
 }
 
-/// What `work` comes to; meanwhile `when_asked` is called as soon as the end is asked for.
+/// Runs `work` and returns its result; meanwhile `when_asked` is called on a stop request.
 ///
 /// # Errors
-/// When there can be no thread for that; nothing has been done then.
+/// If a thread cannot be created; `work` has not run then.
 fn listening<T>(stop: &Stop, when_asked: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -60,13 +60,13 @@ fn between(
 ) -> Result<Record, Failure> {
     let roles = &cell.conditions.roles;
     let Shares { target: on_target, logger: on_logger, host: on_host } = roles.shares(&cell.load);
-    // Before the flood, which may keep it from being reached.
+    // Started before the flood, which may make it unreachable.
     let target = roles.target.as_ref().map(|site| start("target", site, answering(cell, &on_target), cell, stop));
     let target = target.transpose()?;
     let host = roles.host.as_ref().filter(|_| !on_host.parts().is_empty());
     let host = match host.map(|site| start("host", site, loading(&on_host), cell, stop)).transpose() {
         Ok(host) => host,
-        // It is not waited for any longer when the target has gone, which is why then.
+        // The wait for the host also ends when the target has ended; the target's error comes first then.
         Err(failure) => return lasting(target).and(Err(failure)),
     };
     let of_logger = Cell {
@@ -78,7 +78,7 @@ fn between(
         None => Child.execute(&of_logger, 0, samples, stop, observe),
         Some(site) => logged_there(site, &of_logger, stop, observe),
     };
-    // Whatever else went wrong followed from that.
+    // The end of a role is the cause of other errors.
     let (target, host) = (lasting(target)?, lasting(host)?);
     let mut record = record?;
     if record.ended == Ended::Interrupted {
@@ -90,7 +90,7 @@ fn between(
     Ok(record)
 }
 
-/// A role that is ready.
+/// Starts a role and waits until it is ready.
 fn start(
     role: &'static str,
     site: &Site,
@@ -104,7 +104,7 @@ fn start(
     held.and_then(|mut held| held.wait_until_ready(stop.flag()).map(|()| held)).map_err(Failure::Said)
 }
 
-/// The same role, unless it has ended by itself.
+/// Returns the role unless it has ended by itself.
 fn lasting(role: Option<Held>) -> Result<Option<Held>, Failure> {
     match role {
         Some(role) if role.has_gone() => Err(Failure::Said(role.why_gone())),
@@ -121,7 +121,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The command of the target. Who lets it flood has agreed to that here.
+/// Arguments of the target. `--yes`: the user has agreed to a flood on this machine.
 fn answering(cell: &Cell, load: &Load) -> Vec<String> {
     let link = cell.conditions.roles.target_link.or(cell.task.link()).map(|link| link.to_string()).unwrap_or_default();
     let (policy, load) = (cell.policy.to_string(), load.to_string());
@@ -131,12 +131,12 @@ fn answering(cell: &Cell, load: &Load) -> Vec<String> {
     command
 }
 
-/// The command of the host.
+/// Arguments of the host.
 fn loading(load: &Load) -> Vec<String> {
     words(&["load", &load.to_string(), "--yes", "--format", "json"])
 }
 
-/// The record of a cell that another machine measures.
+/// The record of a cell measured on another machine.
 fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
     let asked = Asked {
         role: "logger",
@@ -156,7 +156,7 @@ fn target_of(text: &[u8]) -> Result<TargetRecord, String> {
     serde_json::from_slice(text).map_err(|err| format!("the target did not say what it answered: {err}"))
 }
 
-/// What `punctual load` says at its end.
+/// The load records in the output of `punctual load`.
 fn loads_of(text: &[u8]) -> Result<Vec<LoadRecord>, String> {
     #[derive(serde::Deserialize)]
     struct Document {
@@ -166,7 +166,7 @@ fn loads_of(text: &[u8]) -> Result<Vec<LoadRecord>, String> {
     document.map(|document| document.loads).map_err(|err| format!("the host did not say what it did: {err}"))
 }
 
-/// Puts what the roles did into the record of the logger, which is of `cell` as a whole then.
+/// Adds the records of the roles to that of the logger, which then describes the whole `cell`.
 fn join(record: &mut Record, cell: &Cell, target: Option<TargetRecord>, host: Vec<LoadRecord>) {
     record.loads.extend(host);
     record.loads.extend(target.iter().flat_map(|target| target.loads.iter().cloned()));

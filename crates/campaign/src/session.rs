@@ -1,7 +1,7 @@
-//! One measuring session: signals, checks, the lock of the machine, the snapshot of the host, the files of the run.
+//! A measuring session: signals, checks, the machine lock, the snapshot of the host, the files of the run.
 //!
-//! The order is the same for every command that measures. A mistake in the plan is reported before the wait for the
-//! machine; the header, whose snapshot tells what the machine is like, is made after it.
+//! The order is the same for every measuring command. Errors of the plan are reported before the wait for the machine;
+//! the header, whose snapshot describes the host, is made after it.
 
 use super::carry_out::{CampaignError, Observer, carry_out};
 use super::child::Child;
@@ -19,32 +19,32 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use store::{Run, StoreError, Writer};
 
-/// Refuses a run that the user has not agreed to, or that the command cannot show.
+/// Rejects a run that the user has not agreed to, or that the command cannot display.
 pub(crate) type Permit<'a> = &'a dyn Fn(&Header) -> Result<(), Box<dyn Error>>;
 
-/// A session to begin: the plan, and the command's part of the script.
+/// Request for a session: the plan, and callbacks of the command.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Request<'a> {
-    /// What is to be measured.
+    /// The plan to measure.
     pub plan: Plan,
-    /// Whether all latencies are kept.
+    /// Whether all latencies are recorded.
     pub samples: bool,
-    /// The longest time of a run that ends by a stopping rule.
+    /// Time limit of a run that ends by a stopping rule.
     pub at_most: Option<Span>,
-    /// Whether to wait for another measurement to end.
+    /// Whether to wait for the end of another measurement.
     pub wait: bool,
-    /// Called before the wait for the machine and again after it, because other cells may be possible then.
+    /// Called before and after the wait for the machine, because the possible cells may have changed.
     pub permit: Permit<'a>,
     /// Shows a line to the user.
     pub note: &'a dyn Fn(&str),
 }
 
-/// The machine, held for a run. Dropping it releases the machine.
+/// The machine, locked for a run. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Session {
-    /// The run's first line: plan, cells in their order, and the machine.
+    /// First line of the run: plan, cells in order, and the host.
     pub header: Header,
-    /// Measurements that are recorded, those of earlier sessions included.
+    /// Recorded measurements, including those of earlier sessions.
     pub entries: Vec<Entry>,
     stop: Stop,
     writer: Option<Writer>,
@@ -52,10 +52,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the machine for a new run.
+    /// Locks the machine for a new run.
     ///
     /// # Errors
-    /// When nothing can be measured, it is not permitted, or the machine cannot be had.
+    /// If nothing can be measured, the run is not permitted, or the machine cannot be locked.
     pub fn begin(request: Request<'_>) -> Result<Session, Box<dyn Error>> {
         let Request { plan, samples, at_most, wait, permit, note } = request;
         let stop = Stop::on_signals()?;
@@ -74,11 +74,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes the machine to go on with the run in `dir`. A run that began on another machine, or on this one with other
-    /// settings, is refused unless `force` is set: then each difference is a note, and a finding of the run.
+    /// Locks the machine to continue the run in `dir`. A run that began on another machine, or with other settings of
+    /// this one, is rejected unless `force` is set: then each difference is a note, and a finding of the run.
     ///
     /// # Errors
-    /// When the machine cannot be had, or the run cannot be read, is not permitted, or cannot be continued here.
+    /// If the machine cannot be locked, or the run cannot be read, is not permitted, or cannot be continued here.
     pub fn resume(
         dir: &Path,
         wait: bool,
@@ -100,21 +100,21 @@ impl Session {
         Ok(session)
     }
 
-    /// Writes in the lock who holds it, and until when: `left` measurements are to be made.
+    /// Writes the holder and the expected end to the lock; `left` is the number of remaining measurements.
     pub fn announce(&self, left: usize) {
         self.lock.say(&holder(&self.header, left));
     }
 
-    /// Keeps the run in the new directory `dir`.
+    /// Stores the run in the new directory `dir`.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// If the directory cannot be created.
     pub fn keep_in(&mut self, dir: &Path) -> Result<(), StoreError> {
         self.writer = Some(store::create(dir, &self.header)?);
         Ok(())
     }
 
-    /// The request to stop, by a signal.
+    /// The stop request of this session.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }
@@ -124,11 +124,10 @@ impl Session {
         self.header.cells.first().expect("a run without cells is refused")
     }
 
-    /// Makes every measurement that is missing, until `limits` end the run. What was measured before a failure stays in
-    /// `entries`.
+    /// Makes every missing measurement, until `limits` end the run. Measurements before a failure stay in `entries`.
     ///
     /// # Errors
-    /// As [`carry_out`].
+    /// Like [`carry_out`].
     pub fn carry_out(
         &mut self,
         executor: &mut impl Executor,
@@ -143,11 +142,11 @@ impl Session {
         Ok(())
     }
 
-    /// Measures the one cell of the run here, without a second try. Its latencies go to the new file `samples`, if it
-    /// is named.
+    /// Measures the only cell of the run in a child process, without a second attempt. Its latencies go to the new file
+    /// `samples`, if given.
     ///
     /// # Errors
-    /// When it was not measured, or cannot be kept.
+    /// If it was not measured, or cannot be written.
     pub fn measure(
         &mut self,
         samples: Option<&Path>,
@@ -162,28 +161,28 @@ impl Session {
         Ok(())
     }
 
-    /// Whether measurements are missing that a later session can make.
+    /// Whether measurements remain that a later session can make.
     pub fn is_unfinished(&self) -> bool {
         self.header.failed.is_empty() && self.entries.len() < self.header.n_measurements()
     }
 }
 
-/// The text of the lock: its holder; `left` measurements are to be made.
+/// The text of the lock: its holder and expected end, with `left` remaining measurements.
 fn holder(header: &Header, left: usize) -> String {
     let now = SystemTime::now();
     let clock = |time| humantime::format_rfc3339_seconds(time).to_string()[..16].replace('T', " ");
-    // What a file asks for may be longer than a calendar is.
+    // Files may request a longer time than the calendar covers.
     let ends = now + expected(header, left).min(Duration::from_nanos(Span::MAX.ns()));
     let (started, ends) = (clock(now), clock(ends));
     format!("pid {} (started {started}, ends about {ends} UTC)", std::process::id())
 }
 
-/// The wall-clock time, UTC, as a directory name that sorts: 2026-11-20-143205.
+/// The UTC time as a sortable directory name: 2026-11-20-143205.
 pub fn stamp(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string().replace('T', "-").replace([':', 'Z'], "")
 }
 
-/// Whether a measurement is left that depends on this machine: one in virtual time does not.
+/// Whether a remaining measurement depends on this machine: those in virtual time do not.
 fn depends_on_this_machine(run: &Run) -> bool {
     let made = |index: usize| run.entries.iter().filter(|entry| entry.planned.cell_index == index).count();
     let blocks = usize::try_from(run.header.plan.repetitions).unwrap_or(usize::MAX);
@@ -191,8 +190,8 @@ fn depends_on_this_machine(run: &Run) -> bool {
     cells.any(|(index, cell)| !cell.kernel.is_virtual() && made(index) < blocks)
 }
 
-/// Refuses to go on with a run on a machine that is not what it was when the run began, unless it is forced. What the
-/// plan itself sets is no difference.
+/// Rejects the continuation of a run if the machine has changed since it began, unless `force` is set. Settings of the
+/// plan itself do not count.
 fn check_same_machine(header: &Header, force: bool, note: &dyn Fn(&str)) -> Result<(), String> {
     let now = host::snapshot(&HostFs::here());
     let differences = comparability::since(header, &now);

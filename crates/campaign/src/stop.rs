@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-/// A request to this process to end in good order.
+/// A request to stop this process in good order.
 ///
-/// Waiting for it costs nothing: a polling thread would be part of every measurement.
+/// A wait costs nothing: a polling thread would disturb every measurement.
 #[derive(Debug)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
@@ -18,14 +18,14 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// No request yet.
+    /// Creates a stop flag that is not set.
     pub(crate) fn new() -> io::Result<Stop> {
         let (wake_rx, wake_tx) = UnixStream::pair()?;
         Ok(Stop { asked: Arc::default(), wake_rx, wake_tx })
     }
 
-    /// Requested by the first SIGINT, SIGTERM or SIGHUP, which a closing terminal sends; the second ends this process. `nohup`
-    /// keeps its meaning.
+    /// Set by the first SIGINT, SIGTERM or SIGHUP (sent when a terminal closes); the second signal ends this process.
+    /// Ignored signals (`nohup`) stay ignored.
     pub fn on_signals() -> io::Result<Stop> {
         let stop = Stop::new()?;
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
@@ -43,7 +43,7 @@ impl Stop {
         self.asked.load(Relaxed)
     }
 
-    /// The same as a flag, for polling.
+    /// The flag, for polling.
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.asked
     }

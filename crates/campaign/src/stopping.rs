@@ -1,4 +1,4 @@
-//! When a run ends before all of its blocks: it is decided, it is enough, or the time is over.
+//! Stopping rules of a run before all of its blocks: decided, enough data, or out of time.
 
 use super::estimate::expected;
 use analysis::Level;
@@ -7,10 +7,10 @@ use analysis::wording::{count, duration, things};
 use model::{Cell, Entry, Header, Span, Until};
 use std::time::{Duration, Instant};
 
-/// Blocks below which nothing can be decided: as many, all in one direction, are the least evidence.
+/// Minimum of blocks for a decision: this many in one direction are the least evidence.
 const MIN_BLOCKS: u32 = 8;
 
-/// The header of a run that has as many blocks as fit into this time.
+/// Sets the number of blocks of a header to as many as fit into the time.
 pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, String> {
     let block = expected(&header, header.cells.len());
     let blocks = at_most.ns() / u64::try_from(block.as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -37,11 +37,11 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
     Ok(header)
 }
 
-/// Refuses a cell whose measurements would be too short for any number of them to decide.
+/// Rejects a cell whose measurements are too short for a decision, whatever their number.
 fn can_be_decided(cell: &Cell) -> Result<(), String> {
     let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
     let have = cell.period.cycles_in(cell.duration).saturating_mul(cpus);
-    // A share of 1 - p lies above the lowest quantile that decides.
+    // A tail of 1 - p lies above the lowest percentile that decides.
     let need = MIN_OF_EACH * 100;
     if have >= need {
         return Ok(());
@@ -55,12 +55,12 @@ fn can_be_decided(cell: &Cell) -> Result<(), String> {
     ))
 }
 
-/// What ends a run besides its plan.
+/// Limits of a session besides its plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// The longest time.
+    /// Time limit.
     pub at_most: Option<Span>,
-    /// The most blocks that are begun in this session.
+    /// Limit of blocks begun in this session.
     pub blocks: Option<u32>,
 }
 
@@ -69,23 +69,23 @@ pub struct Limits {
 pub(super) struct Stopping {
     begun: Instant,
     limits: Limits,
-    /// Blocks that were begun in earlier sessions.
+    /// Blocks begun in earlier sessions.
     blocks_before: u32,
 }
 
 impl Stopping {
-    /// The rule of a session that begins now, with the measurements `done`.
+    /// The rule of a session that begins now; `done` are the earlier measurements.
     pub(super) fn new(limits: Limits, done: &[Entry]) -> Stopping {
         Stopping { begun: Instant::now(), limits, blocks_before: begun_blocks(done) }
     }
 
-    /// Whether the run with these whole blocks is over.
+    /// Whether the run with these complete blocks is over.
     pub(super) fn is_reached(&self, header: &Header, entries: &[Entry]) -> bool {
         let blocks = begun_blocks(entries);
         let now = blocks.saturating_sub(self.blocks_before);
         let elapsed = self.begun.elapsed();
         let for_one = elapsed / now.max(1);
-        // The next block would end after the time.
+        // The next block would exceed the time limit.
         let is_late =
             now > 0 && self.limits.at_most.is_some_and(|most| elapsed + for_one > Duration::from_nanos(most.ns()));
         self.limits.blocks.is_some_and(|most| now >= most) || is_late || is_answered(header, entries)
@@ -106,14 +106,14 @@ fn is_answered(header: &Header, entries: &[Entry]) -> bool {
     }
 }
 
-/// The two cells of the run, compared as far as it has come.
+/// Comparison of the two cells of the run so far.
 fn comparison(header: &Header, entries: &[Entry]) -> Option<Comparison> {
     let cells = header.first_cells();
     let (a, b) = cells.first().zip(cells.get(1))?;
     Some(compare_cells(header, entries, *a, *b, &Question::default()))
 }
 
-/// The answer of a run that ends when it is decided, in words.
+/// The result in words of a run with the rule `decided`.
 pub fn decision(header: &Header, entries: &[Entry]) -> Option<String> {
     let decided = header.plan.until == Some(Until::Decided);
     comparison(header, entries).filter(|_| decided).map(|comparison| comparison.sentence())
@@ -123,7 +123,7 @@ fn is_decided(comparison: &Comparison) -> bool {
     matches!(comparison.answer, Answer::Different | Answer::Equivalent)
 }
 
-/// Blocks that hold at least one measurement.
+/// Number of blocks with at least one measurement.
 fn begun_blocks(entries: &[Entry]) -> u32 {
     entries.iter().map(|entry| entry.planned.block + 1).max().unwrap_or(0)
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use analysis::testing::RunBuilder;
 
-    /// Two cells at 1 ms on 2 CPUs, the second `late` times as late.
+    /// A run of two cells at 1 ms on 2 CPUs; latencies of the second are `late` times as large.
     fn run(blocks: u32, late: i64, until: Until) -> RunBuilder {
         let mut run = RunBuilder::new();
         run.cell("none", "other").cell("none", "fifo:80");
@@ -177,7 +177,7 @@ mod tests {
             });
         }
         let rule = Stopping::new(Limits::default(), &[]);
-        // It looks after 2, 4 and 8 blocks; 30 s are the least that tell whether latency stayed the same.
+        // The rule is checked after 2, 4 and 8 blocks; 30 s are the minimum for a statement about drift of the latency.
         let over: Vec<usize> =
             (1..=10).filter(|blocks| rule.is_reached(&run.header, &run.entries[..*blocks])).collect();
         assert_eq!(over, [4, 8]);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_time_decides_how_many_blocks_there_can_be() {
         let run = run(0, 1, Until::Decided);
-        // 2 cells of 2 s and 0.6 s around each.
+        // 2 cells of 2 s, each with an overhead of 0.6 s.
         let hour = bounded(run.header.clone(), Span(3_600_000_000_000)).unwrap();
         assert_eq!(hour.plan.repetitions, 692);
         let error = bounded(run.header.clone(), Span(10_000_000_000)).unwrap_err();

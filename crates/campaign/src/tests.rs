@@ -1,4 +1,4 @@
-//! Campaigns with a fake executor: order, resumption, failure, interruption; no cell is really measured.
+//! Campaigns with a fake executor: order, resumption, failure, interruption; no real measurement.
 
 use super::carry_out::carry_out;
 use super::executor::Failure;
@@ -9,14 +9,14 @@ use host::testing::Scratch;
 use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record};
 use std::path::{Path, PathBuf};
 
-/// Carries out cells in no time, until told to fail or to be interrupted.
+/// Executor that returns at once; it fails or is interrupted as configured.
 #[derive(Default)]
 struct Fake {
     executed: Vec<String>,
     calls: usize,
-    /// The calls that fail.
+    /// Numbers of the calls that fail.
     fail: Vec<usize>,
-    /// The call that finds the plan mistaken.
+    /// The call that fails with [`Failure::Mistake`].
     mistake_at: Option<usize>,
     interrupt_at: Option<usize>,
 }
@@ -59,7 +59,7 @@ fn record(cell: &Cell) -> Record {
     Record { cell: cell.clone(), cell_id: cell.id(), measured: cell.duration, threads: Vec::new(), ..record }
 }
 
-/// Which measurements there are: what two runs of the same fake are compared by.
+/// The measurements of a run, to compare two runs of the same fake.
 fn made(entries: &[Entry]) -> Vec<Planned> {
     entries.iter().map(|entry| entry.planned).collect()
 }
@@ -73,7 +73,7 @@ impl Observer for Silent {
     fn failed(&mut self, _: &Failed, _: bool) {}
 }
 
-/// A run of the default plan in a directory of its own, which goes with it.
+/// A run of the default plan in a scratch directory, which is removed with it.
 struct Campaign {
     dir: PathBuf,
     _scratch: Scratch,
@@ -101,7 +101,7 @@ impl Campaign {
         self.try_all(fake).map(|(entries, _)| entries)
     }
 
-    /// The measurements that were made, and those that failed twice.
+    /// The measurements made, and those that failed twice.
     fn try_all(&self, fake: &mut Fake) -> Result<(Vec<Entry>, Vec<Failed>), CampaignError> {
         let mut writer = store::create(&self.dir, &self.header).unwrap();
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
@@ -109,7 +109,7 @@ impl Campaign {
         Ok((entries, failed))
     }
 
-    /// The measurements of a run that is not kept and ends as soon as `is_over`.
+    /// The measurements of a run that is not stored and ends when `is_over`.
     fn until(&self, fake: &mut Fake, is_over: &dyn Fn(&[Entry]) -> bool) -> Vec<Entry> {
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
         carry_out(&self.header, &mut entries, None, fake, &mut Silent, &stop, is_over).unwrap();
@@ -230,7 +230,7 @@ fn samples_are_kept_to_the_end_and_those_that_were_not_recorded_make_way() {
     assert_eq!(files(), 3, "none of a measurement that failed");
     campaign.resume(&mut Fake { interrupt_at: Some(2), ..Fake::default() }).unwrap_err();
     assert_eq!(files(), 6, "one of a measurement that was not recorded");
-    // The fake executor insists that nothing is in its way.
+    // The fake executor does not accept an existing sample file.
     campaign.resume(&mut Fake::default()).unwrap();
     assert_eq!(files(), 12);
 }
@@ -244,7 +244,7 @@ fn a_run_cut_off_anywhere_is_read_up_to_there_and_completed() {
     for cut in (header_len..bytes.len()).step_by(bytes.len() / 23).chain([header_len, bytes.len() - 1]) {
         std::fs::write(campaign.file(), &bytes[..cut]).unwrap();
         let run = store::read(&campaign.dir).unwrap();
-        // A line is whole when only its line feed is missing.
+        // A line that lacks only its line feed is complete.
         let is_line_end = |at: usize| bytes[at] == b'\n';
         let whole = (header_len..=cut).filter(|at| *at < bytes.len() && is_line_end(*at)).count();
         assert_eq!(made(&run.entries), made(&entries[..whole]), "cut at {cut}");

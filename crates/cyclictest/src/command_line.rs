@@ -1,32 +1,33 @@
-//! What a command line of the original had asked for, for its results that are imported.
+//! Parser for command lines of the original cyclictest, for imported results.
 
 use super::options::{self, Invocation, Options};
 use model::{CpuSet, Period, Policy, Span};
 
-/// What is known from a command line alone.
+/// Measurement parameters known from a command line alone.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AskedThere {
-    /// `None` when the threads differ.
+    /// Policy; `None` when the threads differ.
     pub policy: Option<Policy>,
-    /// `None` when the threads differ, which is what `-d` does unless it is 0, or when it is no period of ours.
+    /// Period; `None` when the threads differ, as with `-d` unless it is 0, or when it is outside the range of
+    /// [`Period`].
     pub period: Option<Period>,
-    /// Values from this number of units on are beyond the histogram; `None` without one.
+    /// Rows of the histogram: values from this number of units on are overflows; `None` without a histogram.
     pub rows: Option<u64>,
 }
 
-/// More CPUs than machines have.
+/// Larger than the number of CPUs of any machine.
 const MOST_CPUS: u32 = 4_096;
 
-/// Reads the command line of `threads` threads. `None` when it is none that we understand, so that nothing is guessed.
+/// Parses the command line of a run with `threads` threads. `None` when it is not understood, so nothing is guessed.
 pub fn asked_there(command_line: &str, threads: u32) -> Option<AskedThere> {
     let mut words = command_line.split_whitespace().map(str::to_owned);
     let program = words.next()?;
-    // Either by a name of its own, or as a command of this program.
+    // Under the name cyclictest, or as a subcommand of this program.
     let is_command = || program.rsplit('/').next() == Some("punctual");
     if !(program.ends_with("cyclictest") || is_command() && words.next().as_deref() == Some("cyclictest")) {
         return None;
     }
-    // CPUs of that machine are not known; as many as threads will do for what is asked here, unless it names another (-a7).
+    // The CPUs of that machine are unknown; as many as threads suffice, unless the command line names another (-a7).
     let words: Vec<_> = words.collect();
     let read = |cpus: u32| match options::read(&words, &(0..cpus).collect::<CpuSet>(), None) {
         Ok(Invocation::Measure(options)) => Some(options),

@@ -1,4 +1,4 @@
-//! One run: the threads measure; this thread empties their logs, prints, and decides when it is over.
+//! The main loop of a run: it drains the sample logs, prints, and checks the stop conditions.
 
 use super::options::Options;
 use super::signals::{PendingRequests, Requests};
@@ -12,13 +12,13 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// How often the logs are emptied: when nothing is shown, and when it is.
+/// Intervals of draining the logs: without and with a display.
 const QUIET_TICK: Duration = Duration::from_secs(1);
 const VIEW_TICK: Duration = Duration::from_millis(100);
-/// How long a thread may be late at the end of a run before its wait is reported as still open.
+/// Time that a late thread gets at the end of a run before its wait is reported as still open.
 const GRACE: Span = Span(50_000_000);
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub(super) struct Engine<'a> {
     options: &'a Options,
@@ -27,28 +27,28 @@ pub(super) struct Engine<'a> {
     shown: Vec<ThreadReport>,
     asked: PendingRequests,
     trace: Option<TraceMark>,
-    /// One for each thread, with its count at the start; empty when none is asked for.
+    /// SMI counter of each thread with its count at the start; empty unless requested.
     smis: Vec<(SmiCounter, u64)>,
     reducers: Vec<Reducer>,
-    /// The first value above `-b`: when, which thread, what.
+    /// The first value above `-b`: time, thread id, value.
     broke: Option<(ClockTime, u32, i64)>,
-    /// When the last thread's time is over, `CLOCK_MONOTONIC`.
+    /// End of the last thread's duration, `CLOCK_MONOTONIC`.
     ends: Option<MonoTime>,
     has_view: bool,
     max_in_view: Option<i64>,
 }
 
-/// What a run comes to.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) shown: Vec<ThreadReport>,
-    /// Thread id and value that ended it.
+    /// Thread id and value of the break.
     pub(super) broke: Option<(u32, i64)>,
-    /// How far the clock was set while it ran; `None` if it was not.
+    /// Step of the clock if it was set during the run.
     pub(super) clock_was_set: Option<Nanos>,
 }
 
-/// `-o`: of so many values, the largest.
+/// Reducer for `-o`: the largest of every N values.
 #[derive(Debug, Default)]
 struct Reducer {
     n: u64,
@@ -68,10 +68,10 @@ impl Reducer {
     }
 }
 
-/// Measures as asked, until one of the ends that were asked for.
+/// Measures as requested, until one of the stop conditions.
 ///
 /// # Errors
-/// One line: a setting that was refused or not kept, a failed wait, or an output that cannot be written.
+/// One line: a setting that was rejected or not applied, a failed wait, or an output that cannot be written.
 pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>) -> Result<Done, Box<dyn Error>> {
     let trace = (options.trace_mark && options.break_above.is_some())
         .then(|| TraceMark::open(&HostFs::here()))
@@ -92,7 +92,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
     for ((thread, phase), member) in options.threads.iter().zip(machine::phases(options)).zip(&team.members) {
         let period = machine::period(thread)?;
         let first_due = start.plus(machine::phase_of_first_cycle(phase, period));
-        // A clock that is set moves due times: then only the end of the run cuts.
+        // Setting the clock moves due times: with such clocks only the end of the run limits the cycles.
         let end = options.duration.filter(|_| !options.method.clock().can_be_set());
         let end = end.map(|duration| (duration.ns() / period.ns()).max(1));
         follows.push(ThreadProgress::new(Schedule { first_due, period }, end, options.loops));
@@ -137,19 +137,19 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
     Ok(Done {
         shown: engine.shown,
         broke: engine.broke.map(|(_, tid, value)| (tid, value)),
-        // What is less is not told from the time between two readings.
+        // Smaller steps are below the accuracy of two successive readings.
         clock_was_set: clock_was_set.filter(|step| step.0.abs() > 1_000_000),
     })
 }
 
-/// How far the clock of the method is ahead of the monotonic one, ns; `None` if nobody can set it.
+/// Offset of the clock of the method from the monotonic one, ns; `None` if the clock cannot be set.
 fn clock_offset(options: &Options) -> Option<i64> {
     let clock = options.method.clock();
     clock.can_be_set().then(|| host::ahead_of_monotonic_ns(clock))
 }
 
 impl Engine<'_> {
-    /// Until the run is over.
+    /// Runs until a stop condition is met.
     fn measure(&mut self, console: &mut Console<'_>) -> Result<(), Box<dyn Error>> {
         if self.shows_view() {
             self.view(console)?;
@@ -174,7 +174,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Ends the threads. One that is late gets some time, so that only a wait that really hangs is reported as open.
+    /// Ends the threads. A late thread gets a grace time, so that only a wait that hangs is reported as open.
     fn finish(&mut self, console: &mut Console<'_>) -> Result<(), Box<dyn Error>> {
         self.team.end_before(0);
         let last_moment = sys::clock::monotonic().plus(GRACE);
@@ -207,7 +207,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Reads the counters of system management interrupts. Only when somebody looks: it interrupts the measured CPUs.
+    /// Reads the SMI counters. Only on demand: a read interrupts the measured CPUs.
     fn count_smis(&mut self) -> Result<(), Box<dyn Error>> {
         for ((counter, at_start), shown) in self.smis.iter().zip(&mut self.shown) {
             let count = counter.count().map_err(|err| format!("--smi: {err}"))?;
@@ -216,7 +216,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Empties the logs; prints the values if asked; sees whether one of them ends the run, and stops the trace then.
+    /// Drains the logs, prints values if requested, and checks them against the break threshold, which stops the trace.
     fn drain(&mut self, console: &mut Console<'_>) -> io::Result<()> {
         let mut values = String::new();
         let (options, broke) = (self.options, &mut self.broke);
@@ -247,7 +247,7 @@ impl Engine<'_> {
         console.print(&values)
     }
 
-    /// A failed wait ends the run.
+    /// Returns an error if a thread's wait failed.
     fn check_waits(&self) -> Result<(), Box<dyn Error>> {
         for (index, member) in self.team.members.iter().enumerate() {
             if let Some(Err(errno)) = member.outcome.map(|outcome| outcome.result) {
@@ -269,11 +269,11 @@ impl Engine<'_> {
                     || self.options.method.clock().can_be_set())
     }
 
-    /// How long to sleep, unless somebody rings.
+    /// Time to sleep, unless the waker signals first.
     fn next_wake(&self) -> Duration {
         let tick = if self.shows_view() || self.options.verbose { VIEW_TICK } else { QUIET_TICK };
         let span = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
-        // Shortly after what is waited for, so that its sample is there.
+        // A margin after the expected event, so that its sample is in the log.
         let margin = Duration::from_micros(500);
         let end = self.ends.map(|ends| span(ends.since(sys::clock::monotonic()).0) + margin);
         let now = sys::clock::now(self.options.method.clock());
@@ -282,12 +282,12 @@ impl Engine<'_> {
         [Some(tick), end, counted].into_iter().flatten().min().unwrap_or(tick)
     }
 
-    /// Whether status lines are drawn while it runs.
+    /// Whether status lines are displayed during the run.
     fn shows_view(&self) -> bool {
         !self.options.quiet && !self.options.verbose
     }
 
-    /// Draws the status lines over those drawn last.
+    /// Draws the status lines over the previous ones.
     fn view(&mut self, console: &mut Console<'_>) -> io::Result<()> {
         let max = self.shown.iter().filter_map(|shown| shown.tally.max).max();
         if self.options.refresh_on_max && self.has_view && max <= self.max_in_view {

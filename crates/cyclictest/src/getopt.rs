@@ -1,43 +1,43 @@
-//! Takes a command line apart as getopt_long(3) does for cyclictest: clusters, attached values, prefixes of long names.
+//! Command line parser like getopt_long(3) in cyclictest: clusters, attached values, prefixes of long names.
 
 use std::iter::Peekable;
 use std::slice::Iter;
 
-/// Whether an option has a value.
+/// Argument of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// `-q`
+    /// No argument: `-q`
     Nothing,
-    /// `-p80`, `-p 80`, `--priority=80`, `--priority 80`
+    /// Required: `-p80`, `-p 80`, `--priority=80`, `--priority 80`
     Value,
-    /// As `Value`, or alone. cyclictest itself looks at the next word, which getopt does not.
+    /// Optional. A following word is also taken: cyclictest does so itself, getopt does not.
     MaybeValue,
 }
 
-/// One option: its letter, its long name (empty if it has none), and whether it has a value.
+/// Specification of an option: its letter, its long name (empty if it has none), and its argument.
 #[derive(Debug)]
 pub(super) struct OptionSpec<Id: 'static> {
     pub(super) id: Id,
     pub(super) short: Option<char>,
     pub(super) long: &'static str,
     pub(super) takes: Takes,
-    /// Must be written out, so that it makes no prefix of cyclictest 2.4 ambiguous: one of ours, or of older releases.
+    /// Not matched by prefixes, so that prefixes of cyclictest 2.4 stay unambiguous: ours, or of older releases.
     pub(super) in_full: bool,
 }
 
-/// One option as it was given.
+/// An option given on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GivenOption<Id> {
     pub(super) id: Id,
-    /// As it was typed, without its value: `-p`, `--prio`.
+    /// The option as typed, without its value: `-p`, `--prio`.
     pub(super) typed: String,
     pub(super) value: Option<String>,
 }
 
-/// Finds the options in `words`, in their order.
+/// Parses the options in `words`, in order.
 ///
 /// # Errors
-/// One line: an unknown or ambiguous option, a value that is missing or too many, or a word that belongs to no option.
+/// One line: an unknown or ambiguous option, a missing or extra value, or a word that belongs to no option.
 pub(super) fn options<Id: Copy>(
     known: &'static [OptionSpec<Id>],
     words: &[String],
@@ -45,7 +45,7 @@ pub(super) fn options<Id: Copy>(
     let mut given = Vec::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
-        // Shell scripts and rteval pass an empty word for an option that is not set; getopt skips it, too.
+        // Shell scripts and rteval pass an empty word for an unset option; getopt skips it, too.
         if word.is_empty() {
             continue;
         }
@@ -61,7 +61,7 @@ pub(super) fn options<Id: Copy>(
     Ok(given)
 }
 
-/// `--name`, `--name=value`, `--name value`, where `name` may be cut short as long as it is unambiguous.
+/// Parses `--name`, `--name=value` or `--name value`, where `name` may be an unambiguous prefix.
 fn by_name<Id: Copy>(
     known: &'static [OptionSpec<Id>],
     long: &str,
@@ -92,7 +92,8 @@ fn by_name<Id: Copy>(
     complete(option, typed, value)
 }
 
-/// `-qmu`, `-Sp90`: letters without a value, then at most one whose value is the rest of the word, or the next word.
+/// Parses `-qmu` or `-Sp90`: letters without a value, then at most one whose value is the rest of the word, or the next
+/// word.
 fn by_letters<Id: Copy>(
     known: &'static [OptionSpec<Id>],
     cluster: &str,
@@ -116,7 +117,7 @@ fn by_letters<Id: Copy>(
     Ok(())
 }
 
-/// The next word, if the option takes it: any for one that needs a value, else one that is no option.
+/// Takes the next word as the argument: any word if it is required, else one that is not an option.
 fn next_word(takes: Takes, words: &mut Peekable<Iter<'_, String>>) -> Option<String> {
     match takes {
         Takes::Nothing => None,

@@ -1,6 +1,6 @@
-//! The help of `punctual cyclictest`.
+//! Help text of `punctual cyclictest`.
 
-/// What `--help` prints.
+/// Output of `--help`.
 pub(super) const HELP: &str = "\
 How late threads wake up, with the options and the output of cyclictest (rt-tests)
 

@@ -1,11 +1,11 @@
-//! The histogram with its footer, in both layouts.
+//! The histogram and its footer, in both layouts.
 
 use super::option_values::Layout;
 use super::text::{ThreadReport, footer, row, smi_row, truth};
 use std::fmt::Write;
 
-/// The histogram of `threads` with `rows` rows; with a column for all threads together if there are several and it is asked
-/// for. One blank after the row number, then TABs: the published recipes cut at these.
+/// Formats the histogram of `threads` with `rows` rows; `of_all` adds a column for all threads if there are several.
+/// One blank follows the row number, then TABs separate columns: published scripts cut at these.
 pub(super) fn histogram(threads: &[ThreadReport], rows: u64, of_all: bool, layout: Layout) -> String {
     let of_all = of_all && threads.len() > 1;
     let mut text = "# Histogram\n".to_owned();

@@ -1,4 +1,4 @@
-//! The result as JSON, version 1 of the format of rt-tests: its keys, those that end in a colon too, and ours.
+//! JSON output, version 1 of the format of rt-tests: its keys, including those that end in a colon, and our own.
 
 use super::option_values::Layout;
 use super::tally::Tally;
@@ -7,7 +7,7 @@ use model::{Host, Preemption, TOOL};
 use serde::{Serialize, Serializer};
 use std::time::{Duration, SystemTime};
 
-/// What the JSON says besides its threads.
+/// Properties of a run for the JSON, besides its threads.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) command_line: &'a str,
@@ -65,7 +65,7 @@ struct Thread<'a> {
     min: Option<i64>,
     max: Option<i64>,
     avg: Option<f64>,
-    /// -1: not pinned.
+    /// CPU of the thread; -1: not pinned.
     cpu: i64,
     node: Option<u32>,
     histogram_overflows: u64,
@@ -85,7 +85,7 @@ fn by_index<S: Serializer>(threads: &[ThreadReport], serializer: S) -> Result<S:
     serializer.collect_map(threads.iter().enumerate().map(|(index, thread)| (index.to_string(), of_thread(thread))))
 }
 
-/// Rows that are not empty, in their order.
+/// Serializes the non-empty rows in order.
 fn rows<S: Serializer>(tally: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
     let rows = tally.counts.iter().enumerate().filter(|(_, count)| **count > 0);
     serializer.collect_map(rows.map(|(row, count)| (row.to_string(), count)))
@@ -98,7 +98,7 @@ fn of_thread(thread: &ThreadReport) -> Thread<'_> {
         cycles: tally.cycles,
         min: tally.min,
         max: tally.max,
-        // Two digits, as the original.
+        // Two decimals, as in the original.
         avg: tally.mean().map(|mean| (mean * 100.0).round() / 100.0),
         cpu: cpu.map_or(-1, i64::from),
         node: *node,
@@ -114,10 +114,10 @@ fn of_thread(thread: &ThreadReport) -> Thread<'_> {
     }
 }
 
-/// The document, with a line feed at its end.
+/// Serializes the document, with a line feed at its end.
 ///
 /// # Errors
-/// None that can be provoked: all keys are text.
+/// None in practice: all keys are strings.
 pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Result<String> {
     let host = run.host;
     let version = run.layout.version();
@@ -149,7 +149,7 @@ pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Resul
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
 }
 
-/// A date as in e-mail (RFC 5322), UTC: `Sat, 21 Nov 2026 00:22:35 +0000`.
+/// Formats a date as in e-mail (RFC 5322), UTC: `Sat, 21 Nov 2026 00:22:35 +0000`.
 fn date(time: SystemTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,7 +1,7 @@
-//! `punctual cyclictest`: the options and the output of cyclictest (rt-tests), measured by our own loop.
+//! `punctual cyclictest`: a drop-in for cyclictest (rt-tests) with the same options and output.
 //!
-//! What it accepts, and where it differs on purpose, is in `docs/cyclictest.md`. It runs in this one process, so that it takes
-//! no more CPU time for a wake-up than the original, and takes no lock of the machine: several may run side by side.
+//! Supported options and deliberate differences are listed in `docs/cyclictest.md`. It runs in one process, so that a
+//! wake-up takes no more CPU time than in the original, and takes no machine lock: several may run side by side.
 #![forbid(unsafe_code)]
 
 mod command_line;
@@ -30,16 +30,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-/// How the program was called, apart from its options.
+/// Invocation of the program, apart from its options.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
-    /// All of the command line, for the JSON.
+    /// The whole command line, for the JSON.
     pub command_line: String,
-    /// Whether it was called by the name of cyclictest.
+    /// Whether the program was invoked under the name cyclictest.
     pub is_drop_in: bool,
-    /// The layout that [`COMPAT`] asks for.
+    /// Layout requested by [`COMPAT`].
     pub compat: Option<String>,
-    /// The exit status that [`BREAK_STATUS`] asks for.
+    /// Exit status requested by [`BREAK_STATUS`].
     pub break_status: Option<String>,
 }
 
@@ -49,28 +49,28 @@ pub const COMPAT: &str = "PUNCTUAL_CYCLICTEST_COMPAT";
 pub const BREAK_STATUS: &str = "PUNCTUAL_CYCLICTEST_BREAK_STATUS";
 
 impl Call {
-    /// Returns the exit status, and the JSON's `return_code`, after a latency above `-b`: 2, as for a violated requirement.
-    /// Callers of cyclictest take every status but 0 for a failed run (yardstick, crucible, Linaro's parser of
-    /// `return_code`), so that under its name it is the original's 0.
+    /// Returns the exit status, and the JSON's `return_code`, after a latency above `-b`: 2, as for a violated
+    /// requirement. Callers of cyclictest treat every status but 0 as a failed run (yardstick, crucible, Linaro's
+    /// parser of `return_code`), so under its name it is 0, as in the original.
     fn status_of_break(&self) -> Result<u8, String> {
         let default = if self.is_drop_in { 0 } else { 2 };
         self.break_status.as_deref().map_or(Ok(default), |text| option_values::break_status(BREAK_STATUS, text))
     }
 }
 
-/// Where a run prints.
+/// Output streams of a run.
 #[expect(missing_debug_implementations, reason = "a writer has nothing to show")]
 pub struct Console<'a> {
-    /// The result.
+    /// Stream of the result.
     pub out: &'a mut dyn Write,
-    /// Notes and the status.
+    /// Stream of notes and of the status.
     pub err: &'a mut dyn Write,
     /// Whether the reader of the result has closed its pipe.
     pub is_closed: bool,
 }
 
 impl Console<'_> {
-    /// Prints at once, whole lines.
+    /// Prints whole lines and flushes.
     fn print(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -80,16 +80,16 @@ impl Console<'_> {
         written
     }
 
-    /// Nobody reading it is no reason to stop.
+    /// Prints a note; a closed stderr does not end the run.
     fn say(&mut self, text: &str) {
         let _ = self.err.write_all(text.as_bytes());
     }
 }
 
-/// Does what `words`, the command line without the program's name, ask for; returns the exit status.
+/// Runs with `words`, the command line without the program's name; returns the exit status.
 ///
 /// # Errors
-/// One line: what cannot be done, and what to do.
+/// One line: reason and advice.
 pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u8, Box<dyn Error>> {
     let usable = sys::sched::affinity(0)?;
     let status_of_break = call.status_of_break()?;
@@ -104,7 +104,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
         }
         Invocation::Measure(options) => options,
     };
-    // Before measuring: a result that cannot be kept is not worth waiting for.
+    // Opened before the measurement: an output file that cannot be written is an early error.
     let json = options.json.as_deref().map(|path| Sink::open("--json", path, true)).transpose()?;
     let histfile = options.histogram.as_ref().and_then(|histogram| histogram.file.as_deref());
     let histfile = histfile.map(|path| Sink::open("--histfile", path, false)).transpose()?;
@@ -148,7 +148,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
     Ok(status)
 }
 
-/// The result as text: what goes to the histogram's own file, if there is one, and what to stdout.
+/// The result as text: the part for the histogram file, if there is one, and the part for stdout.
 fn result(options: &Options, done: &Done) -> (String, String) {
     let shown = &done.shown;
     let (mut to_file, mut text) = (String::new(), String::new());
@@ -174,17 +174,17 @@ fn result(options: &Options, done: &Done) -> (String, String) {
     (to_file, text)
 }
 
-/// A file that a result goes to.
+/// Output file of a result.
 #[derive(Debug)]
 struct Sink {
     option: &'static str,
     path: String,
-    /// `None`: stdout.
+    /// The file; `None`: stdout.
     file: Option<File>,
 }
 
 impl Sink {
-    /// Opens `path` without touching what is in it, so that a run that fails leaves the last result.
+    /// Opens `path` without truncating it, so that a failed run keeps the previous result.
     fn open(option: &'static str, path: &str, may_be_stdout: bool) -> Result<Sink, String> {
         let open = || OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let file = if may_be_stdout && path == "-" { None } else { Some(open()) };
@@ -196,7 +196,7 @@ impl Sink {
         let Sink { option, path, file } = self;
         let written = match file {
             None => console.print(text),
-            // A device or a pipe cannot be cut, and need not be.
+            // Devices and pipes cannot be truncated, and need not be.
             Some(mut file) => {
                 if file.metadata().is_ok_and(|found| found.is_file()) {
                     file.set_len(0).and_then(|()| file.write_all(text.as_bytes()))

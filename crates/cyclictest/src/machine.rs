@@ -1,4 +1,4 @@
-//! What is set on the machine and this process before a run, and said about it.
+//! Setup of machine and process before a run, and messages about it.
 
 use super::options::{Options, Start, ThreadOptions};
 use super::text;
@@ -9,16 +9,16 @@ use std::error::Error;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-/// Samples that a log holds: what comes in 4 s, which is longer than a log is left alone, within these bounds.
+/// Capacity of a log: the samples of 4 s, longer than the drain interval, within these bounds.
 const LOG_SECONDS: u64 = 4;
 const LEAST_ROOM: u64 = 1 << 10;
 const MOST_ROOM: u64 = 1 << 18;
-/// From opening the barrier to the begin of the first interval: long enough for every thread to get there.
+/// Time from opening the barrier to the first interval: every thread reaches its first wait within it.
 const LEAD: Span = Span(2_000_000);
-/// A start at the full second needs at least so much time before it.
+/// Minimum time before a start at a full second.
 const SECOND_LEAD: Span = Span(100_000_000);
 
-/// Locks memory if asked, and checks that the kernel did.
+/// Locks memory if requested, and verifies that the kernel did.
 pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
     if options.lock_memory {
         sys::memory::use_one_arena();
@@ -31,7 +31,8 @@ pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Holds `/dev/cpu_dma_latency` as asked. What cannot be held is said in `notes`; the original goes on too.
+/// Holds `/dev/cpu_dma_latency` if requested. Without permission a warning is added to `notes`, as the original goes
+/// on, too.
 pub(super) fn hold_dma_latency(options: &Options, notes: &mut Vec<String>) -> Result<Option<DmaLatency>, String> {
     let Some(us) = options.cpu_dma_latency_us else { return Ok(None) };
     if !DmaLatency::is_permitted() {
@@ -41,7 +42,7 @@ pub(super) fn hold_dma_latency(options: &Options, notes: &mut Vec<String>) -> Re
     DmaLatency::hold(us).map(|(held, _)| Some(held))
 }
 
-/// The lines that `-v` prints before the run: on the CPUs, then on the threads.
+/// Lines of `-v` about the CPUs, before the run.
 pub(super) fn about_cpus(options: &Options) -> String {
     let (present, online) = host::configured_cpus(&HostFs::here());
     let mut text = String::new();
@@ -56,20 +57,20 @@ pub(super) fn about_cpus(options: &Options) -> String {
     text
 }
 
-/// See [`about_cpus`].
+/// Lines of `-v` about the threads, before the run.
 pub(super) fn about_threads(options: &Options) -> String {
     let mut text = String::new();
     for (index, thread) in options.threads.iter().enumerate() {
         if let Some(cpu) = thread.cpu.filter(|_| options.affinity.is_some()) {
             let _ = writeln!(text, "Thread {index} using cpu {cpu}.");
         }
-        // The original prints the next thread's.
+        // The original prints the interval of the next thread.
         let _ = writeln!(text, "Thread {index} Interval: {}", thread.interval_us);
     }
     text
 }
 
-/// Reads the clock until it has seen it change often, and says what the shortest step was.
+/// Reads the clock repeatedly and reports the shortest step.
 pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
     /// About a millisecond of reading.
     const READINGS: usize = 20_000;
@@ -86,7 +87,7 @@ pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
     ]
 }
 
-/// The counters of system management interrupts of the threads' CPUs, each with its count now, if asked for.
+/// The SMI counters of the threads' CPUs, each with its present count, if requested.
 pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, String> {
     if !options.smi {
         return Ok(Vec::new());
@@ -105,7 +106,7 @@ pub(super) fn period(thread: &ThreadOptions) -> Result<Period, model::SpanError>
     Period::try_from(Span(thread.interval_us.saturating_mul(1000)))
 }
 
-/// When each thread's first interval begins, after the start of the run.
+/// Start of each thread's first interval, relative to the start of the run.
 pub(super) fn phases(options: &Options) -> Vec<Span> {
     let n = options.threads.len().max(1) as u64;
     let first_ns = options.threads.first().map_or(0, |thread| thread.interval_us.saturating_mul(1000));
@@ -118,7 +119,7 @@ pub(super) fn phases(options: &Options) -> Vec<Span> {
         .collect()
 }
 
-/// When the run starts, on the clock of its method.
+/// Start time of the run, on the clock of its method.
 pub(super) fn start_time(options: &Options) -> ClockTime {
     let now = sys::clock::now(options.method.clock());
     match options.start {
@@ -130,8 +131,8 @@ pub(super) fn start_time(options: &Options) -> ClockTime {
     }
 }
 
-/// Makes the threads, with settings read back, and leaves them at the barrier. Their first cycles are due one interval
-/// and their phase after it opens.
+/// Creates the threads, verifies their settings, and leaves them at the barrier. The first cycle of a thread is due one
+/// interval and its phase after the barrier opens.
 pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn Error>> {
     let mut tasks = Vec::new();
     for (thread, phase) in options.threads.iter().zip(phases(options)) {
@@ -147,7 +148,7 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
         });
     }
     let unit_ns = if options.nanoseconds { 1 } else { 1000 };
-    // Above N whole units means N + 1 of them or more.
+    // Above N whole units means N + 1 units or more.
     let stop_above = |limit: u64| i64::try_from((limit + 1).saturating_mul(unit_ns) - 1).unwrap_or(i64::MAX);
     let limits = Limits {
         first_recorded: 0,
@@ -156,18 +157,18 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
     };
     let shortest = tasks.iter().map(|task| task.settings.period.ns()).min().unwrap_or(1);
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(LEAST_ROOM, MOST_ROOM);
-    // A thread makes no more than these, but for what it still does until it is ended.
+    // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(LEAST_ROOM)));
     Ok(Team::muster(tasks, limits, usize::try_from(room)?, None)?)
 }
 
-/// How long after the start a thread's first cycle is due.
+/// Due time of a thread's first cycle, relative to the start.
 pub(super) fn phase_of_first_cycle(phase: Span, period: Period) -> Span {
     Span(phase.ns().saturating_add(period.ns()))
 }
 
-/// Puts the calling thread, which prints, where it was asked to be, else away from the measured CPUs if there are others. If
-/// it has to stop the trace, it must run as soon as the measured threads do.
+/// Sets the affinity of the calling thread, which prints: as requested, or off the measured CPUs if there are others.
+/// With a trace to stop it gets the highest policy of the measured threads, to run as soon as they do.
 pub(super) fn place_main(options: &Options, usable: &CpuSet) -> Result<(), Box<dyn Error>> {
     let measured = options.threads.iter().filter_map(|thread| thread.cpu).collect();
     let cpus = options.main_affinity.clone().unwrap_or_else(|| usable.minus(&measured));
@@ -183,7 +184,7 @@ pub(super) fn place_main(options: &Options, usable: &CpuSet) -> Result<(), Box<d
     Ok(())
 }
 
-/// Notes of the set-up, and the line on idle states.
+/// The line on idle states, if they are limited.
 pub(super) fn dma_line(options: &Options, held: Option<&DmaLatency>) -> String {
     held.and(options.cpu_dma_latency_us).map_or_else(String::new, text::dma_latency)
 }

@@ -1,11 +1,11 @@
-//! The options of cyclictest, and ours.
+//! The options of cyclictest, and our own.
 
 use super::getopt::{
     OptionSpec,
     Takes::{self, MaybeValue, Nothing, Value},
 };
 
-/// What an option is about.
+/// Identifier of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Id {
     Affinity,
@@ -49,7 +49,7 @@ pub(super) enum Id {
     Unbuffered,
     Verbose,
     Version,
-    /// OptionSpec to cyclictest, not carried out here: why, and what to do.
+    /// Option of cyclictest that is not supported here, with advice.
     Refused(&'static str),
 }
 
@@ -65,10 +65,10 @@ const fn legacy(id: Id, short: Option<char>, long: &'static str, takes: Takes) -
     OptionSpec { id, short, long, takes, in_full: true }
 }
 
-/// The instead of options that switch on a tracer.
+/// Advice for options that enable a tracer.
 const TRACER: &str = "it switches on a kernel tracer, which changes what is measured; start one with trace-cmd(1)";
 
-/// Those of cyclictest 2.4 to 2.10, of older releases (0.83 to 1.10), and ours.
+/// Options of cyclictest 2.4 to 2.10, of older releases (0.83 to 1.10), and our own.
 pub(super) const OPTIONS: &[OptionSpec<Id>] = &[
     option(Id::Affinity, Some('a'), "affinity", MaybeValue),
     option(Id::Aligned, Some('A'), "aligned", MaybeValue),

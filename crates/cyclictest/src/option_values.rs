@@ -1,9 +1,9 @@
-//! Values of options, read strictly: what the original would run forever on, or change in silence, is refused.
+//! Strict parsers for option values: values that the original changes silently or runs forever on are errors.
 
 use model::{ClockId, CpuSet, Period, Span};
 use std::ops::RangeInclusive;
 
-/// A whole number within `range`.
+/// Parses a whole number within `range`.
 pub(super) fn number(typed: &str, text: &str, what: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let text = text.trim();
     let (least, most) = (range.start(), range.end());
@@ -12,7 +12,7 @@ pub(super) fn number(typed: &str, text: &str, what: &str, range: RangeInclusive<
     number.ok_or_else(|| format!("{typed}: invalid {what} \"{text}\": expected a number from {least} to {most}"))
 }
 
-/// Seconds, or a number with one of the units s, m, h, d.
+/// Parses a duration: seconds, or a number with one of the units s, m, h, d.
 pub(super) fn duration(typed: &str, text: &str) -> Result<Span, String> {
     let text = text.trim();
     let malformed =
@@ -30,12 +30,12 @@ pub(super) fn duration(typed: &str, text: &str) -> Result<Span, String> {
     ns.map(Span).ok_or_else(|| format!("{typed}: `{text}` is too long; the longest duration is 366d"))
 }
 
-/// An interval in us.
+/// Parses an interval in us.
 pub(super) fn interval(typed: &str, text: &str) -> Result<u64, String> {
     number(typed, text, "interval in us", Period::MIN.ns() / 1000..=Period::MAX.ns() / 1000)
 }
 
-/// A clock by its number in cyclictest, or its name.
+/// Parses a clock: its number in cyclictest, or its name.
 pub(super) fn clock(typed: &str, text: &str) -> Result<ClockId, String> {
     match text.trim().to_ascii_lowercase().trim_start_matches("clock_") {
         "0" | "monotonic" => Ok(ClockId::Monotonic),
@@ -44,7 +44,7 @@ pub(super) fn clock(typed: &str, text: &str) -> Result<ClockId, String> {
     }
 }
 
-/// CPUs as libnuma reads them: a list, `!list` for all others, or `all`. `usable` are those that this process may use.
+/// Parses CPUs like libnuma: a list, `!list` for all others, or `all`. `usable` are the CPUs that this process may use.
 pub(super) fn cpus(typed: &str, text: &str, usable: &CpuSet) -> Result<CpuSet, String> {
     let text = text.trim();
     let list = |text: &str| text.parse::<CpuSet>().map_err(|err| format!("{typed}: {err}"));
@@ -63,7 +63,7 @@ pub(super) fn cpus(typed: &str, text: &str, usable: &CpuSet) -> Result<CpuSet, S
     Ok(cpus)
 }
 
-/// The exit status after a latency above `-b`.
+/// Parses the exit status after a latency above `-b`.
 pub(super) fn break_status(typed: &str, text: &str) -> Result<u8, String> {
     match text.trim() {
         "0" => Ok(0),
@@ -72,7 +72,7 @@ pub(super) fn break_status(typed: &str, text: &str) -> Result<u8, String> {
     }
 }
 
-/// A version of cyclictest whose layout is meant.
+/// Parses a version of cyclictest that selects a layout.
 pub(super) fn layout(typed: &str, text: &str) -> Result<Layout, String> {
     match text.trim() {
         "2.4" => Ok(Layout::V2_4),
@@ -81,7 +81,7 @@ pub(super) fn layout(typed: &str, text: &str) -> Result<Layout, String> {
     }
 }
 
-/// A policy as `--policy` names it.
+/// Values of `--policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PolicyName {
     Other,
@@ -91,18 +91,18 @@ pub(super) enum PolicyName {
     RoundRobin,
 }
 
-/// A layout of cyclictest's output: the histogram changed once.
+/// Layout of cyclictest's output: the histogram changed once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Layout {
-    /// Up to 2.6: rows of zeros and a line `# Total:`; threads are pinned without `-a` too.
+    /// Up to 2.6: rows of zeros and a line `# Total:`; threads are pinned even without `-a`.
     #[default]
     V2_4,
-    /// From 2.7 on (rt-tests commits edba246, b02dde1): neither; threads are pinned with `-a` only.
+    /// From 2.7 on (rt-tests commits edba246, b02dde1): no rows of zeros, no total; threads are pinned with `-a` only.
     V2_7,
 }
 
 impl Layout {
-    /// As the original prints its version, with `%1.2f`.
+    /// The version as the original prints it, with `%1.2f`.
     pub(super) fn version(self) -> &'static str {
         match self {
             Layout::V2_4 => "2.40",

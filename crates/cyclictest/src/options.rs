@@ -1,4 +1,4 @@
-//! What a command line asks for, on this machine.
+//! Resolution of a command line into a complete description of a run on this machine.
 
 use super::getopt;
 use super::option_table::{Id, OPTIONS};
@@ -6,7 +6,7 @@ use super::option_values::{Layout, PolicyName};
 use super::parsed::ParsedOptions;
 use model::{ClockId, CpuSet, Method, Policy, RtPriority, Span};
 
-/// What is to be done.
+/// Requested action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Invocation {
     Help,
@@ -14,29 +14,29 @@ pub(super) enum Invocation {
     Measure(Box<Options>),
 }
 
-/// A measurement, decided to the last detail.
+/// Complete parameters of a measurement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) threads: Vec<ThreadOptions>,
     pub(super) method: Method,
     pub(super) start: Start,
-    /// A value above this ends the run; in the unit of the output.
+    /// Break threshold: a larger value ends the run; in the unit of the output.
     pub(super) break_above: Option<u64>,
-    /// Stop tracing then.
+    /// Whether to stop tracing at the break.
     pub(super) trace_mark: bool,
-    /// Count system management interrupts.
+    /// Whether to count system management interrupts.
     pub(super) smi: bool,
     pub(super) duration: Option<Span>,
-    /// Wake-ups of the first thread to have so many.
+    /// Number of wake-ups of the first thread that ends the run.
     pub(super) loops: Option<u64>,
     pub(super) histogram: Option<HistogramOptions>,
-    /// Where the JSON goes: a path, or `-`.
+    /// Destination of the JSON: a path, or `-`.
     pub(super) json: Option<String>,
-    /// Values in ns, not us.
+    /// Whether values are in ns, not us.
     pub(super) nanoseconds: bool,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
-    /// Of so many values, `-v` prints the largest.
+    /// `-v` prints the largest of so many values.
     pub(super) reduce: u64,
     pub(super) refresh_on_max: bool,
     pub(super) resolution: bool,
@@ -44,52 +44,52 @@ pub(super) struct Options {
     /// CPUs given by `-a`.
     pub(super) affinity: Option<CpuSet>,
     pub(super) main_affinity: Option<CpuSet>,
-    /// Held in `/dev/cpu_dma_latency`, us.
+    /// Value held in `/dev/cpu_dma_latency`, us.
     pub(super) cpu_dma_latency_us: Option<u32>,
     pub(super) layout: Layout,
-    /// What to say on stderr: one line each.
+    /// Notes for stderr: one line each.
     pub(super) notes: Vec<String>,
 }
 
 /// One measured thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadOptions {
-    /// `None`: any that this process may use.
+    /// The CPU to pin to; `None`: any CPU that this process may use.
     pub(super) cpu: Option<u32>,
     pub(super) policy: Policy,
-    /// Priority as printed: 0 unless a real-time policy's.
+    /// Priority as printed: 0 unless the policy is real-time.
     pub(super) priority: u32,
     pub(super) interval_us: u64,
 }
 
-/// The histogram that is printed.
+/// Parameters of the histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HistogramOptions {
-    /// Rows from 0; larger values are overflows.
+    /// Number of rows from 0 on; larger values are overflows.
     pub(super) rows: u64,
-    /// A column that sums up all threads.
+    /// Whether there is a column for the sum of all threads.
     pub(super) of_all: bool,
-    /// Where it goes; `None`: stdout.
+    /// Destination; `None`: stdout.
     pub(super) file: Option<String>,
 }
 
-/// When the threads start.
+/// Start times of the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Evenly spread over the first one's interval, so that they do not wake together. The original starts each when it has
-    /// made it, which spreads them by chance.
+    /// Evenly spread over the first thread's interval, so that threads do not wake together. The original starts each
+    /// thread when it is created, which spreads them by chance.
     Spread,
-    /// Together, each so much later than the one before.
+    /// Together, with this offset between consecutive threads.
     Aligned(Span),
-    /// At a full second of the clock, so much later.
+    /// At a full second of the clock, plus this offset.
     SecAligned(Span),
 }
 
-/// Reads a command line without the program's name. `usable` are the CPUs that this process may use; `layout` what the
-/// environment says of it.
+/// Parses a command line without the program's name. `usable` are the CPUs that this process may use; `layout` is the
+/// layout from the environment.
 ///
 /// # Errors
-/// One line: what is wrong, and what to write instead.
+/// One line: reason and advice.
 pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> Result<Invocation, String> {
     if let Some(word) = words.iter().find(|word| word.starts_with("-smp")) {
         return Err(format!(
@@ -109,7 +109,7 @@ pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> R
     decide(typed, usable).map(|options| Invocation::Measure(Box::new(options)))
 }
 
-/// What follows from the options together.
+/// Combines the parsed options into the parameters of a measurement.
 fn decide(typed: ParsedOptions, usable: &CpuSet) -> Result<Options, String> {
     let mut notes = typed.notes;
     let (mut affinity, mut asked_threads) = (typed.affinity, typed.threads);
@@ -208,7 +208,7 @@ fn start(aligned: Option<Span>, sec_aligned: Option<Span>) -> Result<Start, Stri
     }
 }
 
-/// The policy and the printed priority of each thread.
+/// Policy and printed priority of each thread.
 fn policies(
     named: Option<PolicyName>,
     priority: Option<u64>,

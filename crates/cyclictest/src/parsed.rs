@@ -1,4 +1,4 @@
-//! Each option by itself: its value read, nothing yet decided.
+//! Parsed values of the individual options.
 
 use super::COMPAT;
 use super::getopt::GivenOption;
@@ -6,10 +6,10 @@ use super::option_table::Id;
 use super::option_values::{self, Layout, PolicyName};
 use model::{ClockId, CpuSet, Span};
 
-/// The options as they were typed; the last of several of a kind counts.
+/// Options as given; the last of several of a kind counts.
 #[derive(Debug, Default)]
 pub(super) struct ParsedOptions {
-    /// GivenOption with or without a set.
+    /// `-a`, with or without a set of CPUs.
     pub(super) affinity: Option<Option<CpuSet>>,
     pub(super) aligned: Option<Span>,
     pub(super) sec_aligned: Option<Span>,
@@ -19,7 +19,7 @@ pub(super) struct ParsedOptions {
     pub(super) distance_us: Option<u64>,
     pub(super) duration: Option<Span>,
     pub(super) histfile: Option<String>,
-    /// Rows, and whether there is a column for all threads.
+    /// Number of rows, and whether there is a column for all threads.
     pub(super) histogram: Option<(u64, bool)>,
     pub(super) interval_us: u64,
     pub(super) json: Option<String>,
@@ -40,25 +40,25 @@ pub(super) struct ParsedOptions {
     pub(super) resolution: bool,
     pub(super) smp: bool,
     pub(super) system: bool,
-    /// GivenOption with or without a number.
+    /// `-t`, with or without a number.
     pub(super) threads: Option<Option<usize>>,
     pub(super) trace_mark: bool,
     pub(super) smi: bool,
     pub(super) verbose: bool,
 }
 
-/// Rows of a histogram at most: 10 s in us.
+/// Limit of histogram rows: 10 s in us.
 const MOST_ROWS: u64 = 10_000_000;
-/// Threads at most.
+/// Limit of threads.
 const MOST_THREADS: u64 = 1024;
-/// Where atoi(3) of the original ends.
+/// Upper limit of atoi(3), as used by the original.
 const MOST: u64 = i32::MAX as u64;
 
 impl ParsedOptions {
-    /// Reads the value of every option.
+    /// Parses the value of every option.
     ///
     /// # Errors
-    /// One line: the option, its value, what is wrong with it.
+    /// One line: the option, its value, and the reason.
     pub(super) fn of(
         given: &[GivenOption<Id>],
         usable: &CpuSet,
@@ -146,7 +146,7 @@ impl ParsedOptions {
             Id::TraceMark => self.trace_mark = true,
             Id::Smi => self.smi = true,
             Id::Verbose => self.verbose = true,
-            // Every line is written as soon as it is whole. The others were dealt with before.
+            // Lines are always flushed, so there is nothing to unbuffer. The other options were handled before.
             Id::Unbuffered | Id::Help | Id::Version | Id::Refused(_) => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Signals: asked to stop, asked for the status.
+//! Signal handling: stop requests and status requests.
 
 use rt::Waker;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What was asked by signals. They are taken by a thread of their own, which sleeps until one comes.
+/// Registered signals. A separate thread waits for them and sleeps until one arrives.
 #[derive(Debug)]
 pub(super) struct Requests {
     signals: Signals,
@@ -22,10 +22,10 @@ struct Flags {
 }
 
 impl Requests {
-    /// From now on no signal is lost. The second SIGINT or SIGTERM ends this process at once.
+    /// Registers the signals; none is lost afterwards. The second SIGINT or SIGTERM ends this process at once.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel rejects a handler.
     pub(super) fn accept() -> io::Result<Requests> {
         let flags = Arc::<Flags>::default();
         for signal in [SIGINT, SIGTERM] {
@@ -35,10 +35,10 @@ impl Requests {
         Ok(Requests { signals, flags })
     }
 
-    /// Wakes the thread behind `waker` at each signal.
+    /// Starts the thread, which signals `waker` at each signal.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// If the thread cannot be created.
     pub(super) fn forward(self, waker: Waker) -> io::Result<PendingRequests> {
         let Requests { mut signals, flags } = self;
         let asked = PendingRequests(Arc::clone(&flags));
@@ -56,22 +56,22 @@ impl Requests {
     }
 }
 
-/// What was asked since.
+/// Requests received by signal.
 #[derive(Debug)]
 pub(super) struct PendingRequests(Arc<Flags>);
 
 impl PendingRequests {
-    /// SIGINT or SIGTERM.
+    /// Whether SIGINT or SIGTERM was received.
     pub(super) fn to_stop(&self) -> bool {
         self.0.stop.load(Relaxed)
     }
 
-    /// SIGUSR1, since last asked.
+    /// Whether SIGUSR1 was received since the last call.
     pub(super) fn for_status(&self) -> bool {
         self.0.status.swap(false, Relaxed)
     }
 
-    /// SIGUSR2, since last asked.
+    /// Whether SIGUSR2 was received since the last call.
     pub(super) fn for_shared_memory(&self) -> bool {
         self.0.shared_memory.swap(false, Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What is kept of one thread's samples while it measures.
+//! Accumulated statistics of one thread's samples.
 
 use model::Nanos;
 
@@ -7,35 +7,35 @@ use model::Nanos;
 pub(super) struct Tally {
     unit_ns: i64,
     rows: u64,
-    /// Wake-ups.
+    /// Number of wake-ups.
     pub(super) cycles: u64,
     pub(super) min: Option<i64>,
     /// The last value.
     pub(super) last: Option<i64>,
     pub(super) max: Option<i64>,
     sum: i128,
-    /// Wake-ups before they were due: possible only if the clock was set. Row 0 of the histogram counts them.
+    /// Wake-ups before their due time: possible only if the clock was set. Row 0 of the histogram counts them.
     pub(super) early: u64,
-    /// Values of each row; rows at the end that are 0 may be absent.
+    /// Count of each row; trailing zero rows may be absent.
     pub(super) counts: Vec<u64>,
     /// Values beyond the last row.
     pub(super) overflows: u64,
-    /// Which wake-ups these were: the first `rows` of them, as in the original.
+    /// Numbers of these wake-ups: the first `rows` of them, as in the original.
     pub(super) overflow_cycles: Vec<u64>,
 }
 
 impl Tally {
-    /// For values in ns or us, with a histogram of `rows` rows (0: none).
+    /// Creates a tally for values in ns or us, with a histogram of `rows` rows (0: none).
     pub(super) fn new(nanoseconds: bool, rows: u64) -> Tally {
         Tally { unit_ns: if nanoseconds { 1 } else { 1000 }, rows, ..Tally::default() }
     }
 
-    /// The value of a latency: whole units, rounded down.
+    /// Converts a latency to whole units, rounded down.
     pub(super) fn value(&self, latency: Nanos) -> i64 {
         latency.0.div_euclid(self.unit_ns)
     }
 
-    /// Counts a latency, and returns its value.
+    /// Adds a latency, and returns its value.
     pub(super) fn take(&mut self, latency: Nanos) -> i64 {
         let value = self.value(latency);
         self.min = Some(self.min.map_or(value, |min| min.min(value)));
@@ -67,17 +67,17 @@ impl Tally {
         }
     }
 
-    /// Values in this row.
+    /// Count of this row.
     pub(super) fn in_row(&self, row: u64) -> u64 {
         usize::try_from(row).ok().and_then(|row| self.counts.get(row)).copied().unwrap_or(0)
     }
 
-    /// The mean, as the text shows it: cut off at the point. `None` without a value.
+    /// The mean truncated to an integer, as in the text output. `None` without values.
     pub(super) fn mean_cut(&self) -> Option<i64> {
         i64::try_from(self.sum.checked_div(i128::from(self.cycles))?).ok()
     }
 
-    /// The mean. `None` without a value.
+    /// The mean. `None` without values.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.cycles > 0).then(|| self.sum as f64 / self.cycles as f64)
     }

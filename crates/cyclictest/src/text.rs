@@ -1,35 +1,36 @@
-//! The lines of cyclictest's text, and the `#` lines of ours.
+//! Lines of cyclictest's text output, and additional `#` lines.
 
 use super::tally::Tally;
 use model::Policy;
 use std::fmt::Write;
 
-/// One thread, as it is shown.
+/// Result of one thread for display.
 #[derive(Debug, Clone)]
 pub(super) struct ThreadReport {
-    /// Its id, gettid(2).
+    /// Thread id, gettid(2).
     pub(super) tid: u32,
-    /// 0 unless a real-time policy's.
+    /// Priority; 0 unless the policy is real-time.
     pub(super) priority: u32,
     pub(super) interval_us: u64,
-    /// Read back from the kernel.
+    /// Policy as read back from the kernel.
     pub(super) policy: Policy,
     /// The CPU it is pinned to; `None`: not pinned.
     pub(super) cpu: Option<u32>,
-    /// The memory node of that CPU; `None`: not known.
+    /// The NUMA node of that CPU; `None`: unknown.
     pub(super) node: Option<u32>,
     pub(super) tally: Tally,
-    /// Due times already past when the thread could wait again; `None` for relative waits, which have no due times.
+    /// Missed due times, already past when the thread could wait again; `None` for relative waits, which have no due
+    /// times.
     pub(super) missed: Option<u64>,
-    /// Samples for which there was no room.
+    /// Samples lost because the log was full.
     pub(super) lost: u64,
-    /// System management interrupts of its CPU during the run, when last read; `None`: not counted.
+    /// System management interrupts of its CPU during the run, as last read; `None`: not counted.
     pub(super) smis: Option<u64>,
-    /// A wait that was overdue at the end: at least this late, in the unit of the output.
+    /// A wait that was overdue at the end: a lower bound, in the unit of the output.
     pub(super) overdue: Option<i64>,
 }
 
-/// What the original prints as the minimum of no values; its maximum is 0.
+/// Minimum printed by the original without any value; its maximum is 0.
 const NO_MINIMUM: i64 = 1_000_000;
 
 impl ThreadReport {
@@ -42,7 +43,7 @@ impl ThreadReport {
     }
 }
 
-/// `T: 0 ( 7326) P:80 I:1000 C:    500 Min:      2 Act:    3 Avg:    8 Max:     230`
+/// Status line: `T: 0 ( 7326) P:80 I:1000 C:    500 Min:      2 Act:    3 Avg:    8 Max:     230`
 pub(super) fn status(index: usize, thread: &ThreadReport, nanoseconds: bool) -> String {
     let ThreadReport { tid, priority, interval_us, tally, smis, .. } = thread;
     let smis = smis.map(|smis| format!(" SMI:{smis:>8}")).unwrap_or_default();
@@ -61,13 +62,13 @@ pub(super) fn statuses(threads: &[ThreadReport], nanoseconds: bool) -> String {
     threads.iter().enumerate().map(|(index, thread)| status(index, thread, nanoseconds)).collect()
 }
 
-/// What SIGUSR1 prints on stderr.
+/// Output of SIGUSR1 on stderr.
 pub(super) fn snapshot(threads: &[ThreadReport], nanoseconds: bool) -> String {
     let rule = "#---------------------------\n";
     format!("{rule}# cyclictest current status:\n{}{rule}", statuses(threads, nanoseconds))
 }
 
-/// The view while it runs: a head, an empty line, the status lines. `load` is `/proc/loadavg`.
+/// Display during a run: a header, an empty line, the status lines. `load` is `/proc/loadavg`.
 pub(super) fn view(threads: &[ThreadReport], load: &str, nanoseconds: bool) -> String {
     let policy = threads.first().map_or("", |thread| match thread.policy {
         Policy::Other(_) => "other",
@@ -80,17 +81,17 @@ pub(super) fn view(threads: &[ThreadReport], load: &str, nanoseconds: bool) -> S
     format!("policy: {policy}: loadavg: {load}          \n\n{}", statuses(threads, nanoseconds))
 }
 
-/// Moves the cursor of a terminal back to the head of a view, ECMA-48 CUU.
+/// Moves the cursor of a terminal back to the header of a display, ECMA-48 CUU.
 pub(super) fn back_up(n_threads: usize) -> String {
     format!("\x1b[{}A", n_threads + 2)
 }
 
-/// `       0:       3:      25`: thread, cycle, value.
+/// Line of `-v`: `       0:       3:      25`: thread, cycle, value.
 pub(super) fn value(index: usize, cycle: u64, value: i64) -> String {
     format!("{index:>8}:{cycle:>8}:{value:>8}\n")
 }
 
-/// A `#` line with one number a thread, zero-padded to `width`.
+/// A `#` line with one number for each thread, zero-padded to `width`.
 pub(super) fn row(label: &str, width: usize, values: impl IntoIterator<Item = i64>) -> String {
     let mut line = format!("# {label}:");
     for value in values {
@@ -100,15 +101,15 @@ pub(super) fn row(label: &str, width: usize, values: impl IntoIterator<Item = i6
     line
 }
 
-/// The row of the footer about system management interrupts, if they were counted.
+/// The footer row of system management interrupts, if they were counted.
 pub(super) fn smi_row(threads: &[ThreadReport]) -> String {
     let counts: Option<Vec<i64>> =
         threads.iter().map(|thread| thread.smis.and_then(|n| i64::try_from(n).ok())).collect();
     counts.map_or_else(String::new, |counts| row("SMIs", 5, counts))
 }
 
-/// What the original does not say, each as a `#` line: due times missed, and the policy that the threads really had;
-/// then, if there were any, samples lost, wake-ups too early, and waits still open.
+/// Additional `#` lines that the original does not print: missed due times and the effective policies; then, if there
+/// were any, lost samples, early wake-ups, and open waits.
 pub(super) fn truth(threads: &[ThreadReport]) -> String {
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let known: Option<Vec<i64>> = threads.iter().map(|thread| thread.missed.map(count)).collect();
@@ -129,7 +130,7 @@ pub(super) fn truth(threads: &[ThreadReport]) -> String {
     text
 }
 
-/// What follows a run with `-b`: all thread ids; and the thread and value that broke it, if any did.
+/// Lines after a run with `-b`: all thread ids, and the thread and value of the break, if there was one.
 pub(super) fn break_lines(threads: &[ThreadReport], broke: Option<(u32, i64)>) -> String {
     let mut text = row("Thread Ids", 5, threads.iter().map(|thread| i64::from(thread.tid)));
     if let Some((tid, value)) = broke {
@@ -138,12 +139,12 @@ pub(super) fn break_lines(threads: &[ThreadReport], broke: Option<(u32, i64)>) -
     text
 }
 
-/// The line about idle states.
+/// The line on idle states.
 pub(super) fn dma_latency(us: u32) -> String {
     format!("# /dev/cpu_dma_latency set to {us}us\n")
 }
 
-/// Minima, means and maxima as the histogram's footer has them.
+/// Minima, means and maxima of the histogram's footer.
 pub(super) fn footer(threads: &[ThreadReport], of_all: bool) -> String {
     let max = threads.iter().map(ThreadReport::max);
     let of_all = max.clone().max().filter(|_| of_all);

@@ -1,16 +1,16 @@
-//! Following one measured thread through its log.
+//! Progress of one measured thread, read from its log.
 
 use super::text::ThreadReport;
 use model::{ClockTime, Nanos, Schedule};
 use rt::{Member, Sample};
 
-/// Where a thread is in its schedule, and where it shall end.
+/// Position of a thread in its schedule, and its end.
 #[derive(Debug)]
 pub(super) struct ThreadProgress {
     schedule: Schedule,
-    /// One past the last cycle that counts.
+    /// Index after the last counted cycle.
     end: u64,
-    /// Wake-ups that count.
+    /// Limit of counted wake-ups.
     most: u64,
     /// The cycle of the last sample.
     last: Option<u64>,
@@ -21,8 +21,8 @@ impl ThreadProgress {
         ThreadProgress { schedule, end: end.unwrap_or(u64::MAX), most: most.unwrap_or(u64::MAX), last: None }
     }
 
-    /// Takes the samples that the thread has written into `shown`; hands each cycle, value and wake-up to `each`: which
-    /// wake-up it is, its value, and when it came.
+    /// Drains the samples of the thread into `shown`; calls `each` with the number of the wake-up, its value and its
+    /// time.
     pub(super) fn drain(
         &mut self,
         member: &mut Member,
@@ -43,26 +43,26 @@ impl ThreadProgress {
         shown.lost = member.log.lost();
     }
 
-    /// Counts the due times that a wait for `cycle` which was `latency` late left behind, up to the end.
+    /// Counts the due times missed by a wait for `cycle` that was `latency` late, up to the end.
     fn miss(&self, shown: &mut ThreadReport, cycle: u64, latency: Nanos) {
         if let Some(missed) = &mut shown.missed {
             *missed += self.schedule.missed(latency).min(self.end - 1 - cycle);
         }
     }
 
-    /// Whether every cycle that counts is over.
+    /// Whether all counted cycles are over.
     pub(super) fn is_over(&self, shown: &ThreadReport) -> bool {
         self.last.is_some_and(|last| last.saturating_add(1) >= self.end) || shown.tally.cycles >= self.most
     }
 
-    /// When the last wake-up that counts can be there at the earliest; `None` when there is no such number.
+    /// Earliest time of the last counted wake-up; `None` without a limit of wake-ups.
     pub(super) fn earliest_end(&self, shown: &ThreadReport) -> Option<ClockTime> {
         let left = self.most.checked_sub(shown.tally.cycles).filter(|_| self.most < u64::MAX)?;
         let next = self.last.map_or(0, |last| last.saturating_add(1));
         Some(self.schedule.cycle(next.saturating_add(left).saturating_sub(1)).due)
     }
 
-    /// How late the wait is that was open before and after the log was last drained, if it is overdue at `now`.
+    /// Lateness of a wait that was open before and after the log was last drained, if it is overdue at `now`.
     pub(super) fn overdue(&self, member: &Member, before: Option<ClockTime>, now: ClockTime) -> Option<Nanos> {
         if member.outcome.is_some() || member.log.waits_for() != before {
             return None;
@@ -73,7 +73,8 @@ impl ThreadProgress {
         Some(now.since(due)).filter(|late| late.0 > 0 && counts)
     }
 
-    /// Records a wait that was still open when the run ended: at least `late`, with the due times it has already missed.
+    /// Records a wait that was still open at the end: its lateness is at least `late`, and its missed due times are
+    /// counted.
     pub(super) fn leave_open(&self, shown: &mut ThreadReport, due: ClockTime, late: Nanos) {
         shown.overdue = Some(shown.tally.value(late));
         self.miss(shown, self.schedule.containing(due).index, late);

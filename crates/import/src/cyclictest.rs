@@ -1,4 +1,4 @@
-//! Text of cyclictest (rt-tests): `T:` lines, the histogram of `-h` and `-H` in each of its layouts, and the values of `-v`.
+//! Text of cyclictest (rt-tests): `T:` lines, the histogram of `-h` and `-H` in each layout, and the values of `-v`.
 
 use super::column::Column;
 use super::cyclictest_json::one_policy;
@@ -8,13 +8,13 @@ use cyclictest::asked_there;
 use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Slice, Source, StatedConditions};
 use std::collections::BTreeMap;
 
-/// Stretches that values are divided into, as for our own records.
+/// Number of slices that values are divided into, as in our own records.
 const SLICES: usize = 64;
 
-/// More threads than a machine has CPUs are no output of cyclictest.
+/// Limit of threads: no machine has more CPUs.
 const MOST_THREADS: u32 = 4_096;
 
-/// What the lines say, put together at the end.
+/// Parsed lines, combined at the end.
 #[derive(Debug, Default)]
 struct Parsed {
     /// The last `T:` line of each thread.
@@ -22,23 +22,23 @@ struct Parsed {
     /// Columns of the histogram; `-H` has one more than there are threads.
     columns: Vec<Column>,
     rows: u64,
-    /// `# Min Latencies:` and the like, by their first word.
+    /// Values of `# Min Latencies:` and similar lines, by key.
     feet: BTreeMap<&'static str, Vec<i64>>,
     /// Values of `-v`: cycle and value.
     values: BTreeMap<u32, Vec<(u64, i64)>>,
-    /// `Thread 0 Interval: 1500`.
+    /// Intervals from `Thread 0 Interval: 1500`.
     intervals: BTreeMap<u32, u64>,
-    /// The word of `policy: fifo:`.
+    /// Policy name in `policy: fifo:`.
     policy: Option<String>,
-    /// `# Policies: fifo:80 fifo:80` of `punctual cyclictest`: what the kernel reported.
+    /// Policy in `# Policies: fifo:80 fifo:80` of `punctual cyclictest`, as reported by the kernel.
     reported: Option<Policy>,
     has_histogram: bool,
-    /// The command behind the prompt of a shell, where a console was copied.
+    /// Command after a shell prompt, in a copied console.
     command_line: Option<String>,
     remarks: Vec<String>,
 }
 
-/// A `T:` line.
+/// Fields of a `T:` line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Status {
     priority: u32,
@@ -47,11 +47,11 @@ struct Status {
     min: i64,
     avg: i64,
     max: i64,
-    /// Whether the width of its fields is that of `-N`; `None` when the number fills them.
+    /// Whether the field width is that of `-N`; `None` when the number fills the field.
     nanoseconds: Option<bool>,
 }
 
-/// Reads a whole output.
+/// Parses a whole output.
 pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imp
     parsed.finish(name, stated)
 }
 
-/// A line without the escape sequences by which the lines of a terminal are overwritten (ECMA-48, CSI).
+/// Removes the terminal escape sequences that overwrite lines (ECMA-48, CSI).
 fn without_escapes(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -107,14 +107,14 @@ impl Parsed {
         }
     }
 
-    /// A line of `-v`.
+    /// Parses a line of `-v`.
     fn value(&mut self, thread: &str, cycle: &str, value: &str, line: usize) -> Result<(), Flaw> {
         let (cycle, value) = (number(cycle, line, "cycle")?, number(value, line, "latency")?);
         self.values.entry(thread_number(thread, line)?).or_default().push((cycle, value));
         Ok(())
     }
 
-    /// A row of the histogram: value, blank, counts apart by tabs.
+    /// Parses a row of the histogram: value, blank, counts separated by tabs.
     fn row(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
         let mut fields = text.split_ascii_whitespace();
         let value: u64 = number(fields.next().unwrap_or_default(), line, "latency")?;
@@ -133,7 +133,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// What follows a `#`.
+    /// Parses the text after a `#`.
     fn remark(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
         const FEET: [(&str, &str); 6] = [
             ("min", "Min Latenc"),
@@ -157,7 +157,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// The unit: as it was told, else as the width of the fields shows, else the tool's default.
+    /// The unit: as stated by the user, else by the field width, else the tool's default.
     fn unit(&mut self, stated: &ImportOptions) -> Unit {
         let seen = self.status.values().find_map(|status| status.nanoseconds);
         let unit = stated.unit.or(seen.map(|nanoseconds| if nanoseconds { Unit::Ns } else { Unit::Us }));
@@ -191,7 +191,7 @@ impl Parsed {
             self.reported.or(match (self.policy.as_deref(), conditions.priority.map(RtPriority::new)) {
                 (Some("fifo"), Some(Some(priority))) => Some(Policy::Fifo(priority)),
                 (Some("rr"), Some(Some(priority))) => Some(Policy::RoundRobin(priority)),
-                // Without a priority it is what the program began with, whatever word is printed.
+                // Without a priority the policy is inherited, whatever name is printed.
                 _ => None,
             });
         let program = self.command_line.as_deref().and_then(|line| Some(&line[line.find("cyclictest")?..]));
@@ -213,7 +213,7 @@ impl Parsed {
         })
     }
 
-    /// All threads, from whichever of the three layouts the file has.
+    /// All threads, from any of the three layouts.
     fn threads(&mut self, unit: Unit) -> Result<Vec<ImportedThread>, Flaw> {
         let mut threads: BTreeMap<u32, ImportedThread> = BTreeMap::new();
         let of = |number| ImportedThread { number, ..ImportedThread::default() };
@@ -261,7 +261,7 @@ impl Parsed {
     fn histograms(&mut self, unit: Unit, threads: &mut BTreeMap<u32, ImportedThread>) -> Result<(), Flaw> {
         let lengths = ["min", "avg"].iter().filter_map(|key| self.feet.get(key)).map(Vec::len);
         let n = lengths.max().unwrap_or(self.columns.len());
-        // A histogram without any row is one whose samples are all beyond it (rt-tests 2.7 leaves out rows of zeros).
+        // A histogram without rows has all its samples beyond it (rt-tests 2.7 leaves out rows of zeros).
         let is_empty = self.columns.is_empty();
         let (columns, of_all) = self.columns.split_at(n.min(self.columns.len()));
         let has_sum = of_all.len() == 1
@@ -280,7 +280,7 @@ impl Parsed {
             let histogram = columns.get(i).map_or(Ok(Histogram::default()), |column| column.histogram(unit.ns()))?;
             let overflows = foot("overflows", i).and_then(|n| u64::try_from(n).ok());
             let total = overflows.and_then(|overflows| histogram.n.checked_add(overflows));
-            // The last status line of a run without -q is up to 10 ms older than the histogram and the lines below it.
+            // The last status line of a run without -q is up to 10 ms older than the histogram and its footer.
             if let Some((status, total)) = thread.samples.zip(total).filter(|(status, total)| status > total) {
                 return Err(Flaw::of_file(format!(
                     "thread {number}: its T: line has {status} cycles, and its histogram {total}"
@@ -303,10 +303,10 @@ impl Parsed {
     }
 }
 
-/// The command behind the prompt of a shell, `root@board:~# cyclictest -q`; empty for a prompt without a command, and `None`
+/// The command after a shell prompt, `root@board:~# cyclictest -q`; empty for a prompt without a command, and `None`
 /// for any other line.
 fn behind_prompt(line: &str) -> Option<&str> {
-    // The terminal shows an interrupt before the next prompt.
+    // The terminal echoes an interrupt before the next prompt.
     let line = line.strip_prefix("^C").unwrap_or(line);
     if line.is_empty() {
         return Some("");
@@ -326,7 +326,7 @@ fn behind_prompt(line: &str) -> Option<&str> {
     is_prompt.then_some(command)
 }
 
-/// Cycles between the first and the last that are not there.
+/// Number of missing cycles between the first and the last one.
 fn gaps(values: &[(u64, i64)]) -> u64 {
     let (first, last) = (values.iter().map(|v| v.0).min(), values.iter().map(|v| v.0).max());
     let span = last.zip(first).map_or(0, |(last, first)| (last - first).saturating_add(1));
@@ -338,7 +338,7 @@ fn thread_number(word: &str, line: usize) -> Result<u32, Flaw> {
     if thread < MOST_THREADS { Ok(thread) } else { Err(Flaw::at(line, format!("{thread} is no thread's number"))) }
 }
 
-/// What follows `T:`.
+/// Parses the text after `T:`.
 fn status(rest: &str, line: usize) -> Result<(u32, Status), Flaw> {
     let missing = |key: &str| Flaw::at(line, format!("a T: line without {key}"));
     let field = |key: &str| -> Result<i64, Flaw> {
@@ -347,7 +347,7 @@ fn status(rest: &str, line: usize) -> Result<(u32, Status), Flaw> {
     };
     let count = |key: &str| field(key).and_then(|n| u64::try_from(n).map_err(|_| missing(key)));
     let thread = rest.split('(').next().unwrap_or_default();
-    // `Avg:%5ld Max:` of us, `Avg:%8ld Max:` of ns: a number with blanks before it shows which.
+    // `Avg:%5ld Max:` of us, `Avg:%8ld Max:` of ns: a number padded with blanks reveals the unit.
     let width = rest.split_once("Avg:").and_then(|(_, after)| after.split_once(" Max:")).map(|(avg, _)| avg);
     let nanoseconds = width.filter(|avg| avg.starts_with(' ')).map(|avg| avg.len() > 5);
     let status = Status {

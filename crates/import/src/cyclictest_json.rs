@@ -1,4 +1,4 @@
-//! `--json` of cyclictest, and of `punctual cyclictest`, whose further keys are read, too.
+//! JSON of cyclictest `--json`, and of `punctual cyclictest` with its additional keys.
 
 use super::column::Column;
 use super::fields::ns;
@@ -8,7 +8,7 @@ use model::{Beyond, Host, Imported, ImportedThread, Policy, Preemption, Source, 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The document; the original has a colon in the names of two keys, and ours has them in both spellings.
+/// The document; the original has a colon in the names of two keys, `punctual cyclictest` writes both spellings.
 #[derive(Debug, Deserialize)]
 struct Document {
     #[serde(rename = "cmdline:")]
@@ -26,7 +26,7 @@ struct Document {
     thread: BTreeMap<String, Thread>,
 }
 
-/// `uname(2)`, as several tools write it.
+/// Fields of `uname(2)`, as written by several tools.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SystemInformation {
     nodename: Option<String>,
@@ -47,14 +47,14 @@ struct Thread {
     avg: Option<f64>,
     cpu: Option<i64>,
     missed: Option<u64>,
-    /// What the kernel reported, in our words.
+    /// Policy reported by the kernel, in our notation.
     policy: Option<String>,
 }
 
-/// Reads a whole document.
+/// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
-    // `-N`; older releases leave the key out, and have microseconds unless it is set.
+    // `-N`; older releases omit the key, and have microseconds unless it is set.
     let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
     let count = u32::try_from(document.thread.len()).map_err(|_| Flaw::of_file("it has too many threads"))?;
     let command_line = document.original_command_line.or(document.command_line);
@@ -103,7 +103,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     })
 }
 
-/// The policy that all threads had, as `punctual cyclictest` reports it.
+/// The common policy of all threads, as reported by `punctual cyclictest`.
 pub(super) fn one_policy<'a>(mut words: impl Iterator<Item = Option<&'a str>>) -> Option<Policy> {
     let first = words.next()??;
     words.all(|word| word == Some(first)).then(|| first.parse().ok())?
@@ -114,7 +114,7 @@ fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<Im
     let number = key.parse().map_err(|_| Flaw::of_file(format!("`{}` is no thread's number", key.escape_debug())))?;
     let scaled = |value: Option<i64>| value.map(|value| ns(value, unit_ns)).transpose().map_err(of_thread);
     let counts = thread.histogram.as_ref().map(|counts| column(counts).map_err(of_thread)).transpose()?;
-    // The largest is known exactly; what is beyond the histogram is only known by its number.
+    // The maximum is exact; of values beyond the histogram only the number is known.
     let known = counts.as_ref().map_or(0, |column| column.n);
     let dropped = thread.cycles.map(|cycles| cycles.saturating_sub(known)).filter(|n| *n > 0 && counts.is_some());
     let end = rows.or(counts.as_ref().map(Column::end)).unwrap_or(0);
@@ -148,16 +148,16 @@ pub(super) fn column(counts: &BTreeMap<String, u64>) -> Result<Column, String> {
     Ok(column)
 }
 
-/// Where a text is no JSON, or not the expected one.
+/// Converts an error of serde_json to a flaw with its line.
 pub(super) fn no_json(err: &serde_json::Error) -> Flaw {
     let text = err.to_string();
-    // serde_json puts the place at the end of its sentence.
+    // serde_json appends the position to its message.
     let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
     if err.line() > 0 { Flaw::at(err.line(), reason) } else { Flaw::of_file(reason) }
 }
 
 impl SystemInformation {
-    /// The machine as far as this tells it.
+    /// The host description, as far as it is known.
     pub(super) fn host(self) -> Host {
         let is_realtime = self.realtime == Some(1) || self.version.as_deref().is_some_and(|v| v.contains("PREEMPT_RT"));
         Host {
@@ -171,7 +171,7 @@ impl SystemInformation {
     }
 }
 
-/// Seconds since 1970 of `Sat, 21 Nov 2026 00:22:35 +0000` (RFC 5322, the form of strftime(3) that rt-tests uses).
+/// Seconds since 1970 of `Sat, 21 Nov 2026 00:22:35 +0000` (RFC 5322, the strftime(3) format of rt-tests).
 fn unix_s(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut words = text.split_whitespace().skip(1);
@@ -184,7 +184,7 @@ fn unix_s(text: &str) -> Option<u64> {
     let (hours, minutes) = zone.get(1..)?.split_at_checked(2)?;
     let offset = hours.parse::<i64>().ok()?.checked_mul(3_600)? + minutes.parse::<i64>().ok()?.checked_mul(60)?;
     let offset = if zone.starts_with('-') { -offset } else { offset };
-    // Days of the civil calendar: a year that begins in March has its leap day at its end.
+    // Days of the civil calendar: a year that begins in March has its leap day at the end.
     let (shifted, of_year) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days =
         shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + (153 * of_year + 2) / 5 + day - 1 - 719_468;

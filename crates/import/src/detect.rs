@@ -1,8 +1,8 @@
-//! Which tool wrote a file, by what is in it: names of files say little.
+//! Detection of the tool that wrote a file, by content: file names are not reliable.
 
 use super::Flaw;
 
-/// A kind of text that can be read.
+/// Supported text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Text of cyclictest: `T:` lines, histogram or `-v`.
@@ -21,26 +21,26 @@ pub(super) enum Kind {
     XenomaiPlot,
     /// `-g` of latmus.
     Latmus,
-    /// OSADL's JSON for exchange.
+    /// OSADL's JSON exchange format.
     RtDataset,
-    /// Latency classes and frequencies.
+    /// Table of latency classes and frequencies.
     Table,
 }
 
-/// Whether these first bytes are a record of `samples.raw`: a CPU's number below 65 536 and a time of less than 2^40 s have
-/// zeros where no text has any.
+/// Whether the first bytes are a record of `samples.raw`: a CPU number below 65 536 and a time of less than 2^40 s
+/// contain zero bytes, which text does not.
 pub(super) fn is_raw(head: &[u8]) -> bool {
     head.contains(&0)
 }
 
-/// The kind of a text.
+/// Detects the format of a text.
 pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
     let start = text.trim_start();
     if start.starts_with('{') {
         if text.contains("\"RT Dataset\"") {
             return Ok(Kind::RtDataset);
         }
-        // The keys of both tools; a document with neither is refused by whoever reads it first.
+        // Keys of the two tools; a document with neither is rejected by the parser chosen here.
         let is_jitterdebugger = text.contains("\"cpu\":") && !text.contains("\"thread\"");
         return Ok(if is_jitterdebugger { Kind::Jitterdebugger } else { Kind::CyclictestJson });
     }
@@ -67,7 +67,7 @@ pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
         {
             return Ok(Kind::Cyclictest);
         }
-        // A histogram of cyclictest may lack its head, but never its feet.
+        // A histogram of cyclictest may lack its header, but never its footer.
         numbers_first |= line.starts_with(|c: char| c.is_ascii_digit());
     }
     if numbers_first {
@@ -78,7 +78,7 @@ pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
     ))
 }
 
-/// `       0:       1:      21`, the lines of `cyclictest -v`.
+/// Whether a line is one of `cyclictest -v`: `       0:       1:      21`.
 fn is_verbose(line: &str) -> bool {
     let mut parts = line.split(':').map(str::trim);
     let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<i64>().is_ok());

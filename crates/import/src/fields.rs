@@ -1,22 +1,22 @@
-//! Numbers, times and columns as these tools write them.
+//! Parsers for numbers, times and options in the notation of these tools.
 
 use super::Flaw;
 use model::{Period, Span};
 use std::str::FromStr;
 
-/// A number, or what is wrong with it.
+/// Parses a number.
 pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, Flaw> {
     word.trim().parse().map_err(|_| Flaw::at(line, format!("`{}` is no {what}", shortened(word.trim()))))
 }
 
-/// `value` units of `unit_ns`, in ns.
+/// Converts `value` units of `unit_ns` to ns.
 pub(super) fn ns(value: i64, unit_ns: u64) -> Result<i64, String> {
     let ns = i64::try_from(unit_ns).ok().and_then(|unit| value.checked_mul(unit));
     let is_sane = |ns: &i64| ns.unsigned_abs() <= Span::MAX.ns();
     ns.filter(is_sane).ok_or_else(|| format!("a latency of {value} is longer than a year"))
 }
 
-/// A latency in microseconds with decimals, in ns.
+/// Parses a latency in microseconds with decimals; returns ns.
 pub(super) fn us(word: &str, line: usize) -> Result<i64, Flaw> {
     let us: f64 = number(word, line, "latency in microseconds")?;
     let ns = us * 1e3;
@@ -28,19 +28,19 @@ pub(super) fn us(word: &str, line: usize) -> Result<i64, Flaw> {
     Ok(whole)
 }
 
-/// A period in microseconds; `None` when none of ours can be so long or short.
+/// A period in microseconds; `None` outside the range of [`Period`].
 pub(super) fn period_us(us: u64) -> Option<Period> {
     Period::try_from(Span(us.checked_mul(1_000)?)).ok()
 }
 
-/// `HH:MM:SS`, hours as many as it takes.
+/// Parses `HH:MM:SS`; hours may have any number of digits.
 pub(super) fn clock(word: &str) -> Option<Span> {
     let mut parts = word.trim().splitn(3, ':').map(|part| part.parse::<u64>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
     seconds_span(hours.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?)
 }
 
-/// So many seconds; `None` beyond a year.
+/// A number of seconds as a span; `None` beyond a year.
 pub(super) fn seconds_span(seconds: u64) -> Option<Span> {
     seconds.checked_mul(Span::SECOND.ns()).map(Span).filter(|span| *span <= Span::MAX)
 }
@@ -61,7 +61,7 @@ pub(super) fn option<'a>(command_line: &'a str, short: &str, long: &str) -> Opti
     None
 }
 
-/// What of a word is shown in an error.
+/// A word shortened and without control characters, for error messages.
 fn shortened(word: &str) -> String {
     const LONG: usize = 40;
     let plain: String = word.chars().map(|c| if model::is_plain(c) { c } else { '?' }).take(LONG + 1).collect();

@@ -1,14 +1,14 @@
-//! Files as nobody would write them: every parser against mutations of its files, for as long as `cargo xtask fuzz` asks.
+//! Fuzzing: every parser with mutations of its test files, for as long as `cargo xtask fuzz` requests.
 //!
-//! A parser may refuse or accept whatever it is given; it may not panic, and what it accepts has to be consistent and to
-//! survive being stored.
+//! A parser may accept or reject any input, but must not panic; accepted input must be consistent and survive being
+//! stored.
 
 #![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
 
 use super::*;
 use std::time::{Duration, Instant};
 
-/// SplitMix64 (Steele, Lea & Flood 2014): small, and the same everywhere, so that a finding can be repeated.
+/// SplitMix64 (Steele, Lea & Flood 2014): small and portable, so that findings can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Words that parsers stumble over.
+/// Words that are likely to trigger parser errors.
 const WORDS: [&str; 25] = [
     "18446744073709551615",
     "9223372036854775807",
@@ -53,12 +53,12 @@ const WORDS: [&str; 25] = [
     "\u{fffd}",
 ];
 
-/// Bytes that a mutation repeats at most.
+/// Limit of bytes added by a repetition.
 const MOST_ADDED: usize = 1 << 17;
-/// Far more than the largest of these files takes to read, also on a busy machine.
+/// Timeout of a parser: far more than the largest input takes, even on a busy machine.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// A file that is nearly one of `seeds`.
+/// Returns a mutation of one of `seeds`.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = seeds[random.below(seeds.len())].clone();
     for _ in 0..=random.below(4) {
@@ -71,7 +71,7 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 drop(bytes.splice(from..from, word));
             }
             2 => {
-                // A number becomes another one.
+                // Replaces a number.
                 let digits = bytes[from..].iter().position(u8::is_ascii_digit).map(|at| from + at);
                 if let Some(start) = digits {
                     let end =
@@ -87,7 +87,7 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 drop(bytes.splice(at..at, copy));
             }
             5 => bytes.truncate(from),
-            // Many of a kind, which shows what costs more than its length.
+            // Many repetitions, which reveal superlinear cost.
             6 => {
                 let copies = 1 + random.below(MOST_ADDED / (to - from + 1));
                 let repeated = bytes[from..to].repeat(copies);
@@ -104,7 +104,7 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Feeds mutations of the files whose names begin so to their parser.
+/// Runs the parser on mutations of the files whose names begin with `prefix`.
 fn fuzz(prefix: &str) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path()).collect();
@@ -141,7 +141,7 @@ fn fuzz(prefix: &str) {
     assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the parser show nothing");
 }
 
-/// Whether it is read; what is read has to be sound.
+/// Whether the input is accepted; the result must be consistent.
 fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
     let read = if detect::is_raw(&bytes[..bytes.len().min(raw::RECORD)]) {
         raw::read(bytes, bytes.len() as u64, "x", stated).ok()
@@ -152,7 +152,7 @@ fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
         assert!(!imported.threads.is_empty());
         assert!(imported.threads.iter().all(model::ImportedThread::is_consistent));
         let stored = serde_json::to_string(imported).unwrap();
-        // A mean in decimal digits may differ in its last one.
+        // Only lengths are compared: the decimal form of a mean may differ in its last digit.
         let back: Imported = serde_json::from_str(&stored).unwrap();
         assert_eq!(back.threads.len(), imported.threads.len());
     }

@@ -8,11 +8,11 @@ use model::{Beyond, Imported, ImportedThread};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The version that is read; the ones before had other keys.
+/// Supported version; earlier ones had other keys.
 const VERSION: u64 = 3;
 
-/// Slots of its histogram, 1 us each, also where values are in ns (`jitterdebugger.c`, `hist_size`): what is larger is in
-/// none.
+/// Range of its histogram: slots of 1 us each, even if values are in ns (`jitterdebugger.c`, `hist_size`). Larger
+/// values are in no slot.
 const RANGE_NS: i64 = 1_000_000;
 
 #[derive(Debug, Deserialize)]
@@ -31,14 +31,14 @@ struct Thread {
     avg: f64,
 }
 
-/// What every file of it has to say.
+/// Remark for every file of jitterdebugger.
 pub(super) const EVERY_DUE_TIME: &str =
     "jitterdebugger waits for every due time, also those that are past: a stall is many samples, not one";
 
-/// Its numbers are those of threads; with `-a` they are no CPUs.
+/// Remark: its numbers are those of threads; with `-a` they are not CPU numbers.
 pub(super) const NUMBERS: &str = "its numbers are those of threads, which are CPUs only without -a";
 
-/// Reads a whole document.
+/// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     if document.version != VERSION {
@@ -47,7 +47,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let sysinfo = document.sysinfo.unwrap_or_default();
     let unit_ns = match sysinfo.resolution_in_ns {
         Some(1) => 1,
-        // 0 in releases that know no other unit.
+        // 0 in releases that support no other unit.
         Some(0 | 1_000) | None => 1_000,
         Some(other) => {
             return Err(Flaw::of_file(format!("a resolution of {other} ns is unknown; 1 and 1000 are read")));

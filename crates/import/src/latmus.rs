@@ -1,11 +1,11 @@
-//! The histogram that `latmus -g` writes: `#` lines that describe the measurement, then rows.
+//! The histogram of `latmus -g`: `#` lines that describe the measurement, then rows.
 
 use super::column::Column;
 use super::fields::{clock, number, period_us, us};
 use super::{Flaw, measurement, source};
 use model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
 
-/// Rows are whole microseconds.
+/// Unit of rows: whole microseconds.
 const UNIT_NS: u64 = 1_000;
 
 #[derive(Debug, Default)]
@@ -21,13 +21,13 @@ struct Parsed {
     max_ns: Option<i64>,
     overruns: u64,
     samples: Option<u64>,
-    /// The row with a `+`: it holds everything above it.
+    /// The row with a `+`: it counts all larger values, too.
     last: Option<(u64, u64)>,
     column: Column,
     host: Host,
 }
 
-/// Reads a whole file.
+/// Parses a whole file.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {

@@ -1,6 +1,7 @@
-//! Reading what other tools have measured.
+//! Import of measurements of other tools.
 //!
-//! Each parser turns text into [`Imported`]; nothing that a file does not say is made up, and whatever is wrong with it is one line: file, line, reason.
+//! Each parser converts text to [`Imported`]. Nothing is invented that a file does not contain, and an error is one
+//! line: file, line, reason.
 #![forbid(unsafe_code)]
 
 mod column;
@@ -29,14 +30,14 @@ use model::{Host, Imported, ImportedLoad, ImportedThread, Period, Policy, Source
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// What whoever imports a file knows of it, and the file does not say.
+/// Properties of an imported file stated by the user, where the file lacks them.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     /// Unit of the values.
     pub unit: Option<Unit>,
-    /// Time between two due times.
+    /// Period of the thread.
     pub period: Option<Period>,
-    /// How the thread was scheduled.
+    /// Scheduling policy of the thread.
     pub policy: Option<Policy>,
     /// Background work.
     pub load: Option<ImportedLoad>,
@@ -61,33 +62,33 @@ impl Unit {
     }
 }
 
-/// Why a file cannot be imported.
+/// Reason why a file cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The kernel's reason.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// It is not what it seems to be.
+    /// The content is invalid.
     #[error("{path}{place}: {reason}", path = path.display())]
     Flaw {
         /// The file.
         path: PathBuf,
         /// `:LINE`, or empty.
         place: String,
-        /// What is wrong, and what to do.
+        /// Reason and advice.
         reason: String,
     },
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Debug, PartialEq, Eq)]
 struct Flaw {
-    /// Line, from 1; `None` when it is the file as a whole.
+    /// Line, from 1; `None` for the file as a whole.
     line: Option<usize>,
     reason: String,
 }
@@ -102,15 +103,15 @@ impl Flaw {
     }
 }
 
-/// Text files larger than this are none: the largest histogram of a million rows and a thousand CPUs fits.
+/// Size limit of text files, bytes: a histogram of a million rows and a thousand CPUs fits.
 const MOST_TEXT: u64 = 1 << 31;
-/// What comes from a pipe is held as a whole.
+/// Size limit of piped input, bytes, which is held in memory.
 const MOST_PIPED: u64 = 1 << 28;
 
-/// Reads one file: a measurement for each kind of latency in it.
+/// Imports one file: a measurement for each kind of latency in it.
 ///
 /// # Errors
-/// When it cannot be read, or is not what a known tool writes.
+/// If it cannot be read, or is not in a known format.
 pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let flaw = |flaw: Flaw| ImportError::Flaw {
@@ -150,7 +151,7 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
     Ok(all)
 }
 
-/// Reads a file of text.
+/// Parses a text file.
 fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|err| {
         let line = bytes[..err.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -172,7 +173,7 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
     if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("its counts contradict each other")) }
 }
 
-/// A measurement of wake-ups whose file says no more than this.
+/// Default measurement of wake-ups.
 fn measurement(source: Source, resolution_ns: u64) -> Imported {
     Imported {
         format: model::RECORD_FORMAT,
@@ -188,12 +189,12 @@ fn measurement(source: Source, resolution_ns: u64) -> Imported {
     }
 }
 
-/// The file `name`, which `tool` of an unknown version has written.
+/// Source of a file `name` written by an unknown version of `tool`.
 fn source(tool: &str, name: &str) -> Source {
     Source { tool: tool.to_owned(), version: None, file: name.to_owned(), command_line: None }
 }
 
-/// Adds what whoever imports it knows, where the file does not say it.
+/// Adds properties stated by the user where the file does not contain them.
 fn state(imported: &mut Imported, stated: &ImportOptions) {
     let conditions = &mut imported.conditions;
     let mut add = |name: &str, is_new: bool| {

@@ -1,27 +1,28 @@
-//! `samples.raw` of jitterdebugger: records of 28 bytes, read once and never held.
+//! Parser for `samples.raw` of jitterdebugger: records of 28 bytes, read in one pass and not held in memory.
 //!
-//! A record is a thread's number (`u32`), the time it woke (`i64` seconds and nanoseconds of the monotonic clock) and its
-//! latency (`u64`), packed, in the byte order of the machine that wrote it; little endian is read. The unit of the latency
-//! is not in the file, but follows from it: woke - latency is a due time, and due times are whole periods apart.
+//! A record is a thread's number (`u32`), the wake-up time (`i64` seconds and nanoseconds of the monotonic clock) and
+//! the latency (`u64`), packed, in the byte order of the machine that wrote it; little endian is supported. The unit of
+//! the latency is not in the file, but can be inferred: wake-up time - latency is a due time, and due times are whole
+//! periods apart.
 
 use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS};
 use super::{ImportOptions, Unit, measurement, source};
 use model::{Histogram, Imported, ImportedThread, Period, Slice, Span, StatedConditions};
 use std::io::{self, Read};
 
-/// Bytes of a record.
+/// Size of a record, bytes.
 pub(super) const RECORD: usize = 28;
 
-/// Stretches that the file is divided into, as for our own records.
+/// Number of slices that the file is divided into, as in our own records.
 const SLICES: u64 = 64;
 
-/// Threads that a file can have; each has its histograms.
+/// Limit of threads in a file; each has its own histograms.
 const MOST_THREADS: usize = 4_096;
 
-/// Records of one thread that the unit and the period are found from.
+/// Records of one thread used to infer the unit and the period.
 const LOOKED_AT: usize = 512;
 
-/// Why it cannot be read.
+/// Reason why the file cannot be read.
 #[derive(Debug)]
 pub(super) enum RawError {
     Io(io::Error),
@@ -32,31 +33,31 @@ pub(super) enum RawError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
     thread: u32,
-    /// ns of the monotonic clock.
+    /// Wake-up time, ns of the monotonic clock.
     woke_ns: u64,
-    /// In the file's unit.
+    /// Latency in the file's unit.
     latency: u64,
 }
 
-/// Latencies below this, in the file's unit, are counted one by one in a table until their stretch ends: a hundred times as
-/// quick as in the histogram, and as exact.
+/// Latencies below this, in the file's unit, are counted exactly in a table until their slice ends: a hundred times as
+/// fast as in the histogram, and as exact.
 const TABLE: usize = 1 << 16;
 
-/// What was counted of one thread.
+/// Counts of one thread.
 #[derive(Debug)]
 struct Counted {
     number: u32,
     slices: Vec<Slice>,
-    /// How often each latency below [`TABLE`] came in the last stretch.
+    /// Count of each latency below [`TABLE`] in the last slice.
     table: Vec<u32>,
-    /// One past the largest of them.
+    /// Index after the largest non-zero entry of the table.
     used: usize,
     first_woke_ns: u64,
     last_woke_ns: u64,
     n: u64,
 }
 
-/// Reads a file of `length` bytes.
+/// Parses a file of `length` bytes.
 pub(super) fn read(
     mut file: impl Read,
     length: u64,
@@ -118,7 +119,7 @@ pub(super) fn read(
     Ok(vec![imported(threads, (unit, period), name, remarks)])
 }
 
-/// What is wrong with a record of zeros, the `n`th: it would be a wake-up at the boot of the machine, with a latency of 0.
+/// Error for the `n`th record if it is all zeros: it would be a wake-up at boot with a latency of 0.
 fn only_zeros(n: u64) -> String {
     let zeros = format!("record {n} is only zeros, which a power cut leaves of a file");
     match n - 1 {
@@ -133,7 +134,7 @@ impl Counted {
         Counted { number, slices: Vec::new(), table, used: 0, first_woke_ns, last_woke_ns: 0, n: 0 }
     }
 
-    /// Moves what the table has counted into the last stretch.
+    /// Moves the counts of the table into the last slice.
     fn settle(&mut self, unit: Unit) {
         let counts = (0_i64..).zip(&mut self.table[..self.used]).filter(|(_, n)| **n > 0);
         if let Some(slice) = self.slices.last_mut() {
@@ -183,7 +184,7 @@ fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Unit, n: u64, per_sli
     }
     let Some(slice) = thread.slices.last_mut() else { return Ok(()) };
     match usize::try_from(latency).ok().and_then(|index| Some((index, thread.table.get_mut(index)?))) {
-        // A stretch of 2^32 equal latencies would be a file of 7 TB.
+        // A slice of 2^32 equal latencies would be a file of 7 TB.
         Some((index, count)) if *count < u32::MAX => {
             *count += 1;
             thread.used = thread.used.max(index + 1);
@@ -202,15 +203,15 @@ fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Unit, n: u64, per_sli
     Ok(())
 }
 
-/// The due times of the first thread's records, ns, as they are when latencies have this unit.
+/// Due times of the first thread's records, ns, if latencies have this unit.
 fn due_times(begin: &[Sample], unit: Unit) -> Vec<u64> {
     let first = begin.first().map(|sample| sample.thread);
     let due = |sample: &Sample| sample.woke_ns.saturating_sub(sample.latency.saturating_mul(unit.ns()));
     begin.iter().filter(|sample| Some(sample.thread) == first).map(due).collect()
 }
 
-/// The most frequent distance between due times, rounded to microseconds, which periods are whole numbers of; and the share of
-/// distances that are exactly a whole number of microseconds.
+/// The median distance between due times, rounded to microseconds, because periods are whole microseconds; and the
+/// share of distances that are exactly a whole number of microseconds.
 fn distances(begin: &[Sample], unit: Unit) -> Option<(u64, f64)> {
     let due = due_times(begin, unit);
     let all: Vec<u64> = due.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
@@ -220,14 +221,14 @@ fn distances(begin: &[Sample], unit: Unit) -> Option<(u64, f64)> {
     Some((*us.get(us.len() / 2)?, exact as f64 / all.len() as f64))
 }
 
-/// Latencies in ns make due times that are exactly a period apart; cut to us, they leave noise below 1 us.
+/// Latencies in ns give due times exactly a period apart; latencies truncated to us add noise below 1 us.
 fn unit_of(begin: &[Sample]) -> Result<Unit, String> {
     let unclear = || "whether its latencies are us or ns cannot be told from so few; say it: --unit us".to_owned();
     let (_, exact) = distances(begin, Unit::Ns).ok_or_else(unclear)?;
     if exact > 0.9 { Ok(Unit::Ns) } else { Ok(Unit::Us) }
 }
 
-/// The period, if due times keep one.
+/// The period, if the due times are periodic.
 fn period_of(begin: &[Sample], unit: Unit) -> Option<Period> {
     let (us, _) = distances(begin, unit)?;
     let due = due_times(begin, unit);

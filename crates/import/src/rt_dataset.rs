@@ -1,4 +1,4 @@
-//! OSADL's "RT Dataset", JSON for the exchange of cyclictest's histograms (github.com/osadl/Latencyplot).
+//! OSADL's "RT Dataset", a JSON exchange format for histograms of cyclictest (github.com/osadl/Latencyplot).
 
 use super::column::Column;
 use super::cyclictest_json::no_json;
@@ -47,7 +47,7 @@ struct Kernel {
     cmdline: Option<String>,
 }
 
-/// `cycles` is not read: its writer puts 10^8 there where the command line has no `-l`.
+/// `cycles` is ignored: the writer sets it to 10^8 if the command line has no `-l`.
 #[derive(Debug, Default, Deserialize)]
 struct Condition {
     load: Option<String>,
@@ -58,13 +58,13 @@ struct Condition {
 #[derive(Debug, Deserialize)]
 struct Latency {
     granularity: String,
-    /// The classes, then the counts of each core.
+    /// Latency classes, then the counts of each core.
     cores: Vec<Vec<u64>>,
     #[serde(default)]
     maxima: Vec<i64>,
 }
 
-/// Reads a whole document.
+/// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     let Document { format, system, processor, kernel, condition, latency } = document;
@@ -101,7 +101,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
             load: condition.load.and_then(|load| load.parse().ok()),
             ..StatedConditions::of("wake-up")
         },
-        // `timestamps` has when the files were written.
+        // `timestamps` is ignored: it has the times when the files were written.
         host: Host {
             hostname: system.hostname,
             cpu_model: processor.model.map(|model| match processor.vendor {
@@ -154,7 +154,7 @@ fn threads(latency: &Latency, unit_ns: u64) -> Result<Vec<ImportedThread>, Flaw>
             samples: Some(histogram.n),
             min_ns: histogram.min_ns,
             max_ns,
-            // How many they are is not in the file.
+            // Their number is not in the file.
             beyond: max_ns.filter(|max| *max >= end_ns).map(|_| Beyond { samples: None, at_least_ns: end_ns }),
             histogram: Some(histogram),
             ..ImportedThread::default()

@@ -1,4 +1,4 @@
-//! `summary.xml` of rteval: the distribution of each core, as cyclictest or timerlat measured it for it.
+//! Parser for `summary.xml` of rteval: the distribution of each core, measured by cyclictest or timerlat.
 
 use super::column::Column;
 use super::fields::{ns, option, period_us, seconds_span};
@@ -7,10 +7,10 @@ use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
 use roxmltree::{Document, Node};
 
-/// rteval's values are microseconds (`unit="us"`).
+/// Unit of rteval's values: microseconds (`unit="us"`).
 const UNIT_NS: u64 = 1_000;
 
-/// Reads a whole report: one measurement for each tool that rteval ran.
+/// Parses a whole report: one measurement for each tool that rteval ran.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     super::xml::check_shape(text)?;
     let document = Document::parse(text).map_err(|err| {
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     if all.is_empty() { Err(Flaw::of_file("it holds no measurement of cyclictest or timerlat")) } else { Ok(all) }
 }
 
-/// What holds for all measurements of a report.
+/// Common properties of all measurements of a report.
 #[derive(Debug)]
 struct Report<'a> {
     name: &'a str,
@@ -37,7 +37,7 @@ struct Report<'a> {
     measured: Option<Span>,
 }
 
-/// The line of an element, for an error: finding it reads the file from its start.
+/// Line of an element for an error message; the search reads the file from its start.
 fn line(node: Node<'_, '_>) -> usize {
     usize::try_from(node.document().text_pos_at(node.range().start).row).unwrap_or(0)
 }
@@ -50,7 +50,7 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
     let command_line = node.attribute("command_line").unwrap_or_default();
     let is_timerlat = node.has_tag_name("timerlat");
     let cores: Vec<_> = node.children().filter(|child| child.has_tag_name("core")).collect();
-    // rtla leaves out what is beyond, and rteval never learns how much that was.
+    // rtla omits samples beyond the histogram, so rteval does not know their number.
     let entries = option(command_line, "-E", "--entries").and_then(|n| n.parse::<i64>().ok()).filter(|_| is_timerlat);
     let threads: Vec<_> = cores.iter().map(|core| of_core(*core, entries)).collect::<Result<_, _>>()?;
     if threads.is_empty() {
@@ -76,7 +76,7 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
     let asked = asked_there(command_line, count);
     let priorities: Vec<Option<u32>> = cores.iter().map(|core| core.attribute("priority")?.parse().ok()).collect();
     let period = if is_timerlat {
-        // The tool's default is 1 ms; what was not typed is not taken for known, because it can change.
+        // The tool's default is 1 ms; an option that was not given is not assumed, because defaults can change.
         option(command_line, "-p", "--period").and_then(|us| us.parse().ok()).and_then(period_us)
     } else {
         asked.as_ref().and_then(|asked| asked.period)
@@ -93,7 +93,7 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
             period,
             ..StatedConditions::of(what)
         },
-        // `date` and `time` are local times of a zone that is not named.
+        // `date` and `time` are local times in an unknown time zone.
         measured: report.measured,
         host: report.host.clone(),
         threads,

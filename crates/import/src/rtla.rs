@@ -1,6 +1,6 @@
 //! Histograms of `rtla timerlat hist` and `rtla osnoise hist` (tools/tracing/rtla of Linux).
 //!
-//! 6.1 leaves out the table of all CPUs, and says in one line that a threshold stopped it; later ones also say on which CPU.
+//! Version 6.1 has no table of all CPUs, and reports a threshold stop in one line; later versions also report the CPU.
 
 use super::column::Column;
 use super::fields::{clock, ns, number, seconds_span};
@@ -8,7 +8,7 @@ use super::{Flaw, measurement, source};
 use model::{Beyond, Histogram, Imported, ImportedThread, Span, StatedConditions};
 use std::collections::BTreeMap;
 
-/// One column: a kind of latency on a CPU.
+/// A column: one kind of latency on one CPU.
 #[derive(Debug)]
 struct Series {
     /// `IRQ`, `Thr`, `Usr` or `CPU`.
@@ -18,15 +18,15 @@ struct Series {
     feet: BTreeMap<&'static str, Option<i64>>,
 }
 
-/// The lines below the rows.
+/// Labels of the footer lines.
 const FEET: [&str; 5] = ["over", "count", "min", "avg", "max"];
 
-/// Reads a whole output: one measurement for each kind of latency.
+/// Parses a whole output: one measurement for each kind of latency.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     let mut tool = "";
     let (mut unit_ns, mut measured, mut series, mut remarks) = (None, None, Vec::<Series>::new(), Vec::new());
     let (mut has_index, mut is_stopped, mut is_whole) = (false, false, false);
-    // One past the last row, also if it is all zeros.
+    // Value after the last row, even if that row is all zeros.
     let mut end = 0;
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
         if let Some(rest) = text.strip_prefix('#') {
@@ -56,14 +56,14 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
             feet(&mut series, foot, words, line)?;
             is_whole |= foot == "max";
         } else if first == "ALL:" {
-            // The same again, summed up.
+            // The same values, summed up.
             break;
         } else if has_index && first.starts_with(|c: char| c.is_ascii_digit()) {
             end = end.max(row(&mut series, first, words, line)?.saturating_add(1));
         } else if !text.contains(' ') || first.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(Flaw::at(line, "a row before the line `Index ...`; --no-index and --no-header cannot be read"));
         }
-        // Everything else is what is said when a threshold stops it.
+        // All other lines are messages about a threshold stop.
     }
     let unit_ns = unit_ns.ok_or_else(|| Flaw::of_file("no line `# Time unit is ...`; --no-header cannot be read"))?;
     if series.is_empty() && has_index && is_whole && tool == "rtla osnoise" {
@@ -84,7 +84,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     kinds.iter().map(|kind| of_kind(kind, &series, (tool, name, (unit_ns, end), measured), &remarks)).collect()
 }
 
-/// A measurement in which no CPU had any noise above the tracer's threshold: rtla leaves out the columns of such CPUs.
+/// A measurement in which no CPU had noise above the tracer's threshold: rtla omits the columns of such CPUs.
 fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
     Imported {
         conditions: StatedConditions::of("noise"),
@@ -101,7 +101,7 @@ fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
     }
 }
 
-/// `IRQ-000`.
+/// Parses a column header such as `IRQ-000`.
 fn head(word: &str, line: usize) -> Result<Series, Flaw> {
     let unknown = || Flaw::at(line, format!("`{}` is no column of rtla", word.escape_debug()));
     let (kind, cpu) = word.split_once('-').ok_or_else(unknown)?;
@@ -110,7 +110,7 @@ fn head(word: &str, line: usize) -> Result<Series, Flaw> {
     Ok(Series { kind: kind.to_owned(), cpu, column: Column::default(), feet: BTreeMap::new() })
 }
 
-/// The latency of the row.
+/// Parses a row; returns its latency.
 fn row<'a>(
     series: &mut [Series],
     value: &str,
@@ -132,10 +132,10 @@ fn feet<'a>(
     values: impl Iterator<Item = &'a str>,
     line: usize,
 ) -> Result<(), Flaw> {
-    // `-` where a column has no sample.
+    // `-` if a column has no sample.
     let value = |word: &str| match word {
         "-" => Ok(None),
-        // Some versions print a mean with decimals; the others cut them off.
+        // Some versions print a mean with decimals; others truncate it.
         _ if foot == "avg" => number(word.split('.').next().unwrap_or(word), line, "number").map(Some),
         _ => number(word, line, "number").map(Some),
     };
@@ -152,14 +152,14 @@ fn feet<'a>(
     Ok(())
 }
 
-/// `   0 00:10:00`: days, hours, minutes, seconds.
+/// Parses `   0 00:10:00`: days, hours, minutes, seconds.
 fn days_and_clock(text: &str) -> Option<Span> {
     let (days, time) = text.trim().split_once(' ')?;
     let of_days = seconds_span(days.parse::<u64>().ok()?.checked_mul(86_400)?)?;
     Some(Span(of_days.ns().checked_add(clock(time)?.ns())?)).filter(|span| *span <= Span::MAX)
 }
 
-/// Tool, file, unit in ns with the end of the rows, and how long was measured.
+/// Tool, file, unit in ns with the end of the rows, and duration of the measurement.
 type Common<'a> = (&'a str, &'a str, (u64, u64), Option<Span>);
 
 fn of_kind(
@@ -203,12 +203,12 @@ fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -
     let counted = foot("count").and_then(|n| u64::try_from(n).ok());
     if counted.is_some_and(|count| count != known) {
         let said = foot("count").unwrap_or_default();
-        // Its counters are C ints, and events may be lost between the kernel and it.
+        // Its counters are C ints, and events between the kernel and rtla may be lost.
         remarks.push(format!("CPU {cpu}: it says {said} samples, and shows {known}"));
     }
     let has_samples = known > 0;
     let end_ns = i64::try_from(end).ok().and_then(|end| ns(end, unit_ns).ok()).unwrap_or(0);
-    // Rows of zeros are left out: where no sample is within, the smallest says more than the last row.
+    // Rows of zeros are omitted: without samples in rows the minimum is a better bound than the last row.
     let least_ns = scaled("min")?.filter(|_| column.n == 0).unwrap_or(0).max(end_ns);
     Ok(ImportedThread {
         number: *cpu,

@@ -1,11 +1,11 @@
-//! Tables of latency classes and frequencies, as the OSADL QA farm publishes them: a latency, then a count for each CPU.
+//! Tables of latency classes and frequencies, as published by the OSADL QA farm: a latency, then a count for each CPU.
 
 use super::column::Column;
 use super::fields::number;
 use super::{Flaw, ImportOptions, Unit, measurement, source};
 use model::{Imported, ImportedThread};
 
-/// Reads a whole table. Fields are apart by blanks, tabs, commas or semicolons; `#` begins a comment.
+/// Parses a whole table. Fields are separated by blanks, tabs, commas or semicolons; `#` begins a comment.
 pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
     let unit = stated.unit.unwrap_or(Unit::Us);
     let mut columns: Vec<Column> = Vec::new();

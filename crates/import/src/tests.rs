@@ -1,12 +1,12 @@
-//! Every kind of file: golden summaries, agreement with what the tools say themselves, and mistakes with their place.
+//! Tests of every format: golden summaries, consistency with the tools' own figures, and errors with their line.
 
 use super::*;
 use expect_test::expect_file;
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// A file of `tests/files`. Those of cyclictest, jitterdebugger and rtla 6.1 were written by the tools (rtla in an emulated
-/// guest with Debian's PREEMPT_RT kernel), the others by hand after their documents and sources.
+/// Path of a file of `tests/files`. Those of cyclictest, jitterdebugger and rtla 6.1 were written by the tools (rtla in
+/// an emulated guest with Debian's PREEMPT_RT kernel), the others by hand from documentation and sources.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name)
 }
@@ -15,7 +15,7 @@ fn read(name: &str) -> Vec<Imported> {
     import(&fixture(name), &ImportOptions::default()).unwrap_or_else(|err| panic!("{err}"))
 }
 
-/// All that was read, in a few lines.
+/// Summary of an imported file in a few lines.
 fn summary(name: &str) -> String {
     let mut text = format!("== {name}\n");
     for imported in read(name) {
@@ -81,7 +81,7 @@ fn every_kind_of_file_is_read() {
     assert_eq!(found, names.len(), "every file of tests/files is read here");
 }
 
-/// What cyclictest itself says below its histogram, found by a reading of its own.
+/// Cyclictest's own figures below its histogram, read by an independent parser.
 #[test]
 fn a_histogram_agrees_with_the_lines_below_it() {
     for name in [
@@ -110,7 +110,7 @@ fn a_histogram_agrees_with_the_lines_below_it() {
     }
 }
 
-/// A file without -q in the layout of rt-tests 1: `T:` lines that are a redraw older than the histogram below them.
+/// A file without -q in the layout of rt-tests 1: its `T:` lines are one redraw older than the histogram below them.
 #[test]
 fn the_histogram_counts_where_the_status_lines_are_older() {
     let text = "T: 0 ( 2212) P:95 I:200 C:2999375 Min:      2 Act:    4 Avg:    5 Max:      93\n\
@@ -121,12 +121,12 @@ fn the_histogram_counts_where_the_status_lines_are_older() {
     assert_eq!((thread.samples, thread.beyond.unwrap().samples), (Some(2_999_425), Some(604)));
     let ends = (thread.min_ns, thread.mean_ns, thread.max_ns);
     assert_eq!(ends, (Some(2_000), Some(6_000.0), Some(103_000)), "those below the histogram");
-    // More cycles than the histogram holds are two runs, or a damaged file.
+    // More cycles than in the histogram indicate two runs, or a damaged file.
     assert_eq!(
         refused(&text.replace("C:2999375", "C:2999426")),
         "-: thread 0: its T: line has 2999426 cycles, and its histogram 2999425"
     );
-    // Without the line of overflows the histogram may hold less than all.
+    // Without the overflow line the histogram may be incomplete.
     let bare = text.replace("# Histogram Overflows: 00604\n", "");
     assert_eq!(read(&bare).unwrap()[0].threads[0].samples, Some(2_999_375));
 }
@@ -159,7 +159,8 @@ fn a_copied_console_tells_the_command_line() {
     }
 }
 
-/// Samples of a class are those of its row less one (`dump_histo_gnuplot` of Xenomai), and its edges, not its middle, count.
+/// The count of a class is that of its row less one (`dump_histo_gnuplot` of Xenomai); samples are placed at its edge,
+/// not its middle.
 #[test]
 fn classes_of_xenomais_plot_are_exact() {
     let imported = read("xenomai-plot.txt").remove(0);
@@ -177,7 +178,7 @@ fn classes_of_xenomais_plot_are_exact() {
     let p50 = summary.cells[0].quantiles.p50.value_ns().unwrap();
     assert!((0..8).contains(&p50), "the edge of the class 0 to 1 us, as for the other histograms: {p50}");
     assert_eq!(summary.cells[0].mean_ns, Some(636.0), "not that of values cut to their class");
-    // Classes of 500 ns, the last of which holds everything above it.
+    // Classes of 500 ns; the last one counts all larger values, too.
     let full = read("xenomai-plot-full.txt").remove(0);
     assert_eq!((full.resolution, full.threads[0].samples), (model::Span(500), Some(407)));
     assert_eq!(full.threads[0].beyond, Some(model::Beyond { samples: Some(7), at_least_ns: 2_500 }));
@@ -215,7 +216,7 @@ fn a_data_set_of_osadl_says_what_it_says_and_no_more() {
         ("fifo:99".parse().ok(), "200us".parse().ok())
     );
     let [first, second] = &imported.threads[..] else { panic!("{imported:?}") };
-    // How many samples were beyond is not in the file: `cycles` is 10^8 where nothing was typed.
+    // The number of samples beyond is not in the file: `cycles` is 10^8 if no `-l` was given.
     assert_eq!(first.beyond, Some(model::Beyond { samples: None, at_least_ns: 10_000 }));
     assert_eq!(
         (first.samples, first.max_ns, second.max_ns, second.beyond),
@@ -250,7 +251,7 @@ fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
     assert_eq!(refused(&text.replace("osnoise", "timerlat")), none);
 }
 
-/// Files of 1 MB whose reading would take minutes if its cost grew with the square of their length.
+/// Inputs of 1 MB that would take minutes if the cost were quadratic.
 #[test]
 fn large_files_are_read_or_refused_in_linear_time() {
     let start = std::time::Instant::now();
@@ -270,7 +271,7 @@ fn large_files_are_read_or_refused_in_linear_time() {
     assert!(start.elapsed() < std::time::Duration::from_secs(120), "{:?}", start.elapsed());
 }
 
-/// What rtla itself says below its histogram, found by a reading of its own.
+/// rtla's own figures below its histogram, read by an independent parser.
 #[test]
 fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
     for (name, unit_ns) in [
@@ -305,7 +306,7 @@ fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
     }
 }
 
-/// A row of ten microseconds begins at 0, below the smallest sample; its mean is the tool's.
+/// A row of ten microseconds begins at 0, below the minimum; the mean is the tool's own.
 #[test]
 fn rows_of_rtla_that_stand_for_several_microseconds_say_nothing_that_it_denies() {
     let imported = read("rtla-osnoise.txt").remove(0);
@@ -374,7 +375,7 @@ fn what_is_stated_fills_only_what_the_file_leaves_open() {
     assert_eq!(import(&fixture("osadl-table.txt"), &ns).unwrap()[0].threads[0].max_ns, Some(187));
 }
 
-/// The reason that a text is refused for.
+/// The error message for a rejected text.
 fn refused(text: &str) -> String {
     match super::text(text.as_bytes(), "x", &ImportOptions::default()) {
         Ok(read) => panic!("read: {read:?}"),

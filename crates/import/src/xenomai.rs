@@ -1,23 +1,23 @@
-//! Text of Xenomai's `latency` and of EVL's `latmus`: RTT, RTH, RTD and RTS lines, HSD rows of `-h`.
+//! Text of Xenomai's `latency` and EVL's `latmus`: RTT, RTH, RTD and RTS lines, and HSD rows of `-h`.
 
 use super::column::Column;
 use super::fields::{clock, ns, number, period_us, us};
 use super::{Flaw, measurement, source};
 use model::{Beyond, Imported, ImportedThread, RtPriority, Span, StatedConditions};
 
-/// Rows of HSD are microseconds unless `-B` says otherwise, which the output does not.
+/// Unit of HSD rows: microseconds unless set by `-B`, which the output does not contain.
 const UNIT_NS: u64 = 1_000;
 
 #[derive(Debug, Default)]
 struct Parsed {
     title: Title,
-    /// `RTS`, or the best and the worst of the last `RTD`.
+    /// Figures of `RTS`, or best and worst of the last `RTD`.
     result: Option<Figures>,
-    /// Samples of every single latency.
+    /// Histogram of all samples.
     column: Column,
 }
 
-/// What a title says: `00:00:01  (periodic user-mode task, 100 us period, priority 99)`.
+/// Fields of a title: `00:00:01  (periodic user-mode task, 100 us period, priority 99)`.
 #[derive(Debug, Default)]
 pub(super) struct Title {
     pub(super) what: Option<String>,
@@ -34,7 +34,7 @@ struct Figures {
     measured: Option<Span>,
 }
 
-/// Reads a whole output.
+/// Parses a whole output.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
@@ -101,7 +101,7 @@ impl Parsed {
                 let [min, avg, max, overruns, rest @ ..] = &fields[..] else {
                     return Err(Flaw::at(line, "a line RTS with less than four columns"));
                 };
-                // `00:00:04/00:01:00`: what was measured, of what was asked.
+                // `00:00:04/00:01:00`: measured time and requested time.
                 let measured = rest.iter().find_map(|field| clock(field.split('/').next()?));
                 self.result = Some(Figures {
                     min_ns: us(min, line)?,
@@ -111,7 +111,7 @@ impl Parsed {
                     measured,
                 });
             }
-            // `HSD|    avg|   3 -  4 |     1234`: of every latency; `min` and `max` are one of each second.
+            // `HSD|    avg|   3 -  4 |     1234` counts every sample; `min` and `max` count one value per second.
             "HSD" if fields.next() == Some("avg") => {
                 let (range, n) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
                 let from = number(range.split('-').next().unwrap_or_default(), line, "latency")?;
@@ -131,7 +131,7 @@ impl Parsed {
 }
 
 impl Title {
-    /// The conditions that it names.
+    /// The stated conditions.
     pub(super) fn conditions(&self) -> StatedConditions {
         StatedConditions {
             priority: self.priority,
@@ -140,7 +140,7 @@ impl Title {
         }
     }
 
-    /// Takes what stands between the parentheses.
+    /// Parses the text between the parentheses.
     pub(super) fn take(&mut self, text: &str) {
         let inner = text.split_once('(').map(|(_, inner)| inner.trim_end_matches(')'));
         for part in inner.into_iter().flat_map(|inner| inner.split(',')).map(str::trim) {
@@ -156,11 +156,11 @@ impl Title {
     }
 }
 
-/// Remark of every histogram of Xenomai (`add_histogram`, testsuite/latency/latency.c).
+/// Remark for every histogram of Xenomai (`add_histogram`, testsuite/latency/latency.c).
 pub(super) const FOLDED: &str = "negative latencies are counted as positive ones";
 
-/// Takes the samples beyond the histogram out of its last row, which counts everything above it, too; `None` where the
-/// largest latency lies within the rows.
+/// Removes the last row of the histogram, which also counts all larger samples, and returns it; `None` if the maximum
+/// is within the rows.
 pub(super) fn beyond(
     column: &mut Column,
     unit_ns: u64,

@@ -1,8 +1,8 @@
-//! The histogram that Xenomai's `latency -g FILE` writes for gnuplot: `#` lines that describe the measurement, then rows.
+//! The histogram of Xenomai's `latency -g FILE` for gnuplot: `#` lines that describe the measurement, then rows.
 //!
-//! `dump_histo_gnuplot`, testsuite/latency/latency.c of Xenomai 3: a row has the middle of its class and its samples plus
-//! one, for a logarithmic axis; the first and the last line are the outer edges of the classes, with 1. Classes are
-//! those of `-B`, 1 us by default, and none between the first and the last is left out.
+//! `dump_histo_gnuplot`, testsuite/latency/latency.c of Xenomai 3: a row has the middle of its class and its count plus
+//! one, for a logarithmic axis; the first and the last row are the outer edges of the classes, with count 1. The class
+//! width is that of `-B`, 1 us by default, and no class between the first and the last is omitted.
 
 use super::column::Column;
 use super::fields::{clock, number, us};
@@ -17,11 +17,11 @@ struct Parsed {
     figures: Option<Figures>,
     version: Option<String>,
     host: Host,
-    /// Line, latency in us, and number of each row.
+    /// Line number, latency in us, and count of each row.
     rows: Vec<(usize, f64, u64)>,
 }
 
-/// `-0.978|     -0.147|     43.436|       0|     0|`.
+/// Figures such as `-0.978|     -0.147|     43.436|       0|     0|`.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     min_ns: i64,
@@ -30,7 +30,7 @@ struct Figures {
     overruns: u64,
 }
 
-/// Reads a whole file.
+/// Parses a whole file.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
@@ -91,7 +91,8 @@ impl Parsed {
         Ok(())
     }
 
-    /// `HOST RELEASE VERSION... MACHINE [PROCESSOR PLATFORM] GNU/Linux`, the output of `uname -a` without its first word.
+    /// Parses `HOST RELEASE VERSION... MACHINE [PROCESSOR PLATFORM] GNU/Linux`, the output of `uname -a` without its
+    /// first word.
     fn machine(&mut self, uname: &str) {
         let mut words: Vec<_> = uname.split_whitespace().collect();
         if words.pop_if(|last| *last == "GNU/Linux").is_none() || words.len() < 4 {
@@ -120,7 +121,7 @@ impl Parsed {
     }
 }
 
-/// The samples of each class, and how wide a class is, ns.
+/// Counts of the classes, and the width of a class, ns.
 fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), Flaw> {
     let [(line, edge_us, 1), within @ .., (last, end_us, 1)] = rows else {
         return Err(Flaw::of_file(
@@ -136,7 +137,7 @@ fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), Flaw> {
         return Err(Flaw::at(*line, "rows that are not the middles of their classes"));
     }
     let first = edge_us * 1e3 / class_ns;
-    // Latencies are printed with six digits (%g).
+    // Latencies are printed with six significant digits (%g).
     let is = |us: f64, expected_us: f64| (us - expected_us).abs() <= 1e-5 * expected_us.abs() + 1e-9;
     let mut column = Column::default();
     let mut index = first.round();

@@ -1,19 +1,19 @@
-//! Limits on the shape of XML that keep reading it linear.
+//! Limits on the structure of XML input that keep parsing linear.
 //!
-//! The parser compares each attribute of an element with all others, and copies the namespaces in scope for each element
-//! that declares one.
+//! The parser compares each attribute of an element with all others, and copies the namespaces in scope for each
+//! element that declares one.
 
 use super::Flaw;
 
-/// Attributes of an element at most; rteval's have 10.
+/// Limit of attributes of an element; rteval's have up to 10.
 const MOST_ATTRIBUTES: usize = 64;
-/// Elements within each other at most; rteval's are 8.
+/// Limit of nested elements; rteval's are 8 deep.
 const MOST_DEPTH: usize = 64;
 
-/// Declarations of namespaces in a document at most; rteval has none.
+/// Limit of namespace declarations in a document; rteval has none.
 const MOST_NAMESPACES: usize = 64;
 
-/// Refuses too many attributes or namespaces, and elements nested too deeply. What is no XML is left to the parser.
+/// Rejects too many attributes or namespaces, and elements nested too deeply. Malformed XML is left to the parser.
 pub(super) fn check_shape(text: &str) -> Result<(), Flaw> {
     let (mut at, mut depth, mut namespaces) = (0, 0_usize, 0);
     while let Some(found) = text[at..].find('<') {
@@ -51,14 +51,14 @@ pub(super) fn check_shape(text: &str) -> Result<(), Flaw> {
 struct Tag {
     length: usize,
     attributes: usize,
-    /// Whether it seems to declare one.
+    /// Whether the tag seems to declare a namespace.
     has_namespace: bool,
     closes: bool,
     is_empty: bool,
 }
 
 impl Tag {
-    /// The tag that `text` begins with; `None` when it does not end.
+    /// Parses the tag at the start of `text`; `None` if it is not terminated.
     fn of(text: &str) -> Option<Tag> {
         let mut attributes = 0;
         let mut quote = None;

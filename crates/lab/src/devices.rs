@@ -1,29 +1,29 @@
-//! Devices that a machine of the lab has for a cell that measures answers, and the modules that drive them.
+//! Additional devices of a lab machine for cells that measure response times, and their kernel modules.
 
 use model::{Cell, Link};
 use std::ffi::OsString;
 use std::fmt;
 
-/// What a guest has beside the devices of every guest. It is part of what a saved state follows from, so cells that need
-/// nothing have the same records whatever else is measured.
+/// Devices of a guest in addition to those of every guest. They are part of the key of a snapshot, so the records of
+/// cells that need none do not depend on other cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum Devices {
-    /// Nothing.
+    /// No additional device.
     #[default]
     None,
-    /// As many PCI devices that interrupt at known times as the shortest period needs.
+    /// PCI devices that interrupt at known times, as many as the shortest period needs.
     Timers,
-    /// A third serial port, with nothing behind it: its chip sends to itself.
+    /// A third serial port without a backend: its UART loops back to itself.
     Serial,
-    /// A third serial port, joined to that of another guest.
+    /// A third serial port, connected to that of another guest.
     Line,
 }
 
-/// Modules of a kernel's package that drive them, without what a compressor adds to a name.
+/// Kernel modules of these devices, without the suffix of a compressor.
 pub(super) const MODULES: [&str; 2] = ["uio.ko", "uio_pci_generic.ko"];
 
 impl Devices {
-    /// What `cell` needs.
+    /// Devices that `cell` needs.
     pub(super) fn of(cell: &Cell) -> Devices {
         match cell.task.link() {
             Some(Link::Uio) => Devices::Timers,
@@ -33,7 +33,7 @@ impl Devices {
         }
     }
 
-    /// What QEMU is started with, unless it depends on the guest.
+    /// QEMU arguments that do not depend on the guest.
     pub(super) fn arguments(self) -> impl Iterator<Item = OsString> {
         let (count, words) = match self {
             Devices::None | Devices::Line => (0, ["", ""]),
@@ -43,13 +43,13 @@ impl Devices {
         (0..count).flat_map(move |_| words.map(OsString::from))
     }
 
-    /// What drives them, of the kernel's own modules.
+    /// Modules of the kernel that drive these devices.
     pub(super) fn modules(self) -> &'static [&'static str] {
         if self == Devices::Timers { &MODULES } else { &[] }
     }
 }
 
-/// As it is appended to what a machine is.
+/// Suffix of the description of a machine.
 impl fmt::Display for Devices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

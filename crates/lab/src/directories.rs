@@ -1,4 +1,4 @@
-//! Directories of the lab: its cache, which outlives the process, and those in which guests and entries of the cache are made.
+//! Directories of the lab: its persistent cache, and temporary directories for guests and for new cache entries.
 
 use super::LabError;
 use host::PrivateDirectory;
@@ -6,20 +6,20 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where what takes long to make is kept: `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or `/var/cache/punctual` for
-/// users without a home directory.
+/// Base directory of the caches: `$XDG_CACHE_HOME/punctual`, `~/.cache/punctual`, or `/var/cache/punctual` for users
+/// without a home directory.
 fn caches() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("punctual")
 }
 
-/// Where kernels are kept.
+/// Directory of the cached kernels.
 pub(super) fn kernel_cache() -> PathBuf {
     caches().join("kernels")
 }
 
-/// The directory for `kind`, made if it is not there, without what killed processes have left in it.
+/// The cache directory for `kind`, created if it is missing. Leftovers of killed processes are removed.
 pub(super) fn cache(kind: &str) -> Result<PathBuf, LabError> {
     let cache = caches().join(kind);
     let unusable = |err| {
@@ -33,7 +33,7 @@ pub(super) fn cache(kind: &str) -> Result<PathBuf, LabError> {
     Ok(cache)
 }
 
-/// What stands in the cache.
+/// Names of the entries of a cache directory.
 pub(super) fn names_in(cache: &Path) -> Vec<String> {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -44,7 +44,7 @@ pub(super) fn for_guest() -> Result<PrivateDirectory, LabError> {
     new_in(&std::env::temp_dir(), &host::named("punctual-guest", std::process::id()))
 }
 
-/// A directory in the cache for making `name`, which is renamed when it is whole.
+/// A directory in the cache for building entry `name`, which is renamed when it is complete.
 pub(super) fn in_cache(cache: &Path, name: &str) -> Result<PrivateDirectory, LabError> {
     new_in(cache, &format!(".{name}.{}", std::process::id()))
 }
@@ -54,12 +54,12 @@ fn new_in(parent: &Path, stem: &str) -> Result<PrivateDirectory, LabError> {
     PrivateDirectory::new(parent, stem).map_err(failed)
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file; fails if it exists.
 pub(super) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::File::create_new(path)?.write_all(content)
 }
 
-/// Removes from the cache what processes that have ended left unfinished in it.
+/// Removes unfinished cache entries of processes that have ended.
 pub(super) fn remove_abandoned(cache: &Path) {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries {
@@ -71,7 +71,7 @@ pub(super) fn remove_abandoned(cache: &Path) {
     }
 }
 
-/// The process that makes what has this name in the cache.
+/// The process that builds the unfinished cache entry `name`.
 fn owner(name: &str) -> Option<u32> {
     let (_, last) = name.strip_prefix('.')?.rsplit_once('.')?;
     last.split('-').next()?.parse().ok()
@@ -86,7 +86,7 @@ mod tests {
     fn only_what_ended_processes_left_unfinished_is_removed() {
         let cache = Scratch::make();
         let unfinished = in_cache(cache.dir(), "linux-image-6.1.0-9-amd64").unwrap();
-        // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+        // Above the highest possible process id (proc_sys_kernel(5), pid_max).
         let ended = (1 << 22) + 1;
         fs::create_dir(cache.path(&format!(".deb-0123.{ended}-89ab"))).unwrap();
         fs::write(cache.path(&format!(".vmlinux-0123.{ended}")), "of an earlier version").unwrap();

@@ -1,17 +1,17 @@
-//! ELF files of 64 bits, as far as the lab has to know them (elf(5), ld.so(8)).
+//! Minimal reader of 64-bit ELF files (elf(5), ld.so(8)).
 
 use std::ops::Range;
 
-/// What a program, a library or a kernel says of itself.
+/// Properties of a program, a library or a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Elf {
     /// The processor, `EM_*`.
     pub(super) machine: u16,
-    /// The loader that has to be there.
+    /// The program interpreter (dynamic loader), if one is needed.
     pub(super) interpreter: Option<String>,
-    /// Names of the libraries that have to be there.
+    /// Names of the needed libraries.
     pub(super) needed: Vec<String>,
-    /// Where it says that they are; `$ORIGIN` is the directory that it is in itself.
+    /// Its library search path; `$ORIGIN` is the directory of the file itself.
     pub(super) places: Vec<String>,
     /// Whether it is a kernel that QEMU can start directly (`CONFIG_PVH`).
     pub(super) is_pvh: bool,
@@ -19,10 +19,10 @@ pub(super) struct Elf {
 
 /// `EM_X86_64`
 pub(super) const X86_64: u16 = 62;
-/// How every ELF file begins.
+/// Magic number of ELF files.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
 
-/// The file as numbers of its byte order, which is the little end first.
+/// The file as little-endian numbers.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -39,14 +39,14 @@ impl Bytes<'_> {
     }
 }
 
-/// A segment: its kind, where it is in the file, and where it is loaded to.
+/// A segment: its type, its range in the file, and its load address.
 struct Segment {
     kind: usize,
     file: Range<usize>,
     address: usize,
 }
 
-/// Reads the headers; `None` when it is no whole 64-bit ELF file.
+/// Reads the headers; `None` unless it is a complete 64-bit ELF file.
 pub(super) fn read(file: &[u8]) -> Option<Elf> {
     const LOAD: usize = 1;
     const DYNAMIC: usize = 2;
@@ -65,7 +65,7 @@ pub(super) fn read(file: &[u8]) -> Option<Elf> {
     Some(elf)
 }
 
-/// Cuts a file after its last loaded byte, and says in its header that there is no table of sections.
+/// Truncates a file after its last loaded byte and clears the section table in its header.
 pub(super) fn without_sections(mut file: Vec<u8>) -> Option<Vec<u8>> {
     const SECTION_TABLE: Range<usize> = 0x28..0x30;
     const SECTION_COUNTS: Range<usize> = 0x3c..0x40;
@@ -80,7 +80,7 @@ pub(super) fn without_sections(mut file: Vec<u8>) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Where the table of segments begins, and the size of its entries.
+/// Offset of the program header table, and the size of its entries.
 fn table(bytes: &Bytes<'_>) -> Option<(usize, usize)> {
     Some((bytes.number(0x20, 8)?, bytes.number(0x36, 2)?))
 }
@@ -126,7 +126,7 @@ fn read_dynamic(bytes: &Bytes<'_>, segment: &Segment, loaded: &[&Segment], elf: 
     Some(())
 }
 
-/// Whether notes hold the address that QEMU starts (`XEN_ELFNOTE_PHYS32_ENTRY`, include/xen/interface/elfnote.h).
+/// Whether notes hold the PVH entry point (`XEN_ELFNOTE_PHYS32_ENTRY`, include/xen/interface/elfnote.h).
 fn has_pvh_entry(notes: &[u8]) -> bool {
     const ENTRY: usize = 18;
     let bytes = Bytes(notes);

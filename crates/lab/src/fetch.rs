@@ -1,4 +1,4 @@
-//! Kernels out of packages: fetched without being installed, checked, and kept in the cache.
+//! Kernels from packages: downloaded without being installed, verified, and cached.
 
 use super::packages::{self, Package};
 use super::unpack::unpack;
@@ -11,46 +11,46 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How far fetching a package is.
+/// Progress of downloading a package.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetching<'a> {
-    /// Which.
+    /// Name of the package.
     pub package: &'a str,
-    /// What is here, bytes.
+    /// Downloaded bytes.
     pub bytes: u64,
-    /// What will be, bytes; `None` when the package manager does not say.
+    /// Total bytes; `None` when the package manager does not report them.
     pub of_bytes: Option<u64>,
 }
 
-/// What is kept beside a kernel of the cache.
+/// Metadata of a cached kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CachedKernel {
     /// The package, or its file.
     pub(super) package: String,
     /// Its version; `None` when only the file is known.
     pub(super) version: Option<String>,
-    /// SHA-256 of the package, which was checked when it was fetched.
+    /// SHA-256 of the package, verified when it was downloaded.
     pub(super) package_sha256: String,
-    /// Its size, bytes.
+    /// Size of the package, bytes.
     pub(super) package_bytes: u64,
-    /// SHA-256 of the kernel in it, which is checked whenever it is used.
+    /// SHA-256 of the kernel, verified before each use.
     pub(super) kernel_sha256: String,
-    /// Whether it is PREEMPT_RT; `None` when the package does not say.
+    /// Whether it is PREEMPT_RT; `None` when the package has no configuration.
     pub(super) preempt_rt: Option<bool>,
-    /// What its argument `preempt=` takes; empty when it takes none.
+    /// Values of its argument `preempt=`; empty when it has none.
     pub(super) preempt: Vec<String>,
-    /// Of the modules for devices of the lab those that the package has, each with the hash of its content; `None` when it
-    /// was kept without.
+    /// Modules for devices of the lab that the package contains, each with the hash of its content; `None` when it was
+    /// cached without modules.
     #[serde(default)]
     pub(super) modules: Option<BTreeMap<String, String>>,
 }
 
 const KERNEL: &str = "vmlinuz";
 const KEPT: &str = "kept.json";
-/// Where modules are kept beside their kernel.
+/// Subdirectory of the modules of a cached kernel.
 const KEPT_MODULES: &str = "modules";
 
-/// What the cache keeps in directory `dir`; `None` when that is no kernel.
+/// The metadata of the cached kernel in directory `dir`; `None` when there is no kernel.
 pub(super) fn kept_in(dir: &Path) -> Option<CachedKernel> {
     serde_json::from_slice(&fs::read(dir.join(KEPT)).ok()?).ok().filter(|_| dir.join(KERNEL).is_file())
 }
@@ -60,7 +60,7 @@ pub(super) fn kernel_in(dir: &Path) -> PathBuf {
     dir.join(KERNEL)
 }
 
-/// The kernel of directory `dir`, if it is the one that was put there; `monitor` is told if it is not.
+/// The kernel of directory `dir` if its checksum matches; a damaged one is removed and reported to `monitor`.
 fn intact_in(dir: &Path, monitor: Monitor<'_>) -> Result<Option<PathBuf>, LabError> {
     let kernel = kernel_in(dir);
     let found = kept_in(dir).map(|kept| Ok(sha256(&kernel)? == kept.kernel_sha256)).transpose()?;
@@ -74,7 +74,7 @@ fn intact_in(dir: &Path, monitor: Monitor<'_>) -> Result<Option<PathBuf>, LabErr
     Ok(None)
 }
 
-/// The kernel of a package, fetched by the package manager, which checks its signature, if the cache does not hold it.
+/// The kernel of a package; on a cache miss the package manager downloads it and verifies its signature.
 pub(super) fn from_package(
     package: &str,
     cache: &Path,
@@ -98,8 +98,8 @@ pub(super) fn from_package(
     keep(&about, &archive, found, &dir, monitor)
 }
 
-/// The modules with these names that the kernel in `dir` of the cache has; `None` when they were not kept with it, or are
-/// no more what they were: then it has to be made again.
+/// The modules with these names that were cached with the kernel in `dir`; `None` when they are missing or damaged, and
+/// the entry has to be built again.
 pub(super) fn modules_in(dir: &Path, names: &[&str]) -> Option<Vec<(String, Vec<u8>)>> {
     let kept = kept_in(dir)?.modules?;
     let read = |(name, sum): (&String, &String)| {
@@ -109,12 +109,12 @@ pub(super) fn modules_in(dir: &Path, names: &[&str]) -> Option<Vec<(String, Vec<
     kept.iter().filter(|(name, _)| names.contains(&name.as_str())).map(read).collect()
 }
 
-/// Where the kernel of a package that is a file is kept.
+/// The cache directory for the kernel of a package file.
 pub(super) fn dir_of_archive(archive: &Path, cache: &Path) -> Result<PathBuf, LabError> {
     Ok(cache.join(format!("deb-{}", &sha256(archive)?[..16])))
 }
 
-/// The kernel in a package that is a file, unpacked if the cache does not hold it.
+/// The kernel of a package file, unpacked on a cache miss.
 pub(super) fn from_archive(archive: &Path, cache: &Path, monitor: Monitor<'_>) -> Result<PathBuf, LabError> {
     let sum = sha256(archive)?;
     let dir = cache.join(format!("deb-{}", &sum[..16]));
@@ -125,8 +125,8 @@ pub(super) fn from_archive(archive: &Path, cache: &Path, monitor: Monitor<'_>) -
     keep(&about, archive, sum, &dir, monitor)
 }
 
-/// Takes the kernel out of a package and puts it into the cache as `dir`. Another process may do the same: each works in
-/// a directory of its own, and the first to be done gives it its name.
+/// Extracts the kernel of a package into the cache as `dir`. Another process may do the same concurrently: each works
+/// in its own directory, and the first one to finish renames it.
 fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monitor<'_>) -> Result<PathBuf, LabError> {
     let unpacked = unpack(archive, monitor)?;
     let failed = |err: io::Error| LabError::file(dir, err);
@@ -137,7 +137,7 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
     directories::write_new(&kernel_in(&kept), &unpacked.kernel).map_err(failed)?;
     let mut kept_modules = BTreeMap::new();
     for (name, content) in unpacked.modules {
-        // A package has one of each name; of another one the first counts.
+        // A package has one module of each name; of duplicates the first one is used.
         if kept_modules.contains_key(&name) {
             continue;
         }
@@ -163,7 +163,7 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
     }
 }
 
-/// Has the package manager fetch a package into `dir`.
+/// Downloads a package into `dir` with the package manager.
 fn download(
     about: &Package,
     dir: &Path,
@@ -197,7 +197,7 @@ fn download(
     if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, last_words(&said))) }
 }
 
-/// The largest package that is looked at, bytes. Debian's with debug information have 1 GB.
+/// Size limit of packages, bytes. Debian's packages with debug information have 1 GB.
 const LARGEST_PACKAGE: u64 = 4 << 30;
 
 /// SHA-256 of a regular file, 64 hexadecimal digits.

@@ -1,8 +1,8 @@
-//! This program as the first process of a guest.
+//! PID 1 of a guest.
 //!
-//! It makes a small system, lets the kernel come to rest, and has QEMU save this state, once for any number of
-//! measurements. Every guest goes on from there: it learns what to measure, carries it out, says what comes of it, and ends
-//! QEMU.
+//! It sets up a minimal system, waits until the kernel has settled, and has QEMU save this state as a snapshot, once
+//! for any number of measurements. Every guest resumes from the snapshot: it reads its job, carries it out, reports the
+//! result, and ends QEMU.
 
 use super::protocol::{self, AT_REST, END, FAILED, Job, READY, RECORD, REFUSED, RESULT, SETTLE, TARGET, TRACERS};
 use super::{machine, modules, shipped};
@@ -11,15 +11,17 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use sys::boot;
 
-/// How long QEMU has to come to rest itself: each millisecond here is about one of CPU time there, however busy it is.
+/// Busy time after a resume, in which QEMU settles: a millisecond of the guest is about one of QEMU's CPU time,
+/// whatever the load.
 const BUSY: Duration = Duration::from_millis(50);
 
-/// Whether this process was started by a kernel.
+/// Whether this process is the init process of a guest.
 pub fn is_first_process() -> bool {
     std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == "/init")
 }
 
-/// Is a guest. It comes back only where a machine cannot be restarted; the kernel then panics, which restarts it, too.
+/// Runs as PID 1 of a guest. It returns only where a machine cannot be restarted; the kernel then panics, which
+/// restarts it as well.
 pub fn run() -> ExitCode {
     let outcome = host::make_system().and_then(|()| {
         let without_effect = host::without_effect(&machine::own_arguments());
@@ -39,22 +41,22 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Keeps the CPU from idling for a while after a saved state was loaded.
+/// Keeps the CPU from idling for a while after a snapshot was loaded.
 ///
-/// QEMU (7.2 at least) may account for idle time twice when its main loop happens to run just when a CPU halts, before the
-/// instructions of that CPU are counted: time then jumps. Its main loop runs because of a halted CPU, which is no such
-/// moment, or because of something from outside, of which there is nothing after the start.
+/// QEMU (7.2 at least) may account for idle time twice if its main loop runs just when a CPU halts, before the
+/// instructions of that CPU are counted: virtual time then jumps. A main loop that runs because of the halt itself is
+/// harmless; external events are the other cause, and there are none after the start.
 fn stay_busy() {
     let began = Instant::now();
     while began.elapsed() < BUSY {
-        // Plain instructions: QEMU leaves its loop for each look at the clock and each hint that a CPU spins.
+        // Plain instructions: QEMU leaves its translated code for each read of the clock and each spin-loop hint.
         for n in 0..100_000 {
             std::hint::black_box(n);
         }
     }
 }
 
-/// The line that a job ends with.
+/// The result line of a job.
 fn measured(job: &Job) -> String {
     let limit = Duration::from_nanos(job.limit_ns);
     let limited = std::thread::Builder::new().spawn(move || {
@@ -68,7 +70,7 @@ fn measured(job: &Job) -> String {
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
 }
 
-/// The record; the tracers have the guest for themselves, in a process of their own, when the cell is over.
+/// The record. Tracers run after the cell, in a process of their own.
 fn carry_out(job: &Job) -> io::Result<String> {
     if job.cell.conditions.explain.is_some() {
         host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
@@ -87,7 +89,7 @@ fn carry_out(job: &Job) -> io::Result<String> {
     })
 }
 
-/// What `punctual respond` writes when nobody asks any more; says before when it is ready.
+/// Reports readiness, then returns the output of `punctual respond`, which ends when no more triggers arrive.
 fn target(job: &Job) -> io::Result<String> {
     let link = job.cell.task.link().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(host::THIS_PROGRAM);
@@ -111,7 +113,7 @@ fn target(job: &Job) -> io::Result<String> {
     })
 }
 
-/// What `punctual cell` writes, or why it fails.
+/// The output of `punctual cell`, or its error.
 fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     let mut command = Command::new(host::THIS_PROGRAM);
     let command = command.arg("cell").args(arguments).env("PATH", shipped::PATH);
@@ -129,7 +131,7 @@ fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     Ok(Err(format!("says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
 }
 
-/// Says what came of it, and ends.
+/// Reports the result and ends the guest.
 fn finish(line: &str) -> ExitCode {
     let _ = tell(line);
     let _ = signal(END, 0);

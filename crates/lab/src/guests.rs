@@ -1,4 +1,4 @@
-//! Several guests at a time, where the clock of each is its own.
+//! Concurrent guests, each with its own virtual clock.
 
 use super::{LabError, Monitor, carry_out};
 use model::{Cell, Kernel, Record};
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-/// Takes lines for the user, from any thread.
+/// Callback for messages to the user; called from any thread.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Guests that run ahead of who asks for their records: as many as there are CPUs, because each keeps one busy.
+/// Guests that are started before their records are needed: one per CPU, because each keeps one busy.
 ///
-/// Only virtual time allows that: nothing that another guest does can be seen in it. All end with this value.
+/// Only virtual time allows this: guests cannot affect each other's measurements. All end when this value is dropped.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Guests {
     at_once: usize,
@@ -30,28 +30,28 @@ struct Guest {
 }
 
 impl Guests {
-    /// None yet; what they do that takes long is told to `say`.
+    /// Creates an empty set; `say` receives messages about slow operations.
     pub fn new(say: Say) -> Guests {
         let at_once = std::thread::available_parallelism().map_or(1, NonZero::get);
         Guests { at_once, say, running: VecDeque::new(), is_over: Arc::default() }
     }
 
-    /// Starts what is asked for next, in this order, as far as there is room; `is_asked` ends them.
+    /// Starts the `next` cells in this order, up to the limit; `is_asked` stops them.
     pub fn run_ahead<'a>(&mut self, next: impl Iterator<Item = (&'a Cell, u32)>, is_asked: &Arc<AtomicBool>) {
         for (cell, block) in next.take_while(|(cell, _)| cell.kernel.is_virtual()).take(self.at_once) {
             let is_there = |guest: &Guest| guest.block == block && guest.cell == *cell;
             if self.running.len() < self.at_once && !self.running.iter().any(is_there) {
-                // Without a thread for it it is started when it is asked for.
+                // If the thread cannot be created, [`Guests::record`] starts the guest later.
                 let Ok(record) = self.start(cell.clone(), block, Arc::clone(is_asked)) else { return };
                 self.running.push_back(Guest { cell: cell.clone(), block, record });
             }
         }
     }
 
-    /// The record of a cell in a block, once its guest has ended; started now if it was not before.
+    /// Returns the record of a cell in a block when its guest has ended; starts the guest if necessary.
     ///
     /// # Errors
-    /// When its guest gives none.
+    /// If the guest gives no record.
     pub fn record(&mut self, cell: &Cell, block: u32, is_asked: &Arc<AtomicBool>) -> Result<Record, LabError> {
         let place = self.running.iter().position(|guest| guest.block == block && guest.cell == *cell);
         let guest = place.and_then(|place| self.running.remove(place));

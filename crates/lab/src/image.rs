@@ -1,14 +1,14 @@
-//! From a compressed kernel to the one that QEMU starts directly.
+//! Conversion of a compressed kernel to one that QEMU starts directly.
 //!
-//! A bzImage unpacks itself, at the cost of billions of counted instructions. Kernels with `CONFIG_PVH`, which all of Debian's
-//! are, can be started as plain ELF instead (Documentation/arch/x86/boot.rst: `payload_offset`, `payload_length`).
+//! A bzImage unpacks itself, at the cost of billions of counted instructions. Kernels with `CONFIG_PVH`, as all of
+//! Debian's, can be started as plain ELF instead (Documentation/arch/x86/boot.rst: `payload_offset`, `payload_length`).
 
 use super::{LabError, elf};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How a payload begins, and the program that unpacks it, with its package.
+/// Magic numbers of compressed payloads, with the decompressor and its arguments.
 const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
     (b"\xfd7zXZ\x00", "xz", &["--decompress", "--stdout", "--single-stream", "--quiet"]),
     (b"\x28\xb5\x2f\xfd", "zstd", &["--decompress", "--stdout", "--quiet"]),
@@ -16,14 +16,14 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
     (b"\x02\x21\x4c\x18", "lz4", &["-d", "-c", "-q"]),
 ];
 
-/// The most that is made of something compressed, bytes: what fits into the memory of a guest.
+/// Size limit of decompressed data, bytes: the memory of a guest.
 const LARGEST: u64 = (super::memory::MIB as u64) << 20;
 
-/// The ELF kernel inside of `kernel`; itself if it is one. `None` where nothing here unpacks it, or where QEMU cannot start
-/// what is inside: it then starts the whole as it is.
+/// The ELF kernel in `kernel`, or `kernel` itself if it is ELF. `None` if no decompressor is available or QEMU cannot
+/// start the ELF kernel directly: QEMU then boots the original file.
 ///
 /// # Errors
-/// When it is no kernel for x86-64, or one that QEMU cannot start.
+/// If it is not a kernel for x86-64, or QEMU cannot start it.
 pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>, LabError> {
     if kernel.starts_with(elf::MAGIC) {
         return match elf::read(kernel) {
@@ -49,8 +49,9 @@ fn foreign(path: &Path) -> LabError {
     LabError::file(path, "a kernel for another architecture; the lab boots kernels for x86-64")
 }
 
-/// Whether it is an `Image` of arm64 or riscv (Documentation/arch/arm64/booting.rst, .../riscv/boot-image-header.rst), plain
-/// or by gzip, or a bzImage of 32 bits (`xloadflags`, since protocol 2.12 of Documentation/arch/x86/boot.rst).
+/// Whether it is an `Image` of arm64 or riscv (Documentation/arch/arm64/booting.rst, .../riscv/boot-image-header.rst),
+/// plain or gzip-compressed, or a 32-bit bzImage (`xloadflags`, since protocol 2.12 of
+/// Documentation/arch/x86/boot.rst).
 fn is_foreign(kernel: &[u8]) -> bool {
     const MAGIC_AT: usize = 0x38;
     const IS_64_BIT: u8 = 1;
@@ -66,7 +67,7 @@ fn is_foreign(kernel: &[u8]) -> bool {
     is_bzimage && kernel.get(0x236).is_some_and(|flags| flags & IS_64_BIT == 0)
 }
 
-/// What was compressed by a program that is known and here.
+/// Decompressed data; `None` if the format is unknown or its decompressor is missing.
 pub(super) fn decompressed(content: &[u8]) -> Option<Vec<u8>> {
     let (_, program, arguments) = COMPRESSORS.iter().find(|(magic, ..)| content.starts_with(magic))?;
     piped(program, arguments, content).ok().filter(|content| !content.is_empty())
@@ -89,8 +90,8 @@ fn payload(kernel: &[u8]) -> Option<&[u8]> {
     kernel.get(start..start.checked_add(number(0x24c)?)?)
 }
 
-/// What `program` makes of `input`. Some end with an error because of what follows the compressed data, so only their
-/// output counts.
+/// The output of `program` for `input`. The exit status is ignored: some decompressors fail on data after the
+/// compressed stream.
 pub(super) fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut command = Command::new(program);
     let command = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -102,7 +103,7 @@ pub(super) fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io:
         let read = stdout.map_or(Ok(0), |stdout| stdout.take(LARGEST + 1).read_to_end(&mut output));
         read.map(|_| output)
     });
-    // It ends by itself: its input has ended, or nothing takes its output any more.
+    // The process ends by itself: its input has ended, or its output pipe is closed.
     child.wait()?;
     let output = output?;
     if output.len() as u64 > LARGEST { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(output) }
@@ -112,7 +113,7 @@ pub(super) fn piped(program: &str, arguments: &[&str], input: &[u8]) -> std::io:
 mod tests {
     use super::*;
 
-    /// An ELF file of one note segment: enough of a kernel for those who look at its headers.
+    /// A minimal ELF file with one note segment, for tests of header parsing.
     fn elf(machine: u8, note: &[u8]) -> Vec<u8> {
         let mut file = vec![0; 0x40 + 0x38];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");

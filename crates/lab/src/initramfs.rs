@@ -1,14 +1,14 @@
-//! The archive that a kernel unpacks as its first file system.
+//! The initramfs archive of a guest.
 //!
-//! cpio in the form "newc" (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! The format is cpio "newc" (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
-//! The same files give the same bytes, because a guest in virtual time sees the difference.
+//! Its output is reproducible, because a guest in virtual time would see a difference.
 
 use super::{LabError, elf};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// An archive while it is built.
+/// An archive under construction.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ const FILE: u32 = 0o100_644;
 const LINK: u32 = 0o120_777;
 
 impl Archive {
-    /// Adds a directory, named without a leading slash.
+    /// Adds a directory; `name` has no leading slash.
     pub(super) fn directory(&mut self, name: &str) {
         self.entry(name, DIRECTORY, &[]);
     }
@@ -41,13 +41,13 @@ impl Archive {
         self.entry(name, LINK, target.as_bytes());
     }
 
-    /// What is in it, in its order.
+    /// Names of the entries, in order.
     #[cfg(test)]
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The archive. Another one may follow it: a kernel unpacks all of them.
+    /// Returns the archive. Another one may follow it: a kernel unpacks concatenated archives.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
@@ -56,7 +56,7 @@ impl Archive {
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.names.push(name.to_owned());
         let links = if mode == DIRECTORY { 2 } else { 1 };
-        // inode, mode, owner, group, links, time, size, device (2), kind of device (2), length of the name, no checksum
+        // inode, mode, uid, gid, links, mtime, size, device (2), special device (2), name length, checksum (0)
         let fields =
             [size(self.names.len()), mode, 0, 0, links, 0, size(content.len()), 0, 0, 0, 0, size(name.len() + 1), 0];
         self.bytes.extend_from_slice(b"070701");
@@ -68,18 +68,19 @@ impl Archive {
         self.pad();
     }
 
-    /// Headers and contents begin at multiples of 4.
+    /// Pads with zeros: headers and contents begin at multiples of 4.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 }
 
-/// The form has room for 32 bits; nothing here is as large.
+/// The size as a 32-bit field of the format; no entry here is larger.
 fn size(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// This program as a guest gets it, read once: only what is loaded, because every byte of it is copied by counted instructions.
+/// This program for guests, read once. Sections that are not loaded are removed, because every byte is copied by
+/// counted instructions.
 pub(super) fn stripped_program() -> Result<&'static [u8], LabError> {
     static STRIPPED: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(stripped) = STRIPPED.get() {
@@ -105,7 +106,7 @@ mod tests {
         let zeros = |n: usize| "0".repeat(8 * n);
         let directory = format!("07070100000001000041ED{}00000002{}00000004{}dev", zeros(2), zeros(6), zeros(1));
         assert!(text.starts_with(&directory), "{text:?}");
-        // Header and name are 114 bytes, then 115; each is filled up to a multiple of 4.
+        // Header and name are 114 bytes, then 115; each is padded to a multiple of 4.
         let end_of_name = |n: usize| "\u{0}".repeat(n);
         assert_eq!(text.find("dev"), Some(110));
         assert!(text.contains(&format!("dev{}07070100000002000081ED", end_of_name(3))), "{text:?}");

@@ -1,4 +1,4 @@
-//! Kernels as plans name them, made ready to be booted, and kept in a cache.
+//! Kernels named by plans: download, preparation for booting, and cache.
 
 use super::{LabError, Monitor, directories, fetch, hash, image, modules, packages, regular_file};
 use fetch::Fetching;
@@ -8,21 +8,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A kernel that can be booted.
+/// A bootable kernel.
 #[derive(Debug, Clone)]
 pub struct BootableKernel {
-    /// What it is: the name of its package, or its file.
+    /// Name of its package, or its file.
     pub name: String,
-    /// What QEMU starts.
+    /// The file that QEMU boots.
     pub file: PathBuf,
-    /// Stands for the content of that file: 16 hexadecimal digits (FNV-1a).
+    /// Hash of the kernel before it is unpacked: 16 hexadecimal digits (XXH3).
     pub(crate) hash: String,
 }
 
-/// The kernel of `source`, fetched if it is not here yet. Asked for once more in this process, it is the same one.
+/// The kernel of `source`, downloaded on a cache miss. Repeated calls in one process return the same kernel.
 ///
 /// # Errors
-/// When there is none, or it cannot be fetched or unpacked.
+/// If there is none, or it cannot be downloaded or unpacked.
 pub(super) fn ready(source: &KernelSource, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
     let mut is_said = false;
     ready_observed(source, monitor, &mut |fetching| {
@@ -32,14 +32,13 @@ pub(super) fn ready(source: &KernelSource, monitor: Monitor<'_>) -> Result<Boota
     })
 }
 
-/// Why there is no kernel of `source` to be had here: the package manager knows none. Whether a file is one shows when it
-/// is read.
+/// The error if the package manager knows no kernel for `source`. Kernel files are checked later, when they are read.
 pub(super) fn why_none(source: &KernelSource) -> Option<String> {
     let KernelSource::Debian { version, flavour } = source else { return None };
     newest(version, *flavour).err().map(|err| err.to_string())
 }
 
-/// The newest package of a version and a flavour. The package manager is asked once for each.
+/// The newest package of a version and a flavor. The package manager is queried once for each.
 fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
     type Found = HashMap<(String, Flavour), Result<String, LabError>>;
     static FOUND: Mutex<Option<Found>> = Mutex::new(None);
@@ -52,7 +51,7 @@ fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
         .clone()
 }
 
-/// As [`ready`]; `observe` is told how far fetching it is, if it has to be fetched.
+/// Like [`ready`]; `observe` receives the progress of a download.
 pub fn ready_observed(
     source: &KernelSource,
     monitor: Monitor<'_>,
@@ -81,10 +80,10 @@ pub fn ready_observed(
     Ok(ready)
 }
 
-/// The modules with these names that were built with `kernel`, uncompressed.
+/// The modules with these names for `kernel`, uncompressed.
 ///
 /// # Errors
-/// When it has none of them and the plan gives its guests no modules either.
+/// If modules are missing and the plan does not provide modules either.
 pub(super) fn modules(
     kernel: &LabKernel,
     names: &[&str],
@@ -114,14 +113,14 @@ pub(super) fn modules(
     Ok(found)
 }
 
-/// The modules beside the kernel in `dir`, which `fetch` makes anew if they are not there.
+/// The modules cached with the kernel in `dir`; if they are missing, `fetch` builds the entry again.
 fn kept_modules(
     dir: &Path,
     names: &[&str],
     monitor: Monitor<'_>,
     fetch: impl Fn() -> Result<PathBuf, LabError>,
 ) -> Result<Vec<(String, Vec<u8>)>, LabError> {
-    // One at a time: another guest may want the same.
+    // Serialized: another guest may need the same modules.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(modules) = fetch::modules_in(dir, names) {
@@ -138,7 +137,7 @@ fn kept_modules(
     Ok(fetch::modules_in(dir, names).unwrap_or_default())
 }
 
-/// The modules of an installed kernel, whose file is `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; those that are there.
+/// The modules of an installed kernel `boot/vmlinuz-RELEASE`, found in `lib/modules/RELEASE` below the same root.
 fn installed_modules(kernel: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
     let release = kernel.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("vmlinuz-"));
     let root = kernel.parent().and_then(Path::parent);
@@ -146,10 +145,10 @@ fn installed_modules(kernel: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
     modules::named(&root.join("lib/modules").join(release), names)
 }
 
-/// The largest file of a kernel that is read, bytes: a vmlinux with debug information has some hundred MiB.
+/// Size limit of kernel files, bytes: a vmlinux with debug information has some hundred MiB.
 const LARGEST: u64 = 2 << 30;
 
-/// The kernel as QEMU starts it: unpacked where that is possible, and kept under a name that follows from its content.
+/// The kernel as QEMU boots it: unpacked if possible, and cached under a name derived from its content.
 fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
     let whole = regular_file::read(kernel, LARGEST)?;
     let of_whole = hash(&whole);

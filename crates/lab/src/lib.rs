@@ -1,8 +1,8 @@
-//! The lab: cells in guests of QEMU, on kernels other than the one that runs here, in virtual time.
+//! The lab: cells in QEMU guests, on kernels other than the running one, in virtual time.
 //!
-//! A guest is a kernel and one program, this one, which is its first process ([`guest`]). QEMU counts its instructions, and
-//! each is a nanosecond: what a cell measures there is the same to the nanosecond whatever else this machine does. It says which
-//! kernel does how much before it lets a thread run, and nothing about how late any hardware is.
+//! A guest is a kernel and one program, this one, as PID 1 ([`guest`]). QEMU counts its instructions, one nanosecond
+//! each: results in a guest are the same to the nanosecond, whatever the load of the host. They show how much a kernel
+//! does before it lets a thread run, and nothing about the latency of hardware.
 #![forbid(unsafe_code)]
 
 mod devices;
@@ -42,49 +42,49 @@ pub use measure::carry_out;
 pub use refusal::why_not;
 use twox_hash::XxHash3_64;
 
-/// The caller of the lab: whether it has been stopped, and how it learns what takes long or is unusual.
+/// The caller of the lab: a stop flag, and a callback for messages about slow or unusual operations.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Monitor<'a> {
-    /// Whether the result is not wanted any more.
+    /// Whether the result is no longer wanted.
     pub is_stopped: &'a dyn Fn() -> bool,
-    /// Takes a line for the user.
+    /// Callback for messages to the user.
     pub say: &'a dyn Fn(&str),
 }
 
-/// Why a cell could not be carried out in the lab.
+/// Reason why a cell could not be carried out in the lab.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LabError {
-    /// A program that is needed failed or is missing.
+    /// A required program failed or is missing.
     #[error("{program}: {reason}")]
     Program {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// What it said, and what to do.
+        /// Its error message, and advice.
         reason: String,
     },
-    /// A file cannot be read, written or understood.
+    /// A file cannot be read, written or parsed.
     #[error("{path}: {reason}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Reason, with advice.
         reason: String,
     },
-    /// The kernel cannot be measured as asked: it does not boot, or does not do what its arguments say.
+    /// The kernel cannot be measured as requested: it does not boot, or its arguments have no effect.
     #[error("the guest on {kernel} {reason}")]
     Kernel {
-        /// The kernel as it was asked for.
+        /// The kernel as named in the plan.
         kernel: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The guest gave no record.
     #[error("the guest on {kernel} {reason}")]
     Guest {
-        /// The kernel as it was asked for.
+        /// The kernel as named in the plan.
         kernel: String,
-        /// What happened, with the last lines of its console.
+        /// Reason, with the last lines of its console.
         reason: String,
     },
 }
@@ -99,7 +99,7 @@ impl LabError {
     }
 }
 
-/// What a program that failed says is wrong: its last line, of apt its first error, because warnings may follow.
+/// The error message of a failed program: its last line, but apt's first error line, because warnings may follow.
 fn last_words(stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -107,7 +107,7 @@ fn last_words(stderr: &[u8]) -> String {
     error.or_else(|| lines.next_back()).unwrap_or("failed without a word").to_owned()
 }
 
-/// Stands for a content: 16 hexadecimal digits (XXH3). It says that something is the same, not that nobody meant harm.
+/// Hash of content: 16 hexadecimal digits (XXH3). It detects accidental changes, not malicious ones.
 fn hash(content: &[u8]) -> String {
     format!("{:016x}", XxHash3_64::oneshot(content))
 }

@@ -1,12 +1,11 @@
-//! The kernels that can be had: those that the package manager knows, and those that were fetched.
+//! List of available kernels: those known to the package manager and those in the cache.
 
 use super::fetch::{self, CachedKernel};
 use super::{LabError, directories, packages};
 use model::ListedKernel;
 use std::path::Path;
 
-/// All kernels that can be named, and all that are kept, the oldest first; and whether there is a package manager that
-/// could be asked.
+/// All available and cached kernels, oldest first, and whether there is a package manager.
 pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
     let cache = directories::kernel_cache();
     let names = directories::names_in(&cache);
@@ -40,7 +39,7 @@ pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
     (all, known.map(|known| known.is_some()))
 }
 
-/// The newest package of each series and flavour.
+/// The newest package of each series and flavor.
 fn newest_of_each(packages: &[String]) -> Vec<String> {
     let mut kinds: Vec<(&str, &str)> =
         packages.iter().filter_map(|name| packages::named(name)).map(|named| (named.series, named.flavour)).collect();
@@ -49,7 +48,7 @@ fn newest_of_each(packages: &[String]) -> Vec<String> {
     kinds.into_iter().filter_map(|(series, flavour)| packages::newest_of(packages, series, flavour)).collect()
 }
 
-/// What the name of a package says.
+/// The kernel described by the name of a package.
 fn of_name(package: &str) -> Option<ListedKernel> {
     let named = packages::named(package)?;
     let flavour = named.flavour.strip_prefix('-').unwrap_or("stock");
@@ -76,7 +75,7 @@ fn of_package(package: &str) -> ListedKernel {
     }
 }
 
-/// Puts in what the cache knows.
+/// Adds the cached metadata.
 fn add_kept(listed: &mut ListedKernel, kept: CachedKernel, dir: &Path) {
     listed.version = kept.version.or_else(|| listed.version.take());
     listed.preempt = kept.preempt_rt.map(|_| kept.preempt);

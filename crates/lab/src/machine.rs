@@ -1,4 +1,4 @@
-//! The machine that a guest sees, and all else that its state at rest follows from.
+//! The machine of a guest, and everything else that determines its snapshot.
 
 use super::devices::Devices;
 use super::initramfs::{Archive, stripped_program};
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What makes a guest the same to the bit each time: a clock that counts instructions, no random numbers from the
-/// processor, a date that is always the same. `sleep=off` lets idle time pass at once.
+/// QEMU options for bit-exact repetition: an instruction-counting clock, no random numbers from the processor, a fixed
+/// date. `sleep=off` lets idle time pass at once.
 const DETERMINISTIC: &[&str] = &[
     "-accel",
     "tcg,thread=single",
@@ -28,13 +28,14 @@ const DETERMINISTIC: &[&str] = &[
 const EMULATED: &[&str] = &["-accel", "tcg,thread=multi", "-cpu", "qemu64"];
 const KVM: &[&str] = &["-accel", "kvm", "-cpu", "host"];
 
-/// The kernel's command line: devices that a guest does not have are not waited for.
+/// Kernel command line: no waits for devices that a guest does not have.
 const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
                          i8042.nokbd i8042.nopnp";
-/// In virtual time: clocks are told and not calibrated, and nothing is drawn from the processor.
+/// Additional arguments in virtual time: clock rates are given and not calibrated, and the processor supplies no
+/// entropy.
 const VIRTUAL_ARGUMENTS: &str = "random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
 
-/// Words of the command line that no plan asks for.
+/// Command-line arguments of the lab itself, not of a plan.
 pub(super) fn own_arguments() -> String {
     format!("{ARGUMENTS} {VIRTUAL_ARGUMENTS}")
 }
@@ -47,12 +48,12 @@ fn processor(clock: LabClock) -> &'static [&'static str] {
     }
 }
 
-/// A kernel, its arguments and its first file system, in a machine.
+/// A machine with its kernel, kernel arguments and initramfs.
 #[derive(Debug)]
 pub(super) struct Setup {
-    /// The kernel as it was asked for.
+    /// The kernel as named in the plan.
     name: String,
-    /// Devices beside those of every guest.
+    /// Devices in addition to those of every guest.
     devices: Devices,
     pub(super) clock: LabClock,
     cpus: u32,
@@ -62,7 +63,7 @@ pub(super) struct Setup {
     archive_hash: String,
 }
 
-/// The files that a guest is given and that it writes.
+/// Input and output files of a guest.
 #[derive(Debug)]
 pub(super) struct Files {
     archive: PathBuf,
@@ -72,7 +73,8 @@ pub(super) struct Files {
 }
 
 impl Setup {
-    /// The setup of a kernel with these devices, made once: what its guests are given is read, packed and hashed for all of them.
+    /// The setup of a kernel with these devices, created once: its input files are read, packed and hashed for all
+    /// guests.
     pub(super) fn of(
         name: String,
         kernel: &LabKernel,
@@ -108,12 +110,12 @@ impl Setup {
         })
     }
 
-    /// The kernel as it was asked for.
+    /// The kernel as named in the plan.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Stands for all that the state of the guest at rest follows from: 16 hexadecimal digits.
+    /// Hash of all inputs of the snapshot: 16 hexadecimal digits.
     pub(super) fn key(&self) -> String {
         let Setup { kernel, command_line, archive_hash, clock, .. } = self;
         let (qemu, kernel, machine) = (version().unwrap_or_default(), &kernel.hash, self.machine());
@@ -122,7 +124,7 @@ impl Setup {
         hash(text.as_bytes())
     }
 
-    /// Writes what the guest is given into `dir`: the first file system, and what to do, if that is known yet.
+    /// Writes the input files of the guest into `dir`: the initramfs, and the job if it is known.
     pub(super) fn files_below(&self, dir: &Path, job: Option<&Job>) -> Result<Files, LabError> {
         let [archive, job_file, console, result] = ["initramfs", "job", "console", "result"].map(|name| dir.join(name));
         let text = job.map_or(Ok(Vec::new()), serde_json::to_vec).map_err(|err| LabError::file(&job_file, err))?;
@@ -131,7 +133,7 @@ impl Setup {
         Ok(Files { archive, job: job_file, console, result })
     }
 
-    /// What QEMU is started with.
+    /// QEMU arguments of a guest.
     pub(super) fn arguments(&self, files: &Files) -> Vec<OsString> {
         let console = format!("file:{}", files.console.display());
         let result = format!("file,id=result,path={}", files.result.display());
@@ -145,7 +147,7 @@ impl Setup {
             &memory::MIB.to_string(),
             "-serial",
             &console,
-            // Guests once wrote there what came of a cell. What a guest sees of its machine is part of each number.
+            // Formerly the result port. It stays because the devices of a machine affect each number.
             "-serial",
             "null",
             "-chardev",
@@ -160,8 +162,8 @@ impl Setup {
         let words = processor(self.clock).iter().copied().chain(words).map(OsString::from);
         let kernel =
             ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
-        // Where the guest says that it is at rest stands QEMU's device for panics, set to pause the guest: it stops between
-        // two instructions.
+        // The port at which the guest signals that it is at rest belongs to QEMU's panic device, set to pause the
+        // guest: it stops between two instructions.
         let pause =
             ["-action".into(), "panic=pause".into(), "-device".into(), format!("pvpanic,ioport={AT_REST}").into()];
         let pause = (self.clock == LabClock::Virtual).then_some(pause).into_iter().flatten();
@@ -173,13 +175,13 @@ impl Setup {
         format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
     }
 
-    /// What a guest that answers triggers has written at its end.
+    /// The record of a responder guest, written at its end.
     pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
         let record = files.said(TARGET).and_then(|json| serde_json::from_str(&json).ok());
         record.ok_or_else(|| self.said_nothing(files, "ended without saying what it answered"))
     }
 
-    /// The record that the guest has written.
+    /// The record written by the guest.
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
         let record = files.said(RECORD).and_then(|json| serde_json::from_str::<Record>(&json).ok());
         let mut record = record.ok_or_else(|| self.said_nothing(files, "ended without a record"))?;
@@ -202,7 +204,7 @@ impl Setup {
         Ok(record)
     }
 
-    /// Why there is no record: what the guest said, else how QEMU came to its end.
+    /// The error of a guest without a record: the guest's own message, else the end of QEMU.
     pub(super) fn failed(&self, files: &Files, gone: QemuError) -> LabError {
         if let Some(reason) = files.said(REFUSED) {
             return self.unusable(reason);
@@ -214,7 +216,7 @@ impl Setup {
         }
     }
 
-    /// Why a guest that has ended did not write what it was to: what it said, else `what` was seen of it.
+    /// The error of a guest that ended without its output: the guest's own message, else `what`.
     fn said_nothing(&self, files: &Files, what: &str) -> LabError {
         match files.said(REFUSED) {
             Some(reason) => self.unusable(reason),
@@ -222,7 +224,8 @@ impl Setup {
         }
     }
 
-    /// Why the guest did not come to rest. One that has ended by itself does so again, whatever is measured on it.
+    /// The error of a guest that did not come to rest. If it exited by itself, it would do so again, whatever is
+    /// measured on it.
     pub(super) fn not_at_rest(&self, files: &Files, gone: QemuError) -> LabError {
         let is_its_own = matches!(&gone, QemuError::Ended { status, .. } if status.code().is_some());
         match self.failed(files, gone) {
@@ -241,12 +244,12 @@ impl Setup {
 }
 
 impl Files {
-    /// Whether a guest that answers triggers is ready.
+    /// Whether a responder guest is ready.
     pub(super) fn is_ready(&self) -> bool {
         self.said(READY).is_some()
     }
 
-    /// The rest of the line of the result that begins with this word.
+    /// The rest of the result line that begins with `begin`.
     fn said(&self, begin: &str) -> Option<String> {
         let result = fs::read_to_string(&self.result).ok()?;
         result.lines().find_map(|line| line.strip_prefix(begin)).map(str::to_owned)
@@ -263,8 +266,7 @@ impl Files {
     }
 }
 
-/// The first file system of every guest: this program as its init, and what the
-/// plan gives it.
+/// The initramfs of a guest: this program as init, and the files of the plan.
 fn initramfs(kernel: &LabKernel, devices: Devices, monitor: Monitor<'_>) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {

@@ -9,28 +9,28 @@ use super::{LabError, Monitor, directories, snapshot, two_guests};
 use model::{Cell, LabClock, LabKernel, Record};
 use std::time::Duration;
 
-/// By how much later a cell starts in each further block: no multiple of a clock tick (4 ms) or of a usual period.
+/// Additional start delay per block: not a multiple of a clock tick (4 ms) or of a usual period.
 const PHASE: Duration = Duration::from_nanos(1_270_007);
-/// How long the first one waits, so that what starting it did to the kernel is over.
+/// Start delay of the first block, so that the effects of starting it have settled.
 const FIRST_PHASE: Duration = Duration::from_millis(20);
 
-/// How much CPU time a guest may take to start, and for each of its seconds.
+/// CPU time limit for the start of a guest, and the CPU seconds added for each of its seconds.
 const CPU_TO_START: Duration = Duration::from_secs(60);
 const CPU_FOR_A_SECOND: u32 = 30;
-/// For how long it may use no CPU time at all.
+/// Timeout without any CPU time used.
 const STILL: Duration = Duration::from_secs(600);
-/// How many times longer than the cell it is busy with the tracers, which run one after the other and may have to wait.
+/// Factor of the run time with tracers, which run one after the other and may have to wait.
 const WITH_TRACERS: u32 = 5;
-/// After how much of its own time a guest gives up, beyond what the cell is to take.
+/// Timeout of a guest in its own time, beyond the duration of the cell.
 const LONGER: Duration = Duration::from_secs(30);
-/// The same where its time is this machine's, which may be busy.
+/// The same timeout if its time is the host's, which may be busy.
 const LONGER_HERE: Duration = Duration::from_secs(1800);
 
-/// Measures `cell` on `kernel`; ends early, without a record, when `monitor` has it stopped. In another `block` everything happens at
-/// other moments relative to the kernel's own clock ticks, so that blocks are not copies of each other.
+/// Measures `cell` on `kernel`; stops early, without a record, on request of `monitor`. Each `block` starts at another
+/// phase of the kernel's clock tick, so that blocks are not copies of each other.
 ///
 /// # Errors
-/// When there is no such kernel, or the guest gives no record.
+/// If there is no such kernel, or the guest gives no record.
 pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'_>) -> Result<Record, LabError> {
     let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell), monitor)?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
@@ -45,7 +45,7 @@ pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'
         return two_guests::carry_out(&setup, &job, limits);
     }
     let _one_cpu = (setup.clock == LabClock::Virtual).then(OneCpu::take);
-    // Only instructions can be stopped and gone on with as if nothing had happened.
+    // Only virtual time can be stopped and resumed without a trace.
     let saved = match setup.clock {
         LabClock::Virtual => Some(snapshot::ready(&setup, limits)?),
         LabClock::Emulated | LabClock::Kvm => None,

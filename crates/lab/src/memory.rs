@@ -1,6 +1,6 @@
-//! The memory of a guest as a file: shared while the guest runs up to its rest, private to each guest that goes on from there.
+//! Memory of a guest as a file: shared until the guest is at rest, private to each guest that resumes from it.
 //!
-//! A guest at rest has used a fifth of its memory. The rest are holes, which take no room and are not read.
+//! A guest at rest has used a fifth of its memory. The rest are holes, which take no space and are not read.
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
@@ -13,12 +13,11 @@ use twox_hash::XxHash3_64;
 pub(super) const MIB: u32 = 512;
 
 const BYTES: u64 = (MIB as u64) << 20;
-/// How much is read at a time, bytes: whole pages.
+/// Read size, bytes: whole pages.
 const CHUNK: u64 = 1 << 20;
 const PAGE: [u8; 4096] = [0; 4096];
 
-/// Memory that a guest writes, for as long as this value lasts. Whatever is started meanwhile has the file, too, and lets go of
-/// it at its end.
+/// Writable memory of a guest. Processes started meanwhile inherit the file and close it when they end.
 pub(super) struct Memory(File);
 
 impl Memory {
@@ -28,12 +27,12 @@ impl Memory {
         Ok(Memory(file))
     }
 
-    /// What QEMU is to be told.
+    /// QEMU arguments for this memory.
     pub(super) fn arguments(&self) -> [OsString; 4] {
         arguments(&host::name_of_open(&self.0), "on")
     }
 
-    /// Writes it to the new file `path`, with its holes. Returns its hash, as [`hash_of`] does.
+    /// Writes the memory to the new file `path`, with its holes. Returns its hash, like [`hash_of`].
     pub(super) fn write_to(&self, path: &Path) -> io::Result<u64> {
         let file = File::create_new(path)?;
         file.set_len(BYTES)?;
@@ -41,7 +40,7 @@ impl Memory {
     }
 }
 
-/// What QEMU is told where a guest goes on with the memory of file `path`, which it does not change.
+/// QEMU arguments for a guest that resumes with the memory in file `path`, mapped private.
 pub(super) fn of_file(path: &Path) -> [OsString; 4] {
     arguments(path, "off")
 }
@@ -53,10 +52,10 @@ fn arguments(path: &Path, share: &str) -> [OsString; 4] {
     ["-object".into(), object.into(), "-machine".into(), "memory-backend=memory".into()]
 }
 
-/// Stands for what file `path` holds, and where: the same for the same content.
+/// Hash of the non-zero pages of file `path` and their offsets: equal for equal content.
 ///
 /// # Errors
-/// When it cannot be read, or does not have the size of a guest's memory.
+/// If it cannot be read, or does not have the size of a guest's memory.
 pub(super) fn hash_of(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     if file.metadata()?.len() != BYTES {
@@ -75,7 +74,8 @@ fn hash_while(file: &File, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -
     Ok(hasher.finish())
 }
 
-/// Every page of a file that is not all zeroes, with where it begins: the same ones wherever a file system has its holes.
+/// Calls `each` with the offset of every page that is not all zeros; the result does not depend on the holes of the
+/// file system.
 fn for_each_page(file: &File, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Kernel modules that guests load before anything is measured.
+//! Kernel modules that guests load before a measurement.
 
 use super::{LabError, image, regular_file};
 use std::fs::{self, File};
@@ -6,19 +6,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use sys::boot;
 
-/// Where they are in a guest.
+/// Directory of modules in a guest.
 pub(super) const PLACE: &str = "/modules";
 
-/// The most modules that are loaded: all of a distribution's are thousands, of devices that no guest has.
+/// Limit of loaded modules: a distribution has thousands, for devices that no guest has.
 const AT_MOST: usize = 100;
 
-/// The largest module that is read, bytes.
+/// Size limit of a module, bytes.
 const LARGEST: u64 = 128 << 20;
 
-/// The module at `path`, or all in the directory `path` and below, uncompressed, by their names.
+/// The module at `path`, or all modules in the directory `path` and below, uncompressed, sorted by path.
 ///
 /// # Errors
-/// When there is none, or one cannot be read.
+/// If there is none, or one cannot be read.
 pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let mut files = Vec::new();
     find(path, &mut files).map_err(|err| LabError::file(path, err))?;
@@ -38,7 +38,8 @@ pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     files.iter().map(|file| read(file)).collect()
 }
 
-/// Those in the directory `path` and below with these names, uncompressed; what is not there or cannot be read is left out.
+/// The modules with these names in the directory `path` and below, uncompressed; missing or unreadable ones are left
+/// out.
 pub(super) fn named(path: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     if find(path, &mut files).is_err() {
@@ -56,7 +57,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     }
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        // `build` and `source` are links out of the directory.
+        // `build` and `source` are symbolic links out of the directory.
         if !entry.file_type()?.is_symlink() {
             find(&entry.path(), files)?;
         }
@@ -64,7 +65,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The name without what a compressor has added; `None` when it is no module's.
+/// The file name without the suffix of a compressor; `None` if it is not a module.
 pub(super) fn stem(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     let stem = [".xz", ".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
@@ -77,17 +78,17 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), LabError> {
     uncompressed(path, content).ok_or_else(|| LabError::file(path, reason))
 }
 
-/// The module that file `path` holds, uncompressed, with its name; `None` when it is none.
+/// The name and the uncompressed content of module file `path`; `None` if it is not a module.
 pub(super) fn uncompressed(path: &Path, content: Vec<u8>) -> Option<(String, Vec<u8>)> {
     let name = stem(path)?.to_owned();
     let content = image::decompressed(&content).unwrap_or(content);
     content.starts_with(super::elf::MAGIC).then_some((name, content))
 }
 
-/// In a guest: loads all modules, each after those that it needs: one whose symbols are missing waits for the others.
+/// Loads all modules in a guest, in dependency order: a module with missing symbols is tried again after the others.
 ///
 /// # Errors
-/// When the kernel takes one of them in no order.
+/// If the kernel rejects a module in every order.
 pub(super) fn load_all() -> io::Result<()> {
     let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
     let mut waiting: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

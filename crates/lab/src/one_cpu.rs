@@ -1,17 +1,17 @@
-//! A CPU of this machine for each guest in virtual time.
+//! One host CPU for each guest in virtual time.
 //!
-//! QEMU's main loop looks after timers when a CPU of its guest halts. Where the main loop runs at the same time as that CPU, on
-//! another one of this machine, it may look just before the last instructions are counted: time then jumps, by a microsecond
-//! or two (seen in one of 320 guests, beside a load). On one CPU only one of both runs.
+//! QEMU's main loop checks its timers when a CPU of its guest halts. If the main loop runs on another host CPU at the
+//! same time, it may check just before the last instructions are counted: time then jumps by a microsecond or two (seen
+//! in one of 320 guests, under load). On one CPU only one of the two runs.
 
 use model::CpuSet;
 use std::sync::{Mutex, PoisonError};
 use sys::sched;
 
-/// CPUs that guests of this process have, one entry for each guest.
+/// CPUs in use by guests of this process, one entry for each guest.
 static TAKEN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// The calling thread, and whatever it starts, has one CPU only as long as this value lasts.
+/// Pins the calling thread, and the processes it starts, to one CPU until this value is dropped.
 #[derive(Debug)]
 pub(super) struct OneCpu {
     cpu: u32,
@@ -19,7 +19,7 @@ pub(super) struct OneCpu {
 }
 
 impl OneCpu {
-    /// Takes the CPU that the fewest guests have, of those that the thread may use; `None` where that cannot be set.
+    /// Takes the CPU with the fewest guests among those that the thread may use; `None` if the affinity cannot be set.
     pub(super) fn take() -> Option<OneCpu> {
         let before = sched::affinity(0).ok()?;
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl Drop for OneCpu {
         if let Some(place) = taken.iter().position(|cpu| *cpu == self.cpu) {
             taken.swap_remove(place);
         }
-        // It was allowed before.
+        // Restores the previous affinity.
         let _ = sched::set_affinity(0, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! What the package manager knows of kernels.
+//! Kernel packages known to the package manager.
 
 use super::{LabError, directories, last_words};
 use std::cmp::Ordering;
@@ -8,34 +8,34 @@ use std::process::{Command, Output};
 
 const APT: &str = "apt-cache";
 
-/// The packages of this architecture end like this.
+/// Suffix of package names of this architecture.
 const ARCHITECTURE: &str = "amd64";
 
-/// A package, as the package manager describes the newest version of it.
+/// A package: the newest version known to the package manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Package {
-    /// Its name: `linux-image-6.1.0-56-rt-amd64`.
+    /// Name, such as `linux-image-6.1.0-56-rt-amd64`.
     pub(super) name: String,
-    /// Its version: `6.1.192-2`.
+    /// Version, such as `6.1.192-2`.
     pub(super) version: Option<String>,
-    /// What is to be fetched, bytes.
+    /// Download size, bytes.
     pub(super) bytes: Option<u64>,
-    /// SHA-256 of it, 64 hexadecimal digits.
+    /// SHA-256 of the package, 64 hexadecimal digits.
     pub(super) sha256: Option<String>,
 }
 
-/// What the name of a kernel's package says.
+/// The parsed name of a kernel package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KernelPackageName<'a> {
-    /// The first two numbers of its version, as plans name it: `6.1`.
+    /// The first two numbers of the version, as in plans: `6.1`.
     pub(super) series: &'a str,
-    /// The numbers of its version: `6.1.0-56`.
+    /// All numbers of the version: `6.1.0-56`.
     pub(super) release: &'a str,
-    /// `-rt`, `-cloud`, or nothing.
+    /// `-rt`, `-cloud`, or empty.
     pub(super) flavour: &'static str,
 }
 
-/// Reads the name of a package; `None` when it is no kernel that can be booted here.
+/// Parses the name of a package; `None` if it is not a kernel that can be booted here.
 pub(super) fn named(package: &str) -> Option<KernelPackageName<'_>> {
     let whole = package.strip_prefix("linux-image-")?.strip_suffix(ARCHITECTURE)?.strip_suffix('-')?;
     let flavour = ["-rt", "-cloud"].into_iter().find(|flavour| whole.ends_with(flavour)).unwrap_or("");
@@ -46,8 +46,8 @@ pub(super) fn named(package: &str) -> Option<KernelPackageName<'_>> {
     (is_version && first + 1 < second).then(|| KernelPackageName { series: &release[..second], release, flavour })
 }
 
-/// Asks the package manager. Where it keeps no index (images of containers are set so), it needs half a second for each
-/// question; it then keeps one in our cache, and sees to it by itself that it is up to date.
+/// Runs a query of the package manager. Where it keeps no index (as in container images), each query takes half a
+/// second; an index in the cache of the lab avoids that, and the package manager keeps it up to date.
 fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
     let mut command = Command::new(APT);
     command.args(question);
@@ -58,10 +58,10 @@ fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
     command.output()
 }
 
-/// The kernels that the package manager knows; `None` where there is no such package manager.
+/// The kernels known to the package manager; `None` if it is not installed.
 ///
 /// # Errors
-/// When it cannot say, as where its lists are damaged or it has no room to read them.
+/// If the query fails, for example because package lists are damaged or there is no room to read them.
 pub(super) fn known(series: &str) -> Result<Option<Vec<String>>, LabError> {
     let begin = format!("linux-image-{series}");
     match ask(["pkgnames", &begin]) {
@@ -80,13 +80,13 @@ fn known_by(output: &Output) -> Result<Vec<String>, LabError> {
     Ok(names.filter(|name| named(name).is_some()).map(str::to_owned).collect())
 }
 
-/// What the package manager says of packages; those that it does not know are left out.
+/// The descriptions of packages; unknown ones are left out.
 pub(super) fn described(packages: &[&str]) -> Vec<Package> {
     let output = ask(["show", "--no-all-versions"].into_iter().chain(packages.iter().copied()));
     output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 
-/// The paragraphs of deb-control(5).
+/// Parses paragraphs of deb-control(5).
 fn read(text: &str) -> Vec<Package> {
     let mut packages: Vec<Package> = Vec::new();
     for line in text.lines() {
@@ -105,14 +105,14 @@ fn read(text: &str) -> Vec<Package> {
     packages
 }
 
-/// The newest package of a series and a flavour: of those the package manager knows, else of those in the cache.
+/// The newest package of a series and a flavor: of those known to the package manager, else of those in the cache.
 ///
 /// # Errors
-/// When there is none, with what can be done, or when the package manager cannot say.
+/// If there is none, with advice, or if the package manager fails.
 pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<String, LabError> {
     let cached = newest_of(cached, series, flavour);
     let known = match known(&format!("{series}.")) {
-        // What was fetched before needs no package manager.
+        // A cached package needs no package manager.
         Err(_) if cached.is_some() => None,
         known => known?,
     };
@@ -129,7 +129,7 @@ pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<S
     newest.or(cached).ok_or_else(none)
 }
 
-/// The newest of `packages` with this series and flavour.
+/// The newest of `packages` with this series and flavor.
 pub(super) fn newest_of(packages: &[String], series: &str, flavour: &str) -> Option<String> {
     let of_kind = packages.iter().filter_map(|name| {
         let found = named(name)?;

@@ -1,15 +1,15 @@
-//! Which preemption models a kernel has, by the configuration that it was built with.
+//! Preemption models of a kernel, derived from its build configuration.
 
 /// The preemption models of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PreemptionModels {
     /// Whether it is PREEMPT_RT.
     pub(super) is_rt: bool,
-    /// What its argument `preempt=` takes (kernel-parameters.txt); empty when the model is built in.
+    /// Values of its argument `preempt=` (kernel-parameters.txt); empty when the model is built in.
     pub(super) arguments: Vec<String>,
 }
 
-/// Reads the models out of a configuration (kernel/Kconfig.preempt, and sched_dynamic_mode() in kernel/sched/core.c).
+/// Derives the models from a configuration (kernel/Kconfig.preempt, and sched_dynamic_mode() in kernel/sched/core.c).
 pub(super) fn of_config(config: &str) -> PreemptionModels {
     let has = |option: &str| config.lines().any(|line| line.strip_prefix(option) == Some("=y"));
     let is_rt = has("CONFIG_PREEMPT_RT");

@@ -1,53 +1,53 @@
-//! The protocol between this program and a guest: the job that QEMU hands over, the ports, and the lines of the result.
+//! The protocol between the lab and a guest: the job that QEMU passes on, the I/O ports, and the result lines.
 
 use model::Cell;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 
-/// How the line with the record begins, that with what the kernel's tracers saw, and one that says why there is none.
+/// Prefixes of the result lines: the record, the output of the kernel's tracers, and the reason of a failure.
 pub(super) const RECORD: &str = "record ";
 pub(super) const TRACERS: &str = "tracers ";
 pub(super) const FAILED: &str = "failed ";
-/// How the line begins that says why this kernel cannot be measured as asked.
+/// Prefix of the line with the reason why this kernel cannot be measured as requested.
 pub(super) const REFUSED: &str = "refused ";
-/// The line of a guest that answers triggers from now on, and how the line begins with what it did.
+/// Line of a responder guest that is ready, and prefix of the line with its record.
 pub(super) const READY: &str = "ready";
 pub(super) const TARGET: &str = "target ";
 
-/// For how long to leave the kernel alone: it does the last of its start in the background. Nothing happens meanwhile, so
-/// that it costs next to nothing in virtual time.
+/// Settling time of the kernel, which finishes its start in the background. The guest is idle meanwhile, so it costs
+/// next to nothing in virtual time.
 pub(super) const SETTLE: Duration = Duration::from_secs(5);
 
-/// The port at which QEMU is told that the guest is at rest; without effect where it is not to be saved.
+/// I/O port that signals to QEMU that the guest is at rest; without effect unless a snapshot is taken.
 pub(super) const AT_REST: u16 = 0x505;
-/// The port at which QEMU is told to end (isa-debug-exit), with status 2 * the value + 1.
+/// I/O port that ends QEMU (isa-debug-exit), with status 2 * value + 1.
 pub(super) const END: u16 = 0x501;
 
-/// The port at which QEMU is told, byte by byte, what came of it (isa-debugcon). No driver stands in between: that of serial ports
-/// takes its interrupt for a broken one after some 100 000 bytes under PREEMPT_RT, and turns it off.
+/// I/O port for the result, byte by byte (isa-debugcon). It needs no driver: that of serial ports treats its interrupt
+/// as stuck after some 100 000 bytes under PREEMPT_RT, and disables it.
 pub(super) const RESULT: u16 = 0xe9;
 
-/// One measurement for a guest that has already started.
+/// One measurement for a guest that has already booted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// What to measure.
+    /// The cell to measure.
     pub(super) cell: Cell,
-    /// For how long to do nothing before it, ns.
+    /// Delay before the start, ns.
     pub(super) wait_ns: u64,
-    /// After how long without a record to give up, ns of the guest's time.
+    /// Timeout without a record, ns of the guest's time.
     pub(super) limit_ns: u64,
-    /// Whether to answer the triggers of another guest, which measures the cell.
+    /// Whether to respond to the triggers of another guest, which measures the cell.
     #[serde(default)]
     pub(super) is_target: bool,
 }
 
-/// What the file is called among those that QEMU hands to its guest.
+/// Name of the job among the firmware configuration files of QEMU.
 pub(super) const JOB_NAME: &str = "opt/punctual/job";
 
-/// The job that QEMU was given for this guest, read from its firmware configuration device (QEMU, docs/specs/fw_cfg.rst):
-/// an item is selected by a number at one port and read byte by byte at the next. It needs no driver, and what it holds is
-/// no part of a saved state.
+/// The job of this guest, read from QEMU's firmware configuration device (QEMU, docs/specs/fw_cfg.rst): an item is
+/// selected by a number at one port and read byte by byte at the next. It needs no driver, and its content is not part
+/// of a snapshot.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn given_job() -> io::Result<Job> {
     use sys::port;

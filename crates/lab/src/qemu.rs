@@ -1,4 +1,4 @@
-//! QEMU as a process that is talked to and that ends with this one.
+//! QEMU as a child process, controlled with the QEMU Machine Protocol (QMP).
 
 use super::protocol::END;
 use super::{LabError, Monitor};
@@ -15,8 +15,7 @@ use sys::usage;
 
 pub(super) const QEMU: &str = "qemu-system-x86_64";
 
-/// Devices of every guest: none but those named here. A guest that starts again, as it does when
-/// it panics, ends.
+/// Machine of every guest: no default devices. A guest that restarts, as after a panic, ends.
 const MACHINE: &[&str] = &[
     "-nodefaults",
     "-no-user-config",
@@ -31,22 +30,22 @@ const MACHINE: &[&str] = &[
     "chardev=control,mode=control",
 ];
 
-/// Interval of checking whether a guest is still wanted.
+/// Interval of checking for a stop request and the limits.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// When to give up on a guest.
+/// Limits of a guest.
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
-    /// Whether its result is still wanted.
+    /// The stop flag and the messages of the caller.
     pub(super) monitor: Monitor<'a>,
-    /// How much CPU time it may take: this machine may be busy, a guest is not.
+    /// CPU time limit: independent of the load of the host.
     pub(super) cpu: Duration,
-    /// For how long it may use no CPU time at all: then it waits for something that does not come. How long it takes by the wall says
-    /// nothing, because this machine may be as busy as it likes.
+    /// Timeout without any CPU time used: the guest then waits for an event that does not come. Elapsed wall-clock time
+    /// is no criterion, because the host may be arbitrarily busy.
     pub(super) still: Duration,
 }
 
-/// How far a QEMU has come, by its CPU time.
+/// Progress of a QEMU process, measured by its CPU time.
 #[derive(Debug)]
 struct Progress {
     cpu: Duration,
@@ -54,7 +53,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Why it must not go on, if it has used `cpu` by `now`.
+    /// The error if a limit is exceeded, given `cpu` time used by `now`.
     fn too_long(&mut self, cpu: Duration, now: Instant, limits: Limits<'_>) -> Option<QemuError> {
         if cpu > self.cpu {
             *self = Progress { cpu, since: now };
@@ -69,32 +68,32 @@ impl Progress {
     }
 }
 
-/// Why a guest is no more, or must not go on.
+/// Reason why a guest ended or must be ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QemuError {
-    /// QEMU ended.
+    /// QEMU exited.
     #[error("ended with {QEMU} ({status}), which said: {said}")]
     Ended {
-        /// How.
+        /// Exit status.
         status: ExitStatus,
         /// Its last line on stderr.
         said: String,
     },
-    /// It is no more wanted.
+    /// The result is no longer wanted.
     #[error("was ended by a signal")]
     Stopped,
-    /// It took too long.
+    /// A limit was exceeded.
     #[error("gave no record within {0}; ended")]
     TooLong(String),
-    /// It refused a command.
+    /// QEMU rejected a command.
     #[error("cannot go on: {QEMU} says: {0}")]
     Refused(String),
-    /// It cannot be started or looked at.
+    /// QEMU cannot be started, or its state cannot be read.
     #[error("cannot be talked to: {0}")]
     Process(#[from] std::io::Error),
 }
 
-/// The version that QEMU gives itself, the first line of what it says; asked once. `None` when it cannot be started.
+/// The version of QEMU, the first line of `--version`; queried once. `None` when it cannot be started.
 pub(super) fn version() -> Option<&'static str> {
     static SAID: LazyLock<Option<String>> = LazyLock::new(|| {
         let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
@@ -103,19 +102,19 @@ pub(super) fn version() -> Option<&'static str> {
     SAID.as_deref()
 }
 
-/// A QEMU; it ends when this value is dropped.
+/// A QEMU process; it is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Qemu {
     child: Child,
     input: Option<ChildStdin>,
-    /// What it says: answers and events, one JSON value a line (QEMU Machine Protocol).
+    /// Its responses and events, one JSON value a line (QMP).
     said: Receiver<Value>,
     events: Vec<String>,
     progress: Progress,
 }
 
 impl Qemu {
-    /// Starts QEMU with these arguments, beside those that every guest has.
+    /// Starts QEMU with these arguments, in addition to those of every guest.
     pub(super) fn start(arguments: Vec<OsString>) -> Result<Qemu, LabError> {
         let mut command = Command::new(host::THIS_PROGRAM);
         command.args(["launch", "--parent", &std::process::id().to_string(), "--", QEMU]).args(MACHINE);
@@ -137,23 +136,23 @@ impl Qemu {
         Ok(Qemu { child, input, said, events: Vec::new(), progress })
     }
 
-    /// Allows commands; the first that has to be said.
+    /// Enters command mode of QMP; the first command of a connection.
     pub(super) fn greet(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
         self.ask("qmp_capabilities", json!({}), limits).map(drop)
     }
 
-    /// Has QEMU's main loop, which its first thread runs, go before that of the guest's CPU whenever it has something to do. Both
-    /// have one CPU of this machine ([`super::one_cpu`]): so the main loop is never found half way when a CPU of the guest halts.
-    /// It sleeps when it has nothing to do; what it has to comes from the guest, which has limits. Without the right to, it stays as it is.
+    /// Gives QEMU's main loop, which its first thread runs, priority over the vCPU thread. Both share one host CPU
+    /// ([`super::one_cpu`]), so the main loop is never halfway done when a vCPU halts. It sleeps when idle; its work
+    /// comes from the guest, which has limits. Without the privilege the policy stays as it is.
     pub(super) fn let_main_loop_go_first(&self) {
         let first = RtPriority::new(1).map(Policy::Fifo);
         let _ = first.map(|first| sys::sched::set_policy(self.child.id(), first));
     }
 
-    /// What QEMU answers to a command.
+    /// Sends a command and returns the response.
     pub(super) fn ask(&mut self, command: &str, arguments: Value, limits: Limits<'_>) -> Result<Value, QemuError> {
         let line = format!("{}\n", json!({ "execute": command, "arguments": arguments }));
-        // One that has just ended does not listen; why it ended is found below.
+        // The write fails if QEMU has just ended; the reason is found below.
         let _ = self.input.as_mut().map(|input| input.write_all(line.as_bytes()));
         loop {
             let mut value = self.hear(limits)?;
@@ -166,7 +165,7 @@ impl Qemu {
         }
     }
 
-    /// Waits until the guest tells that something has happened, if it has not before.
+    /// Waits for an event of QEMU, unless it was received before.
     pub(super) fn wait_for(&mut self, event: &str, limits: Limits<'_>) -> Result<(), QemuError> {
         while !self.events.iter().any(|before| before == event) {
             let value = self.hear(limits)?;
@@ -175,7 +174,7 @@ impl Qemu {
         Ok(())
     }
 
-    /// Waits until QEMU has ended, as its guest tells it to.
+    /// Waits until QEMU has exited on request of its guest.
     pub(super) fn wait(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
         loop {
             match self.hear(limits) {
@@ -186,7 +185,7 @@ impl Qemu {
         }
     }
 
-    /// The next thing that it says.
+    /// The next response or event.
     fn hear(&mut self, limits: Limits<'_>) -> Result<Value, QemuError> {
         loop {
             match self.said.recv_timeout(POLL_INTERVAL) {
@@ -208,7 +207,7 @@ impl Qemu {
         self.progress.too_long(cpu, Instant::now(), limits)
     }
 
-    /// Why it is no more, or must not go on; `None` when it still runs after `a_while`.
+    /// The error if QEMU has exited or exceeds a limit; `None` when it still runs after `a_while`.
     pub(super) fn has_gone(&mut self, limits: Limits<'_>, a_while: Duration) -> Option<QemuError> {
         std::thread::sleep(a_while);
         match self.child.try_wait() {
@@ -217,7 +216,7 @@ impl Qemu {
         }
     }
 
-    /// How it ended; it has closed its output.
+    /// The error for a QEMU that has closed its output.
     fn ended(&mut self) -> QemuError {
         let mut said = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
@@ -234,17 +233,17 @@ impl Qemu {
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        // Fails for one that has ended.
+        // Fails if it has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// How long a machine that is made and let go again may take, for timeout(1); it takes a fifth of a second.
+/// Timeout of the KVM check, for timeout(1), seconds; the check takes 0.2 s.
 const KVM_TIMEOUT: &str = "20";
 const QMP_QUIT: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n";
 
-/// Why there is no KVM here, in QEMU's words; `None` where a machine could be made. Tried once.
+/// QEMU's error message if KVM is not available; `None` where a machine can be created. Checked once.
 pub(super) fn why_no_kvm() -> Option<&'static str> {
     static TRIED: LazyLock<Option<String>> = LazyLock::new(|| try_kvm().err());
     TRIED.as_deref()
@@ -256,7 +255,7 @@ fn try_kvm() -> Result<(), String> {
     command.args(["-accel", "kvm", "-cpu", "host", "-qmp", "stdio"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|err| err.to_string())?;
-    // One that has failed does not listen.
+    // The write fails if QEMU has already exited.
     let _ = child.stdin.as_mut().map(|stdin| stdin.write_all(QMP_QUIT));
     let output = child.wait_with_output().map_err(|err| err.to_string())?;
     if output.status.success() {
@@ -265,7 +264,7 @@ fn try_kvm() -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines =
         said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
-    // The first line is the reason; what follows are its consequences.
+    // The first line is the reason, the following ones are its consequences.
     Err(lines.next().map_or_else(|| format!("no machine within {KVM_TIMEOUT} s"), str::to_owned))
 }
 

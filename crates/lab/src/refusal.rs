@@ -1,12 +1,12 @@
-//! What the lab cannot do, said before anything is started.
+//! Checks of cells that the lab cannot carry out, made before anything is started.
 
 use super::{kernels, qemu, shipped};
 use model::{Cell, Kernel, LabClock, Link, LoadPart, Task};
 
-/// The oldest QEMU that was tried: older ones count instructions in another way.
+/// The oldest tested QEMU: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
 
-/// Why a cell cannot be carried out in the lab; `None` when it can.
+/// Reason why a cell cannot be carried out in the lab; `None` when it can.
 pub fn why_not(cell: &Cell) -> Option<String> {
     let Kernel::Lab(kernel) = &cell.kernel else { return None };
     if let Task::Sleep(runtime) = cell.task

@@ -1,4 +1,4 @@
-//! Reading files that a plan names: regular ones only, of a sensible size.
+//! Reading files named by a plan: regular files only, up to a size limit.
 
 use super::LabError;
 use host::file;
@@ -6,11 +6,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens the regular file `path`, which may be a link to one. A FIFO or a device is not even opened: that may wait without end,
-/// or start something.
+/// Opens the regular file `path` or a symbolic link to one. FIFOs and devices are not opened: that may block, or have
+/// side effects.
 ///
 /// # Errors
-/// When it cannot be opened, is no regular file, or has more than `at_most` bytes.
+/// If it cannot be opened, is not a regular file, or has more than `at_most` bytes.
 pub(super) fn open(path: &Path, at_most: u64) -> Result<File, LabError> {
     let check = |about: &fs::Metadata| match about.len() {
         _ if !about.is_file() => Err(io::Error::other("is not a regular file; name another file")),
@@ -23,11 +23,11 @@ pub(super) fn open(path: &Path, at_most: u64) -> Result<File, LabError> {
 /// The content of the regular file `path`.
 ///
 /// # Errors
-/// As [`open`].
+/// Like [`open`].
 pub(super) fn read(path: &Path, at_most: u64) -> Result<Vec<u8>, LabError> {
     let file = open(path, at_most)?;
     let mut content = Vec::new();
-    // It may grow meanwhile, or have a size only while it is read.
+    // It may grow meanwhile, or have a size only when it is read (procfs).
     file.take(at_most + 1).read_to_end(&mut content).map_err(|err| LabError::file(path, err))?;
     if content.len() as u64 > at_most { Err(LabError::file(path, too_large(at_most))) } else { Ok(content) }
 }
@@ -57,7 +57,7 @@ mod tests {
             (Path::new("/dev/zero"), "is not a regular file"),
             (directory.dir(), "is not a regular file"),
             (&sparse, "has more than 1 MiB"),
-            // Its size is 0 until it is read.
+            // procfs reports size 0.
             (Path::new("/proc/kallsyms"), "has more than 1 MiB"),
             (Path::new("/nowhere"), "No such file or directory"),
         ] {

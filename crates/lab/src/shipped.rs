@@ -1,4 +1,4 @@
-//! What a plan has guests given: files, directories, and what programs among them need to run.
+//! Files that a plan gives its guests: files, directories, and the libraries and interpreters of their programs.
 
 use super::elf::{self, Elf};
 use super::initramfs::Archive;
@@ -9,24 +9,24 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where a guest looks for programs.
+/// Program search path of a guest.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The most that a guest is given, bytes: it is in its memory twice while the kernel unpacks it.
+/// Size limit of all files, bytes: they are in memory twice while the kernel unpacks them.
 const AT_MOST_BYTES: usize = 160 << 20;
 
-/// What the lab itself puts into a guest.
+/// Paths reserved for the lab.
 const OURS: [&str; 2] = ["/init", modules::PLACE];
 
-/// Where the loader looks for libraries by itself (ld.so(8), as Debian builds it).
+/// Default library directories of the dynamic loader (ld.so(8), as Debian builds it).
 const LIBRARIES: [&str; 5] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib", "/usr/lib"];
-/// What tells it of further places.
+/// The loader's cache of further directories.
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
-/// Puts what `kernel` has its guests given into their first file system, and the modules of its own with these names.
+/// Adds the files of `kernel` to the initramfs, and the modules of its own with these names.
 ///
 /// # Errors
-/// When a file is not there, cannot be in a guest, or all of it is too large for one.
+/// If a file is missing, cannot be in a guest, or all files together are too large.
 pub(super) fn add(
     archive: &mut Archive,
     kernel: &LabKernel,
@@ -43,7 +43,7 @@ pub(super) fn add(
         }
     }
     for file in &kernel.files {
-        // File systems of the guest hide what the archive has there.
+        // These mount points would hide files of the archive.
         let taken = host::mount_points().chain(OURS).find(|place| Path::new(&file.to).starts_with(place));
         if let Some(place) = taken {
             let reason = format!("{place} of a guest is not a plan's; put it elsewhere, like {}:/opt/it", file.from);
@@ -60,11 +60,11 @@ enum Entry {
     Directory,
     Program(Vec<u8>),
     File(Vec<u8>),
-    /// To where.
+    /// Target of the link.
     Link(String),
 }
 
-/// What is shipped, by its path in the guest; in the order of names, so that it is the same each time.
+/// Shipped files by their path in the guest; sorted, so that archives are reproducible.
 #[derive(Debug, Default)]
 struct Shipped {
     entries: BTreeMap<String, Entry>,
@@ -72,8 +72,8 @@ struct Shipped {
 }
 
 impl Shipped {
-    /// A file, or a directory with all that is in it. What a program lacks is an error only if the plan has named the program
-    /// itself: a directory may hold some that do not run here either.
+    /// Adds a file, or a directory with its content. Missing libraries are an error only for programs that the plan
+    /// names itself: a directory may hold programs that do not run on this machine either.
     fn tree(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
         let failed = |err| LabError::file(from, err);
         let about = fs::metadata(from).map_err(failed)?;
@@ -86,7 +86,7 @@ impl Shipped {
         paths.sort();
         for path in paths {
             let to = format!("{to}/{}", path.file_name().unwrap_or_default().display());
-            // A link to a directory may lead back up; one that leads nowhere is as it is.
+            // A link to a directory may lead back up, and a dangling one is kept as it is.
             match fs::read_link(&path) {
                 Ok(target) if !path.is_file() => self.put(&to, Entry::Link(target.display().to_string()), &path)?,
                 _ => self.tree(&path, &to, false)?,
@@ -95,7 +95,7 @@ impl Shipped {
         Ok(())
     }
 
-    /// A file, and what it takes to run it.
+    /// Adds a file, with its libraries or its interpreter if it is a program.
     fn file(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
         if self.entries.contains_key(to) {
             return Ok(());
@@ -124,7 +124,7 @@ impl Shipped {
         }
     }
 
-    /// The loader and the libraries of a program or a library.
+    /// Adds the loader and the libraries of a program or a library.
     fn libraries(&mut self, elf: &Elf, from: &Path, to: &str) -> Result<(), LabError> {
         if elf.machine != elf::X86_64 {
             return Err(LabError::file(from, "is a program for another processor; guests are x86-64"));
@@ -142,7 +142,7 @@ impl Shipped {
         let told = further.iter().map(|place| (place.clone(), place.clone()));
         let places: Vec<(String, String)> = own.chain(usual).chain(told).collect();
         for name in &elf.needed {
-            // The loader is a library, too, and is where programs name it.
+            // The loader is a library, too, at the path that programs name.
             if self.entries.keys().any(|path| path.starts_with("/lib64/") && path.ends_with(&format!("/{name}"))) {
                 continue;
             }
@@ -174,7 +174,7 @@ impl Shipped {
         Ok(())
     }
 
-    /// That there is no room for `from`, with `more` bytes, beside what is there already: the largest of it are named.
+    /// The error that `from`, with `more` bytes, does not fit; it names the largest files already added.
     fn too_large(&self, from: &Path, more: usize) -> LabError {
         const NAMED: usize = 3;
         let size = |entry: &Entry| match entry {
@@ -193,7 +193,7 @@ impl Shipped {
         )
     }
 
-    /// The entries, each after the directories that it is in.
+    /// Writes the entries, each after its parent directories.
     fn into_archive(self, archive: &mut Archive) {
         let mut made: BTreeSet<PathBuf> = BTreeSet::new();
         for (path, entry) in self.entries {
@@ -218,7 +218,7 @@ impl Shipped {
     }
 }
 
-/// The program that runs a script with this first line (execve(2)); of `env`, the program that it looks for.
+/// The interpreter of a script with this first line (execve(2)); for `env`, the program found in PATH.
 fn interpreter(line: &str) -> Option<PathBuf> {
     let mut words = line.split_whitespace();
     let first = words.next()?;
@@ -230,7 +230,7 @@ fn interpreter(line: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
-/// Places of libraries that this machine has added to the usual ones (ldconfig(8)).
+/// Further library directories of this machine (ldconfig(8)).
 fn further_libraries() -> Vec<String> {
     let files = fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = files.collect();
@@ -240,7 +240,7 @@ fn further_libraries() -> Vec<String> {
     places.filter(|place| place.starts_with('/') && !LIBRARIES.contains(&place.as_str())).collect()
 }
 
-/// Whether a guest finds the program `name` among what `kernel` has it given.
+/// Whether the files of `kernel` provide the program `name` in a guest's PATH.
 pub(super) fn has_program(kernel: &LabKernel, name: &str) -> bool {
     PATH.split(':').any(|directory| {
         let program = Path::new(directory).join(name);

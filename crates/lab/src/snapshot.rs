@@ -1,7 +1,7 @@
-//! A guest at rest, saved once and gone on from any number of times.
+//! Snapshots: a guest at rest, saved once and resumed any number of times.
 //!
-//! What a guest finds there follows from the setup alone, so that a run that saves it anew has the same records, to the
-//! bit, as one that finds it. The files themselves do not: QEMU writes more into them than guests see.
+//! The state of a resumed guest depends on the setup alone, so a run that saves it anew has bit-identical records. The
+//! files themselves differ: QEMU writes more into them than guests see.
 
 use super::machine::Setup;
 use super::memory::{self, Memory};
@@ -16,20 +16,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many are kept, 100 MB each; the one that was not used for the longest time goes first.
+/// Number of snapshots kept, 100 MB each; the least recently used ones are removed.
 const KEPT: usize = 24;
 
-/// A saved guest: a directory of the cache.
+/// A snapshot: a directory of the cache.
 #[derive(Debug)]
 pub(super) struct Saved(PathBuf);
 
 impl Saved {
-    /// What its memory holds; guests change copies of it.
+    /// File of the guest's memory; guests change private copies of it.
     pub(super) fn memory(&self) -> PathBuf {
         self.0.join("memory")
     }
 
-    /// The state of all else.
+    /// File of the state of vCPU and devices.
     pub(super) fn devices(&self) -> PathBuf {
         self.0.join("devices")
     }
@@ -38,7 +38,7 @@ impl Saved {
         self.0.join("hash")
     }
 
-    /// Whether it is what was saved.
+    /// Whether its content matches the hash.
     fn is_whole(&self) -> bool {
         let found = || self.hash(memory::hash_of(&self.memory())?);
         fs::read_to_string(self.seal()).is_ok_and(|sealed| found().is_ok_and(|hash| hash == sealed))
@@ -49,7 +49,7 @@ impl Saved {
     }
 }
 
-/// The saved state of this setup, made first if it is not there or not what was saved.
+/// Returns the snapshot of this setup, created if it is missing or damaged.
 pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError> {
     static CHECKED: Mutex<Option<HashMap<String, Arc<Mutex<bool>>>>> = Mutex::new(None);
     let key = setup.key();
@@ -57,7 +57,7 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
         let mut all = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.get_or_insert_default().entry(key.clone()).or_default())
     };
-    // Two guests may want the same: the second waits for the first to make it.
+    // Concurrent guests may need the same snapshot: the second one waits for the first one to create it.
     let mut is_checked = is_checked.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = directories::cache("snapshots")?;
     let saved = Saved(dir.join(&key));
@@ -68,7 +68,7 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
         }
         *is_checked = true;
     }
-    // Used last now.
+    // Marks it as the most recently used.
     let _ = fs::File::open(&saved.0).and_then(|dir| dir.set_modified(std::time::SystemTime::now()));
     Ok(saved)
 }
@@ -88,12 +88,12 @@ fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<
     drop(qemu);
     let sealed = memory.write_to(&new.memory()).and_then(|hash| fs::write(new.seal(), new.hash(hash)?));
     sealed.map_err(failed)?;
-    // There if it was damaged, or if another process has just saved it, too.
+    // Exists if it was damaged, or if another process has just saved it as well.
     let _ = fs::remove_dir_all(&saved.0);
     fs::rename(&new.0, &saved.0).map_err(failed)
 }
 
-/// Lets the guest come to rest, and saves it.
+/// Boots the guest to rest and saves it.
 fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.greet(limits)?;
     memory_is_elsewhere(qemu, limits)?;
@@ -116,12 +116,12 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
     }
 }
 
-/// What QEMU is started with to wait for what was saved.
+/// QEMU arguments to wait for an incoming snapshot.
 pub(super) fn arguments(saved: &Saved) -> impl Iterator<Item = OsString> {
     memory::of_file(&saved.memory()).into_iter().chain(["-incoming".into(), "defer".into()])
 }
 
-/// Has a new QEMU, started to wait for it, go on from what was saved.
+/// Resumes the snapshot in a new QEMU, started with [`arguments`].
 pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.greet(limits)?;
     memory_is_elsewhere(qemu, limits)?;
@@ -132,13 +132,13 @@ pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Resul
     start(qemu, limits)
 }
 
-/// Lets the guest run, which is paused until then. All that comes from outside has come before: nothing wakes QEMU's main loop but the guest.
+/// Starts the paused guest. All external input has been given before: only the guest wakes QEMU's main loop.
 fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.let_main_loop_go_first();
     qemu.ask("cont", json!({}), limits).map(drop)
 }
 
-/// Has QEMU migrate all but the memory, which is a file already.
+/// Excludes the memory, which is already a file, from QEMU's migration.
 fn memory_is_elsewhere(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     let capability = json!({ "capability": "x-ignore-shared", "state": true });
     qemu.ask("migrate-set-capabilities", json!({ "capabilities": [capability] }), limits).map(drop)
@@ -149,7 +149,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// Removes what was not used for longest, beyond [`KEPT`].
+/// Removes the least recently used snapshots beyond [`KEPT`].
 fn forget_oldest(dir: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let is_saved = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
@@ -159,7 +159,7 @@ fn forget_oldest(dir: &Path) {
     saved.sort();
     saved.reverse();
     for (_, path) in saved.into_iter().skip(KEPT) {
-        // An earlier version of this program kept files.
+        // Snapshots of an earlier version were files.
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
     }
 }

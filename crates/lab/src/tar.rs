@@ -1,17 +1,18 @@
-//! Regular files out of a tar stream (pax(1): ustar, with GNU's and pax's long names).
+//! Extraction of regular files from a tar stream (pax(1): ustar, with GNU and pax long names).
 //!
-//! They are read into memory and never made on disk, so that links, devices, modes and owners of an archive have no effect.
+//! They are read into memory and never created on disk, so links, devices, modes and owners of an archive have no
+//! effect.
 
 use std::io::{self, Read};
 
-/// Why the wanted files cannot be had.
+/// Reason why the requested files cannot be extracted.
 #[derive(Debug)]
 pub(super) enum TarError {
-    /// A wanted file is a link, a device, or something else.
+    /// A requested file is a link, a device, or another special file.
     NotRegular(String),
-    /// A wanted file has more bytes than allowed.
+    /// A requested file has more bytes than allowed.
     TooLarge(String, u64),
-    /// The stream cannot be read, or is no archive.
+    /// The stream cannot be read, or is not an archive.
     Io(io::Error),
 }
 
@@ -22,13 +23,14 @@ impl From<io::Error> for TarError {
 }
 
 const BLOCK: usize = 512;
-/// The longest name that is read, bytes.
+/// Length limit of names, bytes.
 const LONGEST_NAME: u64 = 1 << 16;
 
-/// Reads the files for which `at_most` gives a number of bytes, by their names without a leading `./`. Reads `stream` to its end.
+/// Reads the files for which `at_most` returns a size limit in bytes, by names without a leading `./`. Consumes
+/// `stream`.
 ///
 /// # Errors
-/// When one of them is not a regular file or larger than that, or the archive cannot be read.
+/// If one of them is not a regular file or is too large, or the archive cannot be read.
 pub(super) fn read(
     stream: &mut impl Read,
     at_most: &dyn Fn(&str) -> Option<u64>,
@@ -44,7 +46,7 @@ pub(super) fn read(
         }
         let bytes = number(&header[124..136]).ok_or_else(damaged)?;
         let name = match header[156] {
-            // The name of the entry that follows: GNU's, and pax's among other properties.
+            // The name of the next entry: GNU's, or pax's among other properties.
             kind @ (b'L' | b'x') => {
                 let text = content(stream, bytes, LONGEST_NAME)?.ok_or_else(damaged)?;
                 let name = if kind == b'L' { Some(text_of(&text)) } else { pax_path(&text) };
@@ -66,7 +68,7 @@ pub(super) fn read(
     }
 }
 
-/// The content of an entry, and the padding behind it; `None` when it has more than `at_most` bytes.
+/// The content of an entry; consumes its padding, too. `None` when it has more than `at_most` bytes.
 fn content(stream: &mut impl Read, bytes: u64, at_most: u64) -> io::Result<Option<Vec<u8>>> {
     if bytes > at_most {
         return Ok(None);
@@ -85,7 +87,7 @@ fn skip(stream: &mut impl Read, bytes: u64) -> io::Result<()> {
     if skipped == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// With what fills the last block.
+/// The size rounded up to whole blocks.
 fn padded(bytes: u64) -> io::Result<u64> {
     bytes.checked_next_multiple_of(BLOCK as u64).ok_or_else(damaged)
 }
@@ -94,7 +96,7 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the archive is damaged")
 }
 
-/// The name in a header; the one of POSIX has room for directories elsewhere.
+/// The name in a header; POSIX headers have a prefix field for directories.
 fn short_name(header: &[u8; BLOCK]) -> String {
     let name = text_of(&header[..100]);
     let directories = text_of(&header[345..500]);
@@ -116,7 +118,7 @@ fn number(field: &[u8]) -> Option<u64> {
     u64::from_str_radix(text.trim(), 8).ok()
 }
 
-/// The path among properties, each `LENGTH KEY=VALUE` and a line feed.
+/// The path among pax properties, each `LENGTH KEY=VALUE` and a line feed.
 fn pax_path(properties: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(properties);
     let path = text.lines().find_map(|line| line.split_once(' ')?.1.strip_prefix("path="));
@@ -130,7 +132,7 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
-    /// What tar(1) makes of `script`, run in a directory of its own.
+    /// Archive that tar(1) makes after `script` has run in a new directory.
     fn made(script: &str, format: &str) -> Vec<u8> {
         let directory = Scratch::make();
         let script = format!("mkdir -p d/boot && cd d && {script} && tar --format={format} -cf ../tar .");
@@ -171,7 +173,7 @@ mod tests {
             let is_linked = script.contains("touch");
             match refused {
                 Err(TarError::NotRegular(name)) => assert_eq!(name, "boot/vmlinuz-1"),
-                // Of two names of a file the first is the file itself; which one is the first is the directory's choice.
+                // Of two hard links the first one in the archive is the file itself; the directory order decides.
                 Ok(files) if is_linked => assert_eq!(files.len(), 1),
                 other => panic!("{script}: {other:?}"),
             }

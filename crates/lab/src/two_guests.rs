@@ -1,4 +1,4 @@
-//! Two guests joined by a serial line: one answers triggers under the load of the cell, the other one measures.
+//! Two guests connected by a serial line: one responds to triggers under the load of the cell, the other one measures.
 
 use super::machine::Setup;
 use super::protocol::Job;
@@ -9,14 +9,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// How much longer than the one that measures the target may take: it starts before.
+/// Additional timeout of the responder, which starts before the measuring guest, ns.
 const LONGER: u64 = 120_000_000_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Measures the cell of `job`, whose load runs in the guest that answers.
+/// Measures the cell of `job`; its load runs in the responder guest.
 ///
 /// # Errors
-/// When either gives no record.
+/// If either guest gives no record.
 pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
     let cell = &job.cell;
     let of_target = Job { is_target: true, limit_ns: job.limit_ns.saturating_add(LONGER), ..job.clone() };
@@ -30,7 +30,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let files = setup.files_below(target_place.path(), Some(&of_target))?;
     let mut target = Qemu::start([setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
     while !files.is_ready() {
-        // It ends early only if it cannot do what it is asked.
+        // The responder ends early only on an error.
         if let Some(gone) = target.has_gone(limits, POLL_INTERVAL) {
             return Err(setup.target(&files).err().unwrap_or_else(|| setup.failed(&files, gone)));
         }
@@ -40,7 +40,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     logger.wait(limits).map_err(|gone| setup.failed(&logger_files, gone))?;
     let mut record = setup.record(&logger_files, &of_logger)?;
     drop(logger);
-    // Nobody asks any more, so it comes to its end.
+    // No more triggers arrive, so the responder ends.
     target.wait(limits).map_err(|gone: QemuError| setup.failed(&files, gone))?;
     let target = setup.target(&files)?;
     record.loads.clone_from(&target.loads);
@@ -51,7 +51,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     Ok(record)
 }
 
-/// The third serial port of a guest, as one end of the line.
+/// QEMU arguments of the third serial port, one end of the line.
 fn end(line: &Path, how: &str) -> Vec<OsString> {
     vec!["-serial".into(), format!("unix:{}{how}", line.display()).into()]
 }

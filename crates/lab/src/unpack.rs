@@ -1,4 +1,4 @@
-//! The kernel in a package, with its configuration and the modules that the lab needs.
+//! Extraction of the kernel from a package, with its configuration and the modules that the lab needs.
 
 use super::devices::MODULES;
 use super::tar::{self, TarError};
@@ -7,19 +7,19 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What the lab takes out of a package. It comes from anywhere and may be read as root, so nothing of it is unpacked on disk.
+/// Content of a package. Packages are untrusted and may be read as root, so nothing is unpacked on disk.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     pub(super) kernel: Vec<u8>,
     pub(super) config: Option<String>,
-    /// Uncompressed, by their names.
+    /// Uncompressed modules, by name.
     pub(super) modules: Vec<(String, Vec<u8>)>,
 }
 
 const KERNEL: &str = "boot/vmlinuz-";
 const CONFIG: &str = "boot/config-";
 
-/// The most bytes of a file with this name; `None` when it is not wanted.
+/// Size limit of a file with this name, bytes; `None` when it is not needed.
 fn at_most(name: &str) -> Option<u64> {
     let is_in_boot = |begin| name.strip_prefix(begin).is_some_and(|rest: &str| !rest.contains('/'));
     let is_module = || {
@@ -34,10 +34,10 @@ fn at_most(name: &str) -> Option<u64> {
     }
 }
 
-/// Reads the package `archive`; ends early when `monitor` asks for it.
+/// Reads the package `archive`; stops early on request of `monitor`.
 ///
 /// # Errors
-/// When it is no whole package, holds no kernel, or has something else than files where files belong.
+/// If the package is incomplete, holds no kernel, or has special files in place of regular ones.
 pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, LabError> {
     const PROGRAM: &str = "dpkg-deb";
     let failed = |err: io::Error| match err.kind() {
@@ -76,7 +76,7 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, L
         match () {
             () if name.starts_with(KERNEL) => kernel = kernel.or(Some(content)),
             () if name.starts_with(CONFIG) => config = config.or(String::from_utf8(content).ok()),
-            // One that cannot be uncompressed is missing where it is needed.
+            // A module that cannot be decompressed is reported as missing later, where it is needed.
             () => found.extend(modules::uncompressed(Path::new(&name), content)),
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, L
     Ok(Unpacked { kernel: kernel.ok_or_else(none)?, config, modules: found })
 }
 
-/// A stream that fails once an end is asked for.
+/// A stream that fails after a stop request.
 struct UntilStopped<'a, R> {
     stream: R,
     monitor: Monitor<'a>,

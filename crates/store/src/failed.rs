@@ -1,6 +1,6 @@
-//! Measurements of a run that failed, in a file beside it.
+//! Failed measurements of a run, in a separate file of its directory.
 //!
-//! They are no lines of the run itself: what is missing there is made by `--resume`, and then they are forgotten.
+//! They are not lines of the run itself: `--resume` makes the missing measurements and removes their entries.
 
 use super::StoreError;
 use host::file;
@@ -10,13 +10,13 @@ use std::io::{self, Read};
 use std::path::Path;
 
 const FILE: &str = "failed.jsonl";
-/// More than any run writes, bytes.
+/// Size limit, larger than any run needs, bytes.
 const AT_MOST: u64 = 64 << 20;
 
-/// Keeps them in the run directory `dir`, in place of those before.
+/// Writes the failed measurements to the run directory `dir`, replacing previous ones.
 ///
 /// # Errors
-/// When they cannot be written.
+/// If they cannot be written.
 pub(crate) fn keep(dir: &Path, failed: &[Failed]) -> Result<(), StoreError> {
     let path = dir.join(FILE);
     let written = if failed.is_empty() {
@@ -28,10 +28,10 @@ pub(crate) fn keep(dir: &Path, failed: &[Failed]) -> Result<(), StoreError> {
     written.map_err(StoreError::io("write", &path))
 }
 
-/// Those of the run in `dir` that can be read and that `header` plans.
+/// The failed measurements in `dir` that can be read and that `header` plans.
 pub(super) fn of_run(dir: &Path, header: &Header) -> Vec<Failed> {
     let mut text = String::new();
-    // Without the file, or with a damaged one, there are only measurements missing.
+    // If the file is missing or damaged, these measurements just count as missing.
     let _ = file::open(&dir.join(FILE)).and_then(|file| file.take(AT_MOST).read_to_string(&mut text));
     let failed = text.lines().filter_map(|line| serde_json::from_str::<Failed>(line).ok());
     failed.filter(|failed| failed.planned.cell_index < header.cells.len()).collect()

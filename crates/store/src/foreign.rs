@@ -1,19 +1,19 @@
-//! JSON of files that may come from another user: read without what a terminal would act upon.
+//! JSON of files that may come from another user, read without terminal control characters.
 
 use model::{is_plain, plain};
 use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 
-/// Parts of a run that are carried out again when it is resumed: they are refused, not changed.
+/// Parts of a run that `--resume` carries out again: control characters in them are an error and not replaced.
 const CARRIED_OUT: [&str; 3] = ["plan", "cells", "cell"];
 
-/// Reads a value from one line. Facts, names and reasons are shown on one line wherever they stand: characters that move a
-/// cursor, or would begin another line, are replaced.
+/// Reads a value from one line. Its texts are displayed on one line: characters that move a cursor or begin another
+/// line are replaced.
 ///
 /// # Errors
-/// When it is no such value, or has a control character in a word of its plan.
+/// If it is not such a value, or has a control character in a text of its plan.
 pub(super) fn from_str<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
-    // Without escapes and beyond ASCII there is nothing to replace: nearly all lines are so.
+    // ASCII without escapes needs no replacement: this is the case for nearly all lines.
     let is_clean = line.is_ascii() && !line.contains('\\');
     if is_clean {
         return serde_json::from_str(line);
@@ -22,7 +22,7 @@ pub(super) fn from_str<T: DeserializeOwned>(line: &str) -> serde_json::Result<T>
     if clean(&mut value, false)? { serde_json::from_value(value) } else { serde_json::from_str(line) }
 }
 
-/// Cleans all texts below `value`; whether one was changed.
+/// Cleans all texts below `value`. Returns whether one was changed.
 fn clean(value: &mut Value, is_carried_out: bool) -> serde_json::Result<bool> {
     match value {
         Value::String(text) if text.chars().all(is_plain) => Ok(false),
@@ -39,7 +39,7 @@ fn clean(value: &mut Value, is_carried_out: bool) -> serde_json::Result<bool> {
             for (key, member) in members.iter_mut() {
                 let is_carried_out = is_carried_out || CARRIED_OUT.contains(&key.as_str());
                 match key.as_str() {
-                    // A shell reads it, line by line; it is never shown but as one line.
+                    // A shell script may have several lines; it is displayed only as one line.
                     "on_spike" if is_carried_out && member.is_string() => {}
                     "title" => is_changed |= clean(member, false)?,
                     _ => is_changed |= clean(member, is_carried_out)?,

@@ -1,4 +1,4 @@
-//! Imported measurements in a directory of their own: a header line, then one line each, written at once.
+//! Imported measurements in a directory of their own: a header line and one line for each measurement, written at once.
 
 use super::lines::{Line, Lines};
 use super::{IMPORTED_FILE, StoreError, foreign, imported_file_in, line, reader};
@@ -8,21 +8,21 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What was imported together.
+/// Measurements imported together.
 #[derive(Debug)]
 pub struct ImportedRun {
-    /// When and by what.
+    /// Date and source of the import.
     pub header: ImportHeader,
-    /// Every measurement that can be read.
+    /// Every readable measurement.
     pub measurements: Vec<Imported>,
-    /// Lines that cannot be read.
+    /// Unreadable lines.
     pub damage: Vec<reader::Damage>,
 }
 
-/// Keeps measurements in a new directory.
+/// Writes measurements to a new directory.
 ///
 /// # Errors
-/// When the directory holds something already, or cannot be written.
+/// If the directory is not empty, or cannot be written.
 pub fn keep(dir: &Path, header: &ImportHeader, measurements: &[Imported]) -> Result<PathBuf, StoreError> {
     let is_empty = |dir: &Path| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
     if dir.exists() && !is_empty(dir) {
@@ -43,10 +43,10 @@ fn write(path: &Path, header: &ImportHeader, measurements: &[Imported]) -> io::R
     file.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
 }
 
-/// Reads imported measurements from a directory, or their file. `None` when there are none.
+/// Reads imported measurements from a directory or a file. `None` when there are none.
 ///
 /// # Errors
-/// When the header cannot be read.
+/// If the header cannot be read.
 pub fn read(named: &Path) -> Result<Option<ImportedRun>, StoreError> {
     let Some(path) = imported_file_in(named) else { return Ok(None) };
     let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);

@@ -1,9 +1,8 @@
-//! Run directories and files of samples: the only place that knows how results are kept in files.
+//! Run directories and sample files: the only module that defines their file formats.
 //!
-//! `run.jsonl` holds a header line and then one line for each measurement. Lines are only ever appended, each with one
-//! `write` and on disk before the next measurement starts; a line that a crash cut off, or whose checksum does not match,
-//! is passed over on reading and named.
-//! `samples/` holds the raw samples of each measurement, if they were asked for.
+//! `run.jsonl` holds a header line and one line for each measurement. Lines are only appended, each with one `write`
+//! and synced to disk before the next measurement starts; a truncated line, or one with a wrong checksum, is skipped
+//! and reported by the reader. `samples/` holds the raw samples of each measurement, if requested.
 #![forbid(unsafe_code)]
 
 mod failed;
@@ -26,66 +25,67 @@ use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file of a run directory that holds the run.
+/// File of the run in a run directory.
 const FILE: &str = "run.jsonl";
 
-/// The file that holds imported measurements.
+/// File of imported measurements.
 const IMPORTED_FILE: &str = "imported.jsonl";
 
-/// The file of the run that was named by its directory, or by the file itself.
+/// The run file for a run named by its directory or by the file itself.
 pub fn file_of(named: &Path) -> PathBuf {
     if named.is_file() { named.to_owned() } else { named.join(FILE) }
 }
 
-/// The file of a directory that holds imported measurements; `None` when it holds none.
+/// The file of imported measurements in a directory; `None` when there is none.
 fn imported_file_in(named: &Path) -> Option<PathBuf> {
     let is_named = named.file_name().is_some_and(|name| name == IMPORTED_FILE) && named.is_file();
     let path = if is_named { named.to_owned() } else { named.join(IMPORTED_FILE) };
     path.is_file().then_some(path)
 }
 
-/// The directory of a run's samples; it need not be there. The run was named by its directory, or by its file.
+/// The samples directory of a run, which may not exist. `named` is the run's directory or its file.
 pub fn samples_dir(named: &Path) -> PathBuf {
     file_of(named).with_file_name("samples")
 }
 
-/// Where the page of a run, or of imported measurements, is kept; it need not be there. The run was named by its directory, or by its file.
+/// Path of the HTML page of a run or of imported measurements, which may not exist. `named` is the directory or the
+/// file.
 pub fn report_path(named: &Path) -> PathBuf {
     let file = imported_file_in(named).unwrap_or_else(|| file_of(named));
     file.with_file_name("report.html")
 }
 
-/// A plain struct as one line of JSON, with a checksum.
+/// A struct as one line of JSON with a checksum.
 fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(seal::sealed(serde_json::to_vec(value)?))
 }
 
-/// Why a run cannot be read or written.
+/// Reason why a run cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file or directory cannot be used.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// On which path.
+        /// The path.
         path: PathBuf,
-        /// The kernel's reason.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// No run at all.
+    /// The directory does not contain a run.
     #[error("{path} is no run: it has no {FILE}; name a directory that `punctual run` made", path = .0.display())]
     NoRun(PathBuf),
-    /// Measurements of another tool, where only our own will do.
+    /// Imported measurements in place of a run.
     #[error("{path} holds measurements of other tools, without the blocks that this needs; see them by: punctual show {path}", path = .0.display())]
     Imported(PathBuf),
-    /// Something else is there already.
+    /// The path exists and is not a run.
     #[error("{path} exists and is not a run; name a new directory with --out", path = .0.display())]
     NotARun(PathBuf),
-    /// A run is there already.
+    /// A run exists already.
     #[error("{path} holds a run already; go on with it by --resume, or name a new directory", path = .0.display())]
     Exists(PathBuf),
-    /// A file of samples is there already.
+    /// A sample file exists already.
     #[error("{path} exists; name another file with --samples, or remove it", path = .0.display())]
     SamplesExist(PathBuf),
     /// The header is missing or damaged.
@@ -93,20 +93,20 @@ pub enum StoreError {
     Header {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
-    /// Written by a later version.
+    /// Format of a later version of this program.
     #[error("{path}:1: format {format} is newer than this program reads ({known}); use a newer punctual", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// Its format.
         format: u64,
-        /// The newest format we read.
+        /// The newest known format.
         known: u32,
     },
-    /// No room, or another fault, while recording.
+    /// A write error while recording, such as a full disk.
     #[error("cannot record in {path}: {source}; {kept} whole measurements are kept, go on with: punctual run --resume --out {dir}", path = path.display(), dir = dir.display())]
     Append {
         /// The file.
@@ -115,7 +115,7 @@ pub enum StoreError {
         dir: PathBuf,
         /// The kernel's reason.
         source: io::Error,
-        /// Measurements recorded before.
+        /// Number of measurements recorded before.
         kept: usize,
     },
 }

@@ -1,14 +1,14 @@
-//! A file line by line, so that a long run is never in memory twice, with limits on what a line can be.
+//! Line reader with limits, so that a long run is never in memory twice.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The most bytes of a line. A second of a CPU takes some 100 bytes: this is a day of 100 CPUs.
+/// Length limit of a line, bytes. A second of a CPU takes some 100 bytes: this is a day of 100 CPUs.
 const LONGEST: usize = 1 << 30;
-/// Bytes that are looked at together.
+/// Bytes read at a time.
 const CHUNK: u64 = 1 << 20;
 
-/// A line with its line feed, if it has one; or why it is none of a run.
+/// A line with its line feed, if it has one; or the reason why it is invalid.
 pub(super) type Line = Result<Vec<u8>, &'static str>;
 
 /// The lines of a file.
@@ -39,7 +39,7 @@ impl Lines {
                 flaw = Some("it is longer than 1 GiB");
             }
             if flaw.is_some() {
-                // The rest of it is passed over, not kept.
+                // The rest of the line is skipped.
                 line.clear();
             }
             if is_whole {
@@ -48,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// The next lines, some megabytes of them; none at the end.
+    /// The next lines, up to some megabytes; empty at the end.
     pub(super) fn batch(&mut self) -> io::Result<Vec<Line>> {
         const BYTES: usize = 2 << 20;
         let (mut lines, mut bytes) = (Vec::new(), 0);

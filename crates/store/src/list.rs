@@ -1,23 +1,23 @@
-//! Finding runs: every directory below another one that holds a run.
+//! Search for runs in a directory tree.
 
 use super::{FILE, StoreError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A directory that holds a run, whole or not.
+/// A directory with a run, complete or not.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListedRun {
     /// The directory.
     pub dir: PathBuf,
-    /// All that lies in it, samples included, bytes.
+    /// Total size of its files, samples included, bytes.
     pub bytes: u64,
 }
 
-/// Every run in `dir` and below it, in the order of their paths, and why a directory could not be looked into: it may hold
-/// runs. Links are not followed.
+/// Every run in and below `dir`, sorted by path, and the errors for directories that cannot be read and may hold runs.
+/// Symbolic links are not followed.
 ///
 /// # Errors
-/// When `dir` itself cannot be read.
+/// If `dir` itself cannot be read.
 pub fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError> {
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     let (mut found, mut closed, mut left) = (Vec::new(), Vec::new(), vec![dir.to_owned()]);
@@ -40,7 +40,7 @@ fn bytes_in(dir: &Path) -> u64 {
     let (mut bytes, mut left) = (0, vec![dir.to_owned()]);
     while let Some(dir) = left.pop() {
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-            // Of a link its own size: `DirEntry::metadata` follows none.
+            // The size of a link itself: `DirEntry::metadata` does not follow links.
             match entry.metadata() {
                 Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
                 Ok(metadata) => bytes += metadata.len(),

@@ -1,4 +1,4 @@
-//! Reading a run, whole or damaged.
+//! Reader of runs, with recovery from damaged lines.
 
 use super::lines::{Line, Lines};
 use super::seal::{self, Seal};
@@ -12,18 +12,18 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A run as far as it has come.
+/// A run, complete or partial.
 #[derive(Debug)]
 pub struct Run {
-    /// What was decided before the first measurement.
+    /// The header, written before the first measurement.
     pub header: Header,
-    /// Every measurement that can be read, in the order they were made.
+    /// Every readable measurement, in the order they were made.
     pub entries: Vec<Entry>,
-    /// Lines that cannot be read.
+    /// Unreadable lines.
     pub damage: Vec<Damage>,
 }
 
-/// A line of a run that cannot be read.
+/// An unreadable line of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// A line that cannot be read.
+    /// Creates the description of an unreadable line.
     pub(super) fn new(path: &Path, line: usize, reason: String) -> Damage {
         Damage { path: path.to_owned(), line, reason }
     }
@@ -50,10 +50,10 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Reads the run in directory `dir` (or in `dir/run.jsonl`, named itself).
+/// Reads the run in directory `dir`, or in the file `dir` itself.
 ///
 /// # Errors
-/// When there is no run, or its header cannot be read.
+/// If there is no run, or its header cannot be read.
 pub fn read(dir: &Path) -> Result<Run, StoreError> {
     let path = super::file_of(dir);
     if !path.exists() && super::imported_file_in(dir).is_some() {
@@ -92,14 +92,14 @@ pub fn read(dir: &Path) -> Result<Run, StoreError> {
     }
 }
 
-/// The machines of the last records: those of thousands are equal, and are kept once.
+/// The most recent host descriptions: thousands of records share equal ones.
 #[derive(Debug, Default)]
 pub struct Hosts(VecDeque<Arc<Host>>);
 
 impl Hosts {
     const KEPT: usize = 8;
 
-    /// The same entry, with machines that are known already instead of its own.
+    /// Replaces the host descriptions of an entry by equal ones seen before.
     pub fn shared(&mut self, mut entry: Entry) -> Entry {
         for host in [&mut entry.record.host_before, &mut entry.record.host_after] {
             match self.0.iter().find(|known| *known == host) {
@@ -112,20 +112,20 @@ impl Hosts {
     }
 }
 
-/// The text of a line that is what was written.
+/// The text of a line if its checksum matches.
 pub(super) fn intact(line: &Line) -> Result<&str, String> {
     let bytes = line.as_ref().map_err(|flaw| (*flaw).to_owned())?;
     if seal::check(bytes) == Seal::Broken {
         return Err("its checksum does not match".to_owned());
     }
-    // Checked at once, which is quicker than key by key.
+    // UTF-8 is checked once here, which is faster than key by key.
     str::from_utf8(bytes.trim_ascii_end()).map_err(|err| err.to_string())
 }
 
-/// The first line of a run, or of imported measurements.
+/// The first line of a run or of imported measurements.
 ///
 /// # Errors
-/// When it is damaged, or of a later version.
+/// If it is damaged, or of a later version.
 pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
     let line = line.unwrap_or_else(|| Ok(Vec::new()));
@@ -149,8 +149,8 @@ fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
     if is_sane { Ok(header) } else { Err(StoreError::Header { path: path.to_owned(), reason }) }
 }
 
-/// One measurement; `None` for an empty line, which is what follows a line that was cut off. A line without its end is
-/// whole when it can be read: JSON that was cut off cannot.
+/// One measurement; `None` for an empty line, which follows a truncated line. A line without a line feed is complete if
+/// it can be parsed: truncated JSON cannot.
 fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, String> {
     if line.as_ref().is_ok_and(|line| line.trim_ascii_end().is_empty()) {
         return Ok(None);

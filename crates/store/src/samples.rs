@@ -1,8 +1,8 @@
 //! Raw samples as a Parquet file: one row for each wake-up, written while the cell is measured.
 //!
-//! A row is `cpu`, `cycle` and `latency_ns`. Due times are not stored, because they follow from the cycle; the file says
-//! how. A cycle without a row was missed, lost or still waited for. A row group belongs to one CPU, so rows are in the
-//! order of their cycles within it. The file gets its name when it is whole.
+//! A row is `cpu`, `cycle` and `latency_ns`. Due times are not stored, because they follow from the cycle; the metadata
+//! contains the formula. A cycle without a row was missed, lost or still waited for. A row group belongs to one CPU,
+//! and its rows are in order of their cycles. The file is renamed when it is complete.
 
 use super::StoreError;
 use host::file::{Replacement, with_suffix};
@@ -24,24 +24,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The version of the files that this program writes, in their metadata as `format`.
+/// Format version of the files, in their metadata as `format`.
 const FORMAT: u32 = 1;
-/// Behind the name of a file until it is whole.
+/// Suffix of an incomplete file.
 const UNFINISHED: &str = ".partial";
 const SCHEMA: &str = "message samples {
     required int32 cpu (INTEGER(32, false));
     required int64 cycle;
     required int64 latency_ns;
 }";
-/// Rows that a CPU gathers before they are written: 1 MiB.
+/// Rows buffered for each CPU before they are written: 1 MiB.
 const GROUP: usize = 1 << 16;
 
-/// Writes the samples of one cell.
+/// Writer for the samples of one cell.
 #[derive(Debug)]
 pub struct SampleWriter {
     path: PathBuf,
     file: SerializedFileWriter<Replacement>,
-    /// Rows of each CPU that are not written yet.
+    /// Buffered rows of each CPU.
     rows: BTreeMap<u32, Rows>,
 }
 
@@ -62,10 +62,10 @@ impl Rows {
 }
 
 impl SampleWriter {
-    /// Begins a file that is to be called `path`.
+    /// Creates a file that is named `path` when it is complete.
     ///
     /// # Errors
-    /// When there is such a file, or it cannot be made.
+    /// If the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<SampleWriter, StoreError> {
         if path.symlink_metadata().is_ok() {
             return Err(StoreError::SamplesExist(path.to_owned()));
@@ -76,28 +76,28 @@ impl SampleWriter {
         Ok(SampleWriter { path: path.to_owned(), file, rows: BTreeMap::new() })
     }
 
-    /// Where the rows of `cpu` are gathered.
+    /// The row buffer of `cpu`.
     pub fn rows(&mut self, cpu: u32) -> &mut Rows {
         self.rows.entry(cpu).or_default()
     }
 
-    /// Writes what has been gathered of each CPU, if it is enough for a row group.
+    /// Writes the buffered rows of each CPU that fill a row group.
     ///
     /// # Errors
-    /// When the disk is full or fails.
+    /// On a write error, such as a full disk.
     pub fn write_full(&mut self) -> Result<(), StoreError> {
         self.write_from(GROUP)
     }
 
-    /// The file in which another process is to write the samples of `cpus`, for [`SampleWriter::append`].
+    /// The file for another process that writes the samples of `cpus`, for [`SampleWriter::append`].
     pub fn part(&self, cpus: &CpuSet) -> PathBuf {
         with_suffix(&self.path, &format!(".cpu{cpus}"))
     }
 
-    /// Moves the rows of `part`, a finished file, to the end of this one, compressed as they are.
+    /// Moves the rows of `part`, a complete file, to the end of this one without recompression.
     ///
     /// # Errors
-    /// When it cannot be read, or the disk is full.
+    /// If it cannot be read, or on a write error.
     pub fn append(&mut self, part: &Path) -> Result<(), StoreError> {
         self.splice(part).map_err(failed(&self.path))?;
         discard(part);
@@ -125,10 +125,10 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Writes the last rows and what `record` says about all of them; the file then has its name and is on disk.
+    /// Writes the remaining rows and the metadata from `record`; then renames the file and syncs it to disk.
     ///
     /// # Errors
-    /// When the disk is full or fails. There is no file then.
+    /// On a write error, such as a full disk. There is no file then.
     pub fn finish(mut self, record: &Record) -> Result<(), StoreError> {
         self.write_from(1)?;
         for (key, value) in about(record) {
@@ -151,14 +151,14 @@ impl SampleWriter {
     }
 }
 
-/// Removes a file of samples whose measurement is not kept, finished or not, if there is one.
+/// Removes the sample file of a discarded measurement, complete or not, if there is one.
 pub fn discard(path: &Path) {
     for file in [path, &with_suffix(path, UNFINISHED)] {
         let _ = std::fs::remove_file(file);
     }
 }
 
-/// How columns are stored. Measured on this kind of data; see docs/decisions.md.
+/// Storage options of the columns. Measured on this kind of data; see docs/decisions.md.
 fn properties() -> WriterProperties {
     let [cycle, latency] = ["cycle", "latency_ns"].map(ColumnPath::from);
     WriterProperties::builder()
@@ -191,7 +191,7 @@ fn column<T: DataType>(
     column.close()
 }
 
-/// What a file says about itself, so that it can be understood without the run it is from.
+/// Metadata that describe a file independently of its run.
 fn about(record: &Record) -> [(&'static str, String); 11] {
     let cell = &record.cell;
     let due = if cell.task.is_relative() {
@@ -222,7 +222,7 @@ fn failed(path: &Path) -> impl FnOnce(ParquetError) -> StoreError + use<> {
     move |err| StoreError::Io { action: "write samples to", path, source: io_error(err) }
 }
 
-/// The kernel's own error, if that is what it was.
+/// The underlying I/O error, if there is one.
 fn io_error(err: ParquetError) -> io::Error {
     match err {
         ParquetError::External(err) => err.downcast().map_or_else(io::Error::other, |err| *err),

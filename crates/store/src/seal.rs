@@ -1,28 +1,28 @@
-//! A checksum in each line, so that damage that is still JSON is found, too.
+//! Checksums of lines, which also detect damage that is still valid JSON.
 //!
-//! The last member of a line's object is `xxh3`: the XXH3-64 hash (seed 0) of all bytes of the line before its comma, 16
-//! hexadecimal digits. Lines without one, of programs that wrote none, are read as they are.
+//! The last member of a line's object is `xxh3`: the XXH3-64 hash (seed 0) of all bytes of the line before its comma,
+//! 16 hexadecimal digits. Lines without a checksum, of programs that wrote none, are accepted.
 
 use twox_hash::XxHash3_64;
 
-/// What stands before the digits.
+/// Text before the digits.
 const KEY: &[u8] = br#","xxh3":""#;
-/// What stands behind them.
+/// Text after the digits.
 const END: &[u8] = br#""}"#;
 const DIGITS: usize = 16;
 
-/// What a line's checksum says.
+/// Result of a checksum verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seal {
-    /// The line has none.
+    /// The line has no checksum.
     Absent,
-    /// The line is what was written.
+    /// The checksum matches.
     Holds,
-    /// The line is not what was written.
+    /// The checksum does not match.
     Broken,
 }
 
-/// The line of a JSON object: with its checksum, and a line feed.
+/// Serializes a JSON object with its checksum and a line feed.
 pub(super) fn sealed(mut object: Vec<u8>) -> Vec<u8> {
     object.pop();
     let hash = XxHash3_64::oneshot(&object);
@@ -33,7 +33,7 @@ pub(super) fn sealed(mut object: Vec<u8>) -> Vec<u8> {
     object
 }
 
-/// Checks a line.
+/// Verifies the checksum of a line.
 pub(super) fn check(line: &[u8]) -> Seal {
     let line = line.trim_ascii_end();
     let Some(at) = line.len().checked_sub(KEY.len() + DIGITS + END.len()) else { return Seal::Absent };
@@ -59,7 +59,7 @@ mod tests {
         for bit in 0..(line.len() - 1) * 8 {
             let mut damaged = line.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            // Within what surrounds the digits, the line is one without a checksum, and its data are whole.
+            // Damage of the text around the digits makes it a line without a checksum, with intact data.
             let in_frame = bit / 8 >= line.len() - 28 && !(line.len() - 19..line.len() - 3).contains(&(bit / 8));
             assert_eq!(check(&damaged), if in_frame { Seal::Absent } else { Seal::Broken }, "bit {bit}");
         }

@@ -1,4 +1,4 @@
-//! Runs that were damaged, byte by byte: what is read is what was written, or the damage is named.
+//! Runs damaged byte by byte: the reader returns the original data, or reports the damage.
 
 use super::*;
 use analysis::testing::RunBuilder;
@@ -20,16 +20,16 @@ fn a_run(dir: &Path) -> (Header, Vec<Entry>) {
     (run.header, run.entries)
 }
 
-/// What a damaged file comes to.
+/// Result of reading a damaged file.
 #[derive(Debug, PartialEq)]
 enum Found {
-    /// It is read as it was written.
+    /// The run is read as it was written.
     Whole,
-    /// The damage is named; what is read is a part of what was written.
+    /// The damage is reported; the rest is read as it was written.
     Named,
 }
 
-/// Reads the run. Anything but what was written, or a part of it with its damage named, fails.
+/// Reads the run. Wrong data, or missing data without a report of damage, fails the test.
 fn found(dir: &Path, header: &Header, entries: &[Entry], what: &str) -> Found {
     let Ok(run) = read(dir) else { return Found::Named };
     assert_eq!(run.header, *header, "{what}");
@@ -51,7 +51,7 @@ fn any_bit_that_is_flipped_is_named_or_without_effect() {
     let whole = fs::read(&file).unwrap();
     let mut random = SplitMix64::new(1);
     let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-    // The last bytes of each line, where the checksums are, and bytes anywhere.
+    // The last bytes of each line, where the checksums are, and random positions.
     let ends = ends.take(2).flat_map(|end| end - 30..=end).collect::<Vec<_>>();
     let anywhere: Vec<_> = (0..100).map(|_| usize::try_from(random.next_bits()).unwrap() % whole.len()).collect();
     let (mut named, mut tried) = (0, 0);
@@ -63,7 +63,7 @@ fn any_bit_that_is_flipped_is_named_or_without_effect() {
         named += u32::from(found(scratch.dir(), &header, &entries, &format!("bit {bit} of byte {at}")) == Found::Named);
         tried += 1;
     }
-    // Of the 31 bytes at the end of a line, 12 are not of the checksum's digits.
+    // Of the 31 bytes at the end of a line, 12 are not digits of the checksum.
     assert!(named > tried / 2 && named < tried, "{named} of {tried}");
 }
 

@@ -1,4 +1,4 @@
-//! Writing a run, so that a crash at any instant costs at most the measurement under way.
+//! Writer of runs: a crash at any instant costs at most the current measurement.
 
 use super::{FILE, StoreError, line};
 use host::file::{self, Replacement};
@@ -7,10 +7,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Behind the name of a run until its header is whole.
+/// Suffix of the run file until its header is complete.
 const UNFINISHED: &str = ".new";
 
-/// Appends to a run.
+/// Appends measurements to a run.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
@@ -19,10 +19,10 @@ pub struct Writer {
     kept: usize,
 }
 
-/// Makes a new run directory with its header.
+/// Creates a new run directory with its header.
 ///
 /// # Errors
-/// When `dir` holds something already, or cannot be written.
+/// If `dir` is not empty, or cannot be written.
 pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
     if dir.join(FILE).symlink_metadata().is_ok() {
         return Err(StoreError::Exists(dir.to_owned()));
@@ -36,7 +36,7 @@ pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
         }
     }
     fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
-    // Under its name only once its header is whole: a run that exists can be gone on with.
+    // The file is renamed when its header is complete: an existing run can always be resumed.
     let path = dir.join(FILE);
     let written = line(header).and_then(|header| {
         let mut new = Replacement::new(&path, UNFINISHED)?;
@@ -44,34 +44,34 @@ pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
         new.commit_open()
     });
     let file = written.map_err(StoreError::io("make", &path))?;
-    // The directory's own name is on disk, too.
+    // The entry of the directory itself is synced, too.
     file::sync_directory_of(dir).map_err(StoreError::io("sync", dir))?;
     Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
 }
 
-/// Writes a page under its name once it is whole: a reader of the file sees the whole page before or the whole page after.
+/// Writes a page atomically: a reader sees either the previous or the new page.
 ///
-/// A page that `is_named` by the user may go into a pipe or a device; one that lies in a run directory replaces what is
-/// there, which may come from another user.
+/// A page that `is_named` by the user may be written to a pipe or a device; one in a run directory replaces the
+/// existing file, which may come from another user.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_page(path: &Path, is_named: bool, page: &str) -> Result<(), StoreError> {
     let write = if is_named { file::write_named } else { file::replace };
     write(path, page.as_bytes()).map_err(StoreError::io("write", path))
 }
 
-/// Opens a run to append to it; `kept` measurements are there already.
+/// Opens a run to append to it; `kept` is the number of existing measurements.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
     let path = super::file_of(dir);
     let mut file = file::open_to_append(&path).map_err(StoreError::io("append to", &path))?;
     let torn = ends_torn(&mut file).map_err(StoreError::io("read", &path))?;
     let mut writer = Writer { file, path, dir: dir.to_owned(), kept };
     if torn {
-        // Nothing is rewritten: the line that was cut off is closed, and stays as a damaged line.
+        // The truncated line is terminated and stays as a damaged line; nothing is rewritten.
         writer.write(b"\n")?;
     }
     Ok(writer)
@@ -85,18 +85,18 @@ fn ends_torn(file: &mut File) -> io::Result<bool> {
 }
 
 impl Writer {
-    /// Keeps which measurements failed, in place of those that failed before.
+    /// Writes the list of failed measurements, replacing the previous list.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn failed(&self, failed: &[Failed]) -> Result<(), StoreError> {
         super::failed::keep(&self.dir, failed)
     }
 
-    /// Records one measurement; it is on disk when this returns.
+    /// Appends one measurement; it is synced to disk when this returns.
     ///
     /// # Errors
-    /// When there is no room or the disk fails: the measurements before it are kept.
+    /// On a write error, such as a full disk; earlier measurements are kept.
     pub fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let line = line(entry).map_err(|err| self.error(err))?;
         self.write(&line)?;
@@ -104,15 +104,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Where the samples of a measurement are to be kept. A file that is there already belongs to a measurement that was
-    /// never recorded; it goes.
+    /// Path for the samples of a measurement. An existing file belongs to a measurement that was never recorded, and is
+    /// removed.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// If the directory cannot be created.
     pub fn samples(&self, planned: &Planned) -> Result<PathBuf, StoreError> {
         let dir = super::samples_dir(&self.dir);
         fs::create_dir_all(&dir).map_err(StoreError::io("make", &dir))?;
-        // A link would lead into a directory that another user may have chosen.
+        // A symbolic link may point to a directory chosen by another user.
         let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir());
         if !is_own {
             let source = io::Error::other("it is a link; remove it");
@@ -123,7 +123,7 @@ impl Writer {
         Ok(path)
     }
 
-    /// One `write`: appended whole, or, when the disk is full, cut off where a reader sees it.
+    /// Appends with one `write`; on a full disk the line is truncated, which the reader detects.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         written.map_err(|source| self.error(source))

@@ -1,4 +1,6 @@
-//! The way to another machine: a program of the user's choice, which starts ours there, or a copy of ours.
+//! The command that reaches another machine and starts this program, or a copy of it, there.
+//!
+//! The command is chosen by the user.
 
 use super::Asked;
 use model::{Site, TOOL};
@@ -7,14 +9,14 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// How the line begins that says whether this program is there, and what it says when it is not: which machine it is, and
-/// which version is there instead.
+/// Prefixes of the greeting line: it shows whether this version is installed there, and otherwise the architecture and
+/// the installed version.
 pub(super) const GREETING: &str = "punctual-role ";
 pub(super) const LACKS: &str = "lacks ";
 
-/// For a shell over there: starts this program if it has just this version, and otherwise the bytes that come on stdin, which
-/// have a name only until they are started. `$1` is the version, `$2` how many bytes, the rest is the command. One line
-/// without `!`, which csh(1) would take for its own.
+/// Shell script for the other machine: it starts this program if the same version is installed, and otherwise the
+/// program received on stdin, from an unlinked temporary file. `$1` is the version, `$2` the size in bytes, the rest is
+/// the command. It is one line without `!`, which csh(1) would expand.
 const SCRIPT: &str = "v=$(punctual --version 2>/dev/null); \
     if [ \"$v\" = \"$1\" ]; then shift 2; echo punctual-role has; exec punctual \"$@\"; fi; \
     echo \"punctual-role lacks $(uname -m) $v\"; \
@@ -22,7 +24,7 @@ const SCRIPT: &str = "v=$(punctual --version 2>/dev/null); \
     [ \"$(wc -c <\"$f\")\" -eq \"$2\" ] || { rm -f \"$f\"; exit 1; }; \
     chmod 700 \"$f\"; exec 3<\"$f\"; rm -f \"$f\"; shift 2; exec /proc/self/fd/3 \"$@\"";
 
-/// Options for ssh(1): never ask, notice a lost connection within 15 s, leave no master behind.
+/// Options for ssh(1): no prompts, detection of a lost connection within 15 s, no control master.
 const SSH: [&str; 11] = [
     "-T",
     "-o",
@@ -37,10 +39,10 @@ const SSH: [&str; 11] = [
     "ControlMaster=no",
 ];
 
-/// The command that starts what is asked for, and whether it greets first.
+/// The command that starts the role, and whether it sends a greeting.
 ///
 /// # Errors
-/// When this program cannot be looked at.
+/// If the size of this program cannot be read.
 pub(super) fn to(asked: &Asked<'_>) -> io::Result<(Command, bool)> {
     let mut words = vec!["leash".to_owned(), "--for".to_owned(), asked.at_most.to_string()];
     words.extend(asked.input.iter().flat_map(|input| ["--input".to_owned(), input.clone()]));
@@ -71,15 +73,16 @@ pub(super) fn to(asked: &Asked<'_>) -> io::Result<(Command, bool)> {
         }
     };
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own: Ctrl-C reaches this process only, which then lets it come to its end.
+    // A process group of its own: Ctrl-C reaches this process only, which then ends the role in order.
     command.process_group(0);
     Ok((command, greets))
 }
 
-/// Whether this program runs on the machine that lacks it: `x86_64`, and what it has instead, if anything.
+/// Checks that this program can run on a machine that lacks it; `lacks` is the architecture (`x86_64`) and the
+/// installed version, if any.
 ///
 /// # Errors
-/// One line that says what to do.
+/// One line with advice.
 pub(super) fn can_send(lacks: &str) -> Result<(), String> {
     let (architecture, version) = lacks.split_once(' ').unwrap_or((lacks, ""));
     match version.trim() {
@@ -93,7 +96,7 @@ pub(super) fn can_send(lacks: &str) -> Result<(), String> {
     }
 }
 
-/// One word for any shell: between single quotes nothing has a meaning.
+/// A word quoted for any shell: between single quotes no character is special.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,9 +1,9 @@
-//! Every invocation found in use, and every one that must not measure something else than asked.
+//! Invocations found in use, and invocations that must be rejected.
 
 use super::*;
 
 fn words(line: &str) -> Vec<String> {
-    // A quoted word keeps its blanks: rteval passes "-h 3500" as one.
+    // A quoted word keeps its blanks: rteval passes "-h 3500" as one word.
     let mut words = Vec::new();
     for (index, part) in line.split('"').enumerate() {
         if index % 2 == 1 {
@@ -22,7 +22,7 @@ fn read_line(line: &str) -> Result<Options, String> {
     }
 }
 
-/// What is measured, in short: each thread's CPU, policy and interval; then what differs from the defaults.
+/// Summary of a measurement: each thread's CPU, policy and interval; then all differences from the defaults.
 fn gist(options: &Options) -> String {
     let mut text = Vec::new();
     for thread in &options.threads {

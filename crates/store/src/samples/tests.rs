@@ -1,4 +1,4 @@
-//! Files of samples, read back by the library's reader.
+//! Sample files, read back with the reader of the parquet library.
 
 use super::*;
 use analysis::testing::RunBuilder;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// A row: CPU, cycle, latency.
 type Row = (u32, u64, i64);
 
-/// A record that began 5 ns after boot, with a further CPU 7 ns later.
+/// A record that started 5 ns after boot, with an additional CPU 7 ns later.
 fn record() -> Record {
     let mut run = RunBuilder::new();
     run.cell("messaging", "fifo:80").measure(0, 0, |_, _| 1);
@@ -54,7 +54,7 @@ fn what_was_written_is_read_back() {
         vec![(3, 1, 2), (3, 2, 3), (3, 900, 4), (3, 1_000_000_000_000, 5)],
         (0..).zip(extremes).map(|(cycle, latency_ns)| (u32::MAX, cycle, latency_ns)).collect(),
         (0..200).map(|cpu| (cpu, u64::from(cpu), -i64::from(cpu))).collect(),
-        // Around the sizes that the encodings work in.
+        // Near the block sizes of the encodings.
         (0..257_u64).map(|cycle| (1, cycle, i64::MAX - cycle.cast_signed())).collect(),
         (0..20_001_u64).map(|cycle| (1, cycle * 3, cycle.cast_signed() % 7)).collect(),
     ];
@@ -99,7 +99,7 @@ fn a_row_group_holds_one_cpu_and_is_written_once_it_is_large_enough() {
     assert_eq!(groups, [whole, 1]);
     let [_, cycle, latency] = [0, 1, 2].map(|column| reader.metadata().row_group(0).column(column));
     assert!(cycle.encodings().any(|encoding| encoding == Encoding::DELTA_BINARY_PACKED));
-    // 6007 values that are equally frequent are 12.6 bits.
+    // 6007 equally frequent values need 12.6 bits.
     let (cycle, latency) = (cycle.compressed_size(), latency.compressed_size());
     assert!(cycle < whole / 50 && latency < 2 * whole, "{cycle} and {latency} bytes");
 }
