@@ -9,6 +9,7 @@ mod schema;
 mod simulate;
 mod tidy;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("xtask: {message}");
+            // Nothing is left to do when stderr is closed.
+            let _ = writeln!(std::io::stderr(), "xtask: {message}");
             ExitCode::FAILURE
         }
     }
