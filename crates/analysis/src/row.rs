@@ -1,4 +1,4 @@
-//! A cell as it is judged, tabled and drawn, whoever measured it.
+//! A cell as it is judged, tabled and drawn: of a run of this program, or imported.
 
 use crate::findings::{Finding, ImportedFinding};
 use crate::stats::levels::Quantiles;
@@ -49,7 +49,7 @@ pub struct Row<'a> {
     pub n_eff: Option<u64>,
 }
 
-/// Who measured a cell, and what has to be known of it, most important first.
+/// The source of a cell, with its findings, most important first.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin<'a> {
     /// This program.

@@ -189,14 +189,14 @@ mod tests {
     fn equal_measurements_do_not_differ() {
         assert_eq!((of_cells(|_| (), &[]), of_hosts(|_| ())), (Vec::new(), Vec::new()));
         assert_eq!(why_not(&[]), None);
-        // How a requirement or a load is judged is no condition of the latency.
+        // The judging of a requirement or a load does not change the latency.
         assert_eq!(of_cells(|cell| cell.conditions.load_must_hold = model::Percent::new(50), &[]), []);
     }
 
     #[test]
     fn what_is_waited_for_prevents_a_comparison_unless_it_is_asked_about() {
         let half = |cell: &mut Cell| cell.period = "500us".parse().unwrap();
-        // A miss is one of the period, where there is no other deadline.
+        // Without another deadline the period is the deadline.
         assert_eq!(of_cells(half, &[]), [("period", Role::Prevents), ("deadline", Role::Beside)]);
         assert_eq!(of_cells(half, &["method"])[0], ("period", Role::Prevents));
         assert_eq!(of_cells(half, &["period"])[0], ("period", Role::Asked));

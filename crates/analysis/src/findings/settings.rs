@@ -64,7 +64,7 @@ finding!(
     [DmaLatencyLeft {}]
 );
 
-/// Timer slack below this is no part worth naming: the smallest that can be set is 1 ns.
+/// Smallest timer slack worth naming; the smallest that can be set is 1 ns.
 const SLACK_NS: u64 = 1_000;
 
 /// Settings of the measured threads that cost time.
