@@ -4,6 +4,11 @@ use super::Flaw;
 use model::{Period, Span};
 use std::str::FromStr;
 
+/// Lines with their number from 1, without blanks at their ends.
+pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, text)| (i + 1, text.trim()))
+}
+
 /// Parses a number.
 pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, Flaw> {
     word.trim().parse().map_err(|_| Flaw::at(line, format!("`{}` is no {what}", shortened(word.trim()))))

@@ -1,7 +1,7 @@
 //! The histogram of `latmus -g`: `#` lines that describe the measurement, then rows.
 
 use super::column::Column;
-use super::fields::{clock, number, period_us, us};
+use super::fields::{clock, number, numbered, period_us, us};
 use super::{Flaw, measurement, source};
 use model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
 
@@ -30,7 +30,7 @@ struct Parsed {
 /// Parses a whole file.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
-    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
+    for (line, text) in numbered(text) {
         match text.strip_prefix('#') {
             Some(rest) => parsed.fact(rest.trim(), line)?,
             None if text.is_empty() => {}

@@ -3,7 +3,7 @@
 //! Version 6.1 has no table of all CPUs, and reports a threshold stop in one line; later versions also report the CPU.
 
 use super::column::Column;
-use super::fields::{clock, ns, number, seconds_span};
+use super::fields::{clock, ns, number, numbered, seconds_span};
 use super::{Flaw, measurement, source};
 use model::{Beyond, Histogram, Imported, ImportedThread, Span, StatedConditions};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     let (mut has_index, mut is_stopped, mut is_whole) = (false, false, false);
     // Value after the last row, even if that row is all zeros.
     let mut end = 0;
-    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
+    for (line, text) in numbered(text) {
         if let Some(rest) = text.strip_prefix('#') {
             let rest = rest.trim();
             match rest {

@@ -1,7 +1,7 @@
 //! Tables of latency classes and frequencies, as published by the OSADL QA farm: a latency, then a count for each CPU.
 
 use super::column::Column;
-use super::fields::number;
+use super::fields::{number, numbered};
 use super::{Flaw, ImportOptions, Unit, measurement, source};
 use model::{Imported, ImportedThread};
 
@@ -9,7 +9,7 @@ use model::{Imported, ImportedThread};
 pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
     let unit = stated.unit.unwrap_or(Unit::Us);
     let mut columns: Vec<Column> = Vec::new();
-    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
+    for (line, text) in numbered(text) {
         let text = text.split('#').next().unwrap_or_default();
         let mut fields = text.split([' ', '\t', ',', ';']).filter(|field| !field.is_empty());
         let Some(value) = fields.next() else { continue };

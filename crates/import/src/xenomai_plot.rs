@@ -5,7 +5,7 @@
 //! width is that of `-B`, 1 us by default, and no class between the first and the last is omitted.
 
 use super::column::Column;
-use super::fields::{clock, number, us};
+use super::fields::{clock, number, numbered, us};
 use super::xenomai::{FOLDED, Title, beyond};
 use super::{Flaw, measurement, source};
 use model::{Host, Imported, ImportedThread, Source, Span};
@@ -33,7 +33,7 @@ struct Figures {
 /// Parses a whole file.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let mut parsed = Parsed::default();
-    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
+    for (line, text) in numbered(text) {
         match text.strip_prefix('#') {
             Some(rest) => parsed.fact(rest.trim(), line)?,
             None if text.is_empty() => {}
