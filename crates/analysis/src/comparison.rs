@@ -1,7 +1,7 @@
-//! Whether one of two configurations is later than the other: DIFFERENT, EQUIVALENT or UNDECIDED.
+//! Comparison of two configurations by their latency: DIFFERENT, EQUIVALENT or UNDECIDED.
 //!
-//! The unit is the measurement, one number of each configuration in each block, and what is judged is their ratio within
-//! the block. Samples are never pooled: on real runs in which nothing was changed, tests of pooled samples find a
+//! The unit is the measurement: each configuration has one number in each block, and the ratio of both within the block
+//! is tested. Samples are never pooled. On real runs in which nothing was changed, tests of pooled samples find a
 //! difference in 88 to 100 % of cases.
 
 pub(crate) mod baseline;
@@ -28,39 +28,40 @@ pub use metric::{MIN_OF_EACH, Metric};
 use model::{Ended, Entry, Level};
 use serde::Serialize;
 
-/// Blocks below which nothing can be shown: with 5, the smallest chance a test can have is 1 in 16.
+/// Smallest number of blocks that can show a difference: with 5, the smallest p-value of the test is 1 in 16.
 pub const MIN_BLOCKS: usize = 6;
 
-/// Boots of each configuration below which a difference may be one between boots.
+/// Smallest number of boots of each configuration that separates a difference from one between boots.
 const MIN_BOOTS: usize = 6;
 
 /// Confidence of the interval of a ratio.
 const CONFIDENCE: f64 = 0.95;
 
-/// The chance below which an exploratory difference counts, after adjustment for there being several.
+/// Significance level of exploratory metrics, after adjustment for multiple testing.
 const LEVEL: f64 = 0.05;
 
-/// One configuration: what it is called, and its measurements by block.
+/// One configuration: its name, and its measurements by block.
 #[derive(Debug, Clone)]
 pub struct Arm<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its measurements.
     pub entries: Vec<&'a Entry>,
 }
 
-/// What is asked.
+/// Parameters of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Question<'a> {
-    /// The one metric that decides; `None`: p99.9 where enough wake-ups lie above it, else p99.
+    /// The metric that decides; `None`: p99.9 if enough wake-ups lie above it, else p99.
     pub metric: Option<Level>,
-    /// The ratio below which a difference does not matter, above 1; `None`: 1.10 for p50, 1.25 above.
+    /// Equivalence margin: the ratio below which a difference does not matter, above 1; `None`: 1.10 for p50, 1.25
+    /// above.
     pub margin: Option<f64>,
-    /// Whether the measuring stopped when it was decided, so that it was looked at after every block.
+    /// Whether the measurement stopped once the answer was known, so that the data was tested after every block.
     pub looked_at_every_block: bool,
-    /// Whether to compare all the same what is separate in time or by boots, or measured something else.
+    /// Whether measurements are compared even if they are separate in time or by boots, or measured something else.
     pub force: bool,
-    /// The conditions whose difference is the question, of [`model::Selector::AXES`].
+    /// The conditions under comparison, of [`model::Selector::AXES`]; a difference in them does not prevent an answer.
     pub asked: &'a [&'a str],
 }
 
@@ -80,21 +81,21 @@ pub struct Comparison {
     pub b: String,
     /// Blocks that hold both.
     pub blocks: u64,
-    /// In how many of them the first was measured first.
+    /// Number of blocks in which the first was measured first.
     pub a_first: u64,
-    /// Whether both are one cell of a run, measured twice in each block: then the ratio is the noise of the machine.
+    /// Whether both are one cell of a run, measured twice in each block. The ratio is then the noise of the machine.
     pub is_again: bool,
-    /// The ratio below which a difference does not matter.
+    /// Equivalence margin: the ratio below which a difference does not matter.
     pub margin: f64,
-    /// The metric that decides.
+    /// The metric that decides (primary metric).
     pub primary: Measured,
-    /// Its ratio in each block, in the order of time; none where it is refused.
+    /// Ratio of the primary metric in each block, in the order of time; empty if it is refused.
     pub ratios: Vec<f64>,
-    /// The others, for exploration; their chances are adjusted for each other (Holm).
+    /// The other metrics, for exploration. Their p-values are adjusted for multiple testing (Holm).
     pub secondary: Vec<Measured>,
-    /// What comparing the first configuration with itself gives: the smallest and largest ratio of its 95 % interval.
+    /// Noise floor: 95 % interval of the ratio of the first configuration to a second measurement of itself.
     pub noise_floor: Option<(f64, f64)>,
-    /// Conditions, and facts about the machine, that are not the same for both.
+    /// Conditions and facts about the machine that differ between both.
     pub differences: Vec<Difference>,
     /// Causes of late wake-ups that only one of them has; empty unless both were explained.
     pub causes: Vec<CauseOfOne>,
@@ -102,30 +103,30 @@ pub struct Comparison {
     pub answer: Answer,
 }
 
-/// One metric of both.
+/// One metric of both configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "document::MeasuredDocument")]
 pub struct Measured {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// The median over the blocks of the first, ns (a number for misses).
+    /// Median over the blocks of the first, ns (a count for misses).
     pub a: Option<f64>,
-    /// The same of the second.
+    /// Median over the blocks of the second, in the same unit.
     pub b: Option<f64>,
-    /// The ratio within blocks; `None` where it is refused.
+    /// Ratio within blocks; `None` if it is refused.
     pub ratio: Option<Ratio>,
 }
 
-/// How many times as large the second is.
+/// Ratio of the second configuration to the first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
-    /// The estimate of Hodges and Lehmann.
+    /// Hodges-Lehmann estimate.
     pub value: f64,
     /// Its 95 % interval.
     pub interval: (f64, f64),
-    /// The chance of such ratios if neither were larger; of exploratory metrics adjusted for their number.
+    /// p-value of the null hypothesis that neither is larger; for exploratory metrics adjusted for their number.
     pub p: f64,
 }
 
@@ -143,64 +144,64 @@ impl Ratio {
     }
 }
 
-/// Whether they differ. `Display` is the sentence.
+/// Answer of a comparison. `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
-    /// The interval of the ratio excludes 1, and more than the margin is possible.
+    /// The interval of the ratio excludes 1 and is not within the margin.
     Different,
     /// The interval of the ratio lies within the margin, whether it excludes 1 or not.
     Equivalent,
-    /// Neither: it is not "the same".
+    /// Neither is shown. This does not mean "the same".
     Undecided {
-        /// Blocks that would probably find a ratio of the margin, or exclude it; `None` when nothing varies.
+        /// Number of blocks that would probably find or exclude a ratio of the margin; `None` if nothing varies.
         blocks_needed: Option<u64>,
     },
     /// The measurements cannot answer.
     Refused {
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
 }
 
-/// Why measurements cannot answer.
+/// Reason for which measurements cannot answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
-    /// They differ in what prevents a comparison, [`crate::comparability::Role::Prevents`].
+    /// A difference prevents a comparison, [`crate::comparability::Role::Prevents`].
     Incomparable,
     /// Fewer blocks than [`MIN_BLOCKS`] hold both.
     FewBlocks {
-        /// Blocks there are.
+        /// Number of blocks with both.
         blocks: u64,
     },
-    /// The blocks overlap or are not in turn: one configuration was measured before the other.
+    /// The blocks overlap or do not alternate: one configuration was measured before the other.
     Separate,
-    /// Imported measurements have no blocks at all: each is one run of its own.
+    /// Imported measurements have no blocks: each is a run of its own.
     NoBlocks {
-        /// Whether a comparison was wanted all the same.
+        /// Whether the comparison was forced.
         forced: bool,
     },
-    /// The configurations were never measured in the same boot, and in too few of them.
+    /// No boot contains both configurations, and at least one of them has too few boots.
     FewBoots {
-        /// Boots of the one that has fewer.
+        /// Number of boots of the configuration with fewer.
         boots: u64,
     },
     /// A measurement has too few wake-ups above the quantile.
     FewExceedances {
-        /// The fewest of any measurement.
+        /// Smallest number of any measurement.
         have: u64,
-        /// How many it takes.
+        /// Number required.
         need: u64,
     },
-    /// A value is 0 or less, so there is no ratio.
+    /// A value is 0 or less, so the ratio is undefined.
     NotPositive,
 }
 
 impl Answer {
-    /// The exit status of the program: 0 equivalent, 2 different, 3 undecided, 1 when there is nothing to compare.
+    /// Exit status of the program: 0 equivalent, 2 different, 3 undecided, 1 if the measurements are not comparable.
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
@@ -212,8 +213,8 @@ impl Answer {
     }
 }
 
-/// The blocks of two configurations, in what they are not the same, and why they cannot answer as they were made, if so;
-/// `force` lets those pass that are separate in time or by boots, or of something else.
+/// Returns the paired blocks of two configurations, the differences between both, and the reason for which they cannot
+/// answer, if any. `force` accepts pairs that are separate in time or by boots, or that measured something else.
 pub(crate) fn blocks_of<'a>(
     [a, b]: [&Arm<'a>; 2],
     asked: &[&str],
@@ -225,7 +226,7 @@ pub(crate) fn blocks_of<'a>(
     (pairs, unequal, refusal)
 }
 
-/// Compares two configurations; `again` are the same measurements of the first made a second time, if there are any.
+/// Compares two configurations. `again` is a second measurement of the first configuration, if there is one.
 #[must_use]
 pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Question<'_>) -> Comparison {
     let pairs = paired_by_block(&a.entries, &b.entries);
@@ -256,12 +257,12 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     };
     let others = Metric::ALL.into_iter().filter(|other| *other != metric);
     let of_other = |other| measured(other, &numbers, shown(self::differences(other, &numbers)));
-    // No misses at all are no ratio of misses.
+    // Without any miss there is no ratio of misses.
     let others = others
         .filter(|other| *other != Metric::Misses || numbers.iter().any(|(a, b)| a.has_misses() || b.has_misses()));
     let is_told = |metric: Metric| match metric {
         Metric::Quantile(level) => is_shown(level),
-        // As many in each block as in every other are no measure of how sure that is.
+        // The same difference in every block has no variance, so its interval and p-value mean nothing.
         Metric::Misses => {
             self::differences(metric, &numbers).is_ok_and(|d| d.windows(2).any(|pair| pair[0] != pair[1]))
         }
@@ -287,7 +288,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     }
 }
 
-/// The interval of the ratio of a configuration and itself.
+/// Interval of the ratio of a configuration to a second measurement of itself.
 fn noise_floor(a: &Arm<'_>, again: &Arm<'_>, metric: Metric) -> Option<(f64, f64)> {
     let numbers = numbers(&paired_by_block(&a.entries, &again.entries));
     let effect = hodges_lehmann(&differences(metric, &numbers).ok()?, CONFIDENCE)?;
@@ -302,7 +303,7 @@ fn count(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 
-/// The measurements that went on to their end, by block; those of a block that lacks one are left out.
+/// Pairs of completed measurements by block, in the order of time. A block that lacks one of them is left out.
 fn paired_by_block<'a>(a: &[&'a Entry], b: &[&'a Entry]) -> Vec<(&'a Entry, &'a Entry)> {
     let is_whole = |entry: &&&Entry| entry.record.ended == Ended::Completed;
     let mut pairs: Vec<_> = a
@@ -322,8 +323,8 @@ fn differences(metric: Metric, numbers: &[(Numbers, Numbers)]) -> Result<Vec<f64
     numbers.iter().map(|(a, b)| Ok((metric.value(b)? / metric.value(a)?).ln())).collect()
 }
 
-/// The ratio that these differences of logarithms come to. Looked at after every block, the interval is the one that
-/// holds at all of them together.
+/// Ratio estimated from these differences of logarithms. `looked_at_every_block` gives an interval that holds at all
+/// looks together (confidence sequence).
 fn ratio(differences: &[f64], looked_at_every_block: bool) -> Option<Ratio> {
     let effect = hodges_lehmann(differences, CONFIDENCE)?;
     let (interval, p) = if looked_at_every_block {
@@ -349,7 +350,7 @@ fn measured(metric: Metric, numbers: &[(Numbers, Numbers)], ratio: Option<Ratio>
     Measured { metric, a, b, ratio }
 }
 
-/// Adjusts the chances of several metrics for there being several.
+/// Adjusts the p-values of several metrics for multiple testing (Holm).
 fn adjust(measured: &mut [Measured]) {
     let chances: Vec<f64> = measured.iter().filter_map(|metric| metric.ratio.map(|ratio| ratio.p)).collect();
     let ratios = measured.iter_mut().filter_map(|metric| metric.ratio.as_mut());
@@ -357,7 +358,7 @@ fn adjust(measured: &mut [Measured]) {
 }
 
 impl Measured {
-    /// Whether it differs, after adjustment for the number of exploratory metrics.
+    /// Whether it differs significantly, after adjustment for the number of exploratory metrics.
     #[must_use]
     pub fn differs(&self) -> bool {
         self.ratio.is_some_and(|ratio| ratio.p < LEVEL)

@@ -1,4 +1,4 @@
-//! What to measure next: whether it was enough, and where the limit of a machine lies.
+//! Measuring time: whether a run was long enough, and the search for the smallest period of a machine.
 
 pub(crate) mod enough;
 pub mod frontier;

@@ -1,4 +1,4 @@
-//! A run beside an older one: no cell may be later than it was.
+//! Comparison of a run with an older run (baseline): no cell may be later than before.
 
 use crate::comparison::comparability::{Difference, Role};
 use crate::comparison::{Answer, Arm, Comparison, Question, compare};
@@ -9,18 +9,18 @@ use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
 use crate::wording::number;
 use model::{Cell, Entry, Header};
 
-/// The chance below which a cell counts as later, after adjustment for the number of cells.
+/// Significance level at which a cell counts as later, after adjustment for the number of cells.
 const LEVEL: f64 = 0.05;
 
 /// A run: its header and its entries.
 pub type RunRef<'a> = (&'a Header, &'a [Entry]);
 
-/// Adds to the summary of `new` whether each of its cells is later than the same cell of `old`. The runs are separate in
-/// time, so nothing is shown unless `question` forces it: then a change of the machine in between counts as one, and in what
-/// they differ is a finding.
+/// Adds to the summary of `new` a verdict for each of its cells: later than the same cell of `old` or not. The runs are
+/// separate in time, so nothing is shown unless `question` forces it. If it does, a change of the machine in between
+/// counts as a change of the cell, and each difference of the machines is a finding.
 ///
 /// # Errors
-/// One line, when they cannot be compared and it is not forced.
+/// One line, if the runs cannot be compared and the comparison is not forced.
 pub fn check_against(
     summary: &mut RunSummary,
     new: RunRef<'_>,
@@ -60,7 +60,7 @@ fn untold(cell: &str, why: &str) -> Verdict {
     Verdict::NotShown { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
 }
 
-/// The comparison of a cell with the same one of the older run; `None` when that has none.
+/// Comparison of a cell with the same cell of the older run; `None` if the older run does not have it.
 fn comparison(
     summary: &RunSummary,
     (header, entries): RunRef<'_>,
@@ -79,25 +79,25 @@ fn arm(name: String, entries: &[Entry], cell: usize) -> Arm<'_> {
     Arm { name, entries: entries.iter().filter(|entry| entry.planned.cell_index == cell).collect() }
 }
 
-/// Whether two cells mean the same conditions; how long they are measured may differ.
+/// Whether two cells have the same conditions, apart from their duration.
 fn is_same(a: &Cell, b: &Cell) -> bool {
     (&a.kernel, &a.load, a.policy, a.period, a.task, &a.cpus)
         == (&b.kernel, &b.load, b.policy, b.period, b.task, &b.cpus)
 }
 
-/// What a gate says of a comparison with what was before.
+/// Result of a gate that compares a cell with its baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
     /// Not later by more than the margin (95 %).
     NotLater,
-    /// Later, beyond chance, and by more than the margin as far as can be told.
+    /// Later, statistically significant, with an estimate of at least the margin.
     Later,
     /// Neither is shown.
     Open,
 }
 
 impl Gate {
-    /// `p`: the chance of such a ratio by chance alone, adjusted for the number of cells.
+    /// Returns the result of `comparison`. `p` is its p-value, adjusted for the number of cells.
     #[must_use]
     pub fn of(comparison: &Comparison, p: f64) -> Gate {
         match (&comparison.answer, comparison.primary.ratio) {
@@ -144,7 +144,7 @@ mod tests {
     use crate::testing::RunBuilder;
     use std::sync::Arc;
 
-    /// A run of eight blocks whose latencies are `factor` times as large, one day after the first one for each `day`.
+    /// A run of eight blocks with latencies multiplied by `factor`; each `day` shifts its start by one day.
     fn run(factor: i64, day: u64) -> RunBuilder {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
@@ -189,8 +189,8 @@ mod tests {
         assert!(said.starts_with("Verdict: NOT SHOWN: none/fifo:80: UNDECIDED: "), "{said}");
     }
 
-    /// What the gate of docs/ci.md says in so many experiments of 12 blocks, whose latencies differ by a fifth from block to
-    /// block: `[later, not later]`.
+    /// Gate results of docs/ci.md over `experiments` experiments of 12 blocks, with block effects of 20 %:
+    /// `[later, not later]`.
     fn gates(factor: f64, experiments: u64) -> [usize; 2] {
         let gate = |experiment: u64| {
             let mut random = model::SplitMix64::new(experiment);

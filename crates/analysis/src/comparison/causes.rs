@@ -1,4 +1,4 @@
-//! Which causes of late wake-ups one of two configurations has, and the other has not.
+//! Causes of late wake-ups that only one of two configurations has.
 
 use super::Arm;
 use crate::explain::{cause_name, merged};
@@ -11,7 +11,7 @@ use serde::Serialize;
 pub struct CauseOfOne {
     /// The cause.
     pub cause: Cause,
-    /// The other reading, if there are two.
+    /// The alternative cause, if the evidence allows two.
     pub or: Option<Cause>,
     /// Its time in the first, ns; `null`: none.
     pub a_ns: Option<u64>,
@@ -20,18 +20,18 @@ pub struct CauseOfOne {
 }
 
 impl CauseOfOne {
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(&self) -> String {
         cause_name(self.cause, self.or)
     }
 }
 
-/// A cause of less of the late time than this says nothing when it is not there, percent.
+/// Smallest share of the late time, percent, from which the absence of a cause counts.
 const NOTABLE_PERCENT: u64 = 5;
 
-/// The causes of one of them only; none unless both were explained from the same threshold on, because what is a spike
-/// decides which causes are seen.
+/// Causes that only one of them has. Empty unless both were explained from the same threshold on, because the threshold
+/// decides which wake-ups are explained.
 pub(super) fn of_one(a: &Arm<'_>, b: &Arm<'_>) -> Vec<CauseOfOne> {
     let of = |arm: &Arm<'_>| merged(arm.entries.iter().filter_map(|entry| entry.record.explained.as_ref()));
     let above =
@@ -94,7 +94,7 @@ mod tests {
             of_one(&arm(0), &arm(1))
         };
         let found: Vec<_> = arms(&run).iter().map(|one| (one.cause, one.a_ns, one.b_ns)).collect();
-        // Interrupts are 4 % of the first: too few to miss.
+        // Interrupts are 4 % of the first: below the share that counts.
         assert_eq!(found, [(Cause::FairScheduling, Some(900), None), (Cause::NonPreemptible, None, Some(50))]);
         run.entries[1].record.cell.conditions.explain = Some(Explain { above: Some(Span(200)), ..Explain::default() });
         assert!(arms(&run).is_empty());

@@ -1,10 +1,10 @@
-//! Comparing two cells of one run.
+//! Comparison of two cells of one run.
 
 use super::{Arm, Comparison, Question, compare};
 use crate::summary::names;
 use model::{Entry, Header, Selector, Until};
 
-/// A cell of a run as one of the two that are compared.
+/// Returns a cell of a run as one side of a comparison.
 #[must_use]
 pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {
     let name = names::of_cell(&header.cells, cell_index).unwrap_or_default();
@@ -12,7 +12,8 @@ pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<
     Arm { name, entries: entries.iter().filter(is_of_cell).collect() }
 }
 
-/// What a run's cells are compared as when nobody names two: its only two, or its only one with its second measurement.
+/// The pair of cells to compare by default: the only two cells of the run, or its only cell and the second measurement
+/// of it.
 #[must_use]
 pub fn only_pair(header: &Header) -> Option<(usize, usize)> {
     match header.first_cells().as_slice() {
@@ -22,8 +23,9 @@ pub fn only_pair(header: &Header) -> Option<(usize, usize)> {
     }
 }
 
-/// Compares two cells of a run; the first with itself, too, if it was measured twice in each block. A run that ended when
-/// it was decided was looked at after every block, whatever the question says. In what its cells differ is what a plan asks.
+/// Compares two cells of a run, and the first with itself if it was measured twice in each block. A run with
+/// [`Until::Decided`] was tested after every block, whatever `question` says. The axes of the plan are the conditions
+/// under comparison.
 #[must_use]
 pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, question: &Question<'_>) -> Comparison {
     let again = header.again_of(a).map(|again| arm(header, entries, again));

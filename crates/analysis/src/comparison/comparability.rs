@@ -1,8 +1,8 @@
-//! In what two measurements differ, and whether their latencies can be compared at all.
+//! Differences between two measurements, and the rule for which of them prevent a comparison of latencies.
 //!
-//! What is varied on purpose, to see its effect, is shown beside the answer: kernel, governor, policy, load.
-//! What makes a latency be of something else prevents an answer: how often and by what the thread waits, and on which
-//! machine. One of these that is asked about by name is allowed.
+//! Conditions that are varied to see their effect are shown with the answer: kernel, governor, policy, load. Conditions
+//! that change the meaning of a latency prevent an answer: the period, the method of waiting, and the machine. A
+//! difference of this kind is allowed if it is the axis under comparison.
 
 use crate::machine::facts;
 use crate::wording::facts_apart;
@@ -11,33 +11,34 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Conditions that prevent a comparison unless they are asked about. The method names its clock, too; roles name machines.
+/// Conditions that prevent a comparison unless they are under comparison. The method includes its clock; roles name
+/// machines.
 const PREVENTING: &[&str] = &["time", "period", "method", "roles"];
 
 /// A condition, or a fact about the machine, that is not the same for both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// Which.
+    /// Name of the condition or fact.
     pub fact: &'static str,
-    /// What it was for the first; `None`: unknown.
+    /// Its value for the first; `None`: unknown.
     pub a: Option<String>,
-    /// What it was for the second; `None`: unknown.
+    /// Its value for the second; `None`: unknown.
     pub b: Option<String>,
-    /// What it means for the comparison.
+    /// Its effect on the comparison.
     pub role: Role,
 }
 
-/// What a difference means for a comparison.
+/// Effect of a difference on a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A ratio of such latencies is of nothing.
+    /// Prevents it: a ratio of such latencies is meaningless.
     Prevents,
-    /// Part of the ratio, beside what is asked.
+    /// Contributes to the ratio, in addition to the conditions under comparison.
     Beside,
-    /// It is what is asked about.
+    /// Is a condition under comparison.
     Asked,
 }
 
@@ -49,8 +50,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// In what two measurements differ, each a cell on a machine; `asked`: the axes of [`model::Selector::AXES`] that are asked
-/// about.
+/// Differences between two measurements, each a cell on a machine. `asked` holds the axes of [`model::Selector::AXES`]
+/// under comparison.
 #[must_use]
 pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<Difference> {
     let conditions = conditions(a.0).into_iter().zip(conditions(b.0)).filter(|(a, b)| a != b);
@@ -65,15 +66,15 @@ pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<
     conditions.chain(of_machines(a.1, b.1)).collect()
 }
 
-/// In what a machine is no longer what it was at the start of a run, but what the run's plan sets itself.
+/// Differences between a machine now and at the start of a run, without the settings that the run's plan makes itself.
 #[must_use]
 pub fn since(header: &Header, now: &Host) -> Vec<Difference> {
     with_roles(facts::differences_but_made(&header.host, now, &header.plan.conditions.prepare))
 }
 
-/// In what two machines differ.
+/// Differences between two machines.
 fn of_machines(a: &Host, b: &Host) -> Vec<Difference> {
-    // Most pairs are of one machine, and thousands of records have the same.
+    // Fast path: most pairs are of one machine, and thousands of records hold the same snapshot.
     if a == b { Vec::new() } else { with_roles(facts::differences(a, b)) }
 }
 
@@ -82,7 +83,8 @@ fn with_roles(facts: Vec<facts::Difference>) -> Vec<Difference> {
     facts.into_iter().map(|(fact, a, b)| Difference { fact, a, b, role: role(fact) }).collect()
 }
 
-/// In what two runs differ as a whole: where their sets of values are not the same, and the machines they began on.
+/// Differences between two runs as a whole: conditions with different sets of values, and facts of the machines at
+/// their start.
 #[must_use]
 pub fn of_runs(a: &Header, b: &Header) -> Vec<Difference> {
     let values = |header: &Header, index: usize| -> String {
@@ -99,7 +101,7 @@ pub fn of_runs(a: &Header, b: &Header) -> Vec<Difference> {
     conditions.chain(of_machines(&a.host, &b.host)).collect()
 }
 
-/// All conditions of a cell, as texts in one order.
+/// All conditions of a cell, as texts in a fixed order.
 fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
     let Cell { kernel, load, policy, period, task, cpus, duration, deadline: _, lock_memory, load_cpus, conditions } =
         cell;
@@ -114,9 +116,9 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         prepare,
         explain,
         stop_above: _,
-        // It runs outside the measured CPUs.
+        // Runs outside the measured CPUs.
         on_spike: _,
-        // They run when the cell is over.
+        // Run after the cell.
         tracers: _,
         roles,
     } = conditions;
@@ -148,7 +150,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What tracing adds to every wake-up; which of them are explained adds nothing.
+/// Tracing overhead added to every wake-up. The number of explained wake-ups does not add to it.
 fn traced(asked: &Explain) -> &'static str {
     match (asked.stacks, asked.witness.is_some()) {
         (false, false) => "yes",
@@ -158,7 +160,7 @@ fn traced(asked: &Explain) -> &'static str {
     }
 }
 
-/// One sentence that says what prevents a comparison; `None` when nothing does.
+/// One sentence that names the differences that prevent a comparison; `None` if there are none.
 #[must_use]
 pub fn why_not(differences: &[Difference]) -> Option<String> {
     let preventing: Vec<_> = differences.iter().filter(|difference| difference.role == Role::Prevents).collect();
@@ -189,14 +191,14 @@ mod tests {
     fn equal_measurements_do_not_differ() {
         assert_eq!((of_cells(|_| (), &[]), of_hosts(|_| ())), (Vec::new(), Vec::new()));
         assert_eq!(why_not(&[]), None);
-        // The judging of a requirement or a load does not change the latency.
+        // The limits of a verdict or a load do not change the latency.
         assert_eq!(of_cells(|cell| cell.conditions.load_must_hold = model::Percent::new(50), &[]), []);
     }
 
     #[test]
     fn what_is_waited_for_prevents_a_comparison_unless_it_is_asked_about() {
         let half = |cell: &mut Cell| cell.period = "500us".parse().unwrap();
-        // Without another deadline the period is the deadline.
+        // The deadline defaults to the period.
         assert_eq!(of_cells(half, &[]), [("period", Role::Prevents), ("deadline", Role::Beside)]);
         assert_eq!(of_cells(half, &["method"])[0], ("period", Role::Prevents));
         assert_eq!(of_cells(half, &["period"])[0], ("period", Role::Asked));

@@ -1,4 +1,4 @@
-//! Whether operations cost more in one configuration than in another, block by block.
+//! Comparison of the cost of operations between two configurations, block by block.
 
 mod wording;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Confidence of the interval of a change.
 const CONFIDENCE: f64 = 0.95;
 
-/// The chance below which an operation counts as different, after adjustment for their number.
+/// Significance level of an operation, after adjustment for their number.
 const LEVEL: f64 = 0.05;
 
 /// Two configurations, operation by operation.
@@ -26,31 +26,31 @@ pub struct CostComparison {
     pub b: String,
     /// Blocks that hold both.
     pub blocks: u64,
-    /// Blocks that it takes at least to find one operation different, as many as there are.
+    /// Smallest number of blocks that can show a difference of one operation, given the number of operations.
     pub blocks_needed: u64,
-    /// The geometric mean of all operations; `None` when both have none in common.
+    /// Geometric mean of all operations; `None` if both have none in common.
     pub all: Option<Change>,
-    /// The fixed amount of work; `None` unless both measured that.
+    /// The fixed amount of work; `None` unless both measured it.
     pub total: Option<Changed>,
-    /// Geometric means of groups, their chances adjusted for their number.
+    /// Geometric means of groups. Their p-values are adjusted for their number.
     pub groups: Vec<GroupChanged>,
-    /// Every operation that both have in every block, its chance adjusted for their number.
+    /// Every operation that both have in every block. Its p-value is adjusted for their number.
     pub operations: Vec<Changed>,
-    /// Conditions, and facts about the machine, that are not the same for both.
+    /// Conditions and facts about the machine that differ between both.
     pub differences: Vec<Difference>,
-    /// Why the measurements cannot answer as they were made: then nothing is said to differ.
+    /// Reason for which the measurements cannot answer; if set, no operation counts as different.
     pub refused: Option<Refusal>,
 }
 
-/// How much more the second takes. `Display`: `+3.1 % [+2.0 to +4.4]`.
+/// Relative change from the first to the second. `Display`: `+3.1 % [+2.0 to +4.4]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The estimate of Hodges and Lehmann, percent; with fewer than 6 blocks the median.
+    /// Hodges-Lehmann estimate, percent; with fewer than 6 blocks the median.
     pub percent: f64,
     /// Its 95 % interval, percent; `None` with fewer than 6 blocks.
     pub interval_percent: Option<(f64, f64)>,
-    /// The chance of such changes if there were none, exact signed-rank test, adjusted (Holm) where there are several.
+    /// p-value of the exact signed-rank test, adjusted (Holm) if there are several.
     pub p: f64,
 }
 
@@ -66,7 +66,7 @@ pub struct Changed {
     pub b_ns: f64,
     /// The change within blocks.
     pub change: Change,
-    /// Whether it is shown to differ.
+    /// Whether the difference is significant.
     pub is_different: bool,
 }
 
@@ -78,14 +78,14 @@ pub struct GroupChanged {
     pub group: String,
     /// The change of the geometric mean within blocks.
     pub change: Change,
-    /// Whether it is shown to differ.
+    /// Whether the difference is significant.
     pub is_different: bool,
 }
 
-/// What the operations of one record cost, ns.
+/// Cost of the operations of one record, ns.
 type Costs<'a> = BTreeMap<&'a str, f64>;
 
-/// Compares the costs of two configurations; `None` when one of them has none.
+/// Compares the costs of two configurations; `None` if one of them has none.
 #[must_use]
 pub fn compare_costs(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>) -> Option<CostComparison> {
     let has_costs = |arm: &Arm<'_>| arm.entries.iter().any(|entry| entry.record.cost.is_some());
@@ -128,7 +128,7 @@ pub fn compare_costs(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>) -> Optio
     })
 }
 
-/// Adjusts the chances of several tests for there being several, and says which of them count, if any may.
+/// Adjusts the p-values of several tests (Holm), and marks those below the level if `may_count`.
 fn adjust<T>(may_count: bool, tests: &mut [T], of: impl Fn(&mut T) -> (&mut f64, &mut bool)) {
     let chances: Vec<f64> = tests.iter_mut().map(|test| *of(test).0).collect();
     for (test, adjusted) in tests.iter_mut().zip(holm(&chances)) {
@@ -137,14 +137,14 @@ fn adjust<T>(may_count: bool, tests: &mut [T], of: impl Fn(&mut T) -> (&mut f64,
     }
 }
 
-/// Blocks of which the rarest outcome of a signed-rank test, all in one direction, is rare enough for so many tests.
+/// Number of blocks from which the smallest p-value of a signed-rank test is significant for this number of tests.
 fn blocks_needed(tests: usize) -> u64 {
     let wanted = LEVEL / tests.max(1) as f64;
     let rarest = |n: &u64| 2.0 * 0.5_f64.powf(*n as f64) < wanted;
     (1..64).find(rarest).unwrap_or(u64::MAX)
 }
 
-/// What each operation costs in one record, ns; one that costs nothing has no ratio, and is left out.
+/// Cost of each operation in one record, ns. An operation with a cost of 0 has no ratio and is left out.
 fn costs(record: &Record) -> Costs<'_> {
     let Some(cost) = &record.cost else { return BTreeMap::new() };
     let known = cost.operations.iter().filter_map(|one| Some((one.name.as_str(), cost_of(one, cost.clock_ns)?)));
@@ -171,7 +171,7 @@ fn changed(name: &str, blocks: &[(f64, f64)]) -> Option<Changed> {
     })
 }
 
-/// The change that logarithms of ratios come to; `None` of none.
+/// Change estimated from the logarithms of ratios; `None` without any.
 fn change(logs: &[f64]) -> Option<Change> {
     let percent = |log: f64| 100.0 * log.exp_m1();
     let effect = hodges_lehmann(logs, CONFIDENCE);

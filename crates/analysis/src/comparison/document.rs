@@ -1,4 +1,4 @@
-//! How the metrics of a comparison are serialized: the unit is in the key.
+//! Serialization of the metrics of a comparison, with the unit in the key.
 
 use super::{Measured, Metric, Ratio};
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub(super) struct MeasuredDocument {
     ratio: Option<Ratio>,
 }
 
-/// The medians over the blocks of both.
+/// Medians over the blocks of both.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! Two imported measurements side by side: without blocks there is nothing that could tell a difference from drift.
+//! Two imported measurements side by side; without blocks, a difference cannot be separated from drift.
 
 use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
 use crate::comparison::comparability::{Difference, Role};
@@ -6,13 +6,14 @@ use crate::machine::facts;
 use crate::summary::imported::ImportedCell;
 use model::{Imported, Level};
 
-/// What is known of both, and the answer that it cannot give. Values are by wake-up: what was missed is not known.
+/// Compares two imported measurements; the answer is always [`Refusal::NoBlocks`]. Values are by wake-up, because
+/// missed due times are unknown.
 #[must_use]
 pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<'_>) -> Comparison {
     let value = |cell: &ImportedCell, metric: Metric| match metric {
         Metric::Quantile(level) => cell.quantiles.at(level).value_ns(),
         Metric::Max => cell.max_ns,
-        // Episodes of misses are in no file.
+        // No file holds episodes of misses.
         Metric::Misses => None,
     };
     let measured = |metric: Metric| {
@@ -40,7 +41,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
     }
 }
 
-/// Conditions and facts that are not the same, of those that both files tell.
+/// Conditions and facts that differ, of those known from both files.
 fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
     let told = |cell: &ImportedCell| {
         let Imported { conditions, source, resolution, host, .. } = &cell.imported;

@@ -1,21 +1,21 @@
-//! In which order two configurations were measured, and on how equal a machine.
+//! Order of two configurations in time, and differences between their machines.
 
 use super::{Arm, MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
 use crate::comparison::comparability::{self, Difference, Role};
 use model::Entry;
 use std::collections::BTreeSet;
 
-/// How the measurements of both lie in time.
+/// Position of the measurements of both in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Whether each block was over before the next began, so that a drift meets both alike.
+    /// Whether each block ended before the next began, so that drift affects both alike.
     pub(super) in_turn: bool,
-    /// In how many blocks the first was measured first.
+    /// Number of blocks in which the first was measured first.
     pub(super) a_first: usize,
 }
 
 impl Layout {
-    /// Of pairs in the order of time.
+    /// Layout of pairs, which are in the order of time.
     pub(super) fn of(pairs: &[(&Entry, &Entry)]) -> Layout {
         let start = |entry: &Entry| entry.record.started_unix_ms;
         let end = |entry: &Entry| start(entry).saturating_add(entry.record.measured.ns() / 1_000_000);
@@ -29,7 +29,8 @@ impl Layout {
     }
 }
 
-/// Why the measurements as they were made cannot answer; `force` lets those pass that are separate, or of something else.
+/// Reason for which the measurements cannot answer, if any. `force` accepts pairs that are separate, or of something
+/// else.
 pub(super) fn refusal(
     pairs: &[(&Entry, &Entry)],
     layout: &Layout,
@@ -46,7 +47,7 @@ pub(super) fn refusal(
     }
 }
 
-/// Boots of the configuration that has fewer, when no boot has both; `None` when one has, or boots are not known.
+/// Number of boots of the configuration with fewer, if no boot has both; `None` if one has, or if boots are unknown.
 fn boots(pairs: &[(&Entry, &Entry)]) -> Option<usize> {
     let of = |entries: &mut dyn Iterator<Item = &Entry>| -> Option<BTreeSet<String>> {
         entries.map(|entry| entry.record.host_before.boot_id.clone()).collect()
@@ -56,8 +57,8 @@ fn boots(pairs: &[(&Entry, &Entry)]) -> Option<usize> {
     a.is_disjoint(&b).then(|| a.len().min(b.len()))
 }
 
-/// What is not the same for both, as it was in the first block in which it was not. Without a block that holds both, their
-/// first measurements are looked at.
+/// Differences of both, each with the values of the first block in which it occurs. Without a block that holds both,
+/// their first measurements are compared.
 pub(super) fn differences(pairs: &[(&Entry, &Entry)], arms: [&Arm<'_>; 2], asked: &[&str]) -> Vec<Difference> {
     let [a, b] = arms.map(|arm| arm.entries.first().copied());
     let instead = a.zip(b).filter(|_| pairs.is_empty());
@@ -72,7 +73,7 @@ pub(super) fn differences(pairs: &[(&Entry, &Entry)], arms: [&Arm<'_>; 2], asked
     all
 }
 
-/// Words for what each measurement lacks.
+/// Factor by which each measurement has to be longer to have enough wake-ups above the quantile; `None` if unknown.
 pub(super) fn times_as_long(have: u64, need: u64) -> Option<f64> {
     (have > 0 && need == MIN_OF_EACH).then(|| need as f64 / have as f64)
 }

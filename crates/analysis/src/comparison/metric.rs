@@ -1,4 +1,4 @@
-//! What is compared: one number of each measurement.
+//! Metrics of a comparison: one number for each measurement.
 
 use super::Refusal;
 use crate::stats::levels::Quantiles;
@@ -10,24 +10,24 @@ use model::{Entry, Histogram, Level, ThreadRecord};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Wake-ups that each measurement has to have above a quantile.
+/// Smallest number of wake-ups above a quantile that each measurement needs.
 pub const MIN_OF_EACH: u64 = 20;
 
-/// A number of one measurement, by due time: a due time that was missed counts with the time by which it was.
+/// A number of one measurement, by due time. A missed due time counts with its lateness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub enum Metric {
     /// A quantile of the latency.
     Quantile(Level),
-    /// The largest latency. It is never what decides: between equal runs it differs by more than 20 % in most cases.
+    /// Largest latency. Never the primary metric: between equal runs it differs by more than 20 % in most cases.
     Max,
-    /// Episodes of misses of the deadline, and one half, so that none can be compared with some.
+    /// Episodes of deadline misses, plus one half, so that a ratio to zero episodes exists.
     Misses,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Metric; 5] = [
         Metric::Quantile(Level::P50),
         Metric::Quantile(Level::P99),
@@ -36,14 +36,14 @@ impl Metric {
         Metric::Misses,
     ];
 
-    /// The value that ratios are of; above 0.
+    /// The value used in ratios; above 0.
     pub(super) fn value(self, numbers: &Numbers) -> Result<f64, Refusal> {
         let half = if self == Metric::Misses { 0.5 } else { 0.0 };
         let value = self.shown(numbers)? + half;
         if value > 0.0 { Ok(value) } else { Err(Refusal::NotPositive) }
     }
 
-    /// The value as it is shown: ns, or a number of episodes.
+    /// The value shown: ns, or a number of episodes.
     pub(super) fn shown(self, numbers: &Numbers) -> Result<f64, Refusal> {
         match self {
             Metric::Quantile(level) => {
@@ -62,11 +62,11 @@ impl Metric {
     }
 }
 
-/// What every metric of a measurement follows from.
+/// The data of one measurement from which every metric is computed.
 #[derive(Debug, Clone)]
 pub(super) struct Numbers {
     by_due_time: Histogram,
-    /// Due times there were: the histogram's own number is off by up to 1.6 % of those that were missed.
+    /// Number of due times. The count of the histogram is off by up to 1.6 % of the missed ones.
     due_times: u64,
     episodes: u64,
 }
@@ -86,12 +86,12 @@ impl Numbers {
     }
 }
 
-/// How many of `n` values lie above a quantile.
+/// Number of `n` values that lie above a quantile.
 fn above(n: u64, level: Level) -> u64 {
     crate::stats::special::whole(n as f64 * (1.0 - level.p()) * (1.0 + 1e-9))
 }
 
-/// p99.9 where every measurement has enough wake-ups for it and a table of both would show it (`is_shown`), else p99.
+/// p99.9 if every measurement has enough wake-ups for it and the tables of both show it (`is_shown`), else p99.
 pub(super) fn default_level<'a>(
     mut measurements: impl Iterator<Item = &'a Numbers>,
     is_shown: impl Fn(Level) -> bool,
@@ -100,7 +100,8 @@ pub(super) fn default_level<'a>(
     if measurements.all(has_enough) && is_shown(Level::P999) { Level::P999 } else { Level::P99 }
 }
 
-/// The quantiles of all measurements of a configuration by due time, as a table shows or refuses them; `None` without any.
+/// Quantiles by due time over all measurements of a configuration, as a table shows or refuses them; `None` without
+/// any.
 pub(super) fn shown(entries: &[&Entry]) -> Option<Quantiles> {
     let mut entries = entries.to_vec();
     entries.sort_by_key(|entry| entry.planned);
@@ -124,7 +125,7 @@ impl Serialize for Metric {
         match self {
             Metric::Quantile(level) => level.serialize(serializer),
             Metric::Max => serializer.serialize_str("max"),
-            // The name that it had before it was said what is counted.
+            // The key is older than the counting of episodes.
             Metric::Misses => serializer.serialize_str("misses"),
         }
     }

@@ -1,4 +1,4 @@
-//! Comparisons of built runs: answers, refusals, words.
+//! Comparisons of synthetic runs: answers, refusals, sentences.
 
 use super::*;
 use crate::testing::RunBuilder;
@@ -6,8 +6,8 @@ use model::SplitMix64;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// `blocks` blocks of two cells in a random order; the second's latencies are `ratio` times those of the first, and each
-/// measurement is off by up to `noise`.
+/// `blocks` blocks of two cells in random order. Latencies of the second are `ratio` times those of the first, with a
+/// measurement error of up to `noise`.
 fn run(blocks: u32, ratio: f64, noise: f64) -> RunBuilder {
     let mut random = SplitMix64::new(3);
     let mut factor = |ratio: f64| ratio * (noise * (random.below(2_001) as f64 / 1_000.0 - 1.0)).exp();
@@ -190,7 +190,7 @@ fn missed_due_times_count() {
 
 #[test]
 fn as_many_episodes_in_every_block_have_no_ratio_that_is_certain() {
-    // Long blocks of misses, each of which is one episode however many due times it has.
+    // Long series of misses, each of which is one episode, however many due times it contains.
     let of_both = |episodes: fn(u32) -> u64| {
         let mut built = RunBuilder::new();
         built.cell("none", "other").cell("none", "fifo:80");
@@ -213,7 +213,7 @@ fn as_many_episodes_in_every_block_have_no_ratio_that_is_certain() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// What a block is called, and where it stands in the file, says nothing of either cell.
+    /// The numbers of blocks and their order in the file do not change the answer.
     #[test]
     fn the_names_of_blocks_do_not_matter(seed in any::<u64>(), ratio in 0.5..2.0f64) {
         let before = run(9, ratio, 0.2);
@@ -227,7 +227,7 @@ proptest! {
         prop_assert_eq!(asked(&after), asked(&before));
     }
 
-    /// The one that is called the second is as much later as the first is earlier.
+    /// Exchanging the cells inverts the ratio and its interval.
     #[test]
     fn exchanging_the_cells_inverts_the_ratio(ratio in 0.5..2.0f64, noise in 0.0..0.4f64) {
         let run = run(9, ratio, noise);
@@ -258,7 +258,7 @@ fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
          of nothing; --force compares all the same"
     );
     assert!(refused.primary.ratio.is_none() && refused.secondary.iter().all(|metric| metric.ratio.is_none()));
-    // Few blocks are no excuse to show them side by side, nor is it none at all.
+    // With few blocks, or with none, the pair is still refused as incomparable.
     built.entries.retain(|entry| entry.planned.block % 2 == u32::try_from(entry.planned.cell_index).unwrap());
     let (a, b) = (arm(&built, 0, "a"), arm(&built, 1, "b"));
     let apart = compare(&a, &b, None, &Question::default());
@@ -289,7 +289,7 @@ fn what_a_plan_varies_is_its_question() {
     built.header.cells[1].period = "2ms".parse().unwrap();
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
     assert_eq!((found.answer.clone(), found.why_not()), (Answer::Different, None));
-    // On a machine that was exchanged between blocks, it is not.
+    // A change of the machine between blocks is not an axis of the plan.
     Arc::make_mut(&mut built.entries[15].record.host_before).hypervisor = Some("KVM".to_owned());
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
     assert!(found.why_not().unwrap().starts_with("not comparable: they differ in hypervisor ("), "{found:?}");

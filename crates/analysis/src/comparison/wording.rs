@@ -1,4 +1,4 @@
-//! The answer of a comparison in sentences.
+//! Sentences for the answer of a comparison.
 
 use super::layout::times_as_long;
 use super::{Answer, Comparison, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
@@ -7,7 +7,7 @@ use crate::wording::{count, duration, number, things};
 use std::fmt;
 
 impl Comparison {
-    /// The answer: a word in capitals, and a sentence that says what it means.
+    /// The answer: a word in capitals, and a sentence that explains it.
     #[must_use]
     pub fn sentence(&self) -> String {
         let Comparison { a, b, blocks, margin, primary, answer, .. } = self;
@@ -28,7 +28,7 @@ impl Comparison {
                     "EQUIVALENT: {metric} of {b} and of {a} differ by less than {within} % (95 %, {blocks}).{small}"
                 )
             }
-            // It is an error, which says so.
+            // Reported as an error, with its own sentence.
             (Answer::Refused { why: Refusal::Incomparable }, _) => self.why_not().unwrap_or_default(),
             (Answer::Refused { why }, _) => format!("UNDECIDED: {}", why.in_words(metric)),
             (answer, ratio) => {
@@ -51,7 +51,7 @@ impl Comparison {
         }
     }
 
-    /// Why there is nothing to compare, in one line; `None` when there is, or when it was forced.
+    /// Reason for which the two cannot be compared, in one line; `None` if they can, or if the comparison was forced.
     #[must_use]
     pub fn why_not(&self) -> Option<String> {
         let is_refused = self.answer == Answer::Refused { why: Refusal::Incomparable };
@@ -59,7 +59,7 @@ impl Comparison {
         Some(format!("{why}; --force compares all the same"))
     }
 
-    /// What has to be known beside the answer, one sentence each.
+    /// Remarks on the answer, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let Comparison { a, b, blocks, a_first, noise_floor, differences, causes, answer, is_again, .. } = self;
@@ -95,7 +95,7 @@ impl Comparison {
         if asked.len() > 1 {
             remarks.push(format!("They differ in {}: the ratio is that of all together.", asked.join(" and ")));
         }
-        // Every name of a cell says its load and policy; that of an imported file need not.
+        // The names of cells contain the load and the policy; the name of an imported file need not.
         let is_imported = matches!(answer, Answer::Refused { why: Refusal::NoBlocks { .. } });
         let is_in_name = |one: &Difference| !is_imported && ["load", "policy"].contains(&one.fact);
         let is_told = |one: &&Difference| one.role == Role::Asked || is_in_name(one);
@@ -107,7 +107,7 @@ impl Comparison {
     }
 }
 
-/// The factor and its interval, above 1 whichever way.
+/// The factor and its interval, inverted if the ratio is below 1.
 fn times(ratio: &Ratio) -> (String, String, String) {
     let Ratio { value, interval: (low, high), .. } = *ratio;
     let (value, low, high) = if value > 1.0 { (value, low, high) } else { (1.0 / value, 1.0 / high, 1.0 / low) };
@@ -161,7 +161,7 @@ impl Refusal {
 }
 
 impl Measured {
-    /// A value of this metric for people.
+    /// A value of this metric with its unit.
     #[must_use]
     pub fn value(&self, value: Option<f64>) -> String {
         match (value, self.metric) {
@@ -180,7 +180,7 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// A ratio with three digits that matter, also a small one, without zeros at the end: 0.00289, 0.86.
+/// A ratio with three significant digits, also below 1, without trailing zeros: 0.00289, 0.86.
 fn digits(ratio: f64) -> String {
     let zeros = (0..9u8).find(|zeros| ratio >= 10f64.powi(-i32::from(*zeros))).unwrap_or(0);
     if zeros == 0 {

@@ -1,7 +1,7 @@
-//! Whether it was measured for long enough, and for how much longer to measure.
+//! Sufficiency of a measurement, and the time still needed.
 //!
-//! It is never enough *because* the maximum stopped rising: under pure chance no new maximum comes in the second half of
-//! every other run.
+//! A maximum that stopped rising is not a criterion: by chance alone, half of all runs have no new maximum in their
+//! second half.
 
 use crate::stats::rate::zero_events_upper;
 use crate::stats::special::whole;
@@ -9,24 +9,24 @@ use crate::wording::{duration, number};
 use model::{Cell, Level, Period, Span};
 use std::fmt;
 
-/// The chance that a run of `next` exceeds the maximum of one that took `measured`, on a machine that stays the same:
-/// `next / (measured + next)`, whatever the distribution (the largest of all is equally likely anywhere).
+/// Probability that a run of `next` exceeds the maximum of a run of `measured` on an unchanged machine:
+/// `next / (measured + next)`, for any distribution, because the position of the overall maximum is uniform.
 #[must_use]
 pub fn new_maximum(measured: Span, next: Span) -> Option<f64> {
     let (measured, next) = (measured.ns() as f64, next.ns() as f64);
     (measured + next > 0.0).then(|| next / (measured + next))
 }
 
-/// Independent samples whose maximum bounds the `p` quantile from above at this confidence: `ln(1 - confidence) / ln p`,
-/// rounded up. `None` unless both are between 0 and 1.
+/// Number of independent samples whose maximum is an upper bound of the `p` quantile at this confidence:
+/// `ln(1 - confidence) / ln p`, rounded up. `None` unless both are between 0 and 1.
 #[must_use]
 pub fn samples_to_bound(p: f64, confidence: f64) -> Option<u64> {
     let between = |share: f64| 0.0 < share && share < 1.0;
     (between(p) && between(confidence)).then(|| whole(((-confidence).ln_1p() / p.ln()).ceil()))
 }
 
-/// The highest quantile level that `samples` independent samples can show, of those that are shown at all; `None` when
-/// there are too few for any. It takes 10 samples above it.
+/// Highest level of the reported quantiles for which `samples` independent samples suffice: 10 samples above it are
+/// needed. `None` if there are too few for any.
 #[must_use]
 pub fn highest_level(samples: u64) -> Option<Level> {
     let is_shown =
@@ -34,21 +34,21 @@ pub fn highest_level(samples: u64) -> Option<Level> {
     Level::ALL.into_iter().rev().find(is_shown)
 }
 
-/// What a measurement can show, before it is made. `Display` is one sentence.
+/// Resolution of a measurement, known before it is made. `Display` is one sentence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
-    /// Time to be measured; blocks add up.
+    /// Measuring time of all blocks together.
     pub measured: Span,
     /// Its period.
     pub period: Period,
-    /// The highest quantile that so many samples can show, if they are all independent; `None`: not even the median.
+    /// Highest quantile that this number of samples can show, if they are all independent; `None`: not even the median.
     pub level: Option<Level>,
-    /// The rate an hour that is not excluded at 95 % if nothing is seen; `None` without any time.
+    /// Rate per hour that cannot be excluded at 95 % after no event; `None` without measuring time.
     pub per_hour: Option<f64>,
 }
 
 impl Outlook {
-    /// What `blocks` measurements of this cell can show together.
+    /// Resolution of `blocks` measurements of this cell together.
     #[must_use]
     pub fn of(cell: &Cell, blocks: u32) -> Outlook {
         let measured = Span(cell.duration.ns().saturating_mul(u64::from(blocks)));
@@ -76,21 +76,21 @@ impl fmt::Display for Outlook {
     }
 }
 
-/// The value with three digits that matter, rounded up.
+/// The value with three significant digits, rounded up.
 fn three_digits(value: f64) -> f64 {
     let unit = 10f64.powf(value.log10().floor() - 2.0);
     (value / unit - 1e-9).ceil() * unit
 }
 
-/// How wide an interval is: half of its width over its value. `None` for a value of 0.
+/// Relative half-width of an interval: half of its width divided by the value. `None` for a value of 0 or less.
 #[must_use]
 pub fn half_width(value_ns: i64, interval_ns: (i64, i64)) -> Option<f64> {
     let width = interval_ns.1.saturating_sub(interval_ns.0) as f64;
     (value_ns > 0).then(|| width / 2.0 / value_ns as f64)
 }
 
-/// Time to measure in all until an interval that is now `half_width` wide is at most `target`: widths shrink with the
-/// root of the time. What is measured when it is narrow enough already. `None` for a target of 0 or less.
+/// Total measuring time until an interval of relative `half_width` shrinks to `target`: widths shrink with the square
+/// root of the time. Returns `measured` if it is narrow enough already. `None` for a target of 0 or less.
 #[must_use]
 pub fn time_needed(measured: Span, half_width: f64, target: f64) -> Option<Span> {
     let times = (half_width / target).powi(2).max(1.0);

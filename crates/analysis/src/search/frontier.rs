@@ -1,11 +1,12 @@
-//! The frontier: the smallest period that a machine keeps without a missed cycle, found by search.
+//! Search for the frontier: the smallest period that a machine keeps without a missed cycle.
 //!
-//! Pure: [`Search`] says which period to measure next, takes what came of it, and ends with a [`Frontier`]. The search
-//! halves the range in ratio, because periods span decades. Trials are noisy, and it can be fooled in two ways:
+//! Pure: [`Search`] returns the next period to measure, takes the outcome, and ends with a [`Frontier`]. It bisects the
+//! range by ratio, because periods span decades. Trials are noisy, which can mislead the search in two ways:
 //!
-//! * By chance a period is missed that is kept otherwise. So a second trial decides, because nothing later would notice.
-//! * By chance a period is kept that is missed otherwise. So the smallest one kept has to be kept again, in several
-//!   fresh trials; if it is not, the next longer one that was kept has to, and then those in between.
+//! * A period is missed by chance, although the machine usually keeps it. A second trial decides, because no later step
+//!   would detect the error.
+//! * A period is kept by chance, although the machine usually misses it. Several fresh trials therefore confirm the
+//!   smallest period kept. If one fails, the next longer kept period is confirmed, and then those in between.
 
 mod wording;
 
@@ -14,40 +15,40 @@ use crate::stats::special::whole;
 use model::{Period, Record, Span};
 use serde::Serialize;
 
-/// What is searched for.
+/// Parameters of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchParameters {
-    /// The shortest period that may be tried.
+    /// Shortest period to try.
     #[serde(rename = "from_ns")]
     pub from: Period,
-    /// The longest period that may be tried.
+    /// Longest period to try.
     #[serde(rename = "to_ns")]
     pub to: Period,
-    /// Periods in between are whole multiples of this, at least 1 ns.
+    /// Unit of the periods in between, at least 1 ns.
     #[serde(skip)]
     pub unit: Span,
-    /// Fresh trials that have to keep the period found; at least 1.
+    /// Number of fresh trials that confirm a period; at least 1.
     pub confirm: u32,
-    /// How close the period found and the next shorter one, which is missed, shall be: 0.05 is 5 %; 0.01 to 1. Periods
-    /// in between have three digits, so a finer search would find the same.
+    /// Relative distance at which the search ends, between the period found and the next shorter one, which is missed:
+    /// 0.05 is 5 %; 0.01 to 1. Periods in between have three digits, so a finer search would find the same.
     pub resolution: f64,
 }
 
-/// What one trial is for.
+/// Purpose of one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// Narrowing the range.
+    /// Narrows the range.
     Search,
-    /// Narrowing the range: the same period again, because it was missed.
+    /// Narrows the range: repeats a period that was missed.
     Again,
-    /// Confirming the smallest period kept.
+    /// Confirms the smallest period kept.
     Confirm,
 }
 
-/// What one trial counted; all measured CPUs together.
+/// Counts of one trial, summed over all measured CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
@@ -55,119 +56,120 @@ pub struct Outcome {
     pub cycles_due: u64,
     /// Wake-ups recorded.
     pub recorded: u64,
-    /// Due times already past when the thread could sleep again.
+    /// Due times that had passed before the thread waited again.
     pub missed: u64,
-    /// Wake-ups for whose sample there was no room.
+    /// Wake-ups lost because the sample buffer was full.
     pub lost: u64,
-    /// Waits still open at the end.
+    /// Waits without a wake-up at the end (censored).
     pub censored: u64,
-    /// Time measured, ns; CPUs do not add up.
+    /// Measuring time, ns; not multiplied by the number of CPUs.
     #[serde(rename = "measured_ns")]
     pub measured: Span,
     /// Largest latency, ns; `None` without wake-ups.
     pub max_ns: Option<i64>,
 }
 
-/// One measurement of one period.
+/// Trial: one measurement of one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// The period.
     #[serde(rename = "period_ns")]
     pub period: Period,
-    /// What it was for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What came of it.
+    /// Its counts.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What to do next.
+/// Next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// Measure this period.
     Measure(Period, Purpose),
-    /// Nothing more: this is the answer.
+    /// End: this is the answer.
     Done(Frontier),
 }
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Frontier {
     /// A period was kept in every fresh trial.
     Confirmed(Confirmed),
-    /// Even the longest period that may be tried was missed, twice.
+    /// The longest period was missed twice.
     LongestMissed {
         /// That period.
         #[serde(rename = "period_ns")]
         period: Period,
     },
-    /// Every period that the search kept, the longest among them, was missed in a fresh trial.
+    /// Every period that the search kept, including the longest, was missed in a fresh trial.
     NotConfirmed {
-        /// The longest.
+        /// The longest period.
         #[serde(rename = "period_ns")]
         period: Period,
     },
 }
 
-/// The smallest period kept, and what its fresh trials show.
+/// The smallest period kept, and the evidence of its fresh trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confirmed {
     /// The period.
     #[serde(rename = "period_ns")]
     pub period: Period,
-    /// The longest shorter period that was missed; `None` when the period is the shortest that may be tried.
+    /// Longest shorter period that was missed; `None` if the period is the shortest to try.
     #[serde(rename = "missed_below_ns")]
     pub missed_below: Option<Period>,
-    /// Fresh trials.
+    /// Number of fresh trials.
     pub trials: u32,
-    /// Cycles of the fresh trials, none of them missed. Those of the search do not count: they chose the period.
+    /// Cycles of the fresh trials, none of them missed. Cycles of the search do not count, because they selected the
+    /// period.
     pub cycles: u64,
-    /// Upper limit of the share of missed cycles at 95 % (Garwood 1936), per million, if each is missed by itself.
+    /// Upper limit of the share of missed cycles at 95 % (Garwood 1936), per million, if misses are independent.
     pub missed_per_million_upper: f64,
-    /// Time measured in the fresh trials, ns.
+    /// Measuring time of the fresh trials, ns.
     #[serde(rename = "measured_ns")]
     pub measured: Span,
-    /// What comes more rarely than once in this time, ns, has more than a 5 % chance of not being seen.
+    /// Visibility floor, ns: events rarer than one in this time remain unseen with a probability of more than 5 %.
     #[serde(rename = "visibility_floor_ns")]
     pub visibility_floor: Span,
-    /// Shorter periods that were to be confirmed too, and were missed.
+    /// Number of shorter periods that failed in a fresh trial.
     pub not_confirmed: u32,
 }
 
-/// Where the search stands.
+/// State of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// The range is narrowed; `again` when this period was missed once.
+    /// Narrows the range; `again` is set after the first miss of this period.
     Narrowing { period: Period, again: bool },
     /// `period` has been kept in `kept` fresh trials.
     Confirming { period: Period, kept: u32 },
-    /// There is an answer.
+    /// The result.
     Over(Frontier),
 }
 
-/// The search, step by step.
+/// State machine of the search.
 #[derive(Debug, Clone)]
 pub struct Search {
     asked: SearchParameters,
-    /// The lower end of the range: the longest period missed, of those shorter than the upper end.
+    /// Lower end of the range: the longest missed period that is shorter than the upper end.
     missed: Option<Period>,
-    /// The upper end of the range while it is narrowed: the smallest period kept.
+    /// Upper end of the range while it is narrowed: the smallest period kept.
     kept: Option<Period>,
-    /// The smallest period kept in all its fresh trials.
+    /// Smallest period kept in all its fresh trials.
     confirmed: Option<Period>,
     phase: Phase,
     trials: Vec<Trial>,
 }
 
 impl SearchParameters {
-    /// What cannot be searched.
+    /// Checks the range.
     ///
     /// # Errors
-    /// One line: what is wrong and what to do.
+    /// One line: the error and a hint.
     pub fn check(&self) -> Result<(), String> {
         let SearchParameters { from, to, .. } = self;
         if from > to {
@@ -178,7 +180,7 @@ impl SearchParameters {
         Ok(())
     }
 
-    /// About how many trials it takes when half of the periods are missed.
+    /// Approximate number of trials, if half of the periods are missed.
     #[must_use]
     pub fn usual_trials(&self) -> u32 {
         let halvings = (self.to.ns() as f64 / self.from.ns() as f64).ln() / self.resolution.ln_1p();
@@ -188,7 +190,7 @@ impl SearchParameters {
 }
 
 impl Outcome {
-    /// The counts of one record.
+    /// Counts of one record.
     #[must_use]
     pub fn of(record: &Record) -> Outcome {
         let sum = |count: fn(&model::ThreadRecord) -> u64| record.threads.iter().map(count).sum();
@@ -203,7 +205,7 @@ impl Outcome {
         }
     }
 
-    /// Whether every cycle left a sample: none was missed, lost or still waited for.
+    /// Whether every cycle left a sample: none was missed, lost or still open.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.cycles_due > 0 && self.recorded == self.cycles_due
@@ -211,14 +213,14 @@ impl Outcome {
 }
 
 impl Search {
-    /// Begins with the longest period: if that is missed, so are the others.
+    /// Starts with the longest period: if that is missed, so are all others.
     #[must_use]
     pub fn new(asked: SearchParameters) -> Search {
         let phase = Phase::Narrowing { period: asked.to, again: false };
         Search { asked, missed: None, kept: None, confirmed: None, phase, trials: Vec::new() }
     }
 
-    /// What to do next. The same answer until [`Search::take`] is called.
+    /// Returns the next step. It does not change until [`Search::take`] is called.
     #[must_use]
     pub fn step(&self) -> Step {
         match self.phase {
@@ -229,7 +231,7 @@ impl Search {
         }
     }
 
-    /// Takes the outcome of the trial that [`Search::step`] asked for; once the search is done, nothing.
+    /// Takes the outcome of the trial requested by [`Search::step`]. Does nothing after the end of the search.
     pub fn take(&mut self, outcome: Outcome) {
         let Step::Measure(period, purpose) = self.step() else { return };
         self.trials.push(Trial { period, purpose, outcome });
@@ -258,17 +260,17 @@ impl Search {
         };
     }
 
-    /// Everything that was measured, in order.
+    /// All trials, in order.
     #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
-    /// The next period to search.
+    /// Next state while the range is narrowed; `kept` is its upper end.
     fn narrow(&self, kept: Period) -> Phase {
         match self.middle(kept) {
             Some(period) => Phase::Narrowing { period, again: false },
-            // The shortest is tried only when the search comes near it: it is what loads the machine most.
+            // The shortest period loads the machine most, so it is tried only if the search comes near it.
             None if self.missed.is_none() && self.asked.from < kept => {
                 Phase::Narrowing { period: self.asked.from, again: false }
             }
@@ -276,8 +278,8 @@ impl Search {
         }
     }
 
-    /// The next period to confirm: as long as there is none, the next longer one that a trial kept; then those between
-    /// it and the one missed.
+    /// Next state of the confirmation. Without a confirmed period, it tries the next longer one that a trial kept;
+    /// otherwise the periods between the confirmed one and the one missed.
     fn confirm(&self) -> Phase {
         let is_longer = |trial: &&Trial| trial.outcome.is_kept() && Some(trial.period) > self.missed;
         let longer = || self.trials.iter().filter(is_longer).map(|trial| trial.period).min();
@@ -293,8 +295,7 @@ impl Search {
         }
     }
 
-    /// The geometric middle between the longest period missed and a longer one, as long as they are further apart than
-    /// asked.
+    /// Geometric mean of the longest missed period and a longer one; `None` once they are closer than the resolution.
     fn middle(&self, longer: Period) -> Option<Period> {
         let shorter = self.missed.unwrap_or(self.asked.from);
         let (short_ns, long_ns) = (shorter.ns() as f64, longer.ns() as f64);
@@ -303,20 +304,20 @@ impl Search {
         middle.filter(|_| long_ns / short_ns > 1.0 + self.asked.resolution)
     }
 
-    /// What the fresh trials of a period show, all of which kept it.
+    /// Evidence of the fresh trials of a period, all of which kept it.
     fn evidence(&self, period: Period) -> Confirmed {
         let fresh = || self.trials.iter().filter(|trial| trial.purpose == Purpose::Confirm);
         let of_period = || fresh().filter(|trial| trial.period == period);
         let cycles: u64 = of_period().map(|trial| trial.outcome.cycles_due).sum();
         let measured = Span(of_period().map(|trial| trial.outcome.measured.ns()).sum());
-        // A period is given up at its first miss.
+        // A period is abandoned at its first miss.
         let given_up = fresh().filter(|trial| !trial.outcome.is_kept()).count();
         Confirmed {
             period,
             missed_below: self.missed,
             trials: self.asked.confirm.max(1),
             cycles,
-            // A few cycles prove nothing: the Poisson limit of a share may be above all of them.
+            // With few cycles, the Poisson limit of the share may exceed 1.
             missed_per_million_upper: zero_events_upper(cycles as f64 / 1e6).min(1e6),
             measured,
             visibility_floor: visibility_floor(measured),
@@ -325,7 +326,7 @@ impl Search {
     }
 }
 
-/// A period of three digits in whole multiples of `unit`. `None` out of range.
+/// A period with three digits, in whole multiples of `unit`; `None` if out of range.
 fn rounded(ns: f64, unit: Span) -> Option<Period> {
     let mut unit = unit.ns().max(1);
     while whole(ns) / unit >= 1_000 {

@@ -1,4 +1,4 @@
-//! What a run lacks until its numbers are as sure as they have to be.
+//! Shortfall of a run: numbers that are not yet as precise as required.
 
 use super::enough::{half_width, time_needed};
 use crate::stats::course::Course;
@@ -9,44 +9,44 @@ use model::{Level, Requirement, Span};
 use serde::Serialize;
 use std::fmt;
 
-/// Half of the width that an interval may have, as a share of its value.
+/// Target of the relative half-width of an interval.
 const TARGET: f64 = 0.1;
 
-/// What one cell lacks. `Display` is one sentence without its end.
+/// Shortfall of one cell. `Display` is one sentence without its full stop.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortfall {
-    /// Which cell.
+    /// Name of the cell.
     pub cell: String,
-    /// What it lacks.
+    /// The missing evidence.
     #[serde(flatten)]
     pub lack: Lack,
 }
 
-/// What is not sure enough.
+/// Kind of missing evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "lack", rename_all = "snake_case")]
 pub enum Lack {
-    /// A quantile is not known to within a tenth.
+    /// The half-width of the interval of a quantile is above 10 % of its value, or there is no interval.
     Quantile {
-        /// Which.
+        /// Level of the quantile.
         level: Level,
-        /// To within which share it is known; `None` when there is no interval.
+        /// Relative half-width of its interval; `None` without an interval.
         half_width: Option<f64>,
-        /// Time to measure in all, ns, as far as can be told.
+        /// Total measuring time needed, ns; `None` if unknown.
         time_needed_ns: Option<u64>,
     },
-    /// The required rate of misses is neither kept nor violated beyond chance.
+    /// The required rate of misses is neither shown to be kept nor to be violated.
     Rate {
-        /// Time to measure in all, ns; `None` when misses come too often to ever show it.
+        /// Total measuring time needed, ns; `None` if misses are too frequent to ever show it.
         time_needed_ns: Option<u64>,
     },
-    /// Latency did not stay the same, or too little was measured to tell.
+    /// Latency changed over time, or the measurement is too short to tell.
     Steadiness,
 }
 
-/// What the cells of a run lack; nothing when it is enough.
+/// Shortfalls of the cells of a run; empty if it was long enough.
 pub(crate) fn shortfalls<'a>(require: &Requirement, cells: impl Iterator<Item = &'a CellSummary>) -> Vec<Shortfall> {
     cells
         .flat_map(|cell| of_cell(require, cell).into_iter().map(|lack| Shortfall { cell: cell.name.clone(), lack }))
@@ -56,7 +56,7 @@ pub(crate) fn shortfalls<'a>(require: &Requirement, cells: impl Iterator<Item = 
 fn of_cell(require: &Requirement, cell: &CellSummary) -> Vec<Lack> {
     let is_steady = cell.steadiness.courses.maxima == Course::Same && cell.steadiness.courses.stayed_the_same();
     let mut lacks: Vec<Lack> = if is_steady { Vec::new() } else { vec![Lack::Steadiness] };
-    // The quantiles that something is required of; else the one that every run of some length can show.
+    // Quantiles with a requirement; otherwise p99, which every run of some length can show.
     let required: Vec<Level> = require.quantiles().map(|(level, _)| level).collect();
     let levels = if required.is_empty() { vec![Level::P99] } else { required };
     lacks.extend(levels.into_iter().filter_map(|level| of_quantile(cell, level)));
@@ -116,7 +116,7 @@ mod tests {
     use crate::testing::RunBuilder;
     use model::Until;
 
-    /// Blocks of 10 s at 10 ms; each wake-up is late by 5 us and up to `spread_ns` more.
+    /// Blocks of 10 s at 10 ms. Each wake-up is 5 us late, plus a random time below `spread_ns`.
     fn run(blocks: u32, spread_ns: usize) -> RunBuilder {
         let late = |random: &mut model::SplitMix64| i64::try_from(random.below(spread_ns)).unwrap();
         run_of(blocks, late)

@@ -1,4 +1,4 @@
-//! Costs of made-up batches, and how often two equal configurations are said to differ.
+//! Costs of synthetic batches, and the rate of false differences between two equal configurations.
 
 use super::*;
 use crate::comparison::{Arm, Question, Refusal};
@@ -9,7 +9,7 @@ use model::{
     CostOperation, CostRecord, CostScope, CpuSet, OperationRecord, Policy, SkippedOperation, SplitMix64, Task,
 };
 
-/// A run of two cost cells in turn, whose operations take what `ns(cell, block, operation)` says.
+/// A run of two cost cells in alternating order. `ns(cell, block, operation)` returns the cost of each operation.
 fn run(blocks: u32, scope: CostScope, ns: impl Fn(usize, u32, usize) -> f64) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "other").cell("none", "fifo:80");
@@ -17,7 +17,7 @@ fn run(blocks: u32, scope: CostScope, ns: impl Fn(usize, u32, usize) -> f64) -> 
         (cell.task, cell.lock_memory, cell.cpus) = (Task::Cost(scope), false, CpuSet::from_iter([0]));
     }
     for block in 0..blocks {
-        // Now the one first, now the other.
+        // Alternating order.
         for cell in [0, 1].map(|cell| (cell + block as usize) % 2) {
             run.measure(block, cell, |_, _| 0);
             let record = &mut run.entries.last_mut().unwrap().record;
@@ -113,7 +113,7 @@ fn equal_configurations_are_seldom_said_to_differ() {
     let mut random = SplitMix64::new(11);
     let mut wrong = 0;
     for _ in 0..200 {
-        // What a block, a measurement and an operation have in common, each.
+        // Effects of each block, each measurement and each operation.
         let mut draw = |n: usize| (0..n).map(|_| random.below(1000) as f64 / 1e4).collect::<Vec<f64>>();
         let (of_block, of_cell, of_one) = (draw(12), draw(24), draw(24 * 49));
         let run = run(12, CostScope::All, |cell, block, place| {
@@ -122,14 +122,15 @@ fn equal_configurations_are_seldom_said_to_differ() {
         });
         wrong += u32::from(compared(&run).operations.iter().any(|one| one.is_different));
     }
-    // 5 % at most, so 10 of 200; more than 19 of them have a chance below 1 in 200.
+    // At most 5 %, so 10 of 200; more than 19 have a probability below 1 in 200.
     assert!(wrong <= 19, "{wrong} of 200");
 }
 
 #[test]
 fn a_configuration_has_a_latency_and_the_throughput_of_ordinary_work() {
     let mut run = run(1, CostScope::All, |cell, _, _| if cell == 1 { 500.0 } else { 400.0 });
-    // The second costs belong to another kernel; both kernels again, as cells that wait; and one of a load without costs.
+    // The second costs are of another kernel. Both kernels occur again as cells that wait, and one cell has a load
+    // without costs.
     run.header.cells[1].kernel = "debian:6.1-rt clock=kvm".parse().unwrap();
     run.header.cells[0].kernel = "debian:6.1 clock=kvm".parse().unwrap();
     run.header.cells[1].policy = Policy::OTHER;

@@ -15,8 +15,8 @@ impl fmt::Display for Change {
 }
 
 impl CostComparison {
-    /// Whether a difference is shown: of the fixed amount of work, where that was measured, or of any operation. Groups are to
-    /// explore: with them, a wrong answer would have twice the chance.
+    /// Whether a difference is shown: of the fixed amount of work if that was measured, else of any operation. Groups
+    /// are exploratory: they would double the probability of a false difference.
     #[must_use]
     pub fn finds_a_difference(&self) -> bool {
         match &self.total {
@@ -25,7 +25,7 @@ impl CostComparison {
         }
     }
 
-    /// The answer in a sentence.
+    /// The answer as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (needed, of) = (self.blocks_needed, self.operations.len() as u64);
@@ -53,10 +53,10 @@ impl CostComparison {
         }
     }
 
-    /// What has to be known beside the answer.
+    /// Remarks on the answer, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        // Every name of a cell says its load and policy.
+        // The names of cells contain the load and the policy.
         let is_told = |one: &&Difference| one.role == Role::Asked || ["load", "policy"].contains(&one.fact);
         let said = |one: &Difference| match one.role {
             Role::Prevents => format!("Not comparable, and forced: {one}."),
@@ -65,14 +65,14 @@ impl CostComparison {
         self.differences.iter().filter(|one| !is_told(one)).map(said).collect()
     }
 
-    /// Why the two cannot be compared, if they differ in what prevents it.
+    /// Reason for which the two cannot be compared; `None` if they can.
     #[must_use]
     pub fn why_not(&self) -> Option<String> {
         let why = comparability::why_not(&self.differences).filter(|_| self.refused == Some(Refusal::Incomparable))?;
         Some(format!("{why}; --force compares all the same"))
     }
 
-    /// The exit status of the program: 2 different, 0 nothing is shown to differ, 3 when it could not have been.
+    /// Exit status of the program: 2 different, 0 no difference shown, 3 if the data could not show one.
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match () {

@@ -1,4 +1,4 @@
-//! Searches on simulated machines: one with a sharp frontier, one with rare stalls, one that answers at random.
+//! Searches on simulated machines: with a sharp frontier, with rare stalls, and with random answers.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn outcome(period: Period, missed: u64) -> Outcome {
     }
 }
 
-/// Searches a machine that misses as many cycles of a trial as `missed` says.
+/// Runs a search on a simulated machine; `missed` returns the number of missed cycles of a trial.
 fn search(asked: SearchParameters, mut missed: impl FnMut(Period) -> u64) -> (Search, Frontier) {
     let mut search = Search::new(asked);
     for _ in 0..1_000 {
@@ -44,7 +44,7 @@ fn on_threshold(asked: SearchParameters, threshold_ns: u64) -> (Search, Frontier
 #[test]
 fn a_sharp_frontier_is_found_at_every_boundary() {
     let (from, to) = (10_000, 10_000_000);
-    // (smallest period the machine keeps, found, the next shorter one tried)
+    // (smallest period that the machine keeps, period found, next shorter one tried)
     for (threshold, found, below) in [
         (0, Some(from), None),
         (from, Some(from), None),
@@ -97,7 +97,7 @@ fn a_trial_is_kept_only_when_every_cycle_left_a_sample() {
 
 #[test]
 fn what_was_kept_by_chance_is_not_confirmed() {
-    // Every second trial of a period below 1 ms is missed: the search goes down to the shortest period.
+    // Every second trial of a period below 1 ms is missed, so the search goes down to the shortest period.
     let mut n = 0;
     let (search, frontier) = search(asked(10_000, 10_000_000), |period| {
         n += 1;
@@ -112,7 +112,7 @@ fn what_was_kept_by_chance_is_not_confirmed() {
 
 #[test]
 fn when_nothing_can_be_confirmed_the_longest_is_named() {
-    // Kept when first tried, missed from then on.
+    // Kept in the first trial, missed from then on.
     let mut seen = std::collections::BTreeSet::new();
     let (search, frontier) = search(asked(10_000, 10_000_000), |period| u64::from(!seen.insert(period)));
     assert_eq!(frontier, Frontier::NotConfirmed { period: period(10_000_000) });
@@ -122,7 +122,7 @@ fn when_nothing_can_be_confirmed_the_longest_is_named() {
 
 #[test]
 fn rare_stalls_move_the_answer_little() {
-    // Misses below 100 us always, above it one trial in twenty, whatever the period: what a virtual machine does.
+    // Always misses below 100 us, and above it in one trial of twenty at any period, as a virtual machine does.
     let mut close = 0;
     for seed in 1..=200_u64 {
         let mut state = seed;
@@ -189,7 +189,7 @@ fn the_answer_says_what_it_rests_on_and_what_was_not_seen() {
 
 #[test]
 fn the_answer_names_luck() {
-    // 1 ms is missed once, when first tried; below it a period is kept once.
+    // 1 ms is missed in its first trial; below it, one period is kept once.
     let mut seen = std::collections::BTreeMap::new();
     let (search, _) = search(asked(500_000, 1_000_000), |period| {
         let n = seen.entry(period).or_insert(0);
@@ -232,7 +232,7 @@ fn a_search_that_was_broken_off_says_how_far_it_came() {
 }
 
 proptest! {
-    /// Whatever a machine answers, the search ends, stays in its range, and says nothing that its trials do not.
+    /// For any answers of the machine, the search ends, stays in its range, and claims no more than its trials show.
     #[test]
     fn a_search_never_claims_more_than_its_trials(
         from in 10_000u64..1_000_000,
@@ -278,7 +278,7 @@ proptest! {
         prop_assert!(!search.answer().is_empty());
     }
 
-    /// On a machine with a sharp frontier the answer is no further above it than the resolution and the rounding.
+    /// On a machine with a sharp frontier, the result exceeds it by no more than the resolution and the rounding.
     #[test]
     fn a_sharp_frontier_is_found_as_closely_as_asked(
         threshold in 10_000u64..10_000_000,

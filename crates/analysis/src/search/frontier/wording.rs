@@ -1,4 +1,4 @@
-//! The answer of a search in words: what was found, what that rests on, and what was not seen.
+//! Sentences for the result of a search: the period found, its evidence, and the limits of that evidence.
 
 use super::{Confirmed, Frontier, Outcome, Phase, Purpose, Search, Step, Trial};
 use crate::wording::{count, duration, number, things};
@@ -6,7 +6,7 @@ use model::Period;
 use std::fmt;
 
 impl fmt::Display for Outcome {
-    /// What one trial counted: `3 of 400 cycles missed`.
+    /// Counts of one trial: `3 of 400 cycles missed`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} missed", count(self.missed), things(self.cycles_due, "cycle"))?;
         if self.lost > 0 {
@@ -30,8 +30,8 @@ impl fmt::Display for Purpose {
 }
 
 impl Search {
-    /// The answer, one sentence each: what was found and what is not shown. While the search is not done, how far it
-    /// came.
+    /// The answer, one sentence each: the period found and the limits of the evidence. Before the end of the search,
+    /// its progress.
     #[must_use]
     pub fn answer(&self) -> Vec<String> {
         match self.step() {
@@ -92,13 +92,13 @@ impl Search {
         answer
     }
 
-    /// The longest period that a first trial missed although it was kept later, from `period` on.
+    /// Longest period, from `period` on, that was missed in its first trial and kept later.
     fn longest_missed_once(&self, period: Period) -> Option<&Trial> {
         let first = |trial: &&Trial| trial.purpose == Purpose::Search && !trial.outcome.is_kept();
         self.trials.iter().filter(first).filter(|trial| trial.period >= period).max_by_key(|trial| trial.period)
     }
 
-    /// How far a search came that was broken off.
+    /// Progress of an interrupted search.
     fn so_far(&self) -> String {
         let trials = things(u64::try_from(self.trials.len()).unwrap_or(u64::MAX), "trial");
         let so_far = match (self.phase, self.kept) {
@@ -112,7 +112,7 @@ impl Search {
         format!("Interrupted after {trials}: {so_far}{missed}; nothing is confirmed.")
     }
 
-    /// What the trials of one period counted that did not keep it, and how many did.
+    /// Counts of the trials that missed this period, and the number of trials that kept it.
     fn misses(&self, period: Period) -> String {
         let of_period = self.trials.iter().filter(|trial| trial.period == period);
         let (kept, missed): (Vec<&Trial>, Vec<&Trial>) = of_period.partition(|trial| trial.outcome.is_kept());
