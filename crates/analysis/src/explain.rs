@@ -1,7 +1,7 @@
-//! What made a wake-up late: from the kernel's events to phases, owners, causes, and how sure each is.
+//! Explanation of a late wake-up: from kernel events to phases, owners of the CPU, causes, and the evidence for each.
 //!
-//! Pure: events in, explanation out. The time between the due time and the reading of the clock is cut into phases by
-//! the events of the wake-up itself, each phase into stretches by who had the CPU, and each stretch is judged. Nothing is
+//! Pure: events in, explanation out. The events of the wake-up cut the time between the due time and the reading of the
+//! clock into phases. The owners of the CPU cut each phase into stretches, and each stretch gets a cause. No time is
 //! left over, so phases and shares add up to the latency to the nanosecond.
 
 mod advice;
@@ -38,42 +38,42 @@ use judge::Scene;
 use locate::{Piece, Wake};
 use model::{Explanation, PhaseLength, Segment, Span};
 
-/// What else is known of the machine and the trace.
+/// Facts about the machine and the trace that the events do not contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts {
-    /// Who may take a CPU away from the kernel.
+    /// Layer below the kernel that can take a CPU away.
     pub taker: Taker,
-    /// Whether the control group of the measured threads may have only a part of the CPUs' time.
+    /// Whether the control group of the measured threads has a CPU quota.
     pub has_cpu_quota: bool,
-    /// Whether page faults are in the trace.
+    /// Whether the trace contains page faults.
     pub sees_page_faults: bool,
-    /// Period, ns, of the interrupt that shows whether a CPU runs with interrupts on.
+    /// Period, ns, of the witness: an interrupt that shows whether a CPU runs with interrupts on.
     pub witness_ns: Option<u64>,
-    /// Earliest instant, `CLOCK_MONOTONIC`, ns, from which the trace is whole: when tracing began again.
+    /// Start of the complete trace, `CLOCK_MONOTONIC`, ns: the last restart of tracing.
     pub armed_ns: u64,
-    /// When the trace was stopped, `CLOCK_MONOTONIC`, ns.
+    /// Stop of the trace, `CLOCK_MONOTONIC`, ns.
     pub frozen_ns: u64,
 }
 
-/// Who may take a CPU away from the kernel, unseen.
+/// Layer below the kernel that can take a CPU away without an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Taker {
-    /// Only its firmware.
+    /// The firmware only.
     #[default]
     Firmware,
     /// A hypervisor.
     Hypervisor,
-    /// Nobody: its instructions are the clock.
+    /// None: the clock counts instructions.
     Nobody,
 }
 
 impl Facts {
-    /// Whether a CPU that left no event may well have been taken away.
+    /// Whether a silent CPU is likely to have been taken away.
     fn may_be_taken(&self) -> bool {
         self.taker == Taker::Hypervisor
     }
 
-    /// Whether no CPU ever stands still.
+    /// Whether a CPU is never taken away.
     fn never_stands_still(&self) -> bool {
         self.taker == Taker::Nobody
     }
@@ -82,9 +82,9 @@ impl Facts {
 /// The names of kernel functions by address.
 pub type Symbols<'a> = &'a dyn Fn(u64) -> Option<String>;
 
-/// Explains a late wake-up; `None` when the trace does not cover it.
+/// Explains a late wake-up; `None` if the trace does not cover it.
 ///
-/// `cycle` and `due_ns` of the result are 0: whoever asks knows them.
+/// `cycle` and `due_ns` of the result are 0; the caller fills them in.
 #[must_use]
 pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols<'_>) -> Option<Explanation> {
     let (due, woke) = (subject.due_ns, subject.woke_ns);
@@ -111,7 +111,7 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
     })
 }
 
-/// Phases of the same kind that follow each other are one.
+/// Joins consecutive phases of the same kind.
 fn joined(mut phases: Vec<PhaseLength>, next: PhaseLength) -> Vec<PhaseLength> {
     match phases.last_mut().filter(|last| last.phase == next.phase) {
         Some(last) => last.length = Span(last.length.ns() + next.length.ns()),
@@ -120,7 +120,7 @@ fn joined(mut phases: Vec<PhaseLength>, next: PhaseLength) -> Vec<PhaseLength> {
     phases
 }
 
-/// What makes the explanation less sure.
+/// Sentences on gaps in the events that make the explanation less certain.
 fn doubts(trace: &Trace, subject: &Subject, pieces: &[Piece]) -> Vec<String> {
     let mut cpus: Vec<u32> = pieces.iter().map(|piece| piece.cpu).chain([subject.cpu]).collect();
     cpus.sort_unstable();

@@ -1,17 +1,17 @@
-//! What can be done about a cause, and which checks of `punctual doctor` tell more.
+//! Advice on each cause, and the related checks of `punctual doctor`.
 
 use model::Cause;
 
-/// What to do about a cause.
+/// Advice on a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advice {
-    /// In a few words.
+    /// The action, in a few words.
     pub what: &'static str,
-    /// Names of the checks of `punctual doctor` that are about it; they say the commands.
+    /// Names of the related checks of `punctual doctor`, which print the commands.
     pub checks: &'static [&'static str],
 }
 
-/// What can be done about a cause; `None` where there is nothing to do.
+/// Advice on a cause; `None` if there is nothing to change.
 #[must_use]
 pub fn advice(cause: Cause) -> Option<Advice> {
     let (what, checks): (_, &[_]) = match cause {
@@ -64,7 +64,7 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             &[],
         ),
         Cause::Away => ("look at the link and at the machine that answers; this one waited", &[]),
-        // Of what the events do not say, nothing can be done about.
+        // The events name no cause, so there is no advice.
         Cause::Ordinary | Cause::Unknown => return None,
     };
     Some(Advice { what, checks })

@@ -1,4 +1,4 @@
-//! What each phase of a wake-up takes when nothing is in its way: from the other wake-ups in the same trace.
+//! Baseline: the usual length of each phase, from the other wake-ups in the same trace.
 
 use super::event::{Event, Trace, What};
 use super::locate::{Subject, WaitsFor, Wake};
@@ -12,13 +12,13 @@ pub(super) struct Baseline {
     return_ns: u64,
 }
 
-/// Wake-ups that are looked at.
+/// Largest number of wake-ups used.
 const MOST: usize = 200;
-/// What a phase may take besides three times the usual and still be ordinary, ns: cold caches, a device's interrupt.
+/// Allowance above three times the usual length of a phase, ns, for cold caches and device interrupts.
 const ALLOWANCE_NS: u64 = 10_000;
 
 impl Baseline {
-    /// From the wake-ups of the same thread before this one.
+    /// Baseline from the wake-ups of the same thread before this one.
     pub(super) fn of(trace: &Trace, subject: &Subject) -> Baseline {
         if subject.waits_for != WaitsFor::Timer {
             return Baseline::of_wakings(trace, subject);
@@ -35,7 +35,7 @@ impl Baseline {
             let [start, (_, next)] = *pair else { continue };
             let What::TimerStart { soft_ns, .. } = start.1.what else { continue };
             let due = u64::try_from(soft_ns).unwrap_or(0);
-            // The start of the next wait stands in for the reading of the clock. On another clock, due times say nothing.
+            // The start of the next wait replaces the reading of the clock. Due times of another clock are skipped.
             if due < start.1.at_ns || due >= next.at_ns {
                 continue;
             }
@@ -45,8 +45,8 @@ impl Baseline {
         lengths.baseline()
     }
 
-    /// The same where no timer is started: from one sleep of the thread to the next it was woken once. When something was due is
-    /// not known, so nothing is said of the time until the interrupt.
+    /// Baseline for waits without a timer: each interval between two sleeps of the thread contains one wake-up. The due
+    /// times are unknown, so the time until the interrupt has no baseline.
     fn of_wakings(trace: &Trace, subject: &Subject) -> Baseline {
         let is_asleep = |event: &&Event| matches!(event.what, What::Switch { prev, .. } if prev == subject.pid);
         let mut sleeps: Vec<u64> = Vec::new();
@@ -64,7 +64,7 @@ impl Baseline {
         Baseline { expiry_ns: 0, ..lengths.baseline() }
     }
 
-    /// Up to which length, ns, a stretch of a phase is what a wake-up costs.
+    /// Largest ordinary length of a stretch of this phase, ns.
     pub(super) fn ordinary_ns(&self, phase: Phase) -> u64 {
         let usual = match phase {
             Phase::Expiry => self.expiry_ns,

@@ -1,4 +1,4 @@
-//! The events of the kernel that explanations are made of, as plain data.
+//! Kernel events used by explanations, as plain data.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,106 +6,106 @@ use std::collections::{BTreeSet, HashMap};
 pub mod flags {
     /// Interrupts were off.
     pub const IRQS_OFF: u8 = 0x01;
-    /// The thread was to be switched out.
+    /// The thread was to be switched out (TIF_NEED_RESCHED).
     pub const NEED_RESCHED: u8 = 0x04;
-    /// In an interrupt, whose own the event is, and not the current thread's.
+    /// The event is of an interrupt handler, not of the current thread.
     pub const HARDIRQ: u8 = 0x08;
-    /// The same in a softirq.
+    /// The event is of a softirq, not of the current thread.
     pub const SOFTIRQ: u8 = 0x10;
 }
 
-/// What a thread that is switched out waits for (`prev_state` of `sched_switch`; include/linux/sched.h).
+/// State of a thread that is switched out (`prev_state` of `sched_switch`; include/linux/sched.h).
 pub mod state {
     /// Uninterruptible sleep: `D`.
     pub const UNINTERRUPTIBLE: u32 = 0x02;
     /// Stopped by a signal or a debugger: `T`, `t`.
     pub const STOPPED: u32 = 0x0c;
-    /// Any sleep or stop at all; without one of these bits the thread could run on.
+    /// Mask of all sleeping and stopped states. A thread without any of these bits is runnable.
     pub const NOT_RUNNABLE: u32 = 0xff;
 }
 
-/// What interrupts a thread. Contexts are nested.
+/// Context that interrupts a thread. Contexts nest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Context {
-    /// An interrupt of the processor itself, by its index in [`Trace::vectors`].
+    /// Interrupt of the processor itself, by its index in [`Trace::vectors`].
     Vector(u8),
-    /// An interrupt of a device, by number.
+    /// Device interrupt, by number.
     Interrupt(u32),
-    /// A softirq, by number.
+    /// Softirq, by number.
     Softirq(u8),
-    /// A non-maskable interrupt.
+    /// Non-maskable interrupt.
     Nmi,
 }
 
 impl Context {
-    /// Whether interrupts are off in it.
+    /// Whether interrupts are off in this context.
     #[must_use]
     pub fn is_hard(self) -> bool {
         !matches!(self, Context::Softirq(_))
     }
 }
 
-/// What happened.
+/// Kind of an event, with its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// `sched_switch`.
     Switch {
-        /// Thread that is switched out.
+        /// ID of the thread that is switched out.
         prev: i32,
-        /// Its priority as the kernel counts: -1 deadline, 0 to 98 real-time, 100 to 139 normal; lower is more.
+        /// Its kernel priority: -1 deadline, 0 to 98 real-time, 100 to 139 normal; a lower number is a higher priority.
         prev_priority: i32,
-        /// Why: [`state`].
+        /// Its state, see [`state`].
         prev_state: u32,
-        /// Thread that is switched in; 0 is idle.
+        /// ID of the thread that is switched in; 0 is idle.
         next: i32,
         /// Its priority.
         next_priority: i32,
     },
-    /// `sched_waking`: somebody wakes a thread.
+    /// `sched_waking`: a thread is woken.
     Waking {
-        /// Who is woken.
+        /// ID of the woken thread.
         pid: i32,
     },
     /// `hrtimer_start`.
     TimerStart {
         /// Address of the timer.
         timer: u64,
-        /// When it is to expire at the latest, ns of its clock.
+        /// Latest expiry, ns of its clock.
         expires_ns: i64,
-        /// When it may expire, ns of its clock.
+        /// Earliest expiry, ns of its clock.
         soft_ns: i64,
     },
     /// `hrtimer_expire_entry`.
     TimerExpire {
         /// Address of the timer.
         timer: u64,
-        /// Address of the function that it calls; `None` where the kernel does not say.
+        /// Address of its function; `None` if the kernel does not record it.
         function: Option<u64>,
     },
     /// `timer_expire_entry`: a timer of the timer wheel.
     WheelExpire {
-        /// Address of the function that it calls.
+        /// Address of its function.
         function: u64,
     },
-    /// `sched_pi_setprio`: priority inheritance gives a thread another priority, also one that runs on another CPU.
+    /// `sched_pi_setprio`: priority inheritance changes the priority of a thread, which may run on another CPU.
     Inherit {
-        /// The thread.
+        /// ID of the thread.
         pid: i32,
-        /// Its priority from now on, as in `Switch`.
+        /// Its new priority, as in `Switch`.
         priority: i32,
     },
-    /// An interrupt or softirq begins.
+    /// Entry of an interrupt or softirq.
     Enter(Context),
-    /// It ends.
+    /// Exit of an interrupt or softirq.
     Leave(Context),
-    /// `nmi_handler`, which comes at its end.
+    /// `nmi_handler`, recorded at its end.
     Nmi {
-        /// How long it took.
+        /// Its duration.
         length_ns: u64,
     },
     /// `cpu_idle`: the CPU enters an idle state, or leaves it (`None`).
     Idle {
-        /// Its number.
+        /// Number of the idle state.
         state: Option<u32>,
     },
     /// `workqueue_execute_start`.
@@ -115,34 +115,34 @@ pub enum What {
     },
     /// `page_fault_user`.
     PageFault,
-    /// A stack of the kernel, by its index in [`Trace::stacks`]. It belongs to the event before it.
+    /// Kernel stack, by its index in [`Trace::stacks`]. It belongs to the event before it.
     Stack(u32),
-    /// What a measured thread wrote when it stopped the trace.
+    /// Mark that a measured thread writes when it stops the trace.
     Mark,
 }
 
 /// One event of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When, `CLOCK_MONOTONIC`, ns.
+    /// Its time, `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,
-    /// The thread that was current.
+    /// ID of the current thread.
     pub pid: i32,
     /// [`flags`].
     pub flags: u8,
-    /// What.
+    /// Its kind.
     pub what: What,
 }
 
 impl Event {
-    /// Whether it says that this thread was current when it happened.
+    /// Whether this thread was current at the event.
     pub(super) fn is_by(&self, pid: i32) -> bool {
-        // The stack of a switch comes behind it, and still names the thread before.
+        // The stack of a switch follows it, with the previous thread as current.
         self.pid == pid && !matches!(self.what, What::Stack(_))
     }
 
-    /// Whether this thread starts a timer, as it does to wait. In an interrupt the kernel starts timers of its own again, like
-    /// that of the clock tick, whichever thread is current.
+    /// Whether this thread starts a timer to wait for it. The kernel also restarts timers of its own in interrupts,
+    /// such as that of the clock tick, while any thread is current.
     pub(super) fn is_timer_start_of(&self, pid: i32) -> bool {
         let is_thread = self.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
         self.pid == pid && is_thread && matches!(self.what, What::TimerStart { .. })
@@ -153,20 +153,20 @@ impl Event {
         matches!(self.what, What::Switch { next, .. } if next == pid)
     }
 
-    /// Whether it says that this thread ran when it happened, or from then on.
+    /// Whether this thread ran at the event, or from the event on.
     pub(super) fn is_run_by(&self, pid: i32) -> bool {
         self.is_by(pid) || self.is_switch_to(pid)
     }
 }
 
-/// The events of one CPU, in time.
+/// Events of one CPU, in the order of time.
 #[derive(Debug, Clone, Default)]
 pub struct CpuEvents {
     /// The events.
     pub events: Vec<Event>,
-    /// Whether older events were overwritten, or there were none before.
+    /// Whether older events were overwritten, or do not exist.
     pub is_cut: bool,
-    /// Before which instants events were lost.
+    /// Times before which events were lost, ns.
     pub lost_ns: Vec<u64>,
 }
 
@@ -176,25 +176,25 @@ impl CpuEvents {
         self.events.partition_point(|event| event.at_ns < at_ns)
     }
 
-    /// The events from `from` until `to`, both included.
+    /// Events from `from` to `to`, both inclusive.
     pub(super) fn between(&self, from: u64, to: u64) -> &[Event] {
         let end = self.events.partition_point(|event| event.at_ns <= to);
         self.events.get(self.from(from)..end).unwrap_or_default()
     }
 }
 
-/// The frozen trace of all CPUs.
+/// Trace of all CPUs, after it was stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// One entry for each CPU, by number.
     pub cpus: Vec<CpuEvents>,
     /// Names of threads.
     pub names: HashMap<i32, String>,
-    /// Names of the processor's interrupts, without `_entry`.
+    /// Names of the processor's interrupt vectors, without `_entry`.
     pub vectors: Vec<String>,
-    /// Names of the devices' interrupts.
+    /// Names of device interrupts, by number.
     pub interrupts: HashMap<u32, String>,
-    /// Stacks of the kernel, innermost function first.
+    /// Kernel stacks, innermost function first.
     pub stacks: Vec<Vec<u64>>,
     /// Addresses of the functions that timers called.
     pub timer_functions: BTreeSet<u64>,
@@ -205,12 +205,12 @@ impl Trace {
         self.cpus.get(usize::try_from(cpu).ok()?)
     }
 
-    /// Every CPU with its number.
+    /// All CPUs with their numbers.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (u32, &CpuEvents)> {
         (0..).zip(&self.cpus)
     }
 
-    /// What whoever had a CPU is called: a thread, or what interrupted it.
+    /// Name of the owner of a CPU: a thread, or the context that interrupted it.
     pub(super) fn owner_name(&self, context: Option<Context>, pid: i32) -> String {
         match context {
             None if pid == 0 => "idle".to_owned(),
@@ -227,7 +227,7 @@ impl Trace {
         }
     }
 
-    /// Whether the events of `cpu` from `at_ns` on are there.
+    /// Whether the trace contains the events of `cpu` from `at_ns` on.
     #[must_use]
     pub fn covers(&self, cpu: u32, at_ns: u64) -> bool {
         self.cpu(cpu).is_some_and(|cpu| {
@@ -237,7 +237,7 @@ impl Trace {
     }
 }
 
-/// The kernel's names (include/linux/interrupt.h).
+/// Kernel name of a softirq (include/linux/interrupt.h).
 fn softirq_name(number: u8) -> &'static str {
     const NAMES: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];

@@ -1,37 +1,37 @@
-//! Timers that expire one after the other in an interrupt or softirq: whose function has the CPU.
+//! Timers that expire one after the other in an interrupt or softirq, and the time of each timer function.
 //!
-//! The kernel has an event also for the end of such a function. It is not traced, because every wake-up would pay for it: the
-//! next event of the same interrupt tells the end as well, and between two timers the kernel does next to nothing
-//! (`__hrtimer_run_queues`, `expire_timers`).
+//! The kernel also has an event for the end of such a function. It is not traced, because it would cost time in every
+//! wake-up. The next event of the same interrupt marks the end instead: between two timers, the kernel does next to
+//! nothing (`__hrtimer_run_queues`, `expire_timers`).
 
 use super::event::{Context, CpuEvents, What};
 use super::timeline::Stretch;
 use std::collections::HashMap;
 
-/// Softirqs in which timers expire (include/linux/interrupt.h): of the timer wheel, and on PREEMPT_RT of threads without
-/// real-time priority.
+/// Softirqs in which timers expire (include/linux/interrupt.h): of the timer wheel, and on PREEMPT_RT of threads
+/// without real-time priority.
 const TIMER: u8 = 1;
 const HRTIMER: u8 = 8;
 
-/// The function of a timer at work.
+/// Call of a timer function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Address of the timer; `None` of the timer wheel.
+    /// Address of the timer; `None` for the timer wheel.
     pub(super) timer: Option<u64>,
-    /// Address of the function, if the kernel says it.
+    /// Address of the function; `None` if the kernel does not record it.
     pub(super) function: Option<u64>,
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
 }
 
-/// The functions of timers that ran in a stretch of an interrupt or softirq, also one that began before it.
+/// Timer functions that ran in a stretch of an interrupt or softirq, including one that began before it.
 pub(super) fn calls(cpu: &CpuEvents, stretch: &Stretch) -> Vec<Call> {
     let Some(context) = stretch.context else { return Vec::new() };
     let begin = cpu.between(0, stretch.from_ns).iter().rposition(|event| event.what == What::Enter(context));
     let Some(begin) = begin else { return Vec::new() };
     let end = cpu.events.partition_point(|event| event.at_ns < stretch.to_ns);
     let mut calls: Vec<Call> = Vec::new();
-    // Interrupts of a softirq have timers of their own.
+    // Interrupts that nest in a softirq have timers of their own.
     let mut nested = 0_u32;
     for event in cpu.events.get(begin + 1..end).unwrap_or_default() {
         let call = match (event.what, context) {
@@ -62,7 +62,7 @@ pub(super) fn calls(cpu: &CpuEvents, stretch: &Stretch) -> Vec<Call> {
     calls
 }
 
-/// Address of the function that had most of a stretch.
+/// Address of the function that took more than half of a stretch.
 pub(super) fn most_of(cpu: &CpuEvents, stretch: &Stretch) -> Option<u64> {
     let mut sums: HashMap<u64, u64> = HashMap::new();
     for call in calls(cpu, stretch) {

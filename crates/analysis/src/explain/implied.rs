@@ -1,18 +1,18 @@
-//! Switches that left no event.
+//! Switches without an event.
 //!
-//! A kernel may leave out all events of one thread but those of interrupts in it, also the switch away from it (seen on Linux
-//! 6.18: of an idle thread, and of others that had been there for long). An idle CPU is left in no other way, so that whoever is
-//! current at the next event was switched to right after the last one of the idle CPU. Any other thread may have run on for
-//! a while, or another one after it: nothing is added there.
+//! A kernel may omit all events of one thread except those of interrupts in it, including the switch away from it (seen
+//! on Linux 6.18 with an idle thread, and with others that had run for long). Any event of another thread shows that an
+//! idle CPU was left. The switch to that thread came right after the last event of the idle CPU. A thread other than
+//! idle may have run on for a while, or another one after it, so no switch is added there.
 
 use super::event::{CpuEvents, Event, Trace, What};
 use std::collections::HashMap;
 
-/// The priority of idle threads, as `sched_switch` says it.
+/// Priority of idle threads in `sched_switch`.
 const IDLE_PRIORITY: i32 = 120;
 
 impl Trace {
-    /// Adds the switches away from idle that left no event, where another one says the priority of who was switched to.
+    /// Adds missing switches away from idle, if another switch shows the priority of the next thread.
     pub fn imply_switches(&mut self) {
         self.cpus.iter_mut().for_each(imply);
     }
@@ -30,7 +30,7 @@ fn imply(cpu: &mut CpuEvents) {
     let mut current = None;
     for event in &cpu.events {
         let before = whole.last().map(|before: &Event| before.at_ns);
-        // The stack of a switch comes behind it, and still names the thread before.
+        // The stack of a switch follows it, with the previous thread as current.
         let is_left = current == Some(0) && event.pid != 0 && !matches!(event.what, What::Stack(_));
         if let (true, Some(at_ns), Some(priority)) = (is_left, before, priorities.get(&event.pid)) {
             let what = What::Switch {
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn a_switch_away_from_idle_is_where_the_idle_cpu_was_left() {
-        // Thread 4 runs without an event until it is switched out; its priority is known from there.
+        // Thread 4 runs without an event until it is switched out, which shows its priority.
         assert_eq!(implied(vec![switch(10, 7, 0), waking(20, 0), switch(30, 4, 7)]), [(20, 4, 4)]);
-        // Thread 7 has an event of its own, and its priority stands in an earlier switch.
+        // Thread 7 has an event of its own, and an earlier switch shows its priority.
         assert_eq!(implied(vec![switch(10, 7, 0), waking(20, 0), waking(30, 7)]), [(20, 7, 7)]);
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn what_is_there_or_not_known_is_left_as_it_is() {
         assert_eq!(implied(vec![switch(10, 7, 0), switch(20, 0, 4), waking(30, 4)]), [(20, 4, 4)]);
         assert_eq!(implied(vec![switch(10, 7, 0), waking(20, 0), waking(30, 9)]), []);
-        // Not away from idle: another switch went missing, and who ran in between is not known.
+        // Not away from idle: another switch is missing, and the thread in between is unknown.
         assert_eq!(implied(vec![switch(10, 7, 4), waking(20, 5)]), []);
     }
 }

@@ -1,6 +1,6 @@
-//! Priority inheritance: a thread that holds a lock has the priority of the thread that waits for it.
+//! Priority inheritance: the owner of a lock has the priority of the thread that waits for it.
 //!
-//! The event is of the CPU of the thread that begins to wait; the one that holds the lock may run on another.
+//! The event is on the CPU of the waiting thread; the owner of the lock may run on another CPU.
 
 use super::event::{CpuEvents, Event, Trace, What, state};
 use super::timeline::Stretch;
@@ -9,15 +9,15 @@ use super::timeline::Stretch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Change {
     at_ns: u64,
-    /// The CPU of the event.
+    /// CPU of the event.
     cpu: u32,
-    /// The thread that was current there.
+    /// ID of the current thread at the event.
     by: i32,
     pid: i32,
     priority: i32,
 }
 
-/// The changes of priority in a trace, in time.
+/// Priority changes in a trace, in the order of time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inherited(Vec<Change>);
 
@@ -36,13 +36,13 @@ impl Inherited {
         Inherited(changes)
     }
 
-    /// A stretch of a thread, cut where its priority changed.
+    /// Parts of a stretch of a thread, cut at its priority changes.
     pub(super) fn cut(&self, cpu: &CpuEvents, stretch: &Stretch) -> Vec<Stretch> {
         let mut changes = self.0.iter().filter(|change| change.pid == stretch.pid).peekable();
         if changes.peek().is_none() || stretch.context.is_some() {
             return vec![*stretch];
         }
-        // A switch says the priority of that moment.
+        // A switch records the priority at that time, so older changes do not count.
         let is_switch = |event: &&Event| event.is_switch_to(stretch.pid);
         let since = cpu.between(0, stretch.from_ns).iter().rev().find(is_switch).map_or(0, |event| event.at_ns);
         let mut parts = Vec::new();
@@ -58,22 +58,23 @@ impl Inherited {
         parts
     }
 
-    /// Whether a stretch begins where its thread gave back a priority, which asks it to let go.
+    /// Whether a stretch begins where its thread gave back an inherited priority, which requests a switch.
     pub(super) fn is_given_back(&self, stretch: &Stretch) -> bool {
         let mut at_begin = self.0.iter().filter(|change| change.at_ns == stretch.from_ns);
         at_begin.any(|change| change.pid == stretch.pid && change.by == stretch.pid)
     }
 
-    /// Why the thread of a stretch has its priority, if it has inherited that; with the name of the thread that it has it from,
-    /// if that went to sleep for it.
+    /// Sentence on the inherited priority of the thread of a stretch; `None` if it did not inherit one. Names the
+    /// waiting thread if that went to sleep for the lock.
     pub(super) fn reason(&self, trace: &Trace, stretch: &Stretch) -> Option<String> {
         let is_before = |change: &&Change| change.pid == stretch.pid && change.at_ns <= stretch.from_ns;
         let last = self.0.iter().rev().find(is_before)?;
-        // A thread that lets go of its lock changes its own priority.
+        // A thread that releases its lock changes its own priority.
         if Some(last.priority) != stretch.priority || last.by == stretch.pid {
             return None;
         }
-        // Another thread may make one wait (FUTEX_CMP_REQUEUE_PI, futex(2)): which of them waits shows in the next switch.
+        // A thread can put another one to wait (FUTEX_CMP_REQUEUE_PI, futex(2)). The next switch shows which of them
+        // sleeps.
         let next = trace.cpu(last.cpu).and_then(|events| {
             let later = events.events.get(events.from(last.at_ns)..).unwrap_or_default();
             later.iter().find(|event| matches!(event.what, What::Switch { .. }))

@@ -1,4 +1,4 @@
-//! Judging: why a wake-up had to wait in each of its stretches, and how sure that is.
+//! Causes: the reason of the wait in each stretch of a wake-up, and the evidence for it.
 
 mod interrupts;
 mod queue;
@@ -15,7 +15,7 @@ use super::timeline::{self, Stretch};
 use super::{Facts, Symbols};
 use model::{Cause, Evidence, Owner, Phase, Segment, Span};
 
-/// Everything that is known of one wake-up.
+/// All data on one wake-up.
 pub(super) struct Scene<'a> {
     pub(super) trace: &'a Trace,
     pub(super) subject: &'a Subject,
@@ -26,7 +26,7 @@ pub(super) struct Scene<'a> {
     pub(super) wake: &'a Wake,
 }
 
-/// What is said of a stretch.
+/// Cause of a stretch, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reading {
     cause: Cause,
@@ -57,11 +57,11 @@ impl Reading {
     }
 }
 
-/// A silence shorter than this is not asked whether the whole machine stood still, ns.
+/// Shortest silence, ns, that is checked for a standstill of the whole machine.
 const STANDSTILL_NS: u64 = 50_000;
 
 impl Scene<'_> {
-    /// The stretches of a piece, each judged.
+    /// Segments of a piece: its stretches, each with its cause.
     pub(super) fn judge(&self, piece: &Piece) -> Vec<Segment> {
         let Some(cpu) = self.trace.cpu(piece.cpu) else {
             let owner = Owner { name: "?".to_owned(), pid: None };
@@ -78,7 +78,7 @@ impl Scene<'_> {
                 let reading = Reading::inferred(Cause::Away, "this machine has seen nothing of it yet");
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
             }
-            // A stopped thread is not woken by its timer.
+            // The timer of a stopped thread does not wake it.
             Phase::Handler if self.is_stopped_in(piece) => self.by_spells(piece),
             Phase::Expiry | Phase::Handler => {
                 let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
@@ -89,13 +89,13 @@ impl Scene<'_> {
         }
     }
 
-    /// A phase in which the thread itself may run, be held up or be stopped.
+    /// Segments of a phase in which the thread itself may run, wait for the CPU or be stopped.
     fn by_spells(&self, piece: &Piece) -> Vec<Segment> {
         let spells = own::spells(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
         spells.iter().flat_map(|spell| self.spell(piece, spell)).collect()
     }
 
-    /// Whether a signal or a debugger had stopped the thread meanwhile.
+    /// Whether a signal or a debugger stopped the thread in this piece.
     fn is_stopped_in(&self, piece: &Piece) -> bool {
         let spells = own::spells(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
         spells.iter().any(|spell| spell.doing == Doing::Stopped)
@@ -140,13 +140,13 @@ impl Scene<'_> {
         }
     }
 
-    /// The stretches of a piece: of one thread, interrupt or softirq, and of one priority.
+    /// Stretches of a piece, each of one thread, interrupt or softirq and of one priority.
     fn stretches(&self, cpu: &CpuEvents, piece: &Piece) -> Vec<Stretch> {
         let stretches = timeline::stretches(cpu, piece.from_ns, piece.to_ns);
         stretches.iter().flat_map(|stretch| self.inherited.cut(cpu, stretch)).collect()
     }
 
-    /// A stretch judged; where the whole machine stood still within it, that is a segment of its own.
+    /// Segments of a stretch. A standstill of the whole machine within it is a segment of its own.
     fn segments(&self, piece: &Piece, stretch: &Stretch, judged: impl Fn(&Stretch) -> Reading) -> Vec<Segment> {
         let segment = |part: &Stretch, reading| {
             self.segment(piece.phase, part.from_ns, part.to_ns, self.owner(piece.cpu, part), reading)
@@ -172,7 +172,7 @@ impl Scene<'_> {
         parts.map(|(part, reading)| segment(&part, reading.unwrap_or_else(|| judged(&part)))).collect()
     }
 
-    /// The measured thread had the CPU, or an interrupt of it.
+    /// Cause of a stretch in which the measured thread, or an interrupt of it, had the CPU.
     fn running(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
         let length = stretch.length_ns();
         if let Some(context) = stretch.context {
@@ -189,7 +189,7 @@ impl Scene<'_> {
             Phase::NotAsleep if self.facts.never_stands_still() => {
                 Reading::inferred(Cause::OwnOverrun, "the thread ran, and had not begun to wait")
             }
-            // What it does between two waits takes some microseconds.
+            // Between two waits, the thread runs for some microseconds only.
             Phase::NotAsleep => Reading::either(Cause::OwnOverrun, Cause::Steal),
             Phase::Sending => Reading::direct(Cause::Ordinary),
             Phase::Undivided => Reading::cannot_tell("the events of its timer and its waking are missing"),
@@ -204,7 +204,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A whole stretch of one phase.
+    /// A segment of one phase.
     fn segment(&self, phase: Phase, from_ns: u64, to_ns: u64, owner: Owner, reading: Reading) -> Segment {
         let Reading { cause, or, evidence, place } = reading;
         Segment {
@@ -219,16 +219,16 @@ impl Scene<'_> {
         }
     }
 
-    /// The measured thread.
+    /// The measured thread as an owner.
     fn own(&self) -> Owner {
         Owner { name: self.trace.owner_name(None, self.subject.pid), pid: Some(self.subject.pid) }
     }
 
-    /// Who had the CPU in a stretch.
+    /// Owner of the CPU in a stretch.
     fn owner(&self, cpu: u32, stretch: &Stretch) -> Owner {
         let name = self.trace.owner_name(stretch.context, stretch.pid);
         if stretch.context.is_some() && stretch.length_ns() > NOTABLE_NS {
-            // Timers of all programs share an interrupt: the function says more than its name.
+            // Timers of all programs share an interrupt, so the timer function tells more than the name.
             let function = self.trace.cpu(cpu).and_then(|cpu| expiry::most_of(cpu, stretch));
             let name = match function.and_then(self.symbols) {
                 Some(function) => format!("{name} ({function})"),
@@ -237,13 +237,13 @@ impl Scene<'_> {
             return Owner { name, pid: None };
         }
         let is_worker = stretch.context.is_none() && name.starts_with("kworker/");
-        // A worker says what it works on; its number says nothing.
+        // The work item of a kworker tells more than its number.
         let work = self.trace.cpu(cpu).filter(|_| is_worker).and_then(|cpu| self.work(cpu, stretch));
         let name = work.map_or(name, |work| format!("kworker {work}"));
         Owner { name, pid: stretch.context.is_none().then_some(stretch.pid).filter(|pid| *pid != 0) }
     }
 
-    /// The function that a kernel worker works on.
+    /// Name of the function that a kworker executes.
     fn work(&self, cpu: &CpuEvents, stretch: &Stretch) -> Option<String> {
         let since = stretch.from_ns.saturating_sub(NOTABLE_NS * 500);
         let works = cpu.between(since, stretch.to_ns).iter().rev().filter(|event| event.pid == stretch.pid);
@@ -254,13 +254,13 @@ impl Scene<'_> {
         (self.symbols)(function)
     }
 
-    /// Where the thread before let go of the CPU at the end of the queue phase.
+    /// Function in which the previous thread released the CPU at the end of the queue phase.
     fn let_go(&self) -> Option<String> {
         let (cpu, at) = self.wake.switched?;
         stack::let_go(self.trace, self.trace.cpu(cpu)?, at, self.symbols)
     }
 
-    /// What the interrupt hit that woke the thread; nothing where a thread did so for it.
+    /// Code interrupted by the interrupt that woke the thread; `None` if the interrupt's own thread woke it.
     fn hit(&self) -> Option<stack::Hit> {
         let (cpu, at) = self.wake.waking.filter(|_| self.wake.handled_by.is_none())?;
         stack::interrupted(self.trace, self.trace.cpu(cpu)?, at, self.symbols)

@@ -1,71 +1,71 @@
-//! The events of one wake-up: from the start of its timer, or the interrupt of its device, to its switch.
+//! Events of one wake-up: from the start of its timer, or the interrupt of its device, to its switch.
 
 use super::event::{Context, CpuEvents, Event, Trace, What, state};
 use super::timeline;
 use model::{Phase, PhaseLength, Span};
 
-/// A softirq that begins so soon after an interrupt is of that interrupt, ns.
+/// Longest time, ns, between an interrupt and the start of a softirq that belongs to it.
 const BEHIND_NS: u64 = 5_000;
-/// What the kernel calls the threads of interrupts, before their number (kernel/irq/manage.c).
+/// Prefix of the names of interrupt threads, before the number (kernel/irq/manage.c).
 const THREAD: &str = "irq/";
 
-/// What a thread waits for.
+/// Event that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitsFor {
     /// A timer of its own.
     #[default]
     Timer,
-    /// A device that is due by itself.
+    /// A device with due times of its own.
     Device,
-    /// The answer to a trigger that it sends when it is due.
+    /// The answer to a trigger that the thread sends at its due time.
     Answer,
 }
 
-/// Which wake-up is to be explained.
+/// The wake-up to explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
-    /// The measured thread, as the kernel numbers it.
+    /// Thread ID of the measured thread.
     pub pid: i32,
-    /// What it waits for.
+    /// The event that it waits for.
     pub waits_for: WaitsFor,
-    /// The CPU that it was made for.
+    /// CPU of the measured thread.
     pub cpu: u32,
-    /// Its priority as the kernel counts: -1 deadline, 0 to 98 real-time, 100 to 139 normal; lower is more.
+    /// Its kernel priority: -1 deadline, 0 to 98 real-time, 100 to 139 normal; a lower number is a higher priority.
     pub priority: i32,
-    /// When it was due, or sent the trigger, `CLOCK_MONOTONIC`, ns.
+    /// Due time, or time of the trigger, `CLOCK_MONOTONIC`, ns.
     pub due_ns: u64,
-    /// When it read the clock, `CLOCK_MONOTONIC`, ns.
+    /// Time at which it read the clock, `CLOCK_MONOTONIC`, ns.
     pub woke_ns: u64,
-    /// How much later than asked its timer may expire, ns, where the start of the timer is not in the trace.
+    /// Timer slack, ns, used if the start of the timer is not in the trace.
     pub slack_ns: u64,
 }
 
 impl Subject {
-    /// Whether the fair scheduler decides when it runs.
+    /// Whether it runs under the fair scheduler.
     pub(super) fn is_fair(&self) -> bool {
         self.priority >= 100
     }
 }
 
-/// An instant on a CPU.
+/// A CPU and a time on it, ns.
 pub(super) type Place = (u32, u64);
 
-/// What the trace holds of a wake-up.
+/// Events of a wake-up in the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Wake {
-    /// When the thread had begun to wait: it started its timer, or was switched out.
+    /// Start of the wait: the thread started its timer, or was switched out.
     pub(super) asleep: Option<Place>,
     /// Address of the timer that the thread started.
     pub(super) timer: Option<u64>,
-    /// How much later than asked the timer was allowed to expire, ns.
+    /// Timer slack, ns.
     pub(super) slack_ns: u64,
-    /// When the interrupt began that let the timer expire, or brought the answer.
+    /// Start of the interrupt in which the timer expired, or that brought the answer.
     pub(super) entry: Option<Place>,
-    /// The interrupt's own thread, which woke this one, and its priority, where there is one and that is known.
+    /// The interrupt's own thread, if it did the waking, and its priority, if known.
     pub(super) handled_by: Option<(i32, Option<i32>)>,
-    /// When the thread was being woken.
+    /// Waking of the thread.
     pub(super) waking: Option<Place>,
-    /// When it was switched in.
+    /// Switch to the thread.
     pub(super) switched: Option<Place>,
 }
 
@@ -85,8 +85,8 @@ impl Piece {
 }
 
 impl Wake {
-    /// Finds the events of `subject`. Timers are recognised by their address: so it works for every way to wait that
-    /// starts a timer, whatever clock that is on.
+    /// Finds the events of `subject`. Timers are identified by their address, which works for all ways to wait that
+    /// start a timer, on any clock.
     pub(super) fn find(trace: &Trace, subject: &Subject) -> Wake {
         if subject.waits_for != WaitsFor::Timer {
             return Wake::by_waking(trace, subject);
@@ -95,7 +95,7 @@ impl Wake {
         Wake::from_start(trace, subject, last_between(trace, 0, subject.woke_ns, is_start))
     }
 
-    /// The same, with the event that started the timer.
+    /// Finds the events of `subject`, given the event that started the timer.
     pub(super) fn from_start(trace: &Trace, subject: &Subject, start: Option<(u32, Event)>) -> Wake {
         let woke = subject.woke_ns;
         let mut wake = Wake { slack_ns: subject.slack_ns, ..Wake::default() };
@@ -105,7 +105,7 @@ impl Wake {
             wake.timer = Some(timer);
             wake.slack_ns = u64::try_from(expires_ns.saturating_sub(soft_ns)).unwrap_or(0);
             let is_expiry = |event: &Event| matches!(event.what, What::TimerExpire { timer: its, .. } if its == timer);
-            // One that has expired before it was due is of another wait.
+            // An expiry before that belongs to another wait.
             since = at_ns;
             if let Some((cpu, event)) = first_after(trace, at_ns, woke, is_expiry) {
                 wake.entry = Some((cpu, entry_of(trace, cpu, event.at_ns)));
@@ -128,7 +128,7 @@ impl Wake {
         wake
     }
 
-    /// The phases from the due time to the reading of the clock, without gaps; those without length left out.
+    /// Phases from the due time to the reading of the clock, without gaps and without empty phases.
     pub(super) fn pieces(&self, subject: &Subject) -> Vec<Piece> {
         let (before, until_entry) = match subject.waits_for {
             WaitsFor::Timer | WaitsFor::Device => (Phase::NotAsleep, Phase::Expiry),
@@ -173,11 +173,11 @@ impl Wake {
     }
 }
 
-/// When the interrupt or softirq began in which something happened at `at_ns`; `at_ns` itself outside of all.
+/// Start of the interrupt or softirq that contains `at_ns`; `at_ns` itself outside of all.
 fn entry_of(trace: &Trace, cpu: u32, at_ns: u64) -> u64 {
     let Some(events) = trace.cpu(cpu) else { return at_ns };
     let open = timeline::contexts_at(events, at_ns);
-    // The outermost interrupt; a timer that expires in a softirq begins with that.
+    // The outermost interrupt, or else the softirq in which the timer expires.
     let hard = open.iter().find(|(context, _)| context.is_hard());
     hard.or(open.last()).map_or(at_ns, |(_, entered)| *entered)
 }
@@ -186,21 +186,21 @@ fn place((cpu, event): (u32, Event)) -> Place {
     (cpu, event.at_ns)
 }
 
-/// Whether a thread is switched out here, and has to be woken before it runs again.
+/// Whether a thread is switched out here and needs a waking to run again.
 fn is_asleep(event: &Event, pid: i32) -> bool {
     matches!(event.what, What::Switch { prev, prev_state, .. } if prev == pid && prev_state & state::NOT_RUNNABLE != 0)
 }
 
-/// Where the thread runs for the first time after `since`: its switch or, should that have left no event, the first that is its
-/// own; at the latest it runs when it reads the clock.
+/// First time after `since` at which the thread runs: its switch or, if that has no event, its first own event; at the
+/// latest its reading of the clock.
 fn runs_again(trace: &Trace, subject: &Subject, since: u64) -> Place {
     let Subject { pid, cpu, woke_ns, .. } = *subject;
-    // Who is woken while it is being switched out is woken all the same.
+    // A waking during the switch out counts as well.
     let runs = |event: &Event| event.is_run_by(pid) && !is_asleep(event, pid);
     first_after(trace, since + 1, woke_ns, runs).map_or((cpu, woke_ns), place)
 }
 
-/// The last event from `from` until `to`, on any CPU, that is meant.
+/// Last event from `from` to `to`, on any CPU, for which `is_meant` holds.
 fn last_between(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
     let last = |(cpu, events): (u32, &super::CpuEvents)| {
         let found = events.between(from, to).iter().rev().find(|event| is_meant(event));
@@ -209,7 +209,7 @@ fn last_between(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> 
     trace.numbered().filter_map(last).max_by_key(|(_, event)| event.at_ns)
 }
 
-/// The first event from `from` until `to`, on any CPU, that is meant.
+/// First event from `from` to `to`, on any CPU, for which `is_meant` holds.
 fn first_after(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
     let first = |(cpu, events): (u32, &super::CpuEvents)| {
         let found = events.between(from, to).iter().find(|event| is_meant(event));
@@ -219,17 +219,17 @@ fn first_after(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> b
 }
 
 impl Wake {
-    /// Finds the events of `subject` from its last sleep on: whatever woke it before was not what it waited for, and whatever
-    /// woke it once it ran did so in vain.
+    /// Finds the events of `subject` from its last sleep on. Earlier wakings were not by the awaited event, and later
+    /// ones had no effect because the thread already ran.
     fn by_waking(trace: &Trace, subject: &Subject) -> Wake {
         let (due, woke) = (subject.due_ns, subject.woke_ns);
         let is_waking = |event: &Event| event.what == What::Waking { pid: subject.pid };
         let sleep = |from, to| last_between(trace, from, to, |event| is_asleep(event, subject.pid)).map(place);
-        // What waits for a device may sleep since long before.
+        // A thread that waits for a device may have slept since long before.
         let asleep = sleep(due, woke.saturating_sub(1)).or_else(|| sleep(0, due));
         let since = asleep.map_or(0, |(_, at)| at);
         let switched = runs_again(trace, subject, since);
-        // A wake-up from another CPU may begin while it is being switched out.
+        // A wake-up from another CPU may begin during the switch out.
         let waking =
             first_after(trace, since, switched.1, is_waking).or_else(|| last_between(trace, due, since, is_waking));
         if let Some((cpu, waking)) = waking.filter(|(_, waking)| waking.at_ns >= due) {
@@ -238,13 +238,13 @@ impl Wake {
             let (waking, switched) = (Some((cpu, waking.at_ns)), Some(switched));
             return Wake { asleep, entry, handled_by, waking, switched, ..Wake::default() };
         }
-        // It has not slept since. It was about to when it was woken, or what it waited for was there.
+        // No sleep since: the thread was woken before it slept, or the awaited event had already happened.
         let waking = last_between(trace, due, woke, is_waking).map(place);
         Wake { asleep: Some(waking.unwrap_or((subject.cpu, woke))), waking, ..Wake::default() }
     }
 }
 
-/// When the interrupt began on whose behalf a thread was woken, and the thread that did so for it, with its priority.
+/// Start of the interrupt that caused a waking, and the interrupt thread that did the waking, with its priority.
 fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option<(i32, Option<i32>)>) {
     let Some(events) = trace.cpu(cpu) else { return (None, None) };
     let open = timeline::contexts_at(events, waking.at_ns);
@@ -260,13 +260,13 @@ fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option
     (softirq.map(|at| (cpu, at)), None)
 }
 
-/// Which interrupt a thread handles: `irq/36-eth0`.
+/// Number of the interrupt that a thread handles: `irq/36-eth0`.
 fn thread_of(trace: &Trace, pid: i32) -> Option<u32> {
     let (number, _) = trace.names.get(&pid)?.strip_prefix(THREAD)?.split_once('-')?;
     number.parse().ok()
 }
 
-/// The priority with which the current thread of an event was switched in.
+/// Priority of the current thread of an event at its switch in.
 fn priority_of(events: &CpuEvents, at: &Event) -> Option<i32> {
     events.between(0, at.at_ns).iter().rev().find_map(|event| match event.what {
         What::Switch { next, next_priority, .. } if next == at.pid => Some(next_priority),
@@ -274,7 +274,7 @@ fn priority_of(events: &CpuEvents, at: &Event) -> Option<i32> {
     })
 }
 
-/// When the interrupt began at whose end the softirq began that was entered at `at_ns`.
+/// Start of the interrupt that raised the softirq entered at `at_ns`: the softirq follows its exit.
 fn interrupt_before(events: &CpuEvents, at_ns: u64) -> Option<u64> {
     let before = events.events.get(..events.from(at_ns))?;
     let (end, before) = before.split_last()?;

@@ -1,21 +1,21 @@
-//! What the measured thread itself did: it ran, could have run, was stopped, or waited for something.
+//! Activity of the measured thread itself: running, runnable, stopped, or blocked.
 
 use super::event::{Event, Trace, What, state};
 
-/// What a thread does.
+/// Scheduling state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// It has this CPU.
+    /// Runs on this CPU.
     Running(u32),
-    /// It could run; the CPU is that of its last event.
+    /// Runnable; the CPU is that of its last event.
     Runnable(u32),
-    /// A signal or a debugger has stopped it.
+    /// Stopped by a signal or a debugger.
     Stopped,
-    /// It waits for something.
+    /// Waits for an event.
     Blocked,
 }
 
-/// Something that it does for a while.
+/// Interval in one scheduling state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spell {
     pub(super) from_ns: u64,
@@ -23,10 +23,10 @@ pub(super) struct Spell {
     pub(super) doing: Doing,
 }
 
-/// How far back is looked for what a thread was doing when a window begins, ns.
+/// Time before a window that is searched for the state of a thread at its start, ns.
 const LOOK_BACK_NS: u64 = 2_000_000_000;
 
-/// What `pid` did from `from` until `to`, without gaps. `cpu` is where it is thought to be if nothing says it.
+/// States of `pid` from `from` to `to`, without gaps. `cpu` is its assumed CPU if no event shows it.
 pub(super) fn spells(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> Vec<Spell> {
     let mut turns: Vec<(u64, Doing)> = trace
         .numbered()
@@ -43,7 +43,7 @@ pub(super) fn spells(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> V
         if next == doing {
             continue;
         }
-        // A thread that runs is woken in vain.
+        // A waking of a running thread has no effect.
         if matches!((doing, next), (Doing::Running(_), Doing::Runnable(_))) && !is_switch_out(trace, pid, turn_ns) {
             continue;
         }
@@ -59,7 +59,7 @@ pub(super) fn spells(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> V
     spells
 }
 
-/// What `event` makes the thread do.
+/// State of the thread after `event`; `None` if the event does not change it.
 fn turn(event: &Event, pid: i32, cpu: u32) -> Option<Doing> {
     match event.what {
         What::Switch { next, .. } if next == pid => Some(Doing::Running(cpu)),
@@ -69,19 +69,19 @@ fn turn(event: &Event, pid: i32, cpu: u32) -> Option<Doing> {
             _ => Doing::Runnable(cpu),
         }),
         What::Waking { pid: woken } if woken == pid => Some(Doing::Runnable(cpu)),
-        // Its switch may have left no event.
+        // The switch to it may have no event.
         _ if event.is_by(pid) => Some(Doing::Running(cpu)),
         _ => None,
     }
 }
 
-/// Whether the thread was switched out at this instant.
+/// Whether the thread was switched out at this time.
 fn is_switch_out(trace: &Trace, pid: i32, at_ns: u64) -> bool {
     let is_out = |event: &Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
     trace.numbered().any(|(_, events)| events.between(at_ns, at_ns).iter().any(is_out))
 }
 
-/// When `pid` first faulted on a page from `from` until `to`.
+/// Time of the first page fault of `pid` from `from` to `to`.
 pub(super) fn first_fault(trace: &Trace, pid: i32, from: u64, to: u64) -> Option<u64> {
     let is_fault = |event: &&Event| event.pid == pid && event.what == What::PageFault;
     let first = |events: &super::CpuEvents| events.between(from, to).iter().find(is_fault).map(|event| event.at_ns);

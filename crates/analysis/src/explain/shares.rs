@@ -1,4 +1,4 @@
-//! Adding up stretches: by who and why, threads of one program together.
+//! Sums of stretches by owner and cause; threads of one name count together.
 
 use model::{Cause, Evidence, Explanation, Owner, Segment, Share, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +14,11 @@ struct Sum<'a> {
 
 type Key<'a> = (&'a str, Cause, Option<Cause>, Evidence);
 
-/// What each name took by each cause, largest first. Their sum is that of the stretches.
+/// Share of each name and cause, largest first. They add up to the sum of the stretches.
 pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
     let mut sums: BTreeMap<Key<'_>, Sum<'_>> = BTreeMap::new();
     for segment in segments {
-        // What a wake-up costs anyway is one thing, whoever was current.
+        // The ordinary cost of a wake-up is one share, regardless of the current thread.
         let name = if segment.cause == Cause::Ordinary { ORDINARY } else { &segment.owner.name };
         let key = (name, segment.cause, segment.or, segment.evidence);
         let sum = sums.entry(key).or_insert(Sum { total: 0, pieces: 0, pids: BTreeSet::new(), longest: segment });
@@ -46,10 +46,10 @@ pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
     shares
 }
 
-/// What the ordinary cost of a wake-up is called.
+/// Name of the ordinary cost of a wake-up.
 const ORDINARY: &str = "the wake-up itself";
 
-/// Keeps the longest stretches, in time.
+/// Keeps the longest stretches, in the order of time.
 pub(super) fn keep_longest(segments: &mut Vec<Segment>) {
     segments.sort_by_key(|segment| std::cmp::Reverse(segment.length));
     segments.truncate(Explanation::STRETCHES);

@@ -1,4 +1,4 @@
-//! Where a CPU left no event for long, and whether the others stood still, too.
+//! Silence: intervals in which a CPU has no event, and the check for a standstill of the whole machine.
 
 use super::event::{CpuEvents, Event, Trace, What};
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ impl Hole {
     }
 }
 
-/// Shorter holes are nothing to think about, ns.
+/// Shortest silence that needs an explanation, ns.
 pub(super) const NOTABLE_NS: u64 = 20_000;
-/// How much later than its expiry a timer of another CPU has to be to have been held up, ns: more than an ordinary one is.
+/// Lateness of a timer on another CPU, ns, above that of an ordinary timer, from which it counts as held up.
 const LATE_NS: u64 = 15_000;
 
 /// The longest stretch without an event of `cpu` from `from` until `to`, whose ends count as events.
@@ -33,11 +33,11 @@ pub(super) fn longest_hole(cpu: &CpuEvents, from: u64, to: u64) -> Hole {
     hole
 }
 
-/// How many timers of other CPUs were due in `hole` and late too, while no CPU left an event: the whole machine stood
-/// still. `None` when another CPU was active, or no timer was due: silence alone proves nothing, because a CPU that runs
-/// a program in user mode is silent as well.
+/// Number of late timers of other CPUs that were due in `hole`, while no CPU had an event: the whole machine stood
+/// still. `None` if another CPU was active or no such timer was due. Silence alone proves nothing, because a CPU in
+/// user mode is silent as well.
 pub(super) fn stood_still(trace: &Trace, cpu: u32, hole: Hole) -> Option<usize> {
-    // What the others did just before and after the hole belongs to its ends.
+    // Events of the others near the ends of the hole belong to its ends.
     let margin = hole.length_ns() / 20;
     let (from, to) = (hole.from_ns + margin, hole.to_ns - margin);
     let others = || trace.numbered().filter(|(other, events)| *other != cpu && !events.events.is_empty());
@@ -48,8 +48,8 @@ pub(super) fn stood_still(trace: &Trace, cpu: u32, hole: Hole) -> Option<usize> 
     (late > 0).then_some(late)
 }
 
-/// Timers of one CPU that were due from `from` until `to` and expired later than that: as far as their expiry is known,
-/// from their start or because they expire periodically.
+/// Number of timers of one CPU that were due from `from` to `to` and expired late, after `to`. The due time is that of
+/// their start, or follows from their period.
 fn late_timers(cpu: &CpuEvents, from: u64, to: u64) -> usize {
     let mut due: HashMap<u64, u64> = HashMap::new();
     let mut last: HashMap<u64, (u64, Option<u64>)> = HashMap::new();
@@ -63,7 +63,7 @@ fn late_timers(cpu: &CpuEvents, from: u64, to: u64) -> usize {
                 let told = due.remove(&timer);
                 let before = last.get(&timer).copied();
                 let period = before.map(|(before, _)| at_ns - before);
-                // Three expirations at the same distance make a period.
+                // Three expirations at equal distances make a period.
                 let usual = before.and_then(|(before, distance)| Some((before, distance?)));
                 let guessed = usual.map(|(before, distance)| before + distance);
                 if *at_ns > to && told.or(guessed).is_some_and(|due| (from..to).contains(&due) && at_ns - due > LATE_NS)

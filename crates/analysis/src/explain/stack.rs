@@ -1,25 +1,25 @@
-//! What a stack of the kernel says: what an interrupt hit, and where a thread let go of the CPU.
+//! Evaluation of kernel stacks: code that an interrupt hit, and functions in which a thread released the CPU.
 
 use super::Symbols;
 use super::event::{CpuEvents, Trace, What};
 
-/// What the interrupt hit.
+/// Code that the interrupt hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hit {
     /// A program in user mode, where interrupts are on.
     User,
-    /// The kernel, in a function that turns interrupts on again; the functions, innermost first.
+    /// Kernel code in a function that turns interrupts on; the functions, innermost first.
     TurnsOn(String),
-    /// The kernel, in code that only moves or checks bytes: interrupts were on there.
+    /// Kernel code that only moves or checks bytes, with interrupts on.
     Plain(String),
-    /// The kernel, in another function, which may have turned interrupts on itself (`sti` is inlined).
+    /// Other kernel code, which may have turned interrupts on itself (`sti` is inlined).
     Kernel(String),
 }
 
-/// Where the entry code of an interrupt begins (arch/*/entry). What lies below was interrupted.
+/// Prefixes of the entry code of interrupts (arch/*/entry). The functions below it were interrupted.
 const ENTRIES: [&str; 6] =
     ["asm_sysvec_", "asm_common_interrupt", "el1h_64_irq", "el0t_64_irq", "handle_exception", "ret_from_exception"];
-/// Functions that turn interrupts on: the first instruction after it is where a pending interrupt lands.
+/// Functions that turn interrupts on. A pending interrupt arrives at the next instruction.
 const TURN_ON: [&str; 22] = [
     "_raw_spin_unlock_irq",
     "_raw_read_unlock_irq",
@@ -44,17 +44,17 @@ const TURN_ON: [&str; 22] = [
     "put_cpu_partial",
     "mod_memcg",
 ];
-/// Functions that turn nothing on: written in assembly, or pure arithmetic.
+/// Functions that do not turn interrupts on: written in assembly, or pure arithmetic.
 const PLAIN: [&str; 14] = [
     "clear_page", "copy_page", "copy_mc", "copy_user", "__copy_user", "rep_movs", "rep_stos", "__clear_user", "memcpy",
     "memset", "memmove", "memcmp", "csum_partial", "crc32",
 ];
-/// Functions shown of a stack.
+/// Number of functions shown of a stack.
 const SHOWN: usize = 3;
 
-/// The stack that was recorded with an event of `cpu` at `at_ns`.
+/// Stack recorded with an event of `cpu` at `at_ns`.
 fn stack_at(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) -> Option<Vec<String>> {
-    // It comes right behind the event that triggers it.
+    // It directly follows the event that triggered it.
     let events = cpu.events.get(cpu.from(at_ns)..)?;
     let index = events.iter().skip(1).take(2).find_map(|event| match event.what {
         What::Stack(index) => Some(index),
@@ -64,7 +64,7 @@ fn stack_at(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) ->
     Some(stack.iter().map(|address| symbols(*address).unwrap_or_else(|| "?".to_owned())).collect())
 }
 
-/// What the interrupt hit in which a thread was woken at `at_ns`.
+/// Code hit by the interrupt that woke a thread at `at_ns`.
 pub(super) fn interrupted(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) -> Option<Hit> {
     let stack = stack_at(trace, cpu, at_ns, symbols)?;
     let is_entry = |name: &String| ENTRIES.iter().any(|entry| name.starts_with(entry));
@@ -79,7 +79,7 @@ pub(super) fn interrupted(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: S
     })
 }
 
-/// Where the thread before let go of the CPU when another was switched in at `at_ns`.
+/// Functions in which the previous thread released the CPU at the switch at `at_ns`.
 pub(super) fn let_go(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) -> Option<String> {
     let stack = stack_at(trace, cpu, at_ns, symbols)?;
     let is_scheduler = |name: &&String| name.contains("schedule") || name.contains("trace") || name.as_str() == "?";
@@ -87,7 +87,7 @@ pub(super) fn let_go(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbol
     (!rest.is_empty()).then(|| path(&rest))
 }
 
-/// The innermost functions, callers behind `<`.
+/// The innermost functions, each followed by `<` and its caller.
 fn path(stack: &[String]) -> String {
     stack.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(" < ")
 }

@@ -1,56 +1,57 @@
-//! How late the interrupt of every wake-up was, not only of late ones: what timerlat calls irq latency.
+//! Lateness of the timer interrupt of every wake-up, not only of late ones: the irq latency of timerlat.
 
 use super::event::{Event, What};
 use model::{Histogram, Schedule};
 use std::collections::HashMap;
 
-/// A thread whose wake-ups are looked at.
+/// A measured thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Watched {
-    /// As the kernel numbers it.
+    /// Its thread ID.
     pub pid: i32,
     /// Its due times.
     pub schedule: Schedule,
-    /// The first cycle that counts, and one past the last.
+    /// First cycle that counts, and the end, exclusive.
     pub cycles: (u64, u64),
 }
 
-/// Takes the events of timers as they come.
+/// Collector of timer events.
 #[derive(Debug, Clone)]
 pub struct Stages {
     threads: Vec<(Watched, Histogram)>,
-    /// Which thread waits for a timer, and when it is due by the timer's clock, ns.
+    /// Started timers: the index of the waiting thread, and the due time in ns of the timer's clock.
     open: HashMap<u64, (usize, i64)>,
-    /// By how much the timers' clock is ahead of that of the events, ns.
+    /// Offset of the timers' clock from the clock of the events, ns.
     ahead_ns: i64,
 }
 
 impl Stages {
-    /// Nothing was seen yet.
+    /// An empty collector.
     #[must_use]
     pub fn new(threads: impl Iterator<Item = Watched>) -> Stages {
         let threads = threads.map(|thread| (thread, Histogram::default())).collect();
         Stages { threads, open: HashMap::new(), ahead_ns: 0 }
     }
 
-    /// From now on the timers' clock is ahead of that of the events by this much, ns.
+    /// Sets the offset of the timers' clock from the clock of the events, ns.
     pub fn set_ahead_ns(&mut self, ahead_ns: i64) {
         self.ahead_ns = ahead_ns;
     }
 
-    /// The trace stood still: a timer that was started before may have expired since, and another one be in its place.
+    /// Forgets started timers after a stop of the trace: they may have expired, and another timer may have their
+    /// address.
     pub fn stood_still(&mut self) {
         self.open.clear();
     }
 
-    /// Takes the events of all CPUs, which are put in order of time. A timer may expire on another CPU than the one that it was
-    /// started on, and after any time.
+    /// Takes the events of all CPUs and sorts them by time. A timer may expire on another CPU than that of its start,
+    /// and after any time.
     pub fn take(&mut self, events: &mut [Event]) {
         events.sort_by_key(|event| event.at_ns);
         for event in events {
             match event.what {
                 What::TimerStart { timer, soft_ns, .. } => {
-                    // Of somebody else's timer at the same place nothing is to be remembered.
+                    // A start by another thread at the same address replaces the timer.
                     self.open.remove(&timer);
                     if let Some(thread) =
                         self.threads.iter().position(|(thread, _)| event.is_timer_start_of(thread.pid))
@@ -71,14 +72,14 @@ impl Stages {
     fn expired(&mut self, thread: usize, due_ns: i64, at_ns: u64) {
         let Some((Watched { schedule, cycles, .. }, histogram)) = self.threads.get_mut(thread) else { return };
         let since_first = u64::try_from(due_ns).ok().and_then(|due_ns| due_ns.checked_sub(schedule.first_due.0));
-        // What is due at another time is another wait: of the start, or of the end.
+        // Other due times are of other waits, at the start or at the end.
         let Some(since_first) = since_first.filter(|since| since.is_multiple_of(schedule.period.ns())) else { return };
         if (cycles.0..cycles.1).contains(&(since_first / schedule.period.ns())) {
             histogram.record(at_ns.cast_signed().wrapping_add(self.ahead_ns).wrapping_sub(due_ns));
         }
     }
 
-    /// What was seen of each thread, in their order.
+    /// Histogram of each thread, in their order.
     pub fn histograms(self) -> impl Iterator<Item = Histogram> {
         self.threads.into_iter().map(|(_, histogram)| histogram)
     }
@@ -108,13 +109,13 @@ mod tests {
     #[test]
     fn each_measured_cycle_has_the_time_from_its_due_time_to_its_interrupt() {
         let mut stages = stages();
-        // Of the warm-up; measured; past the end; no due time at all.
+        // A warm-up cycle; a measured one; one after the end; one that is no due time.
         for (due, at) in
             [(1_000_000, 1_001_000), (2_000_000, 2_003_000), (5_000_000, 5_001_000), (2_000_001, 2_000_900)]
         {
             stages.take(&mut [start(7, 900_000, TIMER, due), expire(at, TIMER)]);
         }
-        // The events of one CPU come behind those of another, and the expiry may come with the next.
+        // The events of one CPU follow those of another, and the expiry may be in the next batch.
         stages.take(&mut [
             expire(2_502_000, 5),
             start(8, 2_400_000, 5, 2_500_000),

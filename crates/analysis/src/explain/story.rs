@@ -1,4 +1,4 @@
-//! Who had each CPU around a late wake-up: for a picture or another program.
+//! Timeline of the owners of each CPU around a late wake-up, for charts and exports.
 
 use super::event::{Context, Trace};
 use super::timeline;
@@ -8,19 +8,19 @@ use super::timeline;
 pub struct Slice {
     /// The CPU.
     pub cpu: u32,
-    /// When it began, `CLOCK_MONOTONIC`, ns.
+    /// Its start, `CLOCK_MONOTONIC`, ns.
     pub from_ns: u64,
-    /// When it ended.
+    /// Its end, `CLOCK_MONOTONIC`, ns.
     pub to_ns: u64,
-    /// Who had the CPU.
+    /// Name of the owner of the CPU.
     pub name: String,
     /// `thread`, `idle`, `interrupt`, `softirq` or `nmi`.
     pub kind: &'static str,
-    /// Id of the thread that was current.
+    /// ID of the current thread.
     pub pid: i32,
 }
 
-/// Who had every CPU from `from_ns` until `to_ns`.
+/// Owners of every CPU from `from_ns` to `to_ns`.
 #[must_use]
 pub fn slices(trace: &Trace, from_ns: u64, to_ns: u64) -> Vec<Slice> {
     let of_cpu = |(cpu, events): (u32, &super::CpuEvents)| {

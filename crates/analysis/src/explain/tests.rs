@@ -1,4 +1,4 @@
-//! Every cause, from events written by hand: a wake-up of thread 100 on CPU 0, due at 1 ms.
+//! Tests of every cause, with hand-written events: a wake-up of thread 100 on CPU 0, due at 1 ms.
 
 mod answers;
 mod causes;
@@ -16,16 +16,16 @@ pub(super) const DUE: u64 = 1_000_000;
 const TIMER: u64 = 0xabc;
 const TICK: Context = Context::Vector(0);
 
-/// A timer expires, whose function is not known.
+/// Expiry of a timer whose function is unknown.
 pub(super) fn expiry(timer: u64) -> What {
     What::TimerExpire { timer, function: None }
 }
 
-/// A trace that is written event by event.
+/// Builder of a trace, event by event.
 #[derive(Debug, Clone)]
 pub(super) struct Story {
     trace: Trace,
-    /// The thread that is current on each CPU.
+    /// ID of the current thread of each CPU.
     current: [i32; 2],
     flags: u8,
     pub(super) subject: Subject,
@@ -33,7 +33,7 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// A FIFO 80 thread that sleeps since 0.1 ms; `current` has its CPU.
+    /// A FIFO 80 thread that sleeps from 0.1 ms on; `current` has its CPU.
     pub(super) fn new(current: i32) -> Story {
         let mut trace = Trace { cpus: vec![CpuEvents::default(); 2], ..Trace::default() };
         trace.vectors = vec!["local_timer".to_owned()];
@@ -77,7 +77,7 @@ impl Story {
         self
     }
 
-    /// Whoever runs on CPU 0 is switched out, for `next`.
+    /// Switches from the current thread of CPU 0 to `next`.
     pub(super) fn switch(mut self, at_ns: u64, next: i32, next_priority: i32, prev_state: u32) -> Story {
         let prev = self.current[0];
         let prev_priority = if prev == ME { self.subject.priority } else { 120 };
@@ -86,7 +86,7 @@ impl Story {
         self
     }
 
-    /// The timer's interrupt, which wakes the thread 1 us after it began, and asks for a switch.
+    /// The timer interrupt: it wakes the thread 1 us after its start and requests a switch.
     pub(super) fn interrupt(self, at_ns: u64) -> Story {
         self.then(at_ns, What::Enter(TICK))
             .then(at_ns + 500, expiry(TIMER))
@@ -95,7 +95,7 @@ impl Story {
             .then(at_ns + 1_500, What::Leave(TICK))
     }
 
-    /// The thread is switched in, and reads the clock 2 us later.
+    /// Switches to the thread, which reads the clock 2 us later.
     pub(super) fn runs(self, at_ns: u64) -> Story {
         let priority = self.subject.priority;
         self.flags(0).switch(at_ns, ME, priority, 0).reads(at_ns + 2_000)
@@ -139,7 +139,7 @@ impl Story {
         explanation
     }
 
-    /// Cause, other reading, evidence and name of the blame.
+    /// Cause, alternative cause, evidence and owner of the largest share.
     #[track_caller]
     pub(super) fn blamed(&self) -> (Cause, Option<Cause>, Evidence, String) {
         let explanation = self.explained();
@@ -153,7 +153,7 @@ impl Story {
     }
 }
 
-/// Addresses of functions in stories.
+/// Function addresses used in stacks.
 pub(super) const ENTRY: u64 = 1;
 pub(super) const UNLOCK: u64 = 2;
 pub(super) const CLEAR_PAGE: u64 = 3;

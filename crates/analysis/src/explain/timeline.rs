@@ -1,8 +1,8 @@
-//! Who had a CPU when.
+//! Timeline of the owners of a CPU.
 
 use super::event::{Context, CpuEvents, Event, What, flags};
 
-/// A stretch in which one thread, interrupt or softirq had a CPU.
+/// Interval in which one thread, interrupt or softirq had a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) from_ns: u64,
@@ -11,11 +11,11 @@ pub(super) struct Stretch {
     pub(super) context: Option<Context>,
     /// The current thread; 0 is idle.
     pub(super) pid: i32,
-    /// Its priority; `None` when no switch says it.
+    /// Its priority; `None` if no switch records it.
     pub(super) priority: Option<i32>,
-    /// Whether the thread was switched in within the window that was asked for.
+    /// Whether the thread was switched in within the requested window.
     pub(super) is_chosen: bool,
-    /// Whether who had the CPU is not sure, because a switch left no event.
+    /// Whether the owner is uncertain, because a switch has no event.
     pub(super) is_broken: bool,
 }
 
@@ -25,7 +25,7 @@ impl Stretch {
     }
 }
 
-/// The state of a CPU while its events go by.
+/// State of a CPU during the scan of its events.
 #[derive(Debug, Clone, Default)]
 struct State {
     pid: i32,
@@ -36,14 +36,14 @@ struct State {
 }
 
 impl State {
-    /// The state before the event with index `at`: what follows from the last switch before it.
+    /// State before the event with index `at`, reconstructed from the last switch before it.
     fn before(cpu: &CpuEvents, at: usize) -> State {
         let past = cpu.events.get(..at).unwrap_or_default();
         let is_switch = |event: &Event| matches!(event.what, What::Switch { .. });
         let begin = past.iter().rposition(is_switch).unwrap_or(0);
         let rest = cpu.events.get(at..).unwrap_or_default();
         let mut state = State::default();
-        // Without a switch before, the next one tells; without any, whoever was current at an event.
+        // Without an earlier switch, the next one names the thread; without any switch, the first event.
         let next = rest.iter().find_map(|event| match event.what {
             What::Switch { prev, prev_priority, .. } => Some((prev, Some(prev_priority))),
             _ => None,
@@ -59,9 +59,9 @@ impl State {
         state
     }
 
-    /// Whether the thread that an event names as current is another one than was thought.
+    /// Whether the current thread of an event is not the expected one.
     fn contradicts(&self, event: &Event) -> bool {
-        // The stack of a switch comes behind it, and still names the thread before.
+        // The stack of a switch follows it, with the previous thread as current.
         event.pid != self.pid && !matches!(event.what, What::Stack(_))
     }
 
@@ -75,7 +75,7 @@ impl State {
             }
             What::Enter(context) => self.contexts.push((context, event.at_ns)),
             What::Leave(context) => {
-                // Whatever was entered within it and left no end is over, too.
+                // Ends nested contexts without an exit event, too.
                 if let Some(at) = self.contexts.iter().rposition(|(open, _)| *open == context) {
                     self.contexts.truncate(at);
                 }
@@ -91,7 +91,7 @@ impl State {
     }
 }
 
-/// Who had the CPU from `from` until `to`: stretches without gaps.
+/// Stretches of a CPU from `from` to `to`, without gaps.
 pub(super) fn stretches(cpu: &CpuEvents, from: u64, to: u64) -> Vec<Stretch> {
     let first = cpu.from(from);
     let mut state = State::before(cpu, first);
@@ -109,7 +109,7 @@ pub(super) fn stretches(cpu: &CpuEvents, from: u64, to: u64) -> Vec<Stretch> {
     let mut at = from;
     for event in cpu.events.get(first..).unwrap_or_default().iter().take_while(|event| event.at_ns < to) {
         let mut before = state.stretch(at, event.at_ns);
-        // Somewhere before this event a switch went missing: who had the CPU until then is not known.
+        // A switch is missing somewhere before this event, so the owner until then is uncertain.
         before.is_broken |= state.contradicts(event);
         push(before);
         at = event.at_ns;
@@ -128,7 +128,7 @@ pub(super) fn stretches(cpu: &CpuEvents, from: u64, to: u64) -> Vec<Stretch> {
     found
 }
 
-/// Gives the time from `from` until `to` to a non-maskable interrupt.
+/// Assigns the time from `from` to `to` to a non-maskable interrupt.
 fn carve(stretches: &mut Vec<Stretch>, from: u64, to: u64) {
     let parts = |stretch: &Stretch| {
         let (a, b) = (from.clamp(stretch.from_ns, stretch.to_ns), to.clamp(stretch.from_ns, stretch.to_ns));
@@ -141,16 +141,16 @@ fn carve(stretches: &mut Vec<Stretch>, from: u64, to: u64) {
     *stretches = stretches.iter().flat_map(parts).filter(|part| part.from_ns < part.to_ns).collect();
 }
 
-/// The interrupts and softirqs that were open at `at_ns`, outermost first, and since when.
+/// Open interrupts and softirqs at `at_ns`, outermost first, each with its start.
 pub(super) fn contexts_at(cpu: &CpuEvents, at_ns: u64) -> Vec<(Context, u64)> {
     State::before(cpu, cpu.from(at_ns)).contexts
 }
 
-/// How many switches from `from` until `to` left no event: the thread that ran is not the one switched in last.
+/// Number of switches from `from` to `to` without an event: the current thread is not the one switched in last.
 pub(super) fn broken_switches(cpu: &CpuEvents, from: u64, to: u64) -> u64 {
     let mut state = State::before(cpu, cpu.from(from));
     let mut broken = 0;
-    // The first event afterwards tells who ran at the end.
+    // The first later event shows the owner at the end.
     let next = cpu.events.get(cpu.from(to + 1)..).unwrap_or_default().first();
     for event in cpu.between(from, to).iter().chain(next) {
         broken += u64::from(state.contradicts(event));
@@ -159,7 +159,7 @@ pub(super) fn broken_switches(cpu: &CpuEvents, from: u64, to: u64) -> u64 {
     broken
 }
 
-/// The priority that the thread of a stretch had when it was next switched out, if that is an event.
+/// Priority of the thread of a stretch at its next switch out; `None` if that is not the next switch.
 pub(super) fn priority_at_leaving(cpu: &CpuEvents, stretch: &Stretch) -> Option<i32> {
     let later = cpu.events.get(cpu.from(stretch.to_ns)..)?;
     let switch = later.iter().find(|event| matches!(event.what, What::Switch { .. }))?;
@@ -169,13 +169,12 @@ pub(super) fn priority_at_leaving(cpu: &CpuEvents, stretch: &Stretch) -> Option<
     }
 }
 
-/// The first event of a thread's own code or of interrupts in it, after `from`, that says it was to be switched out.
+/// Time of the first event from `from` to `to`, of a thread or of its interrupts, with a request to switch.
 pub(super) fn resched_at(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
     cpu.between(from, to).iter().find(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns)
 }
 
-/// Whether the request to switch was there and then gone, without a switch: the scheduler had looked, and let the same
-/// thread go on.
+/// Time at which the request to switch was cleared without a switch, if so: the scheduler ran and kept the same thread.
 pub(super) fn resched_was_answered(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
     let asked = resched_at(cpu, from, to)?;
     let rest = cpu.between(asked, to).iter().take_while(|event| !matches!(event.what, What::Switch { .. }));

@@ -1,17 +1,17 @@
-//! What makes a cell late: the causes of all its explained wake-ups together.
+//! Totals of a cell: the causes of all its explained wake-ups together.
 
 use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Span};
 use std::collections::BTreeMap;
 
-/// Sums over explained wake-ups, also over those that are not kept.
+/// Sums over explained wake-ups, including those that are not kept.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     causes: BTreeMap<(Cause, Option<Cause>), Total>,
-    /// Wake-ups added.
+    /// Number of wake-ups added.
     pub explained: u64,
-    /// Their time, ns.
+    /// Sum of their latencies, ns.
     pub late_ns: u64,
-    /// Their time by evidence, ns.
+    /// Sum of their time by evidence, ns.
     pub evidence_ns: [u64; 4],
 }
 
@@ -24,7 +24,7 @@ struct Total {
     owners: BTreeMap<String, u64>,
 }
 
-/// Names that are kept of each cause.
+/// Largest number of owners kept for each cause.
 const OWNERS: usize = 5;
 
 impl Totals {
@@ -53,7 +53,7 @@ impl Totals {
         }
     }
 
-    /// What took the time, largest first.
+    /// Causes by total time, largest first.
     #[must_use]
     pub fn causes(&self) -> Vec<CauseTotal> {
         let total = |(&(cause, or), total): (&(Cause, Option<Cause>), &Total)| {
@@ -75,8 +75,8 @@ impl Totals {
     }
 }
 
-/// The records of several measurements of one cell as one; `None` when there is none. As many of the worst are kept as
-/// the record with most has.
+/// Merges the records of several measurements of one cell; `None` without any. Keeps as many of the worst wake-ups as
+/// the record with most of them.
 #[must_use]
 pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<ExplainRecord> {
     let mut all = ExplainRecord::default();

@@ -1,9 +1,9 @@
-//! Explanations in words: one sentence for the blame, a few words for the rest.
+//! Sentences and names for explanations: one sentence for the main cause, a few words for the rest.
 
 use crate::wording::{duration, things};
 use model::{Cause, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Share, Span};
 
-/// What a cause is called in tables.
+/// Name of a cause in tables.
 #[must_use]
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
     let name = |cause| match cause {
@@ -28,7 +28,7 @@ pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
     or.map_or_else(|| name(cause).to_owned(), |or| format!("{} or {}", name(cause), name(or)))
 }
 
-/// How sure, in a word or two.
+/// Name of a degree of evidence.
 #[must_use]
 pub fn evidence_name(evidence: Evidence) -> &'static str {
     match evidence {
@@ -39,7 +39,7 @@ pub fn evidence_name(evidence: Evidence) -> &'static str {
     }
 }
 
-/// What a phase is called.
+/// Name of a phase.
 #[must_use]
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
@@ -55,7 +55,7 @@ pub fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// One sentence: what made the wake-up late, as far as one cause did.
+/// One sentence on the main cause of a late wake-up.
 #[must_use]
 pub fn blame(explanation: &Explanation) -> String {
     let Some(share) = explanation.blame() else { return "Nothing made it late.".to_owned() };
@@ -70,12 +70,13 @@ pub fn blame(explanation: &Explanation) -> String {
     }
     sentence.push_str(&format!(" [{}]", evidence_name(share.evidence)));
     let mut letters = sentence.chars();
-    // Names are left as they are; only our own words begin with a capital.
+    // Names keep their case; other sentences begin with a capital.
     let first = letters.next().filter(|_| !sentence.starts_with(&share.owner.name));
     first.map_or(sentence.clone(), |first| format!("{}{}", first.to_uppercase(), letters.as_str())) + "."
 }
 
-/// One sentence, where the latest wake-up of a cell was not caught: `max_ns` is its latency. `None` where it was, or was no spike.
+/// One sentence if the latest wake-up of a cell was not caught, with its latency `max_ns`. `None` if it was caught or
+/// was no spike.
 #[must_use]
 pub fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<String> {
     let measured = explained.worst.iter().filter(|one| one.cycle >= 0);
@@ -95,14 +96,14 @@ pub fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<Stri
         .then(|| format!("The latest ({late}) was not caught: it came before the threshold was known."))
 }
 
-/// What one share took, with what by: for a list.
+/// Line of a list: a share with its place.
 #[must_use]
 pub fn share_line(share: &Share) -> String {
     let place = share.place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
     format!("{}{place}", clause(share))
 }
 
-/// Who did what for how long.
+/// Clause on a share: owner, activity and duration.
 fn clause(share: &Share) -> String {
     let took = duration(share.total.ns() as f64);
     let name = &share.owner.name;
@@ -206,7 +207,7 @@ mod tests {
             (vec![one(5, 300_000)], missed(300_000), Some(300_000), None),
             (vec![one(5, 300_000)], missed(7_500_000), Some(7_500_000), still("7.5 ms")),
             (vec![], missed(7_500_000), Some(7_500_000), still("7.5 ms")),
-            // One of the warm-up is not of the cell.
+            // Spikes of the warm-up do not count for the cell.
             (vec![one(-5, 900_000)], missed(300_000), Some(300_000), still("300 us")),
             (vec![], None, Some(100_000), None),
             (vec![], None, None, None),

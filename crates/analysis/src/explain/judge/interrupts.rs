@@ -1,4 +1,4 @@
-//! From the due time to the waking: why the interrupt came late, or took long.
+//! Causes from the due time to the waking: a late interrupt, or a long handler.
 
 use super::{Reading, Scene};
 use crate::explain::event::{Context, CpuEvents, Event, What, flags};
@@ -10,16 +10,17 @@ use crate::explain::timeline::Stretch;
 use crate::wording::duration;
 use model::{Cause, Phase};
 
-/// After the expiry, an event this much later that shows interrupts on says that the interrupt itself was late, ns.
+/// Delivery time of a timer interrupt, ns. If interrupts are on this long after the expiry, the interrupt itself was
+/// late.
 const DELIVERY_NS: u64 = 2_000;
-/// A silence this long within an interrupt's handler is none of it if it is most of it, ns.
+/// Length of a silence in an interrupt handler, ns, from which it may be stolen time, if it is most of the handler.
 const LONG_NS: u64 = 100_000;
 
 impl Scene<'_> {
-    /// A stretch between the expiry of the timer and the waking.
+    /// Cause of a stretch between the expiry of the timer and the waking.
     pub(super) fn interrupt(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
         let length = stretch.length_ns();
-        // A phase that is as long as usual needs no reading of its parts.
+        // A phase of usual length is not divided.
         if piece.length().length.ns() <= self.baseline.ordinary_ns(piece.phase) {
             return Reading::direct(Cause::Ordinary);
         }
@@ -42,7 +43,7 @@ impl Scene<'_> {
         }
     }
 
-    /// An interrupt or softirq had the CPU, and may have stalled.
+    /// Cause of a stretch of an interrupt or softirq, which may have stalled.
     pub(super) fn context(&self, cpu: &CpuEvents, context: Context, stretch: &Stretch) -> Reading {
         let cause = if context.is_hard() { Cause::Interrupt } else { Cause::Softirq };
         let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
@@ -53,7 +54,7 @@ impl Scene<'_> {
         Reading::direct(cause)
     }
 
-    /// The interrupt in which the thread's own timer expired.
+    /// Cause of a stretch of the interrupt in which the thread's own timer expired.
     fn handler(&self, cpu: &CpuEvents, piece: &Piece, context: Context, stretch: &Stretch) -> Reading {
         let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
         let calls = expiry::calls(cpu, stretch);
@@ -61,7 +62,7 @@ impl Scene<'_> {
         let is_of_another = within.is_some_and(|call| call.timer != self.wake.timer);
         let is_long = hole.length_ns() > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS;
         if is_long && !is_of_another && !self.facts.never_stands_still() {
-            // What wakes the thread takes microseconds, but it waits for locks of the kernel.
+            // Waking a thread takes microseconds, but it can wait for kernel locks.
             let place = "nothing is known to have run in the handler of the timer".to_owned();
             return Reading::either(Cause::Steal, Cause::Interrupt).at(Some(place));
         }
@@ -70,7 +71,7 @@ impl Scene<'_> {
         self.context(cpu, context, stretch).at(place)
     }
 
-    /// The interrupt has a thread of its own, which ran, or could have.
+    /// Cause of a stretch before the waking, if the interrupt has a thread that is runnable or runs.
     fn before_its_thread(&self, stretch: &Stretch) -> Reading {
         match (self.wake.handled_by, stretch.priority) {
             (Some((its, _)), _) if its == stretch.pid => Reading::direct(Cause::Interrupt),
@@ -83,7 +84,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The CPU was idle when the timer expired.
+    /// Cause of a stretch in which the CPU was idle at the expiry of the timer.
     fn idle_exit(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
         let before = cpu.between(0, stretch.from_ns).iter().rev();
         let state = before.take_while(|event| !matches!(event.what, What::Switch { .. }));
@@ -98,7 +99,7 @@ impl Scene<'_> {
         Reading::inferred(Cause::IdleExit, "the CPU was idle").at(place)
     }
 
-    /// A thread or softirq ran on after the timer had expired.
+    /// Cause of a stretch in which a thread or softirq ran on after the expiry of the timer.
     fn held_off(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
         if self.facts.never_stands_still() {
             let place = match self.hit() {

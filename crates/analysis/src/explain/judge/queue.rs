@@ -1,4 +1,4 @@
-//! From the waking to the switch: who ran although the measured thread could have.
+//! Causes from the waking to the switch: the threads that ran while the measured thread was runnable.
 
 use super::{Reading, Scene};
 use crate::explain::event::{CpuEvents, Event, What, flags};
@@ -7,19 +7,19 @@ use crate::explain::silence;
 use crate::explain::timeline::{self, Stretch};
 use model::{Cause, Segment};
 
-/// What leaving a CPU takes a thread at most, ns.
+/// Longest time of a switch, ns.
 const SWITCH_NS: u64 = 5_000;
-/// How long a normal thread may go on after it was to be switched out, until it is said that it could not be, ns.
+/// Longest time, ns, from the request to switch out a normal thread to the switch, if the thread is preemptible.
 const PROMPT_NS: u64 = 50_000;
-/// A silence this long leaves it open in a guest whether the CPU was there, ns.
+/// Length of a silence, ns, from which the CPU of a guest may have been taken away.
 const LONG_NS: u64 = 100_000;
 
-/// Whether an idle CPU took an interrupt after which it would have switched, and went on idling.
+/// Whether an idle CPU returned from an interrupt to idle, although that interrupt should have caused a switch.
 fn idles_on(cpu: &CpuEvents, piece: &Piece) -> bool {
     let events = cpu.between(piece.from_ns, piece.to_ns);
     let switched = events.iter().find(|event| matches!(event.what, What::Switch { .. }));
     let until = switched.map_or(piece.to_ns, |event| event.at_ns);
-    // The first one to end is that which woke the thread.
+    // The first hard exit is that of the interrupt that woke the thread.
     let is_end = |event: &&Event| matches!(event.what, What::Leave(context) if context.is_hard());
     events
         .iter()
@@ -28,7 +28,7 @@ fn idles_on(cpu: &CpuEvents, piece: &Piece) -> bool {
 }
 
 impl Scene<'_> {
-    /// The measured thread could run, and did not.
+    /// Segments of a piece in which the measured thread was runnable and did not run.
     pub(super) fn queue(&self, cpu: &CpuEvents, piece: &Piece) -> Vec<Segment> {
         let mut segments = Vec::new();
         for stretch in self.stretches(cpu, piece) {
@@ -39,7 +39,8 @@ impl Scene<'_> {
         segments
     }
 
-    /// A stretch of a normal thread is cut where it was asked to let go: before that the scheduler let it run.
+    /// Parts of a stretch of a normal thread, cut at the request to switch: before it, the scheduler let the thread
+    /// run.
     fn parts(&self, cpu: &CpuEvents, stretch: &Stretch) -> Vec<Stretch> {
         let is_fair = self.subject.is_fair() && stretch.priority.is_none_or(|priority| priority >= 100);
         let asked = timeline::resched_at(cpu, stretch.from_ns, stretch.to_ns);
@@ -93,20 +94,20 @@ impl Scene<'_> {
         }
     }
 
-    /// A normal thread ran before another.
+    /// Cause of a stretch of a normal thread while the measured normal thread was runnable.
     fn fair(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
         let asked = timeline::resched_at(cpu, stretch.from_ns, stretch.from_ns).is_some();
         if asked && stretch.length_ns() > PROMPT_NS && !stretch.is_chosen {
             return self.non_preemptible(cpu, stretch);
         }
-        // No event tells a thread that waits its turn from one whose group has had its time.
+        // No event distinguishes a thread that waits for its turn from one whose group has used up its quota.
         match self.facts.has_cpu_quota {
             true => Reading::either(Cause::FairScheduling, Cause::Throttling),
             false => Reading::direct(Cause::FairScheduling),
         }
     }
 
-    /// A thread of lower priority ran although a real-time thread could.
+    /// Cause of a stretch of a thread of lower priority while a real-time thread was runnable.
     fn lower(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, is_first: bool) -> Reading {
         let to = stretch.to_ns;
         if !is_first {
@@ -119,7 +120,8 @@ impl Scene<'_> {
         if self.inherited.is_given_back(stretch) {
             return self.non_preemptible(cpu, stretch);
         }
-        // The request may stand in an interrupt before. A switch at the end says nothing of an answer.
+        // An earlier interrupt may hold the request. A switch at the end is no sign of a scheduler that kept the
+        // thread.
         let answered = timeline::resched_was_answered(cpu, piece.from_ns, to.saturating_sub(1));
         if answered.is_some_and(|at| to - at > SWITCH_NS) {
             let why = "the scheduler was asked, and let it go on although the measured thread could run";
@@ -128,7 +130,7 @@ impl Scene<'_> {
         if timeline::resched_at(cpu, piece.from_ns, to).is_some() {
             return self.non_preemptible(cpu, stretch);
         }
-        // A thread may raise its own priority without an event, and lower it again.
+        // A thread can raise its own priority without an event, and lower it again.
         match self.is_left_alone(cpu, piece, to) {
             true => Reading::either(Cause::HigherPriority, Cause::Throttling).at(Some(
                 "nothing asked it to let go: its priority was raised while it ran, or the measured thread was held back"
@@ -138,8 +140,8 @@ impl Scene<'_> {
         }
     }
 
-    /// A thread that was switched out with a higher priority than it was switched in with, which no event says the time of: if
-    /// nothing asked it to let go, it had that when the measured thread was woken.
+    /// Cause of a stretch whose thread was switched out with a higher priority than it was switched in with, without an
+    /// event of the change. Without a request to switch, it had that priority when the measured thread was woken.
     fn raised(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, theirs: i32) -> Option<Reading> {
         let ours = self.subject.priority;
         let at_leaving = timeline::priority_at_leaving(cpu, stretch).filter(|raised| *raised < theirs)?;
@@ -155,9 +157,9 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether an event after the waking shows that nothing had asked the thread to let go.
+    /// Whether an event after the waking shows that no switch was requested.
     fn is_left_alone(&self, cpu: &CpuEvents, piece: &Piece, to_ns: u64) -> bool {
-        // A waking by another CPU asks by an interrupt, which takes a while to come.
+        // A waking by another CPU requests the switch by an interrupt, which takes a while to arrive.
         let is_local = self.wake.waking == Some((piece.cpu, piece.from_ns));
         let since = piece.from_ns + if is_local { 1 } else { SWITCH_NS };
         let is_telling = |event: &Event| !matches!(event.what, What::Stack(_) | What::Waking { .. });
@@ -165,12 +167,12 @@ impl Scene<'_> {
         later.next().is_some_and(|first| first.flags & flags::NEED_RESCHED == 0)
     }
 
-    /// A thread was to be switched out, and went on.
+    /// Cause of a stretch of a thread that was to be switched out and ran on.
     fn non_preemptible(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
         let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let is_last = self.wake.switched.is_some_and(|(_, at)| at == stretch.to_ns);
         let place = self.let_go().filter(|_| is_last).map(|place| format!("let go in {place}"));
-        // A witness that is silent for two of its periods was kept from ticking.
+        // A witness that is silent for more than two of its periods was held up.
         if let Some(witness) = self.facts.witness_ns
             && hole > witness.saturating_mul(5) / 2
         {

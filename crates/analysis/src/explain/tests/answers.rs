@@ -10,19 +10,19 @@ fn lengths(explanation: &Explanation) -> Vec<(Phase, u64)> {
     explanation.phases.iter().map(|phase| (phase.phase, phase.length.ns())).collect()
 }
 
-/// The thread sends at the due time, and sleeps 3 us later; `idle` has the CPU then.
+/// The thread sends at its due time and sleeps 3 us later; the CPU is idle then.
 fn asked() -> Story {
     let mut story = Story::new(0).switch(DUE - 10_000, ME, 19, 0).switch(DUE + 3_000, 0, 120, 1);
     story.subject.waits_for = WaitsFor::Answer;
     story
 }
 
-/// The thread is woken by a softirq that brings an answer.
+/// A softirq brings an answer and wakes the thread.
 fn answer(story: Story, at: u64) -> Story {
     story.then(at, What::Enter(NET_RX)).then(at + 4_000, What::Waking { pid: ME }).then(at + 5_000, What::Leave(NET_RX))
 }
 
-/// It waits for a device; `current` has the CPU.
+/// The thread waits for a device; `current` has the CPU.
 fn waits_for_device(current: i32) -> Story {
     let mut story = Story::new(current);
     story.subject.waits_for = WaitsFor::Device;
@@ -39,15 +39,15 @@ fn an_answer_is_divided_by_its_interrupt_its_waking_and_its_switch() {
         lengths(&by_softirq),
         [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 4_000), (Return, 2_000)]
     );
-    // The softirq at the end of an interrupt is that interrupt's; one that comes later is not.
+    // A softirq at the end of an interrupt belongs to it; a later one does not.
     let interrupted = |at| asked().then(at, What::Enter(DEVICE)).then(at + 1_000, What::Leave(DEVICE));
     let behind = came(interrupted(DUE + 100_000), DUE + 101_500).explained();
     assert_eq!(lengths(&behind)[1..3], [(Away, 97_000), (Handler, 5_500)]);
     let later = came(interrupted(DUE + 100_000), DUE + 110_000).explained();
     assert_eq!(lengths(&later)[1..3], [(Away, 107_000), (Handler, 4_000)]);
-    // What is to blame is elsewhere.
+    // The cause is outside of this machine.
     came(asked(), DUE + 500_000).expect(Cause::Away, None, Evidence::Inferred, "link and target");
-    // Something else woke it first, that was no answer.
+    // An earlier waking was not by an answer.
     let foreign = asked().then(DUE + 50_000, What::Waking { pid: ME }).switch(DUE + 52_000, ME, 19, 0);
     let again = came(foreign.switch(DUE + 60_000, 0, 120, 1), DUE + 200_000).explained();
     assert_eq!(lengths(&again)[1..3], [(Away, 140_000), (Handler, 4_000)]);
@@ -120,7 +120,7 @@ fn the_stages_of_every_answer_are_seen_and_wake_ups_by_a_timer_are_none() {
     let mut answers = Answers::new([Answered { pid: ME, measured_ns: DUE..u64::MAX }].into_iter());
     let mut woken = answers.clone();
     answers.take(&story.trace);
-    // The last one has not slept again yet, and counts; but not one that has not run yet.
+    // The last wake-up has no sleep after it and counts. One that has not run yet does not.
     woken.take(&answer(story.clone().switch(DUE * 4, 0, 120, 1), DUE * 4 + 50_000).trace);
     for answers in [answers, woken] {
         let seen = answers.histograms().map(|stages| stages.map(|one| (one.n, one.min_ns, one.max_ns)));
@@ -134,7 +134,7 @@ fn the_stages_of_every_answer_are_seen_and_wake_ups_by_a_timer_are_none() {
 #[test]
 fn who_is_woken_again_once_it_runs_was_woken_by_the_first() {
     let first = answer(asked(), DUE + 500_000).switch(DUE + 508_000, ME, 19, 0);
-    // Answers to earlier triggers come one upon the other; the thread sleeps for none of them.
+    // Answers to earlier triggers follow each other; the thread does not sleep for them.
     let explanation = answer(answer(first, DUE + 520_000), DUE + 530_000).reads(DUE + 540_000).explained();
     use Phase::{Away, Handler, Queue, Return, Sending};
     assert_eq!(
@@ -145,7 +145,7 @@ fn who_is_woken_again_once_it_runs_was_woken_by_the_first() {
 
 #[test]
 fn a_switch_to_the_thread_that_left_no_event_is_at_the_first_event_of_its_own_or_when_it_reads_the_clock() {
-    // Who had the CPU leaves no events of its own, and what it is switched out for neither.
+    // The kernel omits all events of the thread that has the CPU, including the switch away from it.
     let mut asked = Story::new(0).switch(DUE - 10_000, ME, 19, 0).switch(DUE + 3_000, OTHER, 120, 1);
     asked.subject.waits_for = WaitsFor::Answer;
     let mut story = asked.then(DUE + 500_000, What::Enter(NET_RX)).then(DUE + 504_000, What::Waking { pid: ME });

@@ -1,4 +1,4 @@
-//! Each cause by a wake-up that has it, and what is told apart from what.
+//! One wake-up for each cause, and the distinctions between causes.
 
 use super::*;
 use Cause::*;
@@ -13,7 +13,7 @@ fn phases_begin_where_the_events_are_and_leave_nothing_over() {
         [(Phase::Expiry, 1_000), (Phase::Handler, 1_000), (Phase::Queue, 3_000), (Phase::Return, 2_000)]
     );
     assert_eq!(explanation.blame().unwrap().cause, Ordinary);
-    // Everything at one instant: no phase, and no blame.
+    // All events at one time: no phase and no cause.
     let nothing = Story::new(OTHER).reads(DUE).explained();
     assert_eq!((nothing.phases.len(), nothing.shares.len()), (0, 0));
 }
@@ -24,14 +24,14 @@ fn a_thread_of_higher_priority_is_named_and_one_of_equal_priority_is_not_called_
         let story = Story::new(0).switch(DUE - 100_000, OTHER, priority, 0).interrupt(DUE + 1_000);
         story.runs(DUE + 405_000).expect(cause, None, Direct, "other");
     }
-    // One below ours that cannot let go.
+    // A thread one priority below, which cannot be preempted.
     let story = Story::new(0).switch(DUE - 100_000, OTHER, 20, 0).interrupt(DUE + 1_000);
     story.runs(DUE + 55_000).expect(NonPreemptible, None, Direct, "other");
 }
 
 #[test]
 fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
-    // Interrupts lie inside: the CPU was there.
+    // Interrupts inside the stretch show that the CPU was running.
     let mut story = Story::new(300).interrupt(DUE + 1_000).then(DUE - 5_000, What::Work { function: CLEAR_PAGE });
     for at in (20_000..380_000).step_by(20_000) {
         story
@@ -79,7 +79,7 @@ fn interrupts_that_were_off_and_a_stolen_cpu_are_told_apart_by_what_the_late_int
     late(&[ENTRY, UNLOCK]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
     late(&[ENTRY]).guest().expect(Steal, None, Inferred, "other");
     late(&[ENTRY, CLEAR_PAGE, UNLOCK]).guest().expect(Steal, None, Inferred, "other");
-    // A function that nothing is known of may have turned them on itself.
+    // A function that is not in any list may have turned interrupts on itself.
     late(&[ENTRY, SCHEDULE]).expect(IrqsOff, Some(Steal), TwoReadings, "other");
     let place = late(&[ENTRY, UNLOCK, CLEAR_PAGE]).explained().shares[0].place.clone();
     assert_eq!(place.as_deref(), Some("turned on again in _raw_spin_unlock_irqrestore < clear_page_erms"));
@@ -107,7 +107,7 @@ fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
 
 #[test]
 fn an_idle_cpu_that_idles_on_after_an_interrupt_shows_a_limit_of_a_control_group() {
-    // Nobody asks for a switch when a thread is woken whose group has had its time.
+    // A waking of a thread whose group has used up its quota requests no switch.
     let woken = |ticks: &[u64]| {
         let mut story = Story::new(0)
             .then(DUE + 1_000, What::Enter(TICK))
@@ -121,21 +121,21 @@ fn an_idle_cpu_that_idles_on_after_an_interrupt_shows_a_limit_of_a_control_group
         story.runs(DUE + 400_000)
     };
     woken(&[100_000, 200_000]).expect(Throttling, None, Inferred, "idle");
-    // One that was asked for a switch takes long to come back, or was away.
+    // With a requested switch, the CPU either took long to leave idle or was away.
     let story = Story::new(0).interrupt(DUE + 1_000).runs(DUE + 400_000);
     story.guest().expect(IdleExit, Some(Steal), TwoReadings, "idle");
 }
 
 #[test]
 fn a_timer_that_expires_while_the_thread_is_stopped_does_not_wake_it() {
-    // The signal wakes it, and it stops; its timer expires meanwhile.
+    // A signal wakes the thread, which then stops. Its timer expires meanwhile.
     let expired = |story: Story| {
         story.then(DUE + 1_000, What::Enter(TICK)).then(DUE + 1_500, expiry(TIMER)).then(DUE + 2_000, What::Leave(TICK))
     };
     let story = Story::new(0).then(DUE - 50_000, What::Waking { pid: ME }).switch(DUE - 40_000, ME, 19, 0);
     let story = expired(story.switch(DUE - 20_000, OTHER, 120, 4)).then(DUE + 40_000_000, What::Waking { pid: ME });
     story.runs(DUE + 40_010_000).expect(Stopped, None, Direct, "measured/0");
-    // Nothing says why it was not woken.
+    // No event explains the missing wake-up.
     let story = expired(Story::new(OTHER)).then(DUE + 40_000_000, What::Waking { pid: ME }).runs(DUE + 40_010_000);
     story.expect(Unknown, None, CannotTell, "other");
 }
@@ -151,14 +151,14 @@ fn the_whole_machine_stood_still_if_timers_of_other_cpus_came_late_as_well() {
     let tick = expiry(0xdef);
     let mut story = Story::new(OTHER).interrupt(DUE + 5_900_000).runs(DUE + 5_903_000).guest();
     story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
-    // Ticks of CPU 1 every 300 us, and the next one only when CPU 0 goes on, too.
+    // Ticks of CPU 1 every 300 us; the next one comes only when CPU 0 runs again.
     for at in [100_000, 400_000, 700_000, DUE - 1_000] {
         story.on(1, at, tick);
     }
     story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
     story.on(1, DUE + 5_901_000, tick);
     story.expect(Steal, None, Inferred, "other");
-    // CPU 1 was active meanwhile: its silence would have been no evidence.
+    // CPU 1 was active in between, so its lateness is no evidence.
     let mut active = story.clone();
     active.trace.cpus[1]
         .events
@@ -175,10 +175,10 @@ fn interrupts_and_softirqs_are_named() {
     let story = Story::new(OTHER).interrupt(DUE + 1_000).then(DUE + 3_000, What::Enter(device));
     let story = story.then(DUE + 83_000, What::Leave(device)).runs(DUE + 85_000);
     story.expect(Interrupt, None, Direct, "interrupt 36 virtio1-req");
-    // The same before the timer's own: interrupts are off in it.
+    // The same before the timer's own interrupt: interrupts are off in the handler.
     let story = Story::new(OTHER).then(DUE - 1_000, What::Enter(device)).then(DUE + 60_000, What::Leave(device));
     story.interrupt(DUE + 61_000).runs(DUE + 64_000).expect(Interrupt, None, Direct, "interrupt 36 virtio1-req");
-    // A handler of a guest that is silent for long may have been stolen from.
+    // In a guest, a long silence in a handler may be stolen time.
     let story = Story::new(OTHER).then(DUE - 1_000, What::Enter(device)).then(DUE + 900_000, What::Leave(device));
     let story = story.interrupt(DUE + 901_000).runs(DUE + 904_000).guest();
     story.expect(Interrupt, Some(Steal), TwoReadings, "interrupt 36 virtio1-req");
@@ -197,7 +197,7 @@ fn a_handler_that_stalls_is_the_cpu_and_one_with_many_timers_is_not() {
     let at = DUE + 1_000;
     let story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, expiry(TIMER));
     let stalled = story.clone().then(at + 200_000, What::Waking { pid: ME }).then(at + 201_000, What::Leave(TICK));
-    // Waking takes locks of the kernel, so that the CPU need not have stood still.
+    // Waking takes kernel locks, so the CPU need not have stood still.
     stalled.runs(at + 203_000).expect(Steal, Some(Interrupt), TwoReadings, "interrupt local_timer");
     let mut busy = story;
     for i in 1..20 {
@@ -209,13 +209,13 @@ fn a_handler_that_stalls_is_the_cpu_and_one_with_many_timers_is_not() {
 
 #[test]
 fn throttling_shows_by_a_scheduler_that_was_asked_and_chose_another() {
-    // Switched to a normal thread although ours could run.
+    // A switch to a normal thread while the measured thread is runnable.
     let story = Story::new(0).switch(DUE - 100_000, OTHER, 4, 0).interrupt(DUE + 1_000).flags(0);
     let switched = story.clone().switch(DUE + 50_000, 201, 120, 0).runs(DUE + 40_000_000);
     switched.expect(Throttling, None, Inferred, "other");
-    // To idle.
+    // A switch to idle.
     story.switch(DUE + 50_000, 0, 120, 0).runs(DUE + 40_000_000).expect(Throttling, None, Inferred, "idle");
-    // The request was answered without a switch: the fair server let the same one go on.
+    // The scheduler cleared the request without a switch: the fair server kept the same thread.
     let story = Story::new(OTHER).interrupt(DUE + 1_000).flags(0).then(DUE + 4_000, What::Enter(TICK));
     let story = story.then(DUE + 5_000, What::Leave(TICK)).runs(DUE + 40_000_000);
     story.expect(Throttling, None, Inferred, "other");
@@ -236,13 +236,13 @@ fn threads_of_one_program_that_the_fair_scheduler_lets_run_are_added_up() {
     assert_eq!((blame.cause, blame.threads, blame.evidence), (FairScheduling, 2, Direct));
     assert!(blame.pieces > 40 && blame.total.ns() > 1_000_000, "{blame:?}");
     assert!(explanation.segments.len() <= Explanation::STRETCHES);
-    // A real-time thread before a normal one.
+    // A real-time thread ahead of a normal one.
     let story = Story::new(0).fair().switch(DUE - 9_000, OTHER, 50, 0).interrupt(DUE + 1_000).runs(DUE + 90_000);
     story.expect(HigherPriority, None, Direct, "other");
-    // A limit of its control group: the CPU is idle although it could run.
+    // Control group quota: the CPU is idle while the thread is runnable.
     let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).switch(DUE + 5_000, 0, 120, 0).runs(DUE + 90_000);
     story.expect(Throttling, None, Inferred, "idle");
-    // Asked to let go, and in the kernel for long.
+    // A requested switch that comes late, because the thread is in the kernel.
     let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).runs(DUE + 90_000);
     story.expect(NonPreemptible, None, Direct, "other");
 }
@@ -255,7 +255,7 @@ fn timer_slack_is_what_the_start_of_the_timer_allowed() {
     let late = story.clone().interrupt(DUE + 51_000).runs(DUE + 54_000);
     late.expect(TimerSlack, None, Direct, "measured/0");
     assert_eq!(late.explained().blame().unwrap().total.ns(), 50_000);
-    // An interrupt that comes before: only what was used of it.
+    // An earlier interrupt: only the used part of the slack counts.
     let early = story.interrupt(DUE + 20_000).runs(DUE + 23_000).explained();
     assert_eq!((early.phases[0].phase, early.phases[0].length.ns()), (Phase::Slack, 20_000));
 }
@@ -272,12 +272,12 @@ fn an_idle_cpu_that_takes_long_to_come_back_is_named_with_its_state() {
 fn a_page_fault_after_the_switch_is_the_threads_own() {
     let story = Story::new(OTHER).interrupt(DUE + 1_000).flags(0).switch(DUE + 3_000, ME, 19, 0);
     let fault = story.clone().then(DUE + 4_000, What::PageFault);
-    // Answered from memory.
+    // A page fault served from memory.
     fault.clone().reads(DUE + 90_000).expect(PageFault, None, Direct, "measured/0");
-    // From a disk: it waits meanwhile.
+    // A page fault served from disk, with a sleep.
     let waits = fault.switch(DUE + 6_000, OTHER, 120, 2).then(DUE + 700_000, What::Waking { pid: ME });
     waits.flags(flags::NEED_RESCHED).runs(DUE + 702_000).expect(PageFault, None, Direct, "measured/0");
-    // Nothing but silence.
+    // Silence without a page fault.
     let silent = story.reads(DUE + 90_000);
     silent.expect(Steal, None, Inferred, "measured/0");
     let mut blind = silent;
@@ -287,7 +287,8 @@ fn a_page_fault_after_the_switch_is_the_threads_own() {
 
 #[test]
 fn a_stopped_thread_is_said_to_be_stopped_and_its_neighbours_are_left_alone() {
-    // Woken by SIGSTOP before it was due, stopped, and let go on 65 ms later: it starts its timer again, which has expired.
+    // Woken by SIGSTOP before its due time, stopped, and continued 65 ms later. It restarts its timer, which has
+    // expired.
     let mut story = Story::new(OTHER).then(500_000, What::Waking { pid: ME }).switch(502_000, ME, 19, 0);
     story = story.switch(510_000, OTHER, 120, 4).then(DUE + 65_000_000, What::Waking { pid: ME });
     story = story.switch(DUE + 65_002_000, ME, 19, 0);
@@ -301,7 +302,7 @@ fn a_stopped_thread_is_said_to_be_stopped_and_its_neighbours_are_left_alone() {
 
 #[test]
 fn without_the_events_of_the_wake_up_nothing_is_claimed() {
-    // Switched in, but nobody knows by what.
+    // A switch without a waking.
     let mut story = Story::new(OTHER);
     story.trace.cpus[0].events.remove(0);
     let story = story.runs(DUE + 300_000);

@@ -1,4 +1,4 @@
-//! What is not explained, what is said to be unsure, and sums over wake-ups.
+//! Wake-ups without an explanation, doubts, and totals over wake-ups.
 
 use super::*;
 

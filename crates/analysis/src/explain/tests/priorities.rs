@@ -6,7 +6,7 @@ use Evidence::*;
 
 const WAITER: i32 = 400;
 
-/// A normal thread runs, and inherits priority `to` from a thread of CPU 1 at `at_ns`.
+/// A normal thread runs, and inherits priority `to` at `at_ns` from a thread of CPU 1.
 fn boosted(at_ns: u64, to: i32) -> Story {
     let mut story = Story::new(OTHER);
     story.trace.names.insert(WAITER, "waiter".to_owned());
@@ -15,14 +15,14 @@ fn boosted(at_ns: u64, to: i32) -> Story {
     story
 }
 
-/// The waiter goes to sleep, or not.
+/// The waiter is switched out with this priority and state.
 fn and_waits(mut story: Story, at_ns: u64, prev_priority: i32, prev_state: u32) -> Story {
     let what = What::Switch { prev: WAITER, prev_priority, prev_state, next: 0, next_priority: 120 };
     story.on(1, at_ns, what);
     story
 }
 
-/// The interrupt wakes the thread, and does not ask for a switch; at last the other thread is switched out.
+/// The interrupt wakes the thread without a request to switch. Later the other thread is switched out at this priority.
 fn left_alone(story: Story, at_leaving: i32) -> Story {
     let mut story = story.interrupt(DUE + 1_000);
     for event in &mut story.trace.cpus[0].events {
@@ -45,7 +45,7 @@ fn a_thread_that_has_inherited_a_priority_is_of_that_priority_whatever_it_was_sw
         let place = story.explained().blame().unwrap().place.clone().unwrap();
         assert!(place.contains("a lock that waiter waits for"), "{place}");
     }
-    // It may be that another thread makes one wait, and goes on; or sleeps later, for something else.
+    // The current thread makes another one wait and runs on; or it sleeps later, for another reason.
     for (priority, state) in [(9, 0), (120, 1)] {
         let story = left_alone(and_waits(boosted(DUE - 300_000, 9), DUE - 299_000, priority, state), 120);
         let place = story.explained().blame().unwrap().place.clone().unwrap();
@@ -55,12 +55,12 @@ fn a_thread_that_has_inherited_a_priority_is_of_that_priority_whatever_it_was_sw
 
 #[test]
 fn what_is_inherited_counts_from_then_on_and_until_the_next_switch() {
-    // It is asked to let go in the kernel, and inherits the priority 1 ms later.
+    // The kernel requests a switch, and the thread inherits the priority 1 ms later.
     let story = boosted(DUE + 1_000_000, 9).interrupt(DUE + 1_000).runs(DUE + 4_000_000);
     let explanation = story.explained();
     let of = |cause| explanation.shares.iter().find(|share| share.cause == cause).map(|share| share.total.ns());
     assert_eq!((of(NonPreemptible), of(HigherPriority)), (Some(997_500), Some(3_000_000)));
-    // It lets go of the lock, and is asked to let go of the CPU by that; the flag of no event shows it.
+    // The thread releases the lock, which requests a switch that no event flag shows.
     let mut story = boosted(DUE - 300_000, 9);
     story = left_alone(story, 120);
     let behind = story.trace.cpus[0].events.len() - 2;
@@ -69,32 +69,32 @@ fn what_is_inherited_counts_from_then_on_and_until_the_next_switch() {
     let explanation = story.explained();
     let of = |cause| explanation.shares.iter().find(|share| share.cause == cause).map(|share| share.total.ns());
     assert_eq!((of(NonPreemptible), of(Throttling), of(Unknown)), (Some(30_000), None, None), "{explanation:#?}");
-    // The priority of an earlier turn is gone.
+    // A switch ends the inherited priority.
     let story = boosted(DUE - 300_000, 9).switch(DUE - 200_000, 201, 120, 1).switch(DUE - 100_000, OTHER, 120, 1);
     story.interrupt(DUE + 1_000).runs(DUE + 400_000).expect(NonPreemptible, None, Direct, "other");
 }
 
 #[test]
 fn a_thread_that_raised_its_priority_unseen_is_never_said_to_be_not_preemptible() {
-    // It still has it when it is switched out.
+    // The priority is still raised at the switch out.
     left_alone(Story::new(OTHER), 9).guest().expect(HigherPriority, None, Inferred, "other");
     left_alone(Story::new(OTHER), 19).guest().expect(EqualPriority, None, Inferred, "other");
-    // It has lowered it again: the switch was not asked for, which may be throttling as well.
+    // The priority is lowered again. No switch was requested, which may also be throttling.
     left_alone(Story::new(OTHER), 120).guest().expect(HigherPriority, Some(Throttling), TwoReadings, "other");
-    // Asked to let go before: when it was raised is not known.
+    // A request before the switch out: the time of the raise is unknown.
     let mut asked = left_alone(Story::new(OTHER), 9);
     asked.trace.cpus[0].events.iter_mut().filter(|event| event.what == What::Leave(TICK)).for_each(|event| {
         event.flags = flags::NEED_RESCHED;
     });
     asked.expect(Unknown, None, CannotTell, "other");
-    // Beside a normal thread as well.
+    // The same with a measured thread of normal priority.
     left_alone(Story::new(OTHER).fair(), 9).expect(HigherPriority, None, Inferred, "other");
     left_alone(Story::new(OTHER).fair(), 120).expect(FairScheduling, None, Direct, "other");
 }
 
 #[test]
 fn without_an_event_after_the_waking_nothing_is_said_of_who_ran() {
-    // Woken by CPU 1; CPU 0 is silent until the switch.
+    // Woken by CPU 1, while CPU 0 is silent until the switch.
     let mut story = Story::new(OTHER);
     for (at_ns, what) in [
         (DUE + 1_000, What::Enter(TICK)),
@@ -119,7 +119,7 @@ fn a_thread_that_was_long_not_waiting_was_busy_or_its_cpu_stood_still() {
     };
     running(DUE + 20_000).expect(OwnOverrun, None, Direct, "measured/0");
     running(DUE + 300_000).expect(OwnOverrun, Some(Steal), TwoReadings, "measured/0");
-    // It sleeps, but for something else than its timer.
+    // A sleep for another event than its timer.
     let mut slept = Story::new(OTHER);
     slept.trace.cpus[0].events.clear();
     slept.current[0] = ME;

@@ -1,4 +1,4 @@
-//! What holds whatever the events are.
+//! Properties of explanations of arbitrary events.
 
 use super::*;
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    /// Whatever the events are, nothing of the latency is left over or counted twice.
+    /// For any events, phases and shares add up to the latency.
     #[test]
     fn phases_and_shares_are_the_latency_to_the_nanosecond(
         first in events(), second in events(), due in 0_u64..2_000_000, latency in 0_u64..3_000_000,

@@ -1,10 +1,10 @@
-//! Timers of others in the interrupt of the thread's own, and in softirqs.
+//! Timers of other threads in the interrupt of the thread's own timer, and in softirqs.
 
 use super::*;
 use Cause::*;
 use Evidence::*;
 
-/// Its own timer expires behind another one, whose function has the CPU for 8 ms.
+/// The thread's own timer expires after another one, whose function takes 8 ms.
 fn behind(function: Option<u64>) -> Story {
     let at = DUE - 5_000;
     let story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, What::TimerExpire { timer: 7, function });
@@ -15,7 +15,7 @@ fn behind(function: Option<u64>) -> Story {
 #[test]
 fn a_silence_within_the_function_of_another_timer_is_of_that_function_which_is_named() {
     behind(Some(CLEAR_PAGE)).expect(Interrupt, None, Direct, "interrupt local_timer (clear_page_erms)");
-    // A CPU may be taken away there as anywhere.
+    // The CPU of a guest may be taken away in a timer function as well.
     let named = "interrupt local_timer (clear_page_erms)";
     behind(Some(CLEAR_PAGE)).guest().expect(Interrupt, Some(Steal), TwoReadings, named);
     behind(None).guest().expect(Interrupt, Some(Steal), TwoReadings, "interrupt local_timer");
@@ -26,7 +26,7 @@ fn a_silence_within_the_function_of_another_timer_is_of_that_function_which_is_n
 
 #[test]
 fn the_time_after_the_waking_is_of_the_functions_that_run_then() {
-    // Its own timer is the first of 20; each of the others takes 50 us.
+    // The thread's own timer is the first of 20; each of the others takes 50 us.
     let at = DUE + 1_000;
     let mut story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, expiry(TIMER));
     story = story.then(at + 1_000, What::Waking { pid: ME }).flags(flags::NEED_RESCHED);
@@ -39,7 +39,8 @@ fn the_time_after_the_waking_is_of_the_functions_that_run_then() {
 
 #[test]
 fn a_timer_that_an_interrupt_starts_again_is_not_that_of_the_thread_it_interrupts() {
-    // The clock tick comes while the thread is on its way from its own wake-up to the clock, and starts its timer for the next one.
+    // The clock tick arrives between the wake-up of the thread and its reading of the clock, and restarts its own
+    // timer.
     let next = i64::try_from(DUE).unwrap() + 4_000_000;
     let start = |timer| What::TimerStart { timer, expires_ns: next, soft_ns: next };
     let woken = || Story::new(OTHER).interrupt(DUE + 300_000).runs(DUE + 310_000);
@@ -51,7 +52,7 @@ fn a_timer_that_an_interrupt_starts_again_is_not_that_of_the_thread_it_interrupt
     let usual = [Phase::Expiry, Phase::Handler, Phase::Queue, Phase::Return];
     assert_eq!(phases(&tick(flags::IRQS_OFF | flags::HARDIRQ)), usual);
     assert_eq!(phases(&tick(flags::SOFTIRQ)), usual);
-    // Outside of interrupts it is the thread that begins to wait, too late.
+    // Outside of interrupts, the thread itself starts its wait, too late.
     assert_eq!(phases(&tick(flags::IRQS_OFF))[0], Phase::NotAsleep);
 }
 
@@ -63,7 +64,7 @@ fn timers_of_the_wheel_name_their_function_and_are_no_silence() {
         for i in 0..expiries {
             story.at(DUE - 4_000 + i, What::WheelExpire { function: CLEAR_PAGE });
         }
-        // An interrupt within it has timers of its own, which are not the softirq's.
+        // An interrupt that nests in the softirq has timers of its own.
         let mut story = story.interrupt(DUE + 1_000).flags(0);
         for i in 1..expiries {
             story.at(DUE + 5_000 + i * 20_000, What::WheelExpire { function: CLEAR_PAGE });
