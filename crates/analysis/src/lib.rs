@@ -1,8 +1,8 @@
 //! The statistics of punctual: pure functions of records.
 //!
-//! Records in, numbers with intervals out. Nothing here reads a file, a clock or the machine, so an old run gets
-//! tomorrow's statistics. The unit is the slice or the episode, never the sample: samples of one machine resemble
-//! their neighbours. A question that the data cannot answer is refused, with the numbers that say why.
+//! Records in, numbers with intervals out. Nothing here reads a file, a clock or the machine, so that new statistics
+//! also apply to old runs. The unit is the slice or the episode, never the sample, because consecutive samples of a
+//! machine are correlated. A question that the data cannot answer is refused, with the numbers that show why.
 #![forbid(unsafe_code)]
 
 pub mod comparison;
@@ -19,14 +19,14 @@ pub mod testing;
 mod verdict;
 pub mod wording;
 
-/// What operations cost, and whether they cost more in one configuration than in another.
+/// Cost of operations, and its comparison between configurations.
 pub mod cost {
     pub use crate::comparison::costs::*;
     pub use crate::summary::cost::*;
     pub use crate::summary::trade_offs::*;
 }
 
-/// Whether it was measured for long enough, and for how much longer to measure.
+/// Sufficiency of a measurement, and the time still needed.
 pub mod enough {
     pub use crate::search::enough::*;
     pub use crate::search::shortfall::*;

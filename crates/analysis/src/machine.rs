@@ -1,4 +1,4 @@
-//! The machine: the facts that latency depends on, and the checks that advise on them.
+//! The machine: facts that affect latency, and checks that give advice on them.
 
 pub mod doctor;
 pub mod facts;

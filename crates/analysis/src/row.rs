@@ -1,4 +1,4 @@
-//! A cell as it is judged, tabled and drawn: of a run of this program, or imported.
+//! Row: a cell of a run or of an import, in the form used by verdicts, tables and charts.
 
 use crate::findings::{Finding, ImportedFinding};
 use crate::stats::levels::Quantiles;
@@ -6,32 +6,32 @@ use crate::summary::cell::{CellSummary, Max};
 use crate::summary::imported::ImportedCell;
 use model::{Header, Host, ImportedLoad, Level, Period, Span};
 
-/// One cell, of a run of this program or imported: a fact that is not known is `None`.
+/// One cell, of a run of this program or imported. Unknown facts are `None`.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// Where the numbers come from, and what only one of both has.
+    /// Source of the numbers, with the data that only this source has.
     pub origin: Origin<'a>,
-    /// What it is called.
+    /// Name of the cell.
     pub name: &'a str,
     /// The machine.
     pub host: &'a Host,
-    /// When its run, or it itself, began, ms since 1970-01-01 UTC.
+    /// Start of its run, or of the imported measurement, ms since 1970-01-01 UTC.
     pub started_unix_ms: Option<u64>,
     /// Background work.
     pub load: Option<ImportedLoad>,
-    /// How the threads were scheduled.
+    /// Scheduling policy of the threads.
     pub policy: Option<String>,
     /// Time between two due times.
     pub period: Option<Period>,
-    /// What the latencies are of: a method, or a tool and its word for them.
+    /// Meaning of the latencies: a method, or a tool and its term for them.
     pub method: Option<String>,
-    /// CPUs that were measured.
+    /// Measured CPUs.
     pub cpus: Option<String>,
-    /// Time measured.
+    /// Measuring time.
     pub measured: Option<Span>,
-    /// Latencies recorded.
+    /// Number of latencies recorded.
     pub samples: Option<u64>,
-    /// Due times missed; `None` also for relative waits, which have no due times that could be missed.
+    /// Number of missed due times; `None` also for relative waits, which cannot miss any.
     pub missed: Option<u64>,
     /// Smallest latency, ns.
     pub min_ns: Option<i64>,
@@ -39,33 +39,33 @@ pub struct Row<'a> {
     pub mean_ns: Option<f64>,
     /// Standard deviation, ns.
     pub stddev_ns: Option<f64>,
-    /// The distribution by wake-up.
+    /// Distribution by wake-up.
     pub quantiles: &'a Quantiles,
     /// Largest latency, ns.
     pub max_ns: Option<i64>,
-    /// The CPU that had it; of an imported one without CPUs the thread.
+    /// CPU of the largest latency; for an imported cell without CPUs its thread.
     pub max_cpu: Option<u32>,
-    /// Independent samples the recorded ones are worth at p99.
+    /// Effective sample size at p99.
     pub n_eff: Option<u64>,
 }
 
 /// The source of a cell, with its findings, most important first.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin<'a> {
-    /// This program.
+    /// Measured by this program.
     Own(&'a CellSummary, &'a [Finding]),
-    /// Another tool.
+    /// Measured by another tool.
     Imported(&'a ImportedCell, &'a [ImportedFinding]),
 }
 
 impl<'a> Row<'a> {
-    /// Cells that this program measured, with the findings of each.
+    /// Rows of cells that this program measured, with the findings of each.
     #[must_use]
     pub fn of_run(header: &'a Header, cells: &'a [CellSummary], findings: &'a [Vec<Finding>]) -> Vec<Row<'a>> {
         cells.iter().zip(findings).map(|(cell, findings)| Row::of_cell(header, cell, findings)).collect()
     }
 
-    /// Imported measurements, with the findings of each.
+    /// Rows of imported measurements, with the findings of each.
     #[must_use]
     pub fn of_imported(cells: &'a [ImportedCell], findings: &'a [Vec<ImportedFinding>]) -> Vec<Row<'a>> {
         cells.iter().zip(findings).map(|(cell, findings)| Row::of_file(cell, findings)).collect()
@@ -123,7 +123,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// What else is known of a cell that this program measured.
+    /// Full summary of a cell that this program measured; `None` for an imported one.
     #[must_use]
     pub fn own(&self) -> Option<&'a CellSummary> {
         match self.origin {
@@ -132,7 +132,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// What has to be known of it, each a sentence without its full stop.
+    /// Findings of the cell, each a sentence without its full stop.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         match self.origin {
@@ -141,13 +141,13 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The largest latency and its moment, as this program records it.
+    /// Largest latency and its time; `None` for an imported cell.
     #[must_use]
     pub fn max(&self) -> Option<Max> {
         self.own()?.max
     }
 
-    /// Whether it is of latencies: what operations cost is none.
+    /// Whether the cell measures latencies; a cost cell does not.
     #[must_use]
     pub fn has_latencies(&self) -> bool {
         self.own().is_none_or(|cell| cell.cell.task.has_latencies())
@@ -159,7 +159,7 @@ impl<'a> Row<'a> {
         self.own().is_some_and(|cell| cell.cell.kernel.is_virtual())
     }
 
-    /// Whether an interval of this quantile for the whole cell can be believed.
+    /// Whether an interval of this quantile for the whole cell is valid.
     pub(crate) fn allows_interval(&self, level: Level) -> bool {
         match self.origin {
             Origin::Own(cell, _) => cell.steadiness.courses.allows_interval(level),

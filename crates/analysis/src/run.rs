@@ -1,4 +1,4 @@
-//! From records, or imported measurements, to a verdict: summaries of the cells, findings, and what is required.
+//! Summary of a run or of imports: summaries of the cells, findings, and the verdict on requirements.
 
 use crate::findings::{self, Finding, ImportedFinding, Realtime};
 use crate::row::Row;
@@ -13,37 +13,37 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
-/// What a run says.
+/// Summary of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSummary {
-    /// One for each cell, in the order of the plan; also those without any record.
+    /// One for each cell, in the order of the plan, including cells without a record.
     pub cells: Vec<CellSummary>,
-    /// What is true of each of these cells, most important first.
+    /// Findings of each of these cells, most important first.
     pub cell_findings: Vec<Vec<Finding>>,
-    /// What is true of the run as a whole, most important first.
+    /// Findings of the run as a whole, most important first.
     pub findings: Vec<Finding>,
-    /// What is missing until the numbers are sure enough; `None` unless the run was to end when they are.
+    /// Shortfalls until the numbers are precise enough; `None` unless the run was to end at that point.
     pub shortfalls: Option<Vec<Shortfall>>,
-    /// Whether the machine keeps what the plan requires.
+    /// Verdict: whether the machine meets the requirements of the plan.
     pub verdict: Verdict,
-    /// The same for each limit in each cell; empty when nothing was required.
+    /// Verdict for each limit in each cell; empty without requirements.
     pub cases: Vec<Case>,
 }
 
-/// All measurements that were imported together.
+/// Summary of measurements that were imported together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedSummary {
-    /// One for each, in the order in which they were named.
+    /// One for each measurement, in the order of the command line.
     pub cells: Vec<ImportedCell>,
-    /// What is true of each of these, most important first.
+    /// Findings of each of these, most important first.
     pub cell_findings: Vec<Vec<ImportedFinding>>,
-    /// Whether they keep what is required.
+    /// Verdict: whether they meet the requirements.
     pub verdict: Verdict,
-    /// The same for each limit in each cell; empty when nothing was required.
+    /// Verdict for each limit in each cell; empty without requirements.
     pub cases: Vec<Case>,
 }
 
-/// Computes everything that imported measurements say.
+/// Computes the summary of imported measurements.
 #[must_use]
 pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSummary {
     let cells = imported::cells(all);
@@ -53,7 +53,7 @@ pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSu
     ImportedSummary { cells, cell_findings, verdict, cases }
 }
 
-/// Computes everything a run says. Pure: the same records give the same summary, on any machine.
+/// Computes the summary of a run. Pure: the same records give the same summary, on any machine.
 #[must_use]
 pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let names = names::of_cells(&header.cells);
@@ -64,7 +64,7 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let realtime = Realtime::of(&cells);
     let cell_findings = on_all_cpus(&pairs, |(pool, cell)| findings::of_cell(header, pool, cell, &realtime));
     let findings = findings::of_run(header, entries, &cells);
-    // A requirement is one of latencies.
+    // Requirements apply to latencies only.
     let mut rows = Row::of_run(header, &cells, &cell_findings);
     rows.retain(Row::has_latencies);
     let verdict = Verdict::of(header, entries, &rows);
@@ -74,8 +74,8 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases }
 }
 
-/// What `of` makes of each item, in their order, by as many threads as there are CPUs: a run may have thousands of cells.
-/// The calling thread does what no thread can be made for.
+/// Maps `of` over the items, in order, with one thread for each CPU, because a run may have thousands of cells. If a
+/// thread cannot be created, the calling thread does its part.
 pub fn on_all_cpus<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let all = |part: &[T]| part.iter().map(&of).collect::<Vec<R>>();

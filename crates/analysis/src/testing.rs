@@ -1,4 +1,4 @@
-//! Runs for tests, built from latencies the way an instrument would record them.
+//! Builder of runs for tests, from given latencies.
 
 use model::{
     Achieved, Cell, Conditions, CpuSet, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, Link, Load,
@@ -6,15 +6,15 @@ use model::{
     TargetRecord, Task, ThreadRecord,
 };
 
-/// Slices of each measurement.
+/// Number of slices of each measurement.
 const SLICES: u64 = 20;
 
-/// A header and its entries, to be filled step by step and changed at will.
+/// A header and its entries, filled step by step; tests may change both.
 #[derive(Debug, Clone)]
 pub struct RunBuilder {
-    /// The header; cells are added by [`RunBuilder::cell`].
+    /// The header; [`RunBuilder::cell`] adds cells.
     pub header: Header,
-    /// The entries, in the order they were measured.
+    /// The entries, in the order of measurement.
     pub entries: Vec<Entry>,
 }
 
@@ -24,10 +24,10 @@ mod thread;
 pub use host::host;
 use thread::thread;
 
-/// A cell of 2 s at 1 ms on CPUs 0 and 1, with the load and policy as typed.
+/// A cell of 2 s at 1 ms on CPUs 0 and 1, with this load and policy.
 ///
 /// # Panics
-/// When they are not known: it is for tests.
+/// If the load or policy is invalid.
 #[must_use]
 pub fn cell(load: &str, policy: &str) -> Cell {
     let load: Result<Load, _> = load.parse();
@@ -47,7 +47,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
     }
 }
 
-/// What a logger counted of a target on `host`, which answered nothing.
+/// Response record of a target on `host` that answered no trigger.
 #[must_use]
 pub fn response(host: Host) -> ResponseRecord {
     let target = TargetRecord {
@@ -83,7 +83,7 @@ pub fn response(host: Host) -> ResponseRecord {
     }
 }
 
-/// A thread of an imported file whose histogram is of these latencies, ns; all else is unknown.
+/// A thread of an imported file with a histogram of these latencies, ns; all else is unknown.
 #[must_use]
 pub fn imported_thread(latencies_ns: &[i64]) -> ImportedThread {
     let histogram = Histogram::of(latencies_ns);
@@ -103,7 +103,7 @@ impl Default for RunBuilder {
 }
 
 impl RunBuilder {
-    /// A run on [`host()`] without any cell, of one block, requiring nothing.
+    /// A run on [`host()`] without cells, with one block and no requirements.
     #[must_use]
     pub fn new() -> RunBuilder {
         let plan = Plan { repetitions: 1, require: Requirement::default(), ..Plan::default() };
@@ -130,10 +130,10 @@ impl RunBuilder {
         self
     }
 
-    /// Sets what is required, as typed.
+    /// Sets the requirements.
     ///
     /// # Panics
-    /// When it is no requirement.
+    /// If `text` is no valid requirement.
     pub fn require(&mut self, text: &str) -> &mut Self {
         self.header.plan.require.set_all(text).expect("a requirement");
         let deadline = self.header.plan.require.max;
@@ -141,11 +141,11 @@ impl RunBuilder {
         self
     }
 
-    /// Measures one cell in one block: `latency_ns(cpu, cycle)` says how late each wake-up is. A latency of
-    /// `i64::MAX` never wakes; of a link it is a trigger that was never answered, within 1 s.
+    /// Measures one cell in one block. `latency_ns(cpu, cycle)` returns the latency of each wake-up. `i64::MAX` stands
+    /// for a wait without a wake-up; of a link, for a trigger without an answer within 1 s.
     ///
     /// # Panics
-    /// When there is no such cell.
+    /// If the cell does not exist.
     pub fn measure(&mut self, block: u32, cell_index: usize, latency_ns: impl Fn(u32, u64) -> i64) -> &mut Self {
         let cell = self.header.cells[cell_index].clone();
         let position = u64::try_from(self.entries.len()).unwrap_or(0);

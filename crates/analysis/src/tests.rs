@@ -1,4 +1,4 @@
-//! Every sentence that the statistics print has an example in the documents, with what to do about it.
+//! Documentation test: every sentence of the statistics has an example in the documents, with advice.
 
 use crate::comparison::{Answer, Comparison, Measured, Metric, Ratio, Refusal};
 use crate::findings::{ImportedFinding, examples};
@@ -14,7 +14,7 @@ const FINDINGS: &str = include_str!("../../../docs/findings.md");
 const STATISTICS: &str = include_str!("../../../docs/statistics.md");
 const COMPARE: &str = include_str!("../../../docs/compare.md");
 
-/// A document as one line of words, without its marks.
+/// A document as one line of words, without its markup.
 fn words(text: &str) -> String {
     let plain: String = text.chars().filter(|c| !matches!(c, '*' | '`')).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -27,7 +27,7 @@ fn assert_documented(document: &str, sentences: &[String]) {
     assert!(missing.is_empty(), "without an example: {missing:#?}");
 }
 
-/// No finding is longer than this.
+/// Largest length of a finding, bytes.
 const LONG: usize = 180;
 
 #[test]
@@ -155,7 +155,7 @@ fn verdicts_have_their_examples() {
         Gap::Open { cell: cell(), at_least_ns: 3_000_000_000 },
         Gap::NeverAnswered { cell: cell(), never: 12 },
     ];
-    // Named so that a new kind of gap is a mistake here until it has an example, too.
+    // The match is exhaustive, so that a new kind of gap does not compile here without an example.
     let is_known = |gap: &Gap| match gap {
         Gap::Incomplete { .. }
         | Gap::Skipped { .. }
@@ -195,7 +195,7 @@ fn what_is_said_before_and_what_is_missing_have_their_examples() {
     assert_documented(STATISTICS, &sentences);
 }
 
-/// A comparison of 12 blocks, its ratio with this interval.
+/// A comparison of 12 blocks with this ratio and interval.
 fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
     let ratio = ratio.map(|(value, lower, upper)| Ratio { value, interval: (lower, upper), p: 0.01 });
     Comparison {

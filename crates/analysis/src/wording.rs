@@ -1,6 +1,6 @@
-//! Numbers as people read them: three digits that matter, and always a unit.
+//! Text forms of numbers: three significant digits, and always a unit.
 
-/// Units of time, ns, each used from twice its size on where a smaller one still reads well.
+/// Units of time: name, length in ns, and the multiple from which the unit is used.
 const UNITS: [(&str, f64, f64); 7] = [
     ("years", 31_557_600e9, 2.0),
     ("d", 86_400e9, 2.0),
@@ -11,16 +11,16 @@ const UNITS: [(&str, f64, f64); 7] = [
     ("us", 1e3, 1.0),
 ];
 
-/// A length of time with its unit: `41 us`, `1.25 ms`, `9.3 s`, `3 h`. Three digits, rounded to the nearest.
+/// A duration with its unit: `41 us`, `1.25 ms`, `9.3 s`, `3 h`. Three significant digits, rounded to the nearest.
 #[must_use]
 pub fn duration(ns: f64) -> String {
-    // Half a unit in the last of three digits rounds up to the next unit: 999.6 us is 1 ms.
+    // Rounding to three digits may reach the next unit: 999.6 us is 1 ms.
     let unit = UNITS.iter().find(|(_, factor, from)| ns.abs() * 1.0005 >= factor * from);
     let (name, factor) = unit.map_or(("ns", 1.0), |(name, factor, _)| (*name, *factor));
     format!("{} {name}", number(ns / factor))
 }
 
-/// Two lengths of time that differ: with as many digits as it takes to see it.
+/// Two durations with enough digits to show their difference.
 #[must_use]
 pub fn durations_apart(a_ns: i64, b_ns: i64) -> (String, String) {
     let (a, b) = (duration(a_ns as f64), duration(b_ns as f64));
@@ -31,7 +31,7 @@ pub fn durations_apart(a_ns: i64, b_ns: i64) -> (String, String) {
     (exact(a_ns), exact(b_ns))
 }
 
-/// Three digits that matter, without zeros at the end; thousands apart from 1000 on.
+/// A number with three significant digits, without trailing zeros; thousands are separated by spaces.
 #[must_use]
 pub fn number(value: f64) -> String {
     let size = value.abs();
@@ -49,13 +49,13 @@ pub fn number(value: f64) -> String {
     format!("{}{}{fraction}", if value < 0.0 { "-" } else { "" }, grouped(whole))
 }
 
-/// A count, thousands apart: `64 000`.
+/// A count, with thousands separated by spaces: `64 000`.
 #[must_use]
 pub fn count(n: u64) -> String {
     grouped(&n.to_string())
 }
 
-/// A count of things: `1 stall`, `14 stalls`, `2 stretches`.
+/// A count with its noun: `1 stall`, `14 stalls`, `2 stretches`.
 #[must_use]
 pub fn things(n: u64, one: &str) -> String {
     let plural = if one.ends_with("ch") || one.ends_with('s') { "es" } else { "s" };
@@ -73,8 +73,8 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// Two facts that differ, as far as they do: of long lists only the items that the other does not have, and of what is long
-/// all the same the beginning.
+/// Texts of two facts that differ, shortened to the difference. Of long lists only the items that the other does not
+/// have; of other long texts the beginning.
 #[must_use]
 pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
     let [a, b] = [a, b].map(|fact| fact.unwrap_or("unknown"));
@@ -90,7 +90,7 @@ pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
         let own: Vec<&str> = text.split(parted).filter(|item| !others.contains(item)).collect();
         if own.is_empty() { "without".to_owned() } else { own.join(parted) }
     };
-    // A list that differs in its order only has no item of its own.
+    // A list that differs in its order only has no such items.
     let (only_a, only_b) = (own(a, b), own(b, a));
     let (a, b) = if only_a == only_b { (a.to_owned(), b.to_owned()) } else { (only_a, only_b) };
     let cut = |text: String| if is_long(&text) { text.chars().take(LONG).chain("...".chars()).collect() } else { text };
@@ -122,7 +122,7 @@ mod tests {
             (2.996e9 * 3600.0 * 1e9, "342 000 years"),
         ] {
             let got = duration(ns);
-            // Years are long: only the order of magnitude is a known answer.
+            // For years, only the order of magnitude is checked.
             let years = text.ends_with("years") && got.ends_with("years") && got.starts_with("34");
             assert!(got == text || years, "{ns}: {got}, not {text}");
         }

@@ -1,4 +1,4 @@
-//! What about a machine makes wake-ups late: one check for each cause, each a pure function of the machine's facts.
+//! Checks for properties of a machine that make wake-ups late. Each is a pure function of the machine's facts.
 
 mod clock;
 mod debug;
@@ -20,30 +20,30 @@ pub use outcome::{Outcome, Remedy, Severity};
 use model::Host;
 use serde::Serialize;
 
-/// One thing to look at.
+/// One check.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
-    /// Its name, in kebab-case.
+    /// Name in kebab-case.
     pub name: &'static str,
-    /// Why it matters for latency.
+    /// Effect on latency.
     pub why: &'static str,
-    /// Where that is said: a man page, a file of the kernel's documentation or source.
+    /// Source of that statement: a man page, or a file of the kernel's documentation or source.
     pub source: &'static str,
     examine: fn(&Host) -> Outcome,
 }
 
-/// What a check says of one machine.
+/// Result of a check on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Examined {
-    /// The check's name.
+    /// Name of the check.
     pub name: &'static str,
-    /// What was found, and what to do about it.
+    /// Finding and remedy.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// Why it matters for latency.
+    /// Effect on latency.
     pub why: &'static str,
-    /// Where that is said.
+    /// Source of that statement.
     pub source: &'static str,
 }
 
@@ -63,26 +63,25 @@ const TOPICS: [&[Check]; 12] = [
     platform::CHECKS,
 ];
 
-/// Every check, in the order of the topics.
+/// All checks, in the order of the topics.
 pub fn checks() -> impl Iterator<Item = &'static Check> {
     TOPICS.iter().copied().flatten()
 }
 
 impl Check {
-    /// What it says of `host`.
+    /// Runs the check on `host`.
     #[must_use]
     pub fn examine(&self, host: &Host) -> Examined {
         let mut outcome = (self.examine)(host);
         if let (Some(container), Some(remedy)) = (&host.container, &mut outcome.remedy) {
-            // Whatever a check advises, /sys and /proc/sys of a container are as a rule read-only, and boot parameters are
-            // not its own.
+            // In a container, /sys and /proc/sys are usually read-only, and boot parameters belong to the machine.
             remedy.caution.get_or_insert_with(|| format!("to be done outside of the container ({container})"));
         }
         Examined { name: self.name, outcome, why: self.why, source: self.source }
     }
 }
 
-/// What all checks say of `host`, worst first, otherwise in the order of the topics.
+/// Results of all checks on `host`, worst first, otherwise in the order of the topics.
 #[must_use]
 pub fn examine(host: &Host) -> Vec<Examined> {
     let mut examined: Vec<_> = checks().map(|check| check.examine(host)).collect();
@@ -90,7 +89,7 @@ pub fn examine(host: &Host) -> Vec<Examined> {
     examined
 }
 
-/// One line on what will make `host` late; `None` when nothing will.
+/// One line that names the checks with [`Severity::Will`]; `None` if there are none.
 #[must_use]
 pub fn in_brief(host: &Host) -> Option<String> {
     const SHOWN: usize = 4;

@@ -1,20 +1,20 @@
-//! The facts of a machine that latency depends on, as texts: to tell a change, and to tell one machine from another.
+//! Facts of a machine that affect latency, as texts: to detect changes and to distinguish machines.
 
 use crate::machine::texts::*;
 use model::{Host, Prepare, Roles, fnv1a};
 use serde::Serialize;
 use std::fmt;
 
-/// A fact, its text, and what it is used for.
+/// A fact, its text, and its uses.
 struct Fact {
     name: &'static str,
     text: fn(&Host) -> Option<String>,
-    /// Whether it should hold from the start of a run to its end: it does not change by itself.
+    /// Whether it should stay the same during a run, because it does not change by itself.
     holds: bool,
-    /// Whether it is part of the fingerprint: results of machines that differ in it are hard to compare. What only root
-    /// can read is not, nor what differs from boot to boot.
+    /// Whether it is part of the fingerprint: results of machines with different values are hard to compare. Facts that
+    /// only root can read, or that differ from boot to boot, are not.
     compares: bool,
-    /// Whether machines that differ in it are different ones, so that a latency of one says nothing of the other.
+    /// Whether different values mean different machines, so that a latency of one tells nothing about the other.
     identifies: bool,
 }
 
@@ -34,14 +34,14 @@ const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact
     Fact { name, text, holds: false, compares: true, identifies: false }
 }
 
-/// Clock sources that are read without a system call and in tens of nanoseconds (drivers/clocksource, Linux 6.12).
+/// Clock sources that are read without a system call, in tens of nanoseconds (drivers/clocksource, Linux 6.12).
 pub(crate) const FAST_CLOCKS: [&str; 6] =
     ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource", "timebase"];
 
 /// The fact about other threads with a real-time policy.
 const OTHER_TASKS: &str = "other real-time tasks";
 
-/// All facts. docs/doctor-checks.md lists those of the fingerprint; a test compares.
+/// All facts. docs/doctor-checks.md lists those of the fingerprint, which a test checks.
 const FACTS: &[Fact] = &[
     holds("boot", |host| host.boot_id.clone()),
     both("kernel", |host| host.kernel_release.clone()),
@@ -106,7 +106,7 @@ const FACTS: &[Fact] = &[
     both("statistics interval, s", |host| number(host.memory.stat_interval_s)),
 ];
 
-/// A fact that differs between two hosts, and its texts.
+/// A fact that differs between two hosts: its name and both texts.
 pub type Difference = (&'static str, Option<String>, Option<String>);
 
 /// The names of all facts.
@@ -114,21 +114,21 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FACTS.iter().map(|fact| fact.name)
 }
 
-/// The texts of all facts of `host`, in the order of [`names`]; `None`: unknown.
+/// Texts of all facts of `host`, in the order of [`names`]; `None`: unknown.
 pub fn all(host: &Host) -> impl Iterator<Item = Option<String>> {
     FACTS.iter().map(|fact| (fact.text)(host))
 }
 
-/// The same of a host that only somebody else's file describes: what would be said of an unknown machine, too, such as
-/// that no hypervisor was seen, is not known.
+/// Texts of all facts of a host that is known from an imported file only. A text that an unknown machine has as well,
+/// such as "none seen" for the hypervisor, is unknown.
 #[must_use]
 pub fn told(host: &Host) -> Vec<Option<String>> {
     let unknown = Host::default();
     all(host).zip(all(&unknown)).map(|(fact, unknown)| if fact == unknown { None } else { fact }).collect()
 }
 
-/// The facts that should hold and did not, from `earlier` to `later`, but those that `prepare` changes for a cell, and what
-/// another one of its `roles` is here.
+/// Facts that should have stayed the same and differ from `earlier` to `later`. Facts that `prepare` changes for a
+/// cell, or that another of its `roles` changes on this machine, do not count.
 #[must_use]
 pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -> Vec<Difference> {
     let mut made = made_by(prepare);
@@ -146,29 +146,29 @@ pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -
     differing(held, &with_shared(earlier, later), &with_shared(later, earlier))
 }
 
-/// The facts of a fingerprint in which `a` and `b` differ.
+/// Facts of the fingerprint that differ between `a` and `b`.
 pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
     differing(FACTS.iter().filter(|fact| fact.compares), a, b)
 }
 
-/// The facts of a fingerprint in which `later` is not `earlier`, but those that `prepare` changes for a cell.
+/// Facts of the fingerprint that differ from `earlier` to `later`, except those that `prepare` changes for a cell.
 pub(crate) fn differences_but_made(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
     let made = made_by(prepare);
     differing(FACTS.iter().filter(|fact| fact.compares && !made.contains(&fact.name)), earlier, later)
 }
 
-/// Whether machines that differ in the fact of this name are different ones.
+/// Whether different values of the fact with this name mean different machines.
 pub(crate) fn tells_machines_apart(name: &str) -> bool {
     FACTS.iter().any(|fact| fact.identifies && fact.name == name)
 }
 
-/// What is unknown of one of them is no difference.
+/// Facts that differ between two hosts. A fact that is unknown for one of them does not differ.
 fn differing<'a>(facts: impl Iterator<Item = &'a Fact>, a: &Host, b: &Host) -> Vec<Difference> {
     let texts = facts.map(|fact| (fact.name, (fact.text)(a), (fact.text)(b)));
     texts.filter(|(_, a, b)| a.is_some() && b.is_some() && a != b).collect()
 }
 
-/// Facts that a cell changes itself for as long as it lasts; whether they stayed is a finding of its own.
+/// Names of the facts that a cell changes for its duration. Another finding reports whether these settings persisted.
 fn made_by(prepare: &Prepare) -> Vec<&'static str> {
     let Prepare {
         governor,
@@ -194,13 +194,13 @@ fn made_by(prepare: &Prepare) -> Vec<&'static str> {
     made.into_iter().filter(|(is_made, _)| *is_made).flat_map(|(_, names)| names).copied().collect()
 }
 
-/// The names of the facts that make up a fingerprint, in its order.
+/// Names of the facts of the fingerprint, in its order.
 pub fn of_fingerprint() -> impl Iterator<Item = &'static str> {
     FACTS.iter().filter(|fact| fact.compares).map(|fact| fact.name)
 }
 
-/// Stands for everything about a machine that results depend on: 16 hexadecimal digits. Machines with the same one can be
-/// compared; of others, the facts that differ say whether.
+/// Fingerprint of everything about a machine that affects results: 16 hexadecimal digits. Machines with the same
+/// fingerprint are comparable; for others, the differing facts decide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -1,9 +1,9 @@
-//! Each fact as a text.
+//! Text forms of facts.
 
 use model::{CpuSet, Host, OnCpus};
 use std::collections::BTreeMap;
 
-/// Words of the command line that name files and disks, which differ between machines that are alike.
+/// Boot parameters that name files and disks, which differ between machines of the same kind.
 const PLACES: [&str; 9] =
     ["BOOT_IMAGE", "initrd", "ip", "ostree", "resume", "root", "rootflags", "systemd.machine_id", "rd.luks.uuid"];
 
@@ -30,10 +30,10 @@ pub(super) fn idle_states(host: &Host) -> Option<String> {
     (!states.is_empty()).then(|| states.join(", "))
 }
 
-/// Where interrupts may go; with a daemon that moves them that changes by itself.
+/// Affinities of interrupts; `None` if irqbalance runs, because it changes them.
 pub(super) fn irq_affinities(host: &Host) -> Option<String> {
     let is_balanced = host.tasks.daemons.iter().any(|daemon| daemon == "irqbalance");
-    // Where they go in fact may differ within that.
+    // The effective affinity may change within the allowed one.
     let mut may: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for group in &host.interrupts.groups {
         may.entry(group.cpus.to_string()).or_default().push(&group.irqs);

@@ -1,4 +1,4 @@
-//! The record of one thread, from its latencies.
+//! Record of one thread, from given latencies.
 
 use super::SLICES;
 use model::{
@@ -6,7 +6,7 @@ use model::{
     ThreadRecord, Usage, Worst,
 };
 
-/// What one thread records of these latencies.
+/// Record of a thread with these latencies.
 pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) -> i64) -> ThreadRecord {
     let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
     let (cycles_due, deadline) = (cell.period.cycles_in(cell.duration), cell.deadline().ns());
@@ -79,7 +79,7 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
     }
 }
 
-/// Counts a wake-up in the second in which it was due.
+/// Counts a wake-up in the second of its due time.
 fn take_second(seconds: &mut Vec<Second>, cycle: u64, late_ns: i64, period: Period) {
     let second = cycle * period.ns() / Span::SECOND.0;
     if seconds.last().is_none_or(|row| row.second != second) {
@@ -93,7 +93,8 @@ fn take_second(seconds: &mut Vec<Second>, cycle: u64, late_ns: i64, period: Peri
     }
 }
 
-/// Adds a late wake-up to the last episode when it was due less than a second after that ended, else begins a new one.
+/// Adds a late wake-up to the last episode if it was due less than a second after the end of that, else begins a new
+/// one.
 fn episode(episodes: &mut Vec<Episode>, cycle: u64, late_ns: i64, period: Period) {
     let due_ns = cycle * period.ns();
     let ended_ns = due_ns.saturating_add_signed(late_ns);

@@ -1,4 +1,4 @@
-//! Checks of what was built in or switched on to find mistakes, and costs time.
+//! Checks of debug options, built in or switched on, that cost time.
 
 use super::{Check, Outcome};
 use model::Host;
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The first of these options that are built in, or that the configuration is not known.
+/// Those of these options that are built in; `None` if the kernel configuration is unknown.
 fn built_in(host: &Host, options: &[&'static str]) -> Option<Vec<&'static str>> {
     host.kernel.config_file.as_ref()?;
     Some(options.iter().copied().filter(|option| host.is_built_with(option) == Some(true)).collect())

@@ -1,4 +1,4 @@
-//! Checks of frequency scaling and heat.
+//! Checks of frequency scaling and temperature.
 
 use super::{Check, Outcome, text};
 use model::{CpuSet, FrequencyPolicy, Host, OnCpus};
@@ -52,14 +52,14 @@ pub(super) const CHECKS: &[Check] = &[
 
 const POLICIES: &str = "/sys/devices/system/cpu/cpufreq/policy*";
 
-/// What those policies say that differ from the wish, each value once: `CPUs 0-3 powersave`.
+/// Values of these policies, each once with its CPUs: `CPUs 0-3 powersave`.
 fn said(policies: &[&OnCpus<FrequencyPolicy>], value: impl Fn(&FrequencyPolicy) -> Option<String>) -> String {
     let values = policies.iter().filter_map(|on| Some((on.cpus.clone(), value(&on.value)?)));
     let values = OnCpus::gather(values).into_iter().map(|on| format!("{} {}", text::cpus(&on.cpus), on.value));
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Commands that write `wanted` to `file` of each policy, and the ones that write what was `before`.
+/// Adds commands that write `wanted` to `file` of each policy, and commands that restore `before`.
 fn write_each(
     outcome: Outcome,
     host: &Host,
@@ -90,7 +90,7 @@ const NO_SCALING: &str = "no frequency scaling here: hardware, firmware or hyper
 fn governor(host: &Host) -> Outcome {
     let policies = &host.power.frequency;
     if policies.is_empty() {
-        // Hosts recorded before policies were know the governors only.
+        // Hosts recorded by older versions have governors but no policies.
         return match host.governors.iter().find(|governor| *governor != "performance") {
             None if host.governors.is_empty() => Outcome::not_here(NO_SCALING),
             None => Outcome::ok("performance"),
@@ -172,7 +172,7 @@ fn turbo(host: &Host) -> Outcome {
     }
 }
 
-/// Daemons by the name the kernel shows, and their service.
+/// Power daemons: process name as shown by the kernel, and name of the service.
 const POWER_DAEMONS: [(&str, &str); 4] = [
     ("auto-cpufreq", "auto-cpufreq"),
     ("power-profiles-", "power-profiles-daemon"),
@@ -204,7 +204,7 @@ fn thermal_throttling(host: &Host) -> Outcome {
     }
 }
 
-/// A CPU heats up by so much in a few seconds of work.
+/// Temperature rise of a CPU within a few seconds of work, millidegrees Celsius.
 const NEAR_MILLICELSIUS: i64 = 10_000;
 
 fn temperature(host: &Host) -> Outcome {

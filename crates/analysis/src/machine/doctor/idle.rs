@@ -1,4 +1,4 @@
-//! Checks of what idle CPUs and links do.
+//! Checks of idle states of CPUs and links.
 
 use super::{Check, Outcome, text};
 use model::{Host, IdleState};
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// From a hundredth of the default period of 1 ms on an exit latency can be seen, from a tenth on it is most of a wake-up.
+/// Exit latencies, us: from 1 % of the default period of 1 ms on visible, from 10 % on most of a wake-up.
 const MAY_US: u64 = 10;
 const WILL_US: u64 = 100;
 
@@ -88,7 +88,8 @@ fn idle_poll(host: &Host) -> Outcome {
     Outcome::may(why).change("boot without idle=poll", "kernel parameter idle=poll")
 }
 
-/// The governor haltpoll too chooses to poll then (drivers/cpuidle/governors/haltpoll.c, `haltpoll_select`).
+/// Caution on idle states. The haltpoll governor also polls at a latency limit of 0
+/// (drivers/cpuidle/governors/haltpoll.c, `haltpoll_select`).
 const HELD: &str =
     "while it measures, punctual holds /dev/cpu_dma_latency at 0 unless told otherwise, which keeps CPUs awake";
 

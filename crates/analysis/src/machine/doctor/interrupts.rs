@@ -1,4 +1,4 @@
-//! Checks of what interrupts a CPU: devices, watchdogs, housekeeping.
+//! Checks of interruptions of a CPU: devices, watchdogs, housekeeping.
 
 use super::isolation::{housekeeping, isolated};
 use super::{Check, Outcome, text};
@@ -121,7 +121,7 @@ fn nmi_watchdog(host: &Host) -> Outcome {
     }
 }
 
-/// An update in so many seconds is rarer than most other work of the kernel.
+/// Interval, s, from which the update is rarer than most other kernel work.
 const RARE_S: u64 = 60;
 
 fn statistics_interval(host: &Host) -> Outcome {

@@ -1,4 +1,4 @@
-//! Checks of how CPUs are kept free of other work.
+//! Checks of the isolation of CPUs from other work.
 
 use super::{Check, Outcome, text};
 use model::{CpuSet, Host};
@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The isolated CPUs, or what a check says instead that is about them only.
+/// The isolated CPUs; without any, the outcome of a check that applies to isolated CPUs only.
 pub(super) fn isolated(host: &Host) -> Result<CpuSet, Outcome> {
     match host.isolated() {
         None => Err(Outcome::unknown("the isolated CPUs cannot be read")),
@@ -64,7 +64,7 @@ pub(super) fn isolated(host: &Host) -> Result<CpuSet, Outcome> {
     }
 }
 
-/// The CPUs that are not isolated.
+/// Online CPUs that are not isolated.
 pub(super) fn housekeeping(host: &Host, isolated: &CpuSet) -> CpuSet {
     host.cpus_online.as_ref().map(|online| online.minus(isolated)).unwrap_or_default()
 }
@@ -84,7 +84,7 @@ fn isolated_cpus(host: &Host) -> Outcome {
     }
 }
 
-/// The upper half of the CPUs; where cores run several threads, of the cores, so that none is divided.
+/// Upper half of the CPUs, in whole cores if cores run several threads.
 fn half_of(online: &CpuSet, cores: &[CpuSet]) -> CpuSet {
     if cores.is_empty() {
         return online.iter().skip(online.len().div_ceil(2)).collect();
@@ -132,7 +132,7 @@ fn rcu_callbacks(host: &Host) -> Outcome {
             Err(_) => return Outcome::unknown(format!("rcu_nocbs={list} is in a form that is not read here")),
         },
     };
-    // What is in nohz_full= is offloaded too.
+    // CPUs in nohz_full= are offloaded too.
     let left = isolated.minus(&offloaded).minus(&host.scheduling.nohz_full.clone().unwrap_or_default());
     if left.is_empty() {
         return Outcome::ok("offloaded from the isolated CPUs");

@@ -1,4 +1,4 @@
-//! Checks of the kernel: preemption, timers, ticks, and what it does by the way.
+//! Checks of the kernel: preemption, timers, ticks, RCU, console, EFI.
 
 use super::{Check, Outcome};
 use model::{Host, Preemption};
@@ -50,7 +50,7 @@ fn preemption_model(host: &Host) -> Outcome {
         return Outcome::unknown("the version names no model, and the kernel's configuration cannot be read");
     };
     let is_dynamic = host.kernel_version.as_deref().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
-    // `uname -v` says PREEMPT_DYNAMIC, which looks like another model.
+    // `uname -v` shows PREEMPT_DYNAMIC instead of the model, so the text has both.
     let name =
         if is_dynamic { format!("{} (chosen by PREEMPT_DYNAMIC)", model.name()) } else { model.name().to_owned() };
     let found = match model {
@@ -112,7 +112,7 @@ fn rcu_expedited(host: &Host) -> Outcome {
     }
 }
 
-/// Messages of level 4 and up are warnings and chatter (syslog(2)); what is worse should be seen.
+/// Console log level: messages below it are errors and worse, which should be shown (syslog(2)).
 const QUIET_LEVEL: u32 = 4;
 
 fn serial_console(host: &Host) -> Outcome {

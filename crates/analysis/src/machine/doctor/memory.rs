@@ -1,4 +1,4 @@
-//! Checks of what the memory management does in the background.
+//! Checks of background work of the memory management.
 
 use super::{Check, Outcome};
 use model::Host;

@@ -1,45 +1,45 @@
-//! What a check comes to.
+//! Outcome of a check.
 
 use serde::Serialize;
 
-/// How much what was found matters, worst first.
+/// Severity of a finding, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It makes wake-ups late in ordinary use.
+    /// Makes wake-ups late in ordinary use.
     Will,
-    /// It makes them late under circumstances.
+    /// Makes wake-ups late under some circumstances.
     May,
-    /// It cannot be told here.
+    /// Cannot be determined here.
     Unknown,
     /// As it should be.
     Ok,
-    /// There is no such thing on this machine.
+    /// Does not exist on this machine.
     DoesNotApply,
 }
 
-/// What a check found on one machine.
+/// Finding of a check on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// How much it matters.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What was found, with the values that say so.
+    /// The finding, with the values it is based on.
     pub found: String,
-    /// What changes it; `None` when nothing has to be changed, or nothing can be.
+    /// Remedy; `None` if none is needed or possible.
     pub remedy: Option<Remedy>,
 }
 
-/// How to change what was found.
+/// Change that remedies a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
-    /// The command, as root, or the kernel parameter.
+    /// Command to run as root, or kernel parameter.
     pub change: String,
-    /// How to undo that.
+    /// Command that reverts the change.
     pub undo: String,
-    /// What to know before.
+    /// Caution: a condition or side effect of the change.
     pub caution: Option<String>,
 }
 
@@ -68,13 +68,13 @@ impl Outcome {
         Outcome::new(Severity::DoesNotApply, found)
     }
 
-    /// With a command or kernel parameter that changes it, and what undoes that.
+    /// Adds a remedy: a command or kernel parameter, and its undo.
     pub(super) fn change(mut self, change: impl Into<String>, undo: impl Into<String>) -> Outcome {
         self.remedy = Some(Remedy { change: change.into(), undo: undo.into(), caution: None });
         self
     }
 
-    /// With what to know before changing it.
+    /// Adds a caution to the remedy.
     pub(super) fn caution(mut self, caution: impl Into<String>) -> Outcome {
         if let Some(remedy) = &mut self.remedy {
             remedy.caution = Some(caution.into());
@@ -82,22 +82,22 @@ impl Outcome {
         self
     }
 
-    /// With a setting of sysctl(8) that changes it, and the one that was found.
+    /// Adds a remedy by sysctl(8); the undo restores the value found.
     pub(super) fn sysctl(self, name: &str, value: impl std::fmt::Display, before: impl std::fmt::Display) -> Outcome {
         self.change(format!("sysctl -w {name}={value}"), format!("sysctl -w {name}={before}"))
     }
 
-    /// With a file below `/sys` or `/proc` that changes it when written to, and the value that was found.
+    /// Adds a remedy that writes to a file below `/sys` or `/proc`; the undo restores the value found.
     pub(super) fn write(self, path: &str, value: impl std::fmt::Display, before: impl std::fmt::Display) -> Outcome {
         self.change(format!("echo {value} > {path}"), format!("echo {before} > {path}"))
     }
 
-    /// The same for several files, named by a pattern of the shell.
+    /// Adds a remedy that writes to several files, given by a shell pattern.
     pub(super) fn write_all(self, paths: &str, value: &str, before: &str) -> Outcome {
         self.change(format!("echo {value} | tee {paths}"), format!("echo {before} | tee {paths}"))
     }
 
-    /// With a kernel parameter that changes it from the next boot on.
+    /// Adds a kernel parameter as the remedy, effective from the next boot on.
     pub(super) fn boot_with(self, parameter: &str) -> Outcome {
         self.change(format!("kernel parameter {parameter}"), format!("boot without {parameter}"))
     }

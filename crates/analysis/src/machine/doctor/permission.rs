@@ -1,4 +1,4 @@
-//! Checks of what this user may ask for.
+//! Checks of the permissions of this user.
 
 use super::{Check, Outcome};
 use model::Host;
@@ -21,8 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
 const PROGRAM: &str = "\"$(command -v punctual)\"";
 
 fn with_capabilities(outcome: Outcome) -> Outcome {
-    // chgrp takes the capabilities of a file away, so it comes first (chown(2)). Every user that may start the program may
-    // then occupy CPUs at real-time priority: therefore a group.
+    // chgrp clears the capabilities of a file, so it comes first (chown(2)). Every user who may start the program may
+    // then occupy CPUs at real-time priority. Therefore only a group gets access.
     let allow = format!("chgrp rt {PROGRAM} && chmod 750 {PROGRAM} && setcap cap_sys_nice,cap_ipc_lock+ep {PROGRAM}");
     outcome.change(allow, format!("setcap -r {PROGRAM}"))
 }
@@ -37,7 +37,7 @@ fn realtime_permission(host: &Host) -> Outcome {
     }
 }
 
-/// What measuring locks: the program, and logs and stacks of each CPU, with samples kept.
+/// Memory locked by a measurement with samples, bytes: for the program, and for the logs and stacks of each CPU.
 const LOCKED_BYTES: i64 = 32 << 20;
 const LOCKED_BYTES_PER_CPU: i64 = 13 << 20;
 

@@ -43,7 +43,7 @@ fn smi(host: &Host) -> Outcome {
     }
 }
 
-/// Words of the mitigations that do something at each entry to the kernel, or at each switch of tasks.
+/// Texts of mitigations that add work to each kernel entry or task switch.
 const COSTLY: [&str; 6] =
     ["PTI", "Clear CPU buffers", "Mitigation: IBPB", "IBPB: always-on", "Safe RET", "untrained return thunk"];
 

@@ -1,4 +1,4 @@
-//! Checks of limits and of other threads that want the CPU.
+//! Checks of scheduling limits and of other threads that compete for the CPU.
 
 use super::{Check, Outcome, text};
 use model::Host;
@@ -57,12 +57,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Whether the tasks that were looked at are all that the machine has: in a container they are not.
+/// Whether all tasks of the machine are visible; in a container they are not.
 pub(super) fn sees_all_tasks(host: &Host) -> bool {
     host.tasks.is_complete && host.container.is_none()
 }
 
-/// Whether budgets of real-time groups, the root's among them, are kept; `None` when it cannot be told.
+/// Whether real-time group budgets are enforced, including that of the root group; `None` if unknown.
 fn has_rt_groups(host: &Host) -> Option<bool> {
     if host.scheduling.cgroup_rt_runtime_us.is_some() {
         return Some(true);
@@ -76,7 +76,7 @@ fn has_rt_groups(host: &Host) -> Option<bool> {
     Some(built && !is_off)
 }
 
-/// What a thread that never waits does when nothing stops it.
+/// Caution for limits whose removal allows a busy real-time thread to block its CPU.
 const NO_SPINNING: &str = "only where no real-time thread can run without end: nothing would stop it then";
 
 fn rt_throttling(host: &Host) -> Outcome {
@@ -116,7 +116,7 @@ fn fair_server(host: &Host) -> Outcome {
     );
     let before = read.iter().map(|on| on.value).max().unwrap_or(50_000).saturating_mul(1000);
     let found = Outcome::may(format!("normal threads take {share} from real-time ones that never wait"));
-    // Not even root may open debugfs then (kernel_lockdown(7)).
+    // A locked-down kernel denies debugfs even to root (kernel_lockdown(7)).
     if let Some(level @ ("integrity" | "confidentiality")) = host.kernel.lockdown.as_deref() {
         return found
             .change(
@@ -221,7 +221,7 @@ fn other_realtime_tasks(host: &Host) -> Outcome {
         .caution("ps -eLo tid,cls,rtprio,comm shows the TID of each")
 }
 
-/// `MAX_RT_PRIO / 2` (kernel/sched/syscalls.c, `sched_set_fifo`).
+/// Default priority of interrupt threads: `MAX_RT_PRIO / 2` (kernel/sched/syscalls.c, `sched_set_fifo`).
 const IRQ_PRIORITY: u32 = 50;
 
 fn irq_threads(host: &Host) -> Outcome {

@@ -1,11 +1,11 @@
-//! Checks against machines that fire them and machines that do not.
+//! Checks on machines with and without each problem.
 
 use super::*;
 use crate::testing::host;
 use model::{IrqGroup, MemoryNode, OnCpus, Preemption, RealtimeTask, ThermalZone};
 use std::collections::BTreeSet;
 
-/// A check, a change to a good machine, and what the check says then.
+/// A check, a change to a machine without problems, and the severity that the check then reports.
 type Row = (&'static str, fn(&mut Host), Severity);
 
 use Severity::{DoesNotApply, May, Ok as Good, Unknown, Will};
@@ -265,7 +265,7 @@ fn each_check_can_fire() {
 fn a_good_machine_has_nothing_to_change() {
     let said = examine(&host());
     let bad: Vec<_> = said.iter().filter(|one| !matches!(one.outcome.severity, Good | DoesNotApply)).collect();
-    // Its architecture hides hypervisors.
+    // A hypervisor may be invisible on this architecture.
     assert_eq!(bad.iter().map(|one| one.name).collect::<Vec<_>>(), ["virtual-machine"], "{bad:#?}");
     assert_eq!(in_brief(&host()), None);
 }
@@ -291,7 +291,7 @@ fn names_are_unique_and_every_check_says_why_by_whom_and_what_to_do() {
         change(&mut changed);
         let said = checks().find(|check| check.name == *name).unwrap().examine(&changed).outcome;
         match said.severity {
-            // The timer that a machine has cannot always be helped.
+            // The timer hardware has no remedy in every case.
             Will | May => assert!(said.remedy.is_some() || *name == "timer-device", "{name}: {said:?}"),
             Unknown | Good | DoesNotApply => assert_eq!(said.remedy, None, "{name}"),
         }

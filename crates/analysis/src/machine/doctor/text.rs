@@ -1,9 +1,9 @@
-//! CPU numbers, times and lists as checks write them.
+//! Text forms of CPU lists, times and names in checks.
 
 use crate::wording::duration;
 use model::CpuSet;
 
-/// `CPU 0`, `CPUs 0-3`; of a long list the beginning.
+/// A CPU list: `CPU 0`, `CPUs 0-3`; a long list is cut.
 pub(super) fn cpus(cpus: &CpuSet) -> String {
     const LONG: usize = 40;
     let text = cpus.to_string();
@@ -14,12 +14,12 @@ pub(super) fn cpus(cpus: &CpuSet) -> String {
     format!("CPU{} {shown}", if cpus.len() == 1 { "" } else { "s" })
 }
 
-/// A length of time given in microseconds.
+/// A duration, given in microseconds.
 pub(super) fn micros(us: u64) -> String {
     duration(us as f64 * 1e3)
 }
 
-/// The numbers of a list like `24-27,30` as words of a shell.
+/// The numbers of a list like `24-27,30` as words for a shell loop.
 pub(super) fn words(list: &str) -> String {
     let word = |part: &str| match part.split_once('-') {
         Some((first, last)) => format!("$(seq {first} {last})"),
@@ -28,14 +28,14 @@ pub(super) fn words(list: &str) -> String {
     list.split(',').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a name that may be long, such as that of a control group.
+/// A name, cut if it is long, such as that of a control group.
 pub(super) fn shortened(name: &str) -> String {
     const LONG: usize = 24;
     let end = name.char_indices().nth(LONG).map(|(end, _)| end);
     end.map_or_else(|| name.to_owned(), |end| format!("{}...", &name[..end]))
 }
 
-/// The mask of a set of CPUs as the kernel takes it: words of 32 bits, the highest first.
+/// CPU mask in the kernel's format: words of 32 bits in hexadecimal, the highest first.
 pub(super) fn mask(cpus: &CpuSet) -> String {
     let n_words = cpus.iter().last().map_or(0, |last| last / 32) + 1;
     let word = |index: u32| cpus.iter().filter(|cpu| cpu / 32 == index).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));

@@ -1,4 +1,4 @@
-//! Checks of what stands between the kernel and the hardware.
+//! Checks of layers between the kernel and the hardware: hypervisor, container.
 
 use super::{Check, Outcome};
 use model::Host;
@@ -38,7 +38,7 @@ fn virtual_machine(host: &Host) -> Outcome {
     }
 }
 
-/// Steal in parts of a hundred: from here on it is no rare event.
+/// Share of stolen time, percent, from which it is frequent.
 const OFTEN_PERCENT: f64 = 1.0;
 
 fn steal(host: &Host) -> Outcome {
