@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_no_baseline_unless_forced_and_what_differs_is_a_finding() {
+    fn another_machine_needs_force_and_its_differences_are_findings() {
         let (new, mut old) = (run(1, 1), run(1, 0));
         for entry in &mut old.entries {
             Arc::make_mut(&mut entry.record.host_before).cpu_model = Some("Cortex-A76".to_owned());

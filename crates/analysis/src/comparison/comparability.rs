@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_prevents_a_comparison_and_another_configuration_does_not() {
+    fn another_machine_prevents_a_comparison_but_a_setting_does_not() {
         let text = |text: &str| Some(text.to_owned());
         type Changes<'a> = [(&'a str, Role, &'a dyn Fn(&mut Host)); 11];
         let changes: Changes<'_> = [

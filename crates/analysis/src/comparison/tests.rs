@@ -146,7 +146,7 @@ fn looked_at_after_every_block_it_takes_more_evidence() {
 }
 
 #[test]
-fn exchanging_the_arms_inverts_the_ratio_and_relabelling_blocks_changes_nothing() {
+fn exchanging_arms_inverts_the_ratio_and_block_numbers_do_not_matter() {
     let mut built = run(10, 0.7, 0.2);
     let (there, back) =
         (asked(&built), compare(&arm(&built, 1, "b"), &arm(&built, 0, "a"), None, &Question::default()));

@@ -13,7 +13,7 @@ pub(super) struct Baseline {
 }
 
 /// Largest number of wake-ups used.
-const MOST: usize = 200;
+const MAX_WAKE_UPS: usize = 200;
 /// Allowance above three times the usual length of a phase, ns, for cold caches and device interrupts.
 const ALLOWANCE_NS: u64 = 10_000;
 
@@ -27,11 +27,11 @@ impl Baseline {
         let mut starts: Vec<(u32, Event)> = Vec::new();
         for (cpu, events) in trace.numbered() {
             let before = events.between(0, subject.due_ns).iter().rev();
-            starts.extend(before.filter(is_start).take(MOST).map(|event| (cpu, *event)));
+            starts.extend(before.filter(is_start).take(MAX_WAKE_UPS).map(|event| (cpu, *event)));
         }
         starts.sort_unstable_by_key(|(_, event)| event.at_ns);
         let mut lengths = Lengths::default();
-        for pair in starts.windows(2).rev().take(MOST) {
+        for pair in starts.windows(2).rev().take(MAX_WAKE_UPS) {
             let [start, (_, next)] = *pair else { continue };
             let What::TimerStart { soft_ns, .. } = start.1.what else { continue };
             let due = u64::try_from(soft_ns).unwrap_or(0);
@@ -52,11 +52,11 @@ impl Baseline {
         let mut sleeps: Vec<u64> = Vec::new();
         for (_, events) in trace.numbered() {
             let before = events.between(0, subject.due_ns).iter().rev();
-            sleeps.extend(before.filter(is_asleep).take(MOST).map(|event| event.at_ns));
+            sleeps.extend(before.filter(is_asleep).take(MAX_WAKE_UPS).map(|event| event.at_ns));
         }
         sleeps.sort_unstable();
         let mut lengths = Lengths::default();
-        for pair in sleeps.windows(2).rev().take(MOST) {
+        for pair in sleeps.windows(2).rev().take(MAX_WAKE_UPS) {
             let [due_ns, woke_ns] = *pair else { continue };
             let usual = Subject { due_ns, woke_ns, ..*subject };
             lengths.take(&Wake::find(trace, &usual), &usual);

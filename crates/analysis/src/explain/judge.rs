@@ -8,7 +8,7 @@ use super::event::{CpuEvents, Trace};
 use super::expiry;
 use super::inherited::Inherited;
 use super::locate::{Piece, Subject, Wake};
-use super::own::{self, Doing, Spell};
+use super::own::{self, Interval, ThreadState};
 use super::silence::{self, Hole, NOTABLE_NS};
 use super::stack;
 use super::timeline::{self, Stretch};
@@ -79,56 +79,58 @@ impl Scene<'_> {
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
             }
             // The timer of a stopped thread does not wake it.
-            Phase::Handler if self.is_stopped_in(piece) => self.by_spells(piece),
+            Phase::Handler if self.is_stopped_in(piece) => self.by_intervals(piece),
             Phase::Expiry | Phase::Handler => {
                 let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
             Phase::Queue => self.queue(cpu, piece),
-            Phase::NotAsleep | Phase::Sending | Phase::Return | Phase::Undivided => self.by_spells(piece),
+            Phase::NotAsleep | Phase::Sending | Phase::Return | Phase::Undivided => self.by_intervals(piece),
         }
     }
 
     /// Segments of a phase in which the thread itself may run, wait for the CPU or be stopped.
-    fn by_spells(&self, piece: &Piece) -> Vec<Segment> {
-        let spells = own::spells(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
-        spells.iter().flat_map(|spell| self.spell(piece, spell)).collect()
+    fn by_intervals(&self, piece: &Piece) -> Vec<Segment> {
+        let intervals = own::intervals(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
+        intervals.iter().flat_map(|interval| self.interval(piece, interval)).collect()
     }
 
     /// Whether a signal or a debugger stopped the thread in this piece.
     fn is_stopped_in(&self, piece: &Piece) -> bool {
-        let spells = own::spells(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
-        spells.iter().any(|spell| spell.doing == Doing::Stopped)
+        let intervals = own::intervals(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
+        intervals.iter().any(|interval| interval.state == ThreadState::Stopped)
     }
 
-    fn spell(&self, piece: &Piece, spell: &Spell) -> Vec<Segment> {
-        let one = |reading| vec![self.segment(piece.phase, spell.from_ns, spell.to_ns, self.own(), reading)];
-        let part = |cpu| Piece { cpu, from_ns: spell.from_ns, to_ns: spell.to_ns, ..*piece };
-        match spell.doing {
-            Doing::Stopped => one(Reading::direct(Cause::Stopped)),
-            Doing::Blocked
-                if own::first_fault(self.trace, self.subject.pid, piece.from_ns, spell.from_ns).is_some() =>
+    fn interval(&self, piece: &Piece, interval: &Interval) -> Vec<Segment> {
+        let one = |reading| vec![self.segment(piece.phase, interval.from_ns, interval.to_ns, self.own(), reading)];
+        let part = |cpu| Piece { cpu, from_ns: interval.from_ns, to_ns: interval.to_ns, ..*piece };
+        match interval.state {
+            ThreadState::Stopped => one(Reading::direct(Cause::Stopped)),
+            ThreadState::Blocked
+                if own::first_fault(self.trace, self.subject.pid, piece.from_ns, interval.from_ns).is_some() =>
             {
                 one(Reading::direct(Cause::PageFault))
             }
-            Doing::Blocked if piece.phase == Phase::Sending => {
+            ThreadState::Blocked if piece.phase == Phase::Sending => {
                 one(Reading::cannot_tell("it waited for something else while it sent"))
             }
-            Doing::Blocked if piece.phase == Phase::Undivided => {
+            ThreadState::Blocked if piece.phase == Phase::Undivided => {
                 one(Reading::cannot_tell("the events of its timer are missing"))
             }
-            Doing::Blocked if piece.phase == Phase::Handler => {
+            ThreadState::Blocked if piece.phase == Phase::Handler => {
                 one(Reading::cannot_tell("its timer had expired, and nobody woke it"))
             }
-            Doing::Blocked if !self.facts.sees_page_faults => one(Reading::either(Cause::PageFault, Cause::OwnOverrun)),
-            Doing::Blocked => {
+            ThreadState::Blocked if !self.facts.sees_page_faults => {
+                one(Reading::either(Cause::PageFault, Cause::OwnOverrun))
+            }
+            ThreadState::Blocked => {
                 one(Reading::cannot_tell("it slept for something that no event names, like a frozen control group"))
             }
-            Doing::Runnable(cpu) => {
+            ThreadState::Runnable(cpu) => {
                 let part = part(cpu);
                 self.trace.cpu(cpu).map_or_else(Vec::new, |events| self.queue(events, &part))
             }
-            Doing::Running(cpu) => {
+            ThreadState::Running(cpu) => {
                 let part = part(cpu);
                 let Some(events) = self.trace.cpu(cpu) else {
                     return one(Reading::cannot_tell("the events of its CPU are missing"));

@@ -7,7 +7,7 @@ use model::{Phase, PhaseLength, Span};
 /// Longest time, ns, between an interrupt and the start of a softirq that belongs to it.
 const BEHIND_NS: u64 = 5_000;
 /// Prefix of the names of interrupt threads, before the number (kernel/irq/manage.c).
-const THREAD: &str = "irq/";
+const IRQ_THREAD_PREFIX: &str = "irq/";
 
 /// Event that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -262,7 +262,7 @@ fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option
 
 /// Number of the interrupt that a thread handles: `irq/36-eth0`.
 fn thread_of(trace: &Trace, pid: i32) -> Option<u32> {
-    let (number, _) = trace.names.get(&pid)?.strip_prefix(THREAD)?.split_once('-')?;
+    let (number, _) = trace.names.get(&pid)?.strip_prefix(IRQ_THREAD_PREFIX)?.split_once('-')?;
     number.parse().ok()
 }
 

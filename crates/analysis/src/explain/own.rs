@@ -4,7 +4,7 @@ use super::event::{Event, Trace, What, state};
 
 /// Scheduling state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum ThreadState {
     /// Runs on this CPU.
     Running(u32),
     /// Runnable; the CPU is that of its last event.
@@ -17,60 +17,62 @@ pub(super) enum Doing {
 
 /// Interval in one scheduling state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spell {
+pub(super) struct Interval {
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
-    pub(super) doing: Doing,
+    pub(super) state: ThreadState,
 }
 
 /// Time before a window that is searched for the state of a thread at its start, ns.
 const LOOK_BACK_NS: u64 = 2_000_000_000;
 
 /// States of `pid` from `from` to `to`, without gaps. `cpu` is its assumed CPU if no event shows it.
-pub(super) fn spells(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> Vec<Spell> {
-    let mut turns: Vec<(u64, Doing)> = trace
+pub(super) fn intervals(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> Vec<Interval> {
+    let mut turns: Vec<(u64, ThreadState)> = trace
         .numbered()
         .flat_map(|(cpu, events)| {
             let events = events.between(from.saturating_sub(LOOK_BACK_NS), to).iter();
-            events.filter_map(move |event| turn(event, pid, cpu).map(|doing| (event.at_ns, doing)))
+            events.filter_map(move |event| turn(event, pid, cpu).map(|state| (event.at_ns, state)))
         })
         .collect();
     turns.sort_by_key(|(at, _)| *at);
-    let mut doing = Doing::Running(cpu);
+    let mut state = ThreadState::Running(cpu);
     let mut at = from;
-    let mut spells = Vec::new();
+    let mut intervals = Vec::new();
     for (turn_ns, next) in turns {
-        if next == doing {
+        if next == state {
             continue;
         }
         // A waking of a running thread has no effect.
-        if matches!((doing, next), (Doing::Running(_), Doing::Runnable(_))) && !is_switch_out(trace, pid, turn_ns) {
+        if matches!((state, next), (ThreadState::Running(_), ThreadState::Runnable(_)))
+            && !is_switch_out(trace, pid, turn_ns)
+        {
             continue;
         }
         if turn_ns > at {
-            spells.push(Spell { from_ns: at, to_ns: turn_ns, doing });
+            intervals.push(Interval { from_ns: at, to_ns: turn_ns, state });
             at = turn_ns;
         }
-        doing = next;
+        state = next;
     }
     if to > at {
-        spells.push(Spell { from_ns: at, to_ns: to, doing });
+        intervals.push(Interval { from_ns: at, to_ns: to, state });
     }
-    spells
+    intervals
 }
 
 /// State of the thread after `event`; `None` if the event does not change it.
-fn turn(event: &Event, pid: i32, cpu: u32) -> Option<Doing> {
+fn turn(event: &Event, pid: i32, cpu: u32) -> Option<ThreadState> {
     match event.what {
-        What::Switch { next, .. } if next == pid => Some(Doing::Running(cpu)),
+        What::Switch { next, .. } if next == pid => Some(ThreadState::Running(cpu)),
         What::Switch { prev, prev_state, .. } if prev == pid => Some(match prev_state {
-            why if why & state::STOPPED != 0 => Doing::Stopped,
-            why if why & state::NOT_RUNNABLE != 0 => Doing::Blocked,
-            _ => Doing::Runnable(cpu),
+            why if why & state::STOPPED != 0 => ThreadState::Stopped,
+            why if why & state::NOT_RUNNABLE != 0 => ThreadState::Blocked,
+            _ => ThreadState::Runnable(cpu),
         }),
-        What::Waking { pid: woken } if woken == pid => Some(Doing::Runnable(cpu)),
+        What::Waking { pid: woken } if woken == pid => Some(ThreadState::Runnable(cpu)),
         // The switch to it may have no event.
-        _ if event.is_by(pid) => Some(Doing::Running(cpu)),
+        _ if event.is_by(pid) => Some(ThreadState::Running(cpu)),
         _ => None,
     }
 }

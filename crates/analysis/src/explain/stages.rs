@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_of_somebody_else_at_the_same_place_is_not_taken_for_ours_and_clocks_may_differ() {
+    fn a_restarted_address_is_another_timer_and_clocks_may_differ() {
         let mut stages = stages();
         stages.take(&mut [start(7, 10, TIMER, 2_000_000), start(9, 11, TIMER, 2_000_000), expire(2_001_000, TIMER)]);
         stages.set_ahead_ns(1_000_000);

@@ -25,7 +25,7 @@ struct Total {
 }
 
 /// Largest number of owners kept for each cause.
-const OWNERS: usize = 5;
+const MAX_OWNERS: usize = 5;
 
 impl Totals {
     /// Adds an explained wake-up.
@@ -66,7 +66,7 @@ impl Totals {
                 worst: Span(total.worst_ns),
                 wakeups: total.wakeups,
                 blamed: total.blamed,
-                owners: owners.into_iter().take(OWNERS).map(|(name, _)| name.clone()).collect(),
+                owners: owners.into_iter().take(MAX_OWNERS).map(|(name, _)| name.clone()).collect(),
             }
         };
         let mut causes: Vec<_> = self.causes.iter().map(total).collect();
@@ -131,7 +131,7 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
             sum.blamed += cause.blamed;
             let new: Vec<_> = cause.owners.iter().filter(|name| !sum.owners.contains(name)).cloned().collect();
             sum.owners.extend(new);
-            sum.owners.truncate(OWNERS);
+            sum.owners.truncate(MAX_OWNERS);
         }
         all.worst.extend(record.worst.iter().cloned());
     }

@@ -85,7 +85,7 @@ fn a_device_that_is_due_while_interrupts_are_off_is_late_by_that() {
 }
 
 #[test]
-fn the_thread_of_an_interrupt_is_part_of_its_handling_and_who_runs_before_it_is_named() {
+fn an_interrupt_thread_is_part_of_handling_and_its_delays_are_named() {
     let woken = |priority: i32, waits: u64| {
         let story = waits_for_device(0).switch(DUE - 50_000, OTHER, priority, 0);
         let story = story.then(DUE + 1_000, What::Enter(DEVICE)).then(DUE + 2_000, What::Leave(DEVICE));
@@ -144,7 +144,7 @@ fn who_is_woken_again_once_it_runs_was_woken_by_the_first() {
 }
 
 #[test]
-fn a_switch_to_the_thread_that_left_no_event_is_at_the_first_event_of_its_own_or_when_it_reads_the_clock() {
+fn a_missing_switch_is_at_the_first_own_event_or_the_clock_reading() {
     // The kernel omits all events of the thread that has the CPU, including the switch away from it.
     let mut asked = Story::new(0).switch(DUE - 10_000, ME, 19, 0).switch(DUE + 3_000, OTHER, 120, 1);
     asked.subject.waits_for = WaitsFor::Answer;

@@ -19,7 +19,7 @@ fn phases_begin_where_the_events_are_and_leave_nothing_over() {
 }
 
 #[test]
-fn a_thread_of_higher_priority_is_named_and_one_of_equal_priority_is_not_called_higher() {
+fn higher_and_equal_priorities_are_distinguished() {
     for (priority, cause) in [(4, HigherPriority), (18, HigherPriority), (19, EqualPriority), (-1, HigherPriority)] {
         let story = Story::new(0).switch(DUE - 100_000, OTHER, priority, 0).interrupt(DUE + 1_000);
         story.runs(DUE + 405_000).expect(cause, None, Direct, "other");
@@ -65,7 +65,7 @@ fn a_silent_section_in_a_guest_has_two_readings_and_a_witness_decides() {
 }
 
 #[test]
-fn interrupts_that_were_off_and_a_stolen_cpu_are_told_apart_by_what_the_late_interrupt_hit() {
+fn the_code_hit_by_the_interrupt_separates_irqs_off_from_steal() {
     let late = |stack: &[u64]| {
         let at = DUE + 300_000;
         let story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, expiry(TIMER));
@@ -106,7 +106,7 @@ fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
 }
 
 #[test]
-fn an_idle_cpu_that_idles_on_after_an_interrupt_shows_a_limit_of_a_control_group() {
+fn an_idle_cpu_that_idles_on_after_a_waking_shows_a_group_limit() {
     // A waking of a thread whose group has used up its quota requests no switch.
     let woken = |ticks: &[u64]| {
         let mut story = Story::new(0)
@@ -147,7 +147,7 @@ fn an_event_with_interrupts_on_says_that_the_interrupt_itself_was_late() {
 }
 
 #[test]
-fn the_whole_machine_stood_still_if_timers_of_other_cpus_came_late_as_well() {
+fn late_timers_of_other_cpus_show_that_the_machine_stood_still() {
     let tick = expiry(0xdef);
     let mut story = Story::new(OTHER).interrupt(DUE + 5_900_000).runs(DUE + 5_903_000).guest();
     story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
@@ -286,7 +286,7 @@ fn a_page_fault_after_the_switch_is_the_threads_own() {
 }
 
 #[test]
-fn a_stopped_thread_is_said_to_be_stopped_and_its_neighbours_are_left_alone() {
+fn a_stopped_thread_is_late_by_the_stop_and_not_by_others() {
     // Woken by SIGSTOP before its due time, stopped, and continued 65 ms later. It restarts its timer, which has
     // expired.
     let mut story = Story::new(OTHER).then(500_000, What::Waking { pid: ME }).switch(502_000, ME, 19, 0);

@@ -38,7 +38,7 @@ fn left_alone(story: Story, at_leaving: i32) -> Story {
 }
 
 #[test]
-fn a_thread_that_has_inherited_a_priority_is_of_that_priority_whatever_it_was_switched_in_with() {
+fn an_inherited_priority_overrides_that_of_the_switch() {
     for (to, cause) in [(9, HigherPriority), (19, EqualPriority)] {
         let story = left_alone(and_waits(boosted(DUE - 300_000, to), DUE - 299_000, to, 1), 120);
         story.clone().guest().expect(cause, None, Direct, "other");
@@ -75,7 +75,7 @@ fn what_is_inherited_counts_from_then_on_and_until_the_next_switch() {
 }
 
 #[test]
-fn a_thread_that_raised_its_priority_unseen_is_never_said_to_be_not_preemptible() {
+fn an_unseen_priority_raise_is_never_called_not_preemptible() {
     // The priority is still raised at the switch out.
     left_alone(Story::new(OTHER), 9).guest().expect(HigherPriority, None, Inferred, "other");
     left_alone(Story::new(OTHER), 19).guest().expect(EqualPriority, None, Inferred, "other");

@@ -13,7 +13,7 @@ fn behind(function: Option<u64>) -> Story {
 }
 
 #[test]
-fn a_silence_within_the_function_of_another_timer_is_of_that_function_which_is_named() {
+fn a_silence_in_another_timers_function_names_that_function() {
     behind(Some(CLEAR_PAGE)).expect(Interrupt, None, Direct, "interrupt local_timer (clear_page_erms)");
     // The CPU of a guest may be taken away in a timer function as well.
     let named = "interrupt local_timer (clear_page_erms)";
@@ -38,7 +38,7 @@ fn the_time_after_the_waking_is_of_the_functions_that_run_then() {
 }
 
 #[test]
-fn a_timer_that_an_interrupt_starts_again_is_not_that_of_the_thread_it_interrupts() {
+fn a_timer_restarted_in_an_interrupt_is_not_the_threads_own() {
     // The clock tick arrives between the wake-up of the thread and its reading of the clock, and restarts its own
     // timer.
     let next = i64::try_from(DUE).unwrap() + 4_000_000;

@@ -55,7 +55,7 @@ fn idle_states(host: &Host) -> Outcome {
     let names = deep.iter().filter_map(named).collect::<Vec<_>>().join(", ");
     let found = format!("time to leave: {names}");
     let outcome = if latency >= WILL_US { Outcome::will(found) } else { Outcome::may(found) };
-    outcome.change(switch_states(&deep, 1), switch_states(&deep, 0)).caution(HELD)
+    outcome.change(switch_states(&deep, 1), switch_states(&deep, 0)).caution(DMA_LATENCY_CAUTION)
 }
 
 /// Commands that switch these states off (1) or on (0), on the CPUs that use them.
@@ -90,7 +90,7 @@ fn idle_poll(host: &Host) -> Outcome {
 
 /// Caution on idle states. The haltpoll governor also polls at a latency limit of 0
 /// (drivers/cpuidle/governors/haltpoll.c, `haltpoll_select`).
-const HELD: &str =
+const DMA_LATENCY_CAUTION: &str =
     "while it measures, punctual holds /dev/cpu_dma_latency at 0 unless told otherwise, which keeps CPUs awake";
 
 const HALT_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
@@ -105,7 +105,7 @@ fn guest_halt(host: &Host) -> Outcome {
         (_, Some("haltpoll"), Some(0)) => {
             Outcome::may("the governor haltpoll with guest_halt_poll_ns=0: CPUs halt at once")
                 .write(HALT_POLL, 200_000, 0)
-                .caution(HELD)
+                .caution(DMA_LATENCY_CAUTION)
         }
         (_, Some("haltpoll"), Some(ns)) => {
             Outcome::ok(format!("CPUs wait up to {} before they halt", crate::wording::duration(ns as f64)))
