@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Those of these options that are built in; `None` if the kernel configuration is unknown.
+/// Those of `options` that are built in; `None` if the kernel configuration is unknown.
 fn built_in(host: &Host, options: &[&'static str]) -> Option<Vec<&'static str>> {
     host.kernel.config_file.as_ref()?;
     Some(options.iter().copied().filter(|option| host.is_built_with(option) == Some(true)).collect())
