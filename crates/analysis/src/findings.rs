@@ -51,6 +51,7 @@ mod uncertainty;
 
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
+use crate::wording;
 use model::{Entry, Header};
 use serde::Serialize;
 use std::fmt;
@@ -169,6 +170,39 @@ kinds!(
     settings::DmaLatencyLeft,
     run::VisibilityFloor,
 );
+
+impl Finding {
+    /// A few words for a finding that is the same in every run on this machine, or that follows from the measured time
+    /// alone. `None` for a finding about this run.
+    #[must_use]
+    pub fn brief(&self) -> Option<String> {
+        let percent = |runtime_us: u64, period_us: u64| format!("{:.3}", runtime_us as f64 * 100.0 / period_us as f64);
+        let share = |runtime_us, period_us| {
+            format!("{} %", percent(runtime_us, period_us).trim_end_matches('0').trim_end_matches('.'))
+        };
+        Some(match self {
+            Finding::VirtualMachine(_) => "virtual machine".to_owned(),
+            Finding::Container(Container { container }) => format!("container ({container})"),
+            Finding::NotRealtimeKernel(NotRealtimeKernel { preemption }) => preemption.name().to_owned(),
+            Finding::FairServer(FairServer { runtime_us, period_us }) => {
+                format!("fair server {}", share(*runtime_us, *period_us))
+            }
+            Finding::RtThrottling(RtThrottling { runtime_us, period_us }) => {
+                format!("RT throttling {}", share(*runtime_us, *period_us))
+            }
+            Finding::Governor(Governor { governors }) => format!("governor {}", governors.join(" ")),
+            Finding::ClockSource(ClockSource { clock_source }) => format!("clock source {clock_source}"),
+            Finding::TimerSlack(TimerSlack { slack_ns }) => {
+                format!("timer slack {}", wording::duration(*slack_ns as f64))
+            }
+            Finding::DmaLatencyLeft(_) => "idle states not limited".to_owned(),
+            Finding::VisibilityFloor(VisibilityFloor { floor_ns, .. }) => {
+                format!("events rarer than one in {} may be missed", wording::duration(*floor_ns as f64))
+            }
+            _ => return None,
+        })
+    }
+}
 
 /// A finding, if it is one.
 fn when(holds: bool, finding: impl Into<Finding>) -> Option<Finding> {

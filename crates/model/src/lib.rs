@@ -65,7 +65,7 @@ pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };
 pub use method::{ClockId, Method, MethodError};
-pub use plain::{is_plain, plain};
+pub use plain::{is_plain, plain, shell_word};
 pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};

@@ -31,6 +31,16 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
+/// The text as one word of a POSIX shell, quoted where it has to be.
+#[must_use]
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_literal = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !text.is_empty() && text.chars().all(is_literal) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", plain(text).replace('\'', r"'\''")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +57,20 @@ mod tests {
             ("a\u{2028}b\u{85}c", "a\u{fffd}b\u{fffd}c"),
         ] {
             assert_eq!(plain(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_needed() {
+        for (text, word) in [
+            ("runs/2026-11-22-040855", "runs/2026-11-22-040855"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME;*~", "'$HOME;*~'"),
+            ("a\n\x1b", "'a \u{fffd}'"),
+        ] {
+            assert_eq!(shell_word(text), word);
         }
     }
 }

@@ -34,12 +34,12 @@ pub use sections::intensity::{load_rate, machine_share};
 pub use sections::responses::target;
 pub use sections::{comparison, cost};
 
-/// What a number without a unit is. Virtual time is never shown as if it were time.
+/// The unit of numbers without one. Virtual time is never shown as if it were time.
 fn unit(summary: &RunSummary) -> &'static str {
     match summary.cells.iter().filter(|cell| cell.cell.kernel.is_virtual()).count() {
-        0 => "microseconds where no unit stands",
-        n if n == summary.cells.len() => "virtual time, in 1000 instructions (\"us\") where no unit stands",
-        _ => "microseconds where no unit stands; of lab kernels virtual ones, 1000 instructions",
+        0 => "us unless marked",
+        n if n == summary.cells.len() => "virtual time: 1 us = 1000 instructions",
+        _ => "us unless marked, of lab kernels in virtual time: 1000 instructions",
     }
 }
 
@@ -73,46 +73,84 @@ impl Style {
     }
 }
 
-/// Writes the whole report: machine, table, what stands out, answer.
+/// Writes the report: machine, findings, table, answer. Without `style.all_findings` it fits a screen of 80 x 24 where
+/// the table leaves room for the rest.
 ///
 /// # Errors
 /// When `out` does not take it.
 pub fn text(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     match results {
-        Results::Own(run) => of_run(out, run.header, run.summary, style),
-        Results::Imported(run) => imported::text(out, run.header, run.summary, style),
+        Results::Own(run) => of_run(out, run, style),
+        Results::Imported(run) => imported::text(out, run, style),
     }
 }
 
-fn of_run(out: &mut dyn io::Write, header: &Header, summary: &RunSummary, style: Style) -> io::Result<()> {
+/// Rows of the smallest usual terminal. The brief report fits it, with the line that names the run's directory.
+const SCREEN_ROWS: usize = 24;
+
+/// Rows that the command writes around the report, and the heading of the findings with the line after them.
+const OTHER_ROWS: usize = 4;
+
+/// Verdict and table come last, where the reader of a terminal looks first.
+fn of_run(out: &mut dyn io::Write, run: &OwnRun<'_>, style: Style) -> io::Result<()> {
+    let OwnRun { name, header, summary, .. } = *run;
     let lines = Lines::new(style);
-    machine::write(out, header, &lines)?;
+    let (mut about, mut answer) = (Vec::new(), Vec::new());
+    write_about(&mut about, header, summary, &lines, style)?;
+    write_answer(&mut answer, summary, &lines, style)?;
+    out.write_all(&about)?;
+    if style.all_findings {
+        lines.findings(out, "Findings", findings::all(summary))?;
+    } else {
+        let rows = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+        let left = SCREEN_ROWS.saturating_sub(rows(&about) + rows(&answer) + OTHER_ROWS);
+        let digest = findings::Digest::fitting(summary, &lines, left);
+        let heading = digest.heading(name);
+        lines.findings(out, &heading, digest.sentences.into_iter().chain(digest.limits))?;
+    }
+    out.write_all(&answer)
+}
+
+/// The machine, the extent of the run, and all tables that are not the answer.
+fn write_about(
+    out: &mut dyn io::Write,
+    header: &Header,
+    summary: &RunSummary,
+    lines: &Lines,
+    style: Style,
+) -> io::Result<()> {
+    machine::write(out, header, lines)?;
     lines.paragraph(out, "", &machine::measured(header, summary))?;
-    writeln!(out)?;
+    languages(out, summary, lines)?;
     if !summary.cells.is_empty() {
-        if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
-            latencies::write(out, summary, &lines)?;
+        section(out, responses::of(summary), lines)?;
+        if style.all_findings {
+            intensity::write(out, summary, lines)?;
         }
-        section(out, cost::of(summary), &lines)?;
-        languages(out, summary, &lines)?;
-        section(out, responses::of(summary), &lines)?;
-        intensity::write(out, summary, &lines)?;
         if let Some(tracers) = tracers::of(summary) {
             writeln!(out)?;
-            tracers.write(out, &lines)?;
+            tracers.write(out, lines)?;
         }
-        writeln!(out)?;
     }
-    explained::write(out, summary, &lines, style.each_spike)?;
-    let sentences = findings::as_text(summary, style.all_findings);
-    if !sentences.is_empty() {
-        lines.findings(out, &sentences)?;
+    writeln!(out)?;
+    explained::write(out, summary, lines, style.each_spike)
+}
+
+/// The tables of latencies and costs, the worst of them, and the verdict.
+fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, style: Style) -> io::Result<()> {
+    if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
+        latencies::write(out, summary, lines, style.all_findings)?;
+    }
+    section(out, cost::of(summary), lines)?;
+    if !summary.cells.is_empty() {
+        writeln!(out)?;
     }
     if let Some(shortfalls) = &summary.shortfalls {
         lines.paragraph(out, "", &conclusion::enough(shortfalls))?;
     }
     if summary.verdict == Verdict::NoneAsked {
-        lines.paragraph(out, "", &conclusion::how_late(summary))?;
+        let answer = if style.all_findings { conclusion::how_late(summary) } else { conclusion::worst(summary) };
+        lines.paragraph(out, "", &answer)?;
         // Requirements are of latencies: of operations there is none to add.
         if !summary.cells.is_empty() && summary.cells.iter().all(|cell| !cell.cell.task.has_latencies()) {
             return Ok(());

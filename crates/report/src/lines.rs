@@ -41,6 +41,11 @@ impl Lines {
         self.wrapped(indent, text, " ").iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
+    /// Number of lines that [`Lines::paragraph`] writes.
+    pub(super) fn rows(&self, indent: &str, text: &str) -> usize {
+        self.wrapped(indent, text, " ").len()
+    }
+
     /// Text after a label, in as many lines as it takes; those after the first begin where the text did.
     pub(super) fn hanging(&self, out: &mut dyn io::Write, label: &str, text: &str) -> io::Result<()> {
         // The lines that follow are indented by two more than told.
@@ -59,10 +64,15 @@ impl Lines {
             .try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    /// What stands out.
-    pub(super) fn findings(&self, out: &mut dyn io::Write, sentences: &[String]) -> io::Result<()> {
-        self.heading(out, "What stands out")?;
-        sentences.iter().try_for_each(|sentence| self.paragraph(out, "  ", sentence))?;
+    /// The findings below their heading.
+    pub(super) fn findings(
+        &self,
+        out: &mut dyn io::Write,
+        heading: &str,
+        sentences: impl IntoIterator<Item = String>,
+    ) -> io::Result<()> {
+        self.heading(out, heading)?;
+        sentences.into_iter().try_for_each(|sentence| self.paragraph(out, "  ", &sentence))?;
         writeln!(out)
     }
 

@@ -94,6 +94,35 @@ fn a_run_at_80_columns() {
     check(&run(), 80, expect_file!["../tests/golden/run-80.txt"]);
 }
 
+/// The path of the run and the page follow on stderr: the answer, a blank line for the prompt included, has 24 rows.
+#[test]
+fn the_answer_fits_one_screen() {
+    for (mut run, name) in [(run(), "four cells"), (one_cell(), "one cell")] {
+        run.header.host.hypervisor = Some("KVM".to_owned());
+        let summary = summarise(&run.header, &run.entries);
+        let shown = |style: Style| {
+            let mut out = Vec::new();
+            text(&mut out, &own("runs/2026-11-22-040855", &run, &summary), style).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let screen = shown(Style::plain(80));
+        assert!(screen.lines().count() <= 22, "{name}:\n{screen}");
+        assert!(screen.contains("; all: punctual show runs/2026-11-22-040855 --all)"), "{screen}");
+        assert!(shown(Style { all_findings: true, ..Style::plain(80) }).lines().count() > 24, "{name}");
+    }
+}
+
+/// The cell of `measure`: a real-time thread under a load.
+fn one_cell() -> RunBuilder {
+    let mut run = run();
+    run.header.cells.drain(..3);
+    run.entries.retain(|entry| entry.planned.cell_index == 3);
+    for entry in &mut run.entries {
+        entry.planned.cell_index = 0;
+    }
+    run
+}
+
 #[test]
 fn a_run_at_120_columns() {
     check(&run(), 120, expect_file!["../tests/golden/run-120.txt"]);

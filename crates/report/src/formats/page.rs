@@ -61,7 +61,11 @@ impl<'a> Page<'a> {
             table: latencies::table(summary),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::unit(summary)),
             traced: tracers::of(summary),
-            sentences: findings::as_text(summary, all_findings),
+            sentences: if all_findings {
+                findings::all(summary)
+            } else {
+                findings::Digest::of(summary, findings::MOST).into_sentences(run.name)
+            },
             about: format!("{}; {}", facts.join(" · "), machine::measured(header, summary)),
         }
     }

@@ -299,5 +299,5 @@ fn virtual_time_is_called_that_in_every_format() {
         assert_eq!(verdicts.len(), 4, "{text}");
         assert_eq!(verdicts.iter().filter(|line| line.contains(" (virtual time)")).count(), 2, "{verdicts:?}");
     }
-    assert!(markdown(&page).contains("of lab kernels virtual ones, 1000 instructions"));
+    assert!(markdown(&page).contains("of lab kernels in virtual time: 1000 instructions"));
 }

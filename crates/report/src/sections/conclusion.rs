@@ -1,39 +1,60 @@
-//! The question in two sentences: how late this machine was, and how little of a bound that is.
+//! The answer in two sentences: the worst latency, and its chance of being exceeded.
 
 use analysis::enough::Shortfall;
 use analysis::wording::duration;
 use analysis::{CellSummary, Max, RunSummary};
-use model::{Policy, Span};
+use model::{Policy, Span, Task};
 use std::collections::BTreeSet;
 
-/// The largest latency of each policy that was measured, where it was, and its chance of being exceeded.
+/// The largest latency of each policy, where it was, the measured time, and the chance of being exceeded.
 pub(crate) fn how_late(summary: &RunSummary) -> String {
+    let worst = worst_within(summary, true);
+    chance(summary).map_or(worst.clone(), |chance| format!("{worst} {chance}"))
+}
+
+/// The largest latency of each policy, and where it was.
+pub(crate) fn worst(summary: &RunSummary) -> String {
+    worst_within(summary, false)
+}
+
+fn worst_within(summary: &RunSummary, has_time: bool) -> String {
     let waiting = || summary.cells.iter().filter(|cell| cell.cell.task.has_latencies());
     if waiting().next().is_none() && !summary.cells.is_empty() {
         return super::cost::answer(summary);
     }
     let times: Vec<_> = waiting().map(|cell| cell.measured).filter(|measured| *measured > Span(0)).collect();
-    let mut seen = BTreeSet::new();
-    let policies = waiting().map(|cell| cell.cell.policy).filter(|policy| seen.insert(*policy));
-    let parts: Vec<_> = policies.filter_map(|policy| worst_as(policy, &summary.cells)).collect();
+    let parts = by_policy(summary);
     let (Some(measured), false) = (times.iter().min(), parts.is_empty()) else {
         return "Nothing was measured.".to_owned();
     };
     let is_virtual = waiting().all(|cell| cell.cell.kernel.is_virtual());
-    let time = match (is_virtual, times.len()) {
-        (true, 1) => " of virtual time",
-        (true, _) => " of virtual time of each cell",
-        (false, 1) => "",
-        (false, _) => " of each cell",
+    let of = if is_virtual { " of virtual time" } else { "" };
+    let per_cell = if times.len() == 1 { "" } else { " per cell" };
+    let time = format!(" in {}{of}{per_cell}", duration(measured.ns() as f64));
+    let event = match () {
+        () if waiting().all(|cell| matches!(cell.cell.task, Task::Response(_))) => "response",
+        () if waiting().all(|cell| matches!(cell.cell.task, Task::Sleep(_))) => "sleep error",
+        () => "wake-up",
     };
-    let (wake_ups, each) = if parts.len() == 1 { ("wake-up", "it") } else { ("wake-ups", "each") };
-    let latest = format!("Latest {wake_ups} in {}{time}: {}.", duration(measured.ns() as f64), parts.join(", "));
-    if is_virtual {
-        // A repetition is the same to the bit.
-        return latest;
-    }
+    let s = if parts.len() == 1 { "" } else { "s" };
+    format!("Worst {event}{s}{}: {}.", if has_time { time.as_str() } else { "" }, parts.join(", "))
+}
+
+/// The chance that a repetition exceeds the maxima. `None` where a repetition is the same to the bit, or nothing was
+/// measured.
+fn chance(summary: &RunSummary) -> Option<String> {
+    let mut waiting = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies());
+    let can_differ = waiting.any(|cell| !cell.cell.kernel.is_virtual()) && !by_policy(summary).is_empty();
     // m more seconds exceed the maximum of n with probability m/(n+m) when nothing changes, whatever the distribution.
-    format!("{latest} Measured as long again, {each} is exceeded with a chance of one half.")
+    can_differ.then(|| "If you measure as long again, expect a new maximum with 50 % probability.".to_owned())
+}
+
+/// The worst latency of each policy.
+fn by_policy(summary: &RunSummary) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let waiting = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies());
+    let policies = waiting.map(|cell| cell.cell.policy).filter(|policy| seen.insert(*policy));
+    policies.filter_map(|policy| worst_as(policy, &summary.cells)).collect()
 }
 
 /// Whether a run that was to end when its numbers are sure enough has come to that.
@@ -73,23 +94,23 @@ mod tests {
         run.measure(0, 0, |_, _| 60_000);
         assert_eq!(
             answer(&run),
-            "Latest wake-up in 2 s: other 60 us (none, CPU 0). Measured as long again, it is exceeded with a chance of \
-             one half."
+            "Worst wake-up in 2 s: other 60 us (none, CPU 0). If you measure as long again, expect a new maximum with 50 % \
+             probability."
         );
         run.cell("none", "fifo:80");
-        assert!(answer(&run).starts_with("Latest wake-up in 2 s: "), "the other cell was not measured");
+        assert!(answer(&run).starts_with("Worst wake-up in 2 s: "), "the other cell was not measured");
         run.measure(0, 1, |cpu, cycle| if cpu == 1 && cycle > 800 { i64::MAX } else { 5_000 });
         assert_eq!(
             answer(&run),
-            "Latest wake-ups in 2 s of each cell: other 60 us (none, CPU 0), fifo:80 more than 1.2 s (none, CPU 1). \
-             Measured as long again, each is exceeded with a chance of one half."
+            "Worst wake-ups in 2 s per cell: other 60 us (none, CPU 0), fifo:80 more than 1.2 s (none, CPU 1). If you \
+             measure as long again, expect a new maximum with 50 % probability."
         );
         run.header.cells.iter_mut().for_each(|cell| cell.kernel = "debian:6.1".parse().unwrap());
         let repeated = answer(&run);
-        assert!(repeated.contains("of virtual time of each cell: ") && !repeated.contains("chance"), "{repeated}");
+        assert!(repeated.contains("of virtual time per cell: ") && !repeated.contains("probability"), "{repeated}");
         run.header.cells[1].kernel = model::Kernel::Running;
         assert!(
-            answer(&run).ends_with("each is exceeded with a chance of one half."),
+            answer(&run).ends_with("with 50 % probability."),
             "one cell is repeated in real time"
         );
         run.entries.iter_mut().for_each(|entry| entry.record.threads.clear());

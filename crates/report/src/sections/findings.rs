@@ -1,13 +1,18 @@
-//! What stands out: the findings, equal ones together, the most important first.
+//! Findings, equal ones together, the most important first.
 
+use crate::lines::Lines;
 use analysis::stationarity::MIN_SECONDS;
 use analysis::wording::duration;
 use analysis::{CellSummary, Finding, RunSummary, Steadiness};
+use model::shell_word;
 use std::collections::HashMap;
 use std::mem::discriminant;
 
-/// Sentences shown; the rest is counted.
-pub(crate) const SHOWN: usize = 8;
+/// Largest number of findings in a brief report.
+pub(crate) const MOST: usize = 5;
+
+/// Findings that a brief report has even where they do not fit the screen.
+const LEAST: usize = 2;
 
 /// Findings of one kind that differ only in their numbers; more of them come after everything else.
 const OF_ONE_KIND: usize = 2;
@@ -21,16 +26,74 @@ struct Remark<'a> {
     cells: Vec<&'a CellSummary>,
 }
 
-/// The findings as sentences, the most important only unless `all_findings`; the last says how to see the others.
-pub(crate) fn as_text(summary: &RunSummary, all_findings: bool) -> Vec<String> {
-    let (sentences, more) = sentences(summary, if all_findings { usize::MAX } else { SHOWN });
-    with_rest(sentences, more)
+/// The findings in brief form: the most important sentences, and one line of constant facts.
+pub(crate) struct Digest {
+    /// One sentence per finding, the most important first.
+    pub(crate) sentences: Vec<String>,
+    /// Constant facts of the machine and of the measured time; `None` if there are none.
+    pub(crate) limits: Option<String>,
+    /// Number of findings that are not among `sentences`.
+    pub(crate) left_out: usize,
 }
 
-/// Sentences, and how to see those that are left out.
-pub(crate) fn with_rest(mut sentences: Vec<String>, left_out: usize) -> Vec<String> {
-    sentences.extend((left_out > 0).then(|| format!("{left_out} more: punctual show RUN --all")));
+impl Digest {
+    /// At most `most` findings.
+    pub(crate) fn of(summary: &RunSummary, most: usize) -> Digest {
+        let (mut constant, remarks): (Vec<_>, Vec<_>) =
+            merged(summary).into_iter().partition(|remark| remark.finding.brief().is_some());
+        constant.sort_by_key(|remark| remark.finding.importance());
+        let sentences: Vec<_> =
+            most_important(&remarks, most).into_iter().map(|remark| sentence(remark, summary)).collect();
+        let mut limits: Vec<String> = Vec::new();
+        for brief in constant.iter().filter_map(|remark| remark.finding.brief()).chain(steadiness(&summary.cells)) {
+            if !limits.contains(&brief) {
+                limits.push(brief);
+            }
+        }
+        let limits = (!limits.is_empty()).then(|| format!("Limits: {}.", limits.join("; ")));
+        let left_out = remarks.len() - sentences.len() + constant.len();
+        Digest { sentences, limits, left_out }
+    }
+
+    /// As many findings as fit in `rows` of the terminal.
+    pub(crate) fn fitting(summary: &RunSummary, lines: &Lines, rows: usize) -> Digest {
+        let needed = |digest: &Digest| {
+            digest.sentences.iter().chain(&digest.limits).map(|text| lines.rows("  ", text)).sum::<usize>()
+        };
+        let mut digests = (LEAST..=MOST).rev().map(|most| Digest::of(summary, most));
+        digests.find(|digest| needed(digest) <= rows).unwrap_or_else(|| Digest::of(summary, LEAST))
+    }
+
+    /// The heading: how many findings are shown, and the command that prints the others of the run in `dir`.
+    pub(crate) fn heading(&self, dir: &str) -> String {
+        match (self.sentences.len(), self.left_out) {
+            (_, 0) => "Findings".to_owned(),
+            (shown, more) => format!("Findings ({shown} of {}; {})", shown + more, rest(dir)),
+        }
+    }
+
+    /// Everything as a list of sentences.
+    pub(crate) fn into_sentences(self, dir: &str) -> Vec<String> {
+        let more = (self.left_out > 0).then(|| format!("{} more findings: {}.", self.left_out, rest(dir)));
+        self.sentences.into_iter().chain(self.limits).chain(more).collect()
+    }
+}
+
+/// Every finding as a sentence, the most important first.
+pub(crate) fn all(summary: &RunSummary) -> Vec<String> {
+    let (mut sentences, _) = sentences(summary, usize::MAX);
+    sentences.extend(steadiness(&summary.cells).map(|steadiness| format!("{steadiness}.")));
     sentences
+}
+
+/// How to see all findings of the run in `dir`, which is empty for a run that was not kept.
+pub(crate) fn rest(dir: &str) -> String {
+    if dir.is_empty() { "keep the run to see all".to_owned() } else { format!("all: {}", show_all(dir)) }
+}
+
+/// The command that prints everything about the run in `dir`.
+pub(crate) fn show_all(dir: &str) -> String {
+    format!("punctual show {} --all", shell_word(dir))
 }
 
 /// The first `most` sentences, and how many more there are.
@@ -40,21 +103,14 @@ pub(crate) fn first(mut sentences: Vec<String>, most: usize) -> (Vec<String>, us
     (sentences, more)
 }
 
-/// What stands out, one sentence each: the `most` important findings and what the run cannot have seen; and how many
-/// more findings there are.
+/// The `most` important findings, one sentence each, and the number of the others.
 pub(crate) fn sentences(summary: &RunSummary, most: usize) -> (Vec<String>, usize) {
-    let is_floor = |finding: &Finding| matches!(finding, Finding::VisibilityFloor(_));
-    let remarks: Vec<_> = merged(summary).into_iter().filter(|remark| !is_floor(remark.finding)).collect();
+    let remarks = merged(summary);
     let shown = most_important(&remarks, most);
-    let mut sentences: Vec<_> = shown.iter().map(|remark| sentence(remark, summary)).collect();
-    // What a run cannot have seen is said in every report.
-    let floor = summary.findings.iter().find(|finding| is_floor(finding));
-    sentences.extend(floor.map(|floor| format!("{floor}.")));
-    sentences.extend(steadiness(&summary.cells));
-    (sentences, remarks.len() - shown.len())
+    (shown.iter().map(|remark| sentence(remark, summary)).collect(), remarks.len() - shown.len())
 }
 
-/// Whether latency was the same from beginning to end, in every report. `None` without cells.
+/// Stationarity of the cells, in a few words. `None` without cells.
 fn steadiness(cells: &[CellSummary]) -> Option<String> {
     let measured: Vec<_> = cells.iter().filter(|cell| cell.samples > 0).collect();
     let count = |is: fn(&Steadiness) -> bool| measured.iter().filter(|cell| is(&cell.steadiness)).count();
@@ -63,20 +119,21 @@ fn steadiness(cells: &[CellSummary]) -> Option<String> {
     let (all, changed) = (measured.len(), measured.len() - untested - steady);
     let seconds = |ns: f64| duration(ns * 1e9);
     let least = measured.iter().map(|cell| cell.measured.as_secs_f64()).fold(f64::INFINITY, f64::min);
-    match () {
-        () if all == 0 => None,
-        () if untested == all && least >= MIN_SECONDS as f64 => {
-            Some("Whether latency stayed the same was not tested: too few wake-ups in too few seconds.".to_owned())
-        }
-        () if untested == all => {
-            let needed = seconds(MIN_SECONDS as f64);
-            Some(format!("Whether latency stayed the same was not tested: it takes {needed} of a cell."))
-        }
-        () if steady == all => Some(format!("Latency stayed the same, as far as {} of a cell show.", seconds(least))),
-        () if changed == all => Some("Latency did not stay the same: see above.".to_owned()),
-        () if changed > 0 => Some(format!("Latency did not stay the same in {changed} of {all} cells: see above.")),
-        () => Some(format!("Latency stayed the same in {steady} of {all} cells; the others were too short to tell.")),
-    }
+    Some(if all == 0 {
+        return None;
+    } else if untested == all && least >= MIN_SECONDS as f64 {
+        "stationarity not tested (too few wake-ups)".to_owned()
+    } else if untested == all {
+        format!("stationarity not tested (needs {})", seconds(MIN_SECONDS as f64))
+    } else if steady == all {
+        format!("latency steady over {} per cell", seconds(least))
+    } else if changed == all {
+        "latency not steady".to_owned()
+    } else if changed > 0 {
+        format!("latency not steady in {changed} of {all} cells")
+    } else {
+        format!("latency steady in {steady} of {all} cells, not tested in the others")
+    })
 }
 
 /// Findings of the run, then those of cells; cells with an equal finding share one remark.
@@ -96,7 +153,7 @@ fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     remarks
 }
 
-/// The most important ones, `most` of them: those of the run, then those of cells, each by importance.
+/// The `most` important ones, the most important first.
 fn most_important<'a, 'b>(remarks: &'b [Remark<'a>], most: usize) -> Vec<&'b Remark<'a>> {
     let mut seen = HashMap::new();
     let mut order: Vec<(bool, u8, &Remark<'a>)> = Vec::new();
@@ -108,7 +165,6 @@ fn most_important<'a, 'b>(remarks: &'b [Remark<'a>], most: usize) -> Vec<&'b Rem
     // Stable: equally important ones stay in the order of the cells.
     order.sort_by_key(|(is_repeated, importance, _)| (*is_repeated, *importance));
     order.truncate(most);
-    order.sort_by_key(|(_, importance, remark)| (!remark.cells.is_empty(), *importance));
     order.into_iter().map(|(_, _, remark)| remark).collect()
 }
 
@@ -175,8 +231,8 @@ mod tests {
         let floor = Finding::from(DmaLatencyLeft {});
         let remarks: Vec<_> =
             losses.iter().chain([&floor]).map(|finding| Remark { finding, cells: Vec::new() }).collect();
-        let shown: Vec<_> = most_important(&remarks, SHOWN).into_iter().map(|remark| remark.finding).collect();
-        assert_eq!(shown.len(), SHOWN);
-        assert_eq!((shown[0], shown[1], shown[7]), (&losses[0], &losses[1], &floor));
+        let shown: Vec<_> = most_important(&remarks, MOST).into_iter().map(|remark| remark.finding).collect();
+        assert_eq!(shown.len(), MOST);
+        assert_eq!((shown[0], shown[1], shown[2]), (&losses[0], &losses[1], &floor));
     }
 }

@@ -2,34 +2,36 @@
 
 use super::latencies::{dash, latency, latency_or_dash, quantile};
 use super::{findings, machine};
+use crate::results::ImportedSet;
 use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Field, Table};
 use analysis::wording::{count, duration};
 use analysis::{ImportedCell, ImportedFinding, ImportedSummary, Level, Verdict};
-use model::{ImportHeader, Imported, ImportedLoad, Span, StatedConditions};
+use model::{Imported, ImportedLoad, Span, StatedConditions};
 use std::io;
 
-/// Writes the whole report: where it comes from, table, what stands out, answer.
+/// Writes the report: source, findings, table, answer.
 ///
 /// # Errors
 /// When `out` does not take it.
-pub(crate) fn text(
-    out: &mut dyn io::Write,
-    header: &ImportHeader,
-    summary: &ImportedSummary,
-    style: Style,
-) -> io::Result<()> {
+pub(crate) fn text(out: &mut dyn io::Write, run: &ImportedSet<'_>, style: Style) -> io::Result<()> {
+    let ImportedSet { name, header, summary } = *run;
     let lines = Lines::new(style);
     let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
     lines.paragraph(out, "", &format!("{}, imported{title}", header.tool))?;
     machines(summary).iter().try_for_each(|machine| lines.paragraph(out, "", machine))?;
     writeln!(out)?;
-    table(summary).without_unknown().fitted(lines.width).write(out, &lines)?;
-    writeln!(out, "microseconds where no unit stands; - is not known\n")?;
     let (sentences, more) =
-        findings::first(sentences(summary), if style.all_findings { usize::MAX } else { findings::SHOWN });
-    lines.findings(out, &findings::with_rest(sentences, more))?;
+        findings::first(sentences(summary), if style.all_findings { usize::MAX } else { findings::MOST });
+    let shown = sentences.len();
+    let heading = match more {
+        0 => "Findings".to_owned(),
+        _ => format!("Findings ({shown} of {}; {})", shown + more, findings::rest(name)),
+    };
+    lines.findings(out, &heading, sentences)?;
+    table(summary).without_unknown().fitted(lines.width).write(out, &lines)?;
+    writeln!(out, " us unless marked; -: not known\n")?;
     if summary.verdict == Verdict::NoneAsked {
         lines.paragraph(out, "", &answer(summary))?;
     }

@@ -12,6 +12,9 @@ type Field = crate::table::Field<CellSummary>;
 /// The head of an interval's column.
 const INTERVAL: &str = "[95 %]";
 
+/// The head of the column of effective sample sizes.
+const EFFECTIVE: &str = "n_eff";
+
 /// An interval belongs to the figure on its left.
 fn interval_of(order: u8) -> Column {
     Column::text(INTERVAL).after(1).spare(order)
@@ -20,7 +23,7 @@ fn interval_of(order: u8) -> Column {
 fn figures(levels: &[Level]) -> Vec<Field> {
     let mut figures: Vec<Field> = vec![
         (Column::figure("wake-ups"), |cell| count(cell.samples)),
-        (Column::figure("n_eff").spare(0), |cell| cell.n_eff.map_or_else(dash, count)),
+        (Column::figure(EFFECTIVE).spare(0), |cell| cell.n_eff.map_or_else(dash, count)),
         (Column::figure("missed"), missed),
         (Column::figure("min").spare(2), |cell| latency_or_dash(cell.min_ns)),
         (Column::figure("mean").spare(0), |cell| cell.mean_ns.map_or_else(dash, latency)),
@@ -61,27 +64,27 @@ fn sleep_figures() -> Vec<Field> {
     ]
 }
 
-pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
-    let (fields, cells) = asked(summary);
-    let are_sleeps = are_sleeps(&cells);
+/// Writes the table with as many columns as fit; the effective sample size only with `all`.
+pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, all: bool) -> io::Result<()> {
+    let (mut fields, cells) = asked(summary);
+    fields.retain(|(column, _)| all || column.head != EFFECTIVE);
     let table = Table::of(&fields, cells.iter().copied()).tightening().fitted(lines.width);
     let has = |head: &str| table.heads().any(|shown| shown == head);
-    let mut unit = crate::unit(summary).to_owned();
-    unit.push_str(if has(INTERVAL) { "; [95 %]: interval" } else { "" });
-    unit.push_str(if has("n_eff") { "; n_eff: independent ones" } else { "" });
     let levels = levels_of(&cells);
     let is_about = cells.iter().any(|cell| levels.iter().any(|level| value(cell, *level).starts_with(ABOUT)));
-    unit.push_str(if is_about { "; ~: of too few samples" } else { "" });
-    unit.push_str(if has("when") { "; when: into the run" } else { "" });
-    if are_sleeps {
-        lines.paragraph(out, "", "Sleep error: how much longer than asked; sd: its standard deviation.")?;
+    let legend = [
+        (true, crate::unit(summary)),
+        (has(INTERVAL), "[95 %]: confidence interval"),
+        (has(EFFECTIVE), "n_eff: effective sample size"),
+        (is_about, "~: few samples"),
+        (has("when"), "when: min:s"),
+    ];
+    let legend: Vec<_> = legend.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, text)| text).collect();
+    if are_sleeps(&cells) {
+        lines.paragraph(out, "", "Sleep error: actual minus requested sleep; sd: standard deviation.")?;
     }
     table.write(out, lines)?;
-    // That of virtual time is longer than a narrow line.
-    if unit.chars().count() > lines.width {
-        return lines.paragraph(out, "", &unit);
-    }
-    writeln!(out, "{unit:>width$}", width = table.width())
+    lines.paragraph(out, " ", &legend.join("; "))
 }
 
 /// Every column there is for these cells, and the cells in the order of the table.

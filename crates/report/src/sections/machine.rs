@@ -80,14 +80,14 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     let methods: BTreeSet<_> = header.cells.iter().map(|cell| cell.task).collect();
     if let ([period], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
         parts.push(if method.has_latencies() {
-            format!("every {} by {method}", span(period.span()))
+            format!("every {} ({method})", span(period.span()))
         } else {
             method.to_string()
         });
     }
     let cpus: BTreeSet<_> = header.cells.iter().map(|cell| &cell.cpus).collect();
     if let [cpus] = &Vec::from_iter(cpus)[..] {
-        parts.push(format!("on CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" }));
+        parts.push(format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" }));
     }
     let total = summary.cells.iter().map(|cell| cell.measured.ns()).sum();
     parts.push(format!("{} measured", span(model::Span(total))));
