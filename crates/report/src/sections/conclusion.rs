@@ -37,7 +37,8 @@ fn worst_within(summary: &RunSummary, has_time: bool) -> String {
         () => "wake-up",
     };
     let s = if parts.len() == 1 { "" } else { "s" };
-    format!("Worst {event}{s}{}: {}.", if has_time { time.as_str() } else { "" }, parts.join(", "))
+    let what = if has_time { format!(" {event}{s}{time}") } else { String::new() };
+    format!("Worst{what}: {}.", parts.join(", "))
 }
 
 /// The chance that a repetition exceeds the maxima. `None` where a repetition is the same to the bit, or nothing was

@@ -74,7 +74,8 @@ impl Digest {
 
     /// Everything as a list of sentences.
     pub(crate) fn into_sentences(self, dir: &str) -> Vec<String> {
-        let more = (self.left_out > 0).then(|| format!("{} more findings: {}.", self.left_out, rest(dir)));
+        let more = (self.left_out > 0 && !dir.is_empty())
+            .then(|| format!("{} more findings: `{}`.", self.left_out, show_all(dir)));
         self.sentences.into_iter().chain(self.limits).chain(more).collect()
     }
 }
