@@ -114,6 +114,13 @@ impl Session {
         Ok(())
     }
 
+    /// Removes the files of a run in which nothing was measured.
+    pub fn discard_empty(&mut self) {
+        if self.entries.is_empty() {
+            self.writer.take().into_iter().for_each(Writer::discard);
+        }
+    }
+
     /// The stop request of this session.
     pub fn stop(&self) -> &Stop {
         &self.stop

@@ -49,6 +49,19 @@ impl Selector {
     }
 }
 
+impl From<&Cell> for Selector {
+    /// All values of the cell.
+    fn from(cell: &Cell) -> Selector {
+        Selector {
+            kernel: Some(cell.kernel.clone()),
+            load: Some(SelectedLoad::Text(cell.load.clone())),
+            policy: Some(cell.policy),
+            period: Some(cell.period),
+            task: Some(cell.task),
+        }
+    }
+}
+
 impl FromStr for Selector {
     type Err = String;
 

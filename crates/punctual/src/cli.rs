@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cell;
+mod cells;
 mod check;
 mod compare;
 mod consent;
@@ -11,6 +12,7 @@ mod doctor;
 mod explain;
 mod frontier;
 mod import;
+mod kept;
 mod lab;
 mod launch;
 mod leash;

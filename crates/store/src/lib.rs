@@ -16,7 +16,7 @@ mod seal;
 mod writer;
 
 pub use imported::{ImportedRun, keep as keep_imported, read as read_imported};
-pub use list::below;
+pub use list::{below, latest};
 pub use reader::{Hosts, Run, read};
 pub use samples::{SampleWriter, discard as discard_samples};
 pub use writer::{Writer, append, create, write_page};
@@ -34,6 +34,11 @@ const IMPORTED_FILE: &str = "imported.jsonl";
 /// The run file for a run named by its directory or by the file itself.
 pub fn file_of(named: &Path) -> PathBuf {
     if named.is_file() { named.to_owned() } else { named.join(FILE) }
+}
+
+/// Whether the path names a run or imported measurements: their directory or their file.
+pub fn is_run(named: &Path) -> bool {
+    file_of(named).is_file() || imported_file_in(named).is_some()
 }
 
 /// The file of imported measurements in a directory; `None` when there is none.

@@ -36,6 +36,20 @@ pub fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError
     Ok((found, closed))
 }
 
+/// The run in or below `dir` that was written last; `None` if there is none. Symbolic links are not followed.
+///
+/// # Errors
+/// If `dir` itself cannot be read.
+pub fn latest(dir: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let (found, _) = below(dir)?;
+    let written = |dir: &Path| {
+        let files = [Some(dir.join(FILE)), super::imported_file_in(dir)];
+        files.into_iter().flatten().filter_map(|file| fs::metadata(file).and_then(|file| file.modified()).ok()).max()
+    };
+    let dated = found.into_iter().filter_map(|run| Some((written(&run.dir)?, run.dir)));
+    Ok(dated.max().map(|(_, dir)| dir))
+}
+
 fn bytes_in(dir: &Path) -> u64 {
     let (mut bytes, mut left) = (0, vec![dir.to_owned()]);
     while let Some(dir) = left.pop() {

@@ -23,6 +23,21 @@ pub struct Run {
     pub damage: Vec<Damage>,
 }
 
+impl Run {
+    /// Removes all cells except the one with this index, and their measurements.
+    pub fn restrict(&mut self, index: usize) {
+        let Some(cell) = self.header.cells.get(index).cloned() else { return };
+        let header = &mut self.header;
+        (header.cells, header.skipped) = (vec![cell], Vec::new());
+        // A rule that ends a run is about all of its cells.
+        header.plan.until = None;
+        header.failed.retain(|failed| failed.planned.cell_index == index);
+        header.failed.iter_mut().for_each(|failed| failed.planned.cell_index = 0);
+        self.entries.retain(|entry| entry.planned.cell_index == index);
+        self.entries.iter_mut().for_each(|entry| entry.planned.cell_index = 0);
+    }
+}
+
 /// An unreadable line of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage {

@@ -93,6 +93,14 @@ impl Writer {
         super::failed::keep(&self.dir, failed)
     }
 
+    /// Removes a run without measurements. Files of others in its directory are left.
+    pub fn discard(self) {
+        if self.kept == 0 {
+            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_dir(&self.dir);
+        }
+    }
+
     /// Appends one measurement; it is synced to disk when this returns.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod cost;
 mod doctor;
 mod explain;
 mod frontier;
+mod keep;
 mod lab;
 mod response;
 mod results;
@@ -15,6 +16,7 @@ pub(super) use cost::{CostArguments, OperationArguments};
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
 pub(super) use frontier::FrontierArguments;
+pub(super) use keep::Keep;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
 };
@@ -189,12 +191,14 @@ pub(super) struct OneCell {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) distance: Option<Span>,
     #[command(flatten)]
+    pub(super) keep: Keep,
+    #[command(flatten)]
     pub(super) common: Common,
 }
 
 impl OneCell {
     /// The plan of this one cell of `task`, whose title begins with `verb`; and what is not of the plan.
-    pub(super) fn ask(self, verb: &str, task: Task) -> (Common, Plan) {
+    pub(super) fn ask(self, verb: &str, task: Task) -> (Common, Keep, Plan) {
         let common = self.common;
         let plan = self.load.ask(Plan {
             title: format!("{verb} {task}"),
@@ -224,7 +228,7 @@ impl OneCell {
             },
             ..Plan::default()
         });
-        (common, plan)
+        (common, self.keep, plan)
     }
 }
 
@@ -324,8 +328,8 @@ pub(super) struct LoadCommandArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
-    /// Directories of runs; several are shown beside each other
-    #[arg(required = true, value_name = "RUN")]
+    /// Directories of runs, compared on one page [default: the latest below runs/]
+    #[arg(value_name = "RUN")]
     pub(super) runs: Vec<PathBuf>,
     /// File to write [default: report.html in the run's directory; of several runs, here]
     #[arg(short, long, value_name = "FILE")]

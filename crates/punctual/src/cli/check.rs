@@ -1,22 +1,22 @@
 //! `punctual check`: a run that was made before, against limits or against an older run.
 
-use super::Outcome;
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, Shown};
 use super::read::Read;
+use super::{Outcome, kept};
 use analysis::comparison::Question;
 use model::{Header, Requirement};
 use report::Results;
 use std::error::Error;
-use store::ImportedRun;
+use store::{ImportedRun, Run};
 
 pub(super) fn check(arguments: &CheckArguments) -> Outcome {
-    let shown = Shown { format: arguments.format, all_findings: false, each_spike: false, cell: None };
-    let read = match store::read_imported(&arguments.run)? {
-        Some(imported) => of_imported(imported, arguments)?,
-        None => of_run(arguments)?,
+    let dir = kept::named_or_latest(arguments.run.as_deref())?;
+    let read = match Read::open_cell(&dir, arguments.cell.as_deref())? {
+        Read::Imported(imported, _) => of_imported(imported, arguments)?,
+        Read::Own(run, _) => of_run(*run, arguments)?,
     };
-    write(&read.results(""), shown)?;
+    write(&read.results(&dir.display().to_string()), arguments.format.into())?;
     read.note_damage();
     Ok(read.status())
 }
@@ -31,8 +31,7 @@ fn of_imported(mut run: ImportedRun, arguments: &CheckArguments) -> Result<Read,
     Ok(Read::imported(run))
 }
 
-fn of_run(arguments: &CheckArguments) -> Result<Read, Box<dyn Error>> {
-    let mut run = store::read(&arguments.run)?;
+fn of_run(mut run: Run, arguments: &CheckArguments) -> Result<Read, Box<dyn Error>> {
     run.header.plan.require = arguments.require.unwrap_or(run.header.plan.require);
     asks_something(&run.header.plan.require, arguments.baseline.is_some())?;
     deadlines(&run.header)?;
@@ -71,7 +70,7 @@ fn deadlines(header: &Header) -> Result<(), String> {
     }
 }
 
-fn write(results: &Results<'_>, shown: Shown<'_>) -> Result<(), Box<dyn Error>> {
+fn write(results: &Results<'_>, shown: Shown) -> Result<(), Box<dyn Error>> {
     let text = match shown.format {
         RunFormat::Text => {
             let mut text = Vec::new();

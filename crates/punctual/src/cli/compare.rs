@@ -3,20 +3,22 @@
 mod imported;
 
 use super::arguments::{CompareArguments, Format};
-use super::{Outcome, note, output};
+use super::cells::{self, NamedCell};
+use super::{Outcome, kept, note, output};
 use analysis::comparison::{self, Arm, Comparison, Question};
 use analysis::cost::{CostComparison, compare_costs};
 use model::Selector;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::Run;
 
 pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     let question =
         Question { metric: arguments.metric, margin: arguments.margin, force: arguments.force, ..Question::default() };
-    let comparison = match imported::compare(arguments, &question)? {
+    let named = Named::of(&arguments.words)?;
+    let comparison = match imported::compare(&named, &question)? {
         Some(comparison) => comparison,
-        None => match of_runs(arguments, question)? {
+        None => match of_runs(&named, question)? {
             Compared::Latency(comparison) => *comparison,
             Compared::Cost(comparison) => return costs(&comparison, arguments),
         },
@@ -33,7 +35,34 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     Ok(comparison.answer.exit_status())
 }
 
-/// What was compared.
+/// Runs and cells, as the command line names them.
+struct Named<'a> {
+    first: PathBuf,
+    second: Option<PathBuf>,
+    /// The words after the runs.
+    cells: &'a [String],
+}
+
+impl Named<'_> {
+    /// Tells runs from cells: the first words that name a run are runs, at most two. Without one the latest run is meant.
+    fn of(words: &[String]) -> Result<Named<'_>, Box<dyn Error>> {
+        let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
+        let Some(first) = is_run(words.first()) else {
+            let latest = kept::named_or_latest(None).map_err(|err| match words.first() {
+                Some(word) => store::read(Path::new(word)).map_or_else(Into::into, |_| err),
+                None => err,
+            })?;
+            return Ok(Named { first: latest, second: None, cells: words });
+        };
+        let names = imported::names_of(&first)?;
+        // An imported measurement is named like its file, which may exist here as well.
+        let second = is_run(words.get(1).filter(|word| !names.contains(word)));
+        let n_runs = 1 + usize::from(second.is_some());
+        Ok(Named { first, second, cells: words.get(n_runs..).unwrap_or_default() })
+    }
+}
+
+/// Result of a comparison.
 enum Compared {
     Latency(Box<Comparison>),
     Cost(Box<CostComparison>),
@@ -63,31 +92,24 @@ fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
     Ok(comparison.exit_status())
 }
 
-fn of_runs(arguments: &CompareArguments, question: Question<'_>) -> Result<Compared, Box<dyn Error>> {
-    let first = read(Path::new(&arguments.run))?;
-    let second = match arguments.others.first() {
-        // A selector has an equals sign; a run whose name has one is found by its file.
-        Some(word) if Path::new(word).exists() || !word.contains('=') => Some(read(Path::new(word))?),
-        _ => None,
-    };
-    let selectors = arguments.others.iter().skip(usize::from(second.is_some()));
-    let selectors: Vec<Selector> = selectors.map(|word| word.parse()).collect::<Result<_, _>>()?;
-    // Values that are named for both are what is asked about.
-    let asked = if let [a, b] = &selectors[..] { a.apart_from(b) } else { Vec::new() };
-    let question = Question { asked: &asked, ..question };
-    Ok(match &second {
-        Some(second) => {
-            let second_path = arguments.others.first().map_or("", String::as_str);
-            let (a, b) = two_runs(&first, second, &selectors)?;
-            let again = first.header.again_of(a).map(|again| named(&arguments.run, &first, again));
-            let (a, b) = (named(&arguments.run, &first, a), named(second_path, second, b));
+fn of_runs(named: &Named<'_>, question: Question<'_>) -> Result<Compared, Box<dyn Error>> {
+    let first = read(&named.first)?;
+    Ok(match &named.second {
+        Some(second_path) => {
+            let second = read(second_path)?;
+            let (a, b) = two_runs(&first, &second, named.cells)?;
+            // What the names of the two cells set apart is the question.
+            let asked = if named.cells.len() > 1 { a.selector.apart_from(&b.selector) } else { Vec::new() };
+            let question = Question { asked: &asked, ..question };
+            let again = first.header.again_of(a.index).map(|again| arm(&named.first, &first, again));
+            let (a, b) = (arm(&named.first, &first, a.index), arm(second_path, &second, b.index));
             judged(&a, &b, &question, || comparison::compare(&a, &b, again.as_ref(), &question))
         }
         None => {
-            let (a, b) = two_cells(&first, &selectors)?;
+            let (a, b) = cells::pair(&first, named.cells)?;
             let (header, entries) = (&first.header, &first.entries);
             let arms = [a, b].map(|cell| comparison::arm(header, entries, cell));
-            // In what the cells of one run differ is what its plan asks.
+            // The cells of one run differ in what its plan asks.
             let about = Question { asked: Selector::AXES, ..question };
             let latency = || comparison::compare_cells(header, entries, a, b, &question);
             judged(&arms[0], &arms[1], &about, latency)
@@ -101,50 +123,23 @@ fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {
     Ok(run)
 }
 
-/// Two cells of one run: those that are selected, or the only two; an only cell that was measured twice, with itself.
-fn two_cells(run: &Run, selectors: &[Selector]) -> Result<(usize, usize), String> {
-    let (a, b) = match (selectors, comparison::only_pair(&run.header)) {
-        ([], Some(pair)) => pair,
-        ([a, b], _) => (selected(run, a)?, selected(run, b)?),
-        _ => {
-            let cells = names(run, &run.header.first_cells());
-            return Err(format!("name two cells, each like load=messaging,policy=fifo:80; the run has {cells}"));
-        }
-    };
-    if a == b { Err(format!("both are the cell {}; name two that differ", names(run, &[a]))) } else { Ok((a, b)) }
-}
-
 /// The same cell of two runs, or a cell of each.
-fn two_runs(first: &Run, second: &Run, selectors: &[Selector]) -> Result<(usize, usize), String> {
-    let any = Selector::default();
-    let (for_first, for_second) = match selectors {
-        [] => (&any, &any),
+fn two_runs(first: &Run, second: &Run, words: &[String]) -> Result<(NamedCell, NamedCell), Box<dyn Error>> {
+    let (for_first, for_second) = match words {
+        [] => {
+            let any = Selector::default();
+            let only = |run| Ok::<_, String>(NamedCell { index: cells::selected(run, &any)?, selector: any.clone() });
+            return Ok((only(first)?, only(second)?));
+        }
         [both] => (both, both),
         [a, b] => (a, b),
-        _ => return Err("name at most one cell of each run".to_owned()),
+        _ => return Err("name at most one cell of each run".into()),
     };
-    Ok((selected(first, for_first)?, selected(second, for_second)?))
+    Ok((cells::named(first, for_first)?, cells::named(second, for_second)?))
 }
 
-/// A cell with the run it is of in its name.
-fn named<'a>(path: &str, run: &'a Run, cell: usize) -> Arm<'a> {
+/// A cell with its run in its name.
+fn arm<'a>(path: &Path, run: &'a Run, cell: usize) -> Arm<'a> {
     let arm = comparison::arm(&run.header, &run.entries, cell);
-    Arm { name: format!("{} in {path}", arm.name), ..arm }
-}
-
-/// The one cell of the run that a selector means.
-fn selected(run: &Run, selector: &Selector) -> Result<usize, String> {
-    let all = run.header.first_cells();
-    let is_meant = |cell: &usize| run.header.cells.get(*cell).is_some_and(|cell| selector.matches(cell));
-    let meant: Vec<usize> = all.iter().copied().filter(is_meant).collect();
-    match meant.as_slice() {
-        [one] => Ok(*one),
-        [] => Err(format!("no cell of the run is meant; it has {}", names(run, &all))),
-        several => Err(format!("several cells are meant: {}; name more axes", names(run, several))),
-    }
-}
-
-fn names(run: &Run, cells: &[usize]) -> String {
-    let all = analysis::cell_names(&run.header.cells);
-    cells.iter().filter_map(|cell| all.get(*cell).cloned()).collect::<Vec<_>>().join(", ")
+    Arm { name: format!("{} in {}", arm.name, path.display()), ..arm }
 }

@@ -1,7 +1,7 @@
 //! `punctual measure cost`: the cost suite as one cell.
 
 use super::arguments::{CostArguments, RunFormat};
-use super::{Outcome, consent, note, output};
+use super::{Outcome, consent, kept, note, output};
 use campaign::{Request, Session};
 use model::{Axes, CostScope, Ended, Header, Kernel, Plan, Span, Task};
 
@@ -19,7 +19,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
         };
         return output::write(&text).map(|()| 0);
     }
-    let (out, format) = (arguments.out.clone(), arguments.common.format);
+    let (keep, format) = (arguments.keep.clone(), arguments.common.format);
     let (wait, yes) = (arguments.common.wait, arguments.common.yes);
     let permit = |header: &Header| {
         consent::permit_floods(header, yes)?;
@@ -30,12 +30,13 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     let mut session = Session::begin(request)?;
     let (n, cell) = (scope.operations().count(), session.cell());
     note(format_args!("{n} operations on CPU {}, at most about {}", cell.cpus, cell.duration));
-    out.as_deref().map(|dir| session.keep_in(dir)).transpose()?;
-    session.measure(None, &mut |_| ())?;
-    let Session { header, entries, .. } = &session;
-    let status = output::show(header, entries, format.into())?;
-    out.iter().for_each(|dir| output::name_run(header, dir));
-    if entries.iter().any(|entry| entry.record.ended != Ended::Completed) {
+    let dir = kept::keep(&mut session, &keep)?;
+    if let Err(err) = session.measure(None, &mut |_| ()) {
+        session.discard_empty();
+        return Err(err);
+    }
+    let status = kept::finish(&session, dir.as_deref(), format.into())?;
+    if session.entries.iter().any(|entry| entry.record.ended != Ended::Completed) {
         return Err("interrupted; what is shown was measured before".into());
     }
     Ok(status)

@@ -1,23 +1,21 @@
 //! `punctual explain`: one cell, measured while the kernel is traced; each late wake-up is explained.
 
+use super::Outcome;
 use super::arguments::ExplainArguments;
-use super::one_cell::measured;
+use super::one_cell::one;
 use super::output::Shown;
-use super::{Outcome, output};
 use model::{Conditions, Explain, Plan};
 use std::error::Error;
 use std::path::PathBuf;
 
 pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
-    let ExplainArguments { above, keep, stacks, witness, export, waiting, cell: one_cell } = arguments;
+    let ExplainArguments { above, keep: most, stacks, witness, export, waiting, cell: one_cell } = arguments;
     let export = export.map(directory).transpose()?;
-    let asked = Explain { above: above.0, keep, stacks, witness, export };
+    let asked = Explain { above: above.0, keep: most, stacks, witness, export };
     asked.check()?;
-    let (common, plan) = one_cell.ask("explain", waiting.task);
+    let (common, keep, plan) = one_cell.ask("explain", waiting.task);
     let plan = Plan { conditions: Conditions { explain: Some(asked), ..plan.conditions }, ..plan };
-    let (header, entries) = measured(plan, &common, None)?;
-    let shown = Shown { each_spike: true, ..common.format.into() };
-    output::show(&header, &entries, shown)
+    one(plan, &common, &keep, None, Shown { each_spike: true, ..common.format.into() })
 }
 
 /// The directory to write to, made if it is not there, as a path that another process can use.

@@ -14,6 +14,6 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         Some(MeasureCommand::Cost(arguments)) => return cost(*arguments),
         None => {}
     }
-    let (common, plan) = arguments.cell.ask("measure", arguments.waiting.task);
-    one(plan, &common, arguments.samples.as_deref())
+    let (common, keep, plan) = arguments.cell.ask("measure", arguments.waiting.task);
+    one(plan, &common, &keep, arguments.samples.as_deref(), common.format.into())
 }

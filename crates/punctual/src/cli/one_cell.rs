@@ -1,38 +1,32 @@
-//! One cell, watched while it is measured. Nothing is kept but what is shown.
+//! One cell, with a live view while it is measured.
 
-use super::arguments::{Common, RunFormat};
+use super::arguments::{Common, Keep, RunFormat};
 use super::live::Live;
-use super::{Outcome, consent, note, output};
+use super::output::Shown;
+use super::{Outcome, consent, kept, note};
 use analysis::enough::Outlook;
 use campaign::{Request, Session};
-use model::{Entry, Header, Plan};
-use std::error::Error;
+use model::{Header, Plan};
 use std::path::Path;
 
-/// Measures the one cell of `plan` and shows it.
-pub(super) fn one(plan: Plan, common: &Common, samples: Option<&Path>) -> Outcome {
-    let (header, entries) = measured(plan, common, samples)?;
-    let status = output::show(&header, &entries, common.format.into())?;
-    if let Some(samples) = samples.filter(|_| common.format == RunFormat::Text) {
-        note(format_args!("samples: {}", samples.display()));
-    }
-    Ok(status)
-}
-
-/// Measures the one cell of `plan`, with a live view. Its latencies go to the new file `samples`, if it is named.
-pub(super) fn measured(
-    plan: Plan,
-    common: &Common,
-    samples: Option<&Path>,
-) -> Result<(Header, Vec<Entry>), Box<dyn Error>> {
+/// Measures the one cell of `plan` and prints it. Its latencies go to the new file `samples`, if given.
+pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Path>, shown: Shown) -> Outcome {
     let permit = |header: &Header| Ok(consent::permit_floods(header, common.yes)?);
     let (keeps, wait) = (samples.is_some(), common.wait);
     let request = Request { plan, samples: keeps, at_most: None, wait, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
+    let dir = kept::keep(&mut session, keep)?;
     note(Outlook::of(session.cell(), 1));
     let mut live = Live::new(session.cell());
     let result = session.measure(samples, &mut |progress| live.show(progress));
     live.finish();
-    result?;
-    Ok((session.header, session.entries))
+    if let Err(err) = result {
+        session.discard_empty();
+        return Err(err);
+    }
+    let status = kept::finish(&session, dir.as_deref(), shown)?;
+    if let Some(samples) = samples.filter(|_| shown.format == RunFormat::Text) {
+        note(format_args!("samples: {}", samples.display()));
+    }
+    Ok(status)
 }

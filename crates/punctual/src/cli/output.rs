@@ -12,20 +12,18 @@ use std::path::Path;
 
 /// How a run is to be shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shown<'a> {
+pub(super) struct Shown {
     pub(super) format: RunFormat,
     /// Every finding, not only the most important.
     pub(super) all_findings: bool,
     /// Every explained spike, not only their causes.
     pub(super) each_spike: bool,
-    /// The cell of a format that holds one cell only.
-    pub(super) cell: Option<&'a str>,
 }
 
-impl From<RunFormat> for Shown<'_> {
+impl From<RunFormat> for Shown {
     /// What is shown at the end of a measurement.
     fn from(format: RunFormat) -> Self {
-        Shown { format, all_findings: false, each_spike: false, cell: None }
+        Shown { format, all_findings: false, each_spike: false }
     }
 }
 
@@ -40,10 +38,10 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Summarises a run, writes it to stdout, and returns the exit status of its verdict.
-pub(super) fn show(header: &Header, entries: &[Entry], shown: Shown<'_>) -> Result<u8, Box<dyn Error>> {
+/// Summarises the run in the directory `name`, which is empty if it was not kept, writes it to stdout, and returns the exit status of its verdict.
+pub(super) fn show(name: &str, header: &Header, entries: &[Entry], shown: Shown) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
-    let results = Results::Own(OwnRun { name: "", header, entries, summary: &summary });
+    let results = Results::Own(OwnRun { name, header, entries, summary: &summary });
     write(&document(&results, shown)?)?;
     Ok(summary.verdict.exit_status())
 }
@@ -108,17 +106,14 @@ pub(super) fn name_run(header: &Header, dir: &Path) {
 }
 
 /// A run, or imported measurements, in the form that was asked for.
-pub(super) fn document(results: &Results<'_>, shown: Shown<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
-    let Shown { format, all_findings, each_spike, cell } = shown;
-    if cell.is_some() && format != RunFormat::Hgrm {
-        return Err("--cell is for --format hgrm, which holds one cell; the others hold all".into());
-    }
+pub(super) fn document(results: &Results<'_>, shown: Shown) -> Result<Vec<u8>, Box<dyn Error>> {
+    let Shown { format, all_findings, each_spike } = shown;
     let page = || report::Page::of(results, all_findings);
     let mut text = Vec::new();
     match format {
         RunFormat::Text => report::text(&mut text, results, Style { each_spike, ..style(all_findings) })?,
         RunFormat::Json => json(&mut text, &report::json::of_results(results))?,
-        RunFormat::Hgrm => text = hgrm(results, cell)?,
+        RunFormat::Hgrm => text = hgrm(results)?,
         RunFormat::Csv => text = report::csv(&page()).into_bytes(),
         RunFormat::Md => text = report::markdown(&page()).into_bytes(),
         RunFormat::Junit => text = report::junit(&page()).into_bytes(),
@@ -129,19 +124,14 @@ pub(super) fn document(results: &Results<'_>, shown: Shown<'_>) -> Result<Vec<u8
     Ok(text)
 }
 
-/// The distribution of the cell with this name; it need not be named where there is only one.
-fn hgrm(results: &Results<'_>, name: Option<&str>) -> Result<Vec<u8>, Box<dyn Error>> {
+/// The distribution of the only cell.
+fn hgrm(results: &Results<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
     let cells = results.rows();
-    let names = || cells.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
-    let index = match (name, cells.len()) {
-        (None, 1) => Some(0),
-        (None, _) => return Err(format!("hgrm holds one cell; name it with --cell (cells: {})", names()).into()),
-        (Some(name), _) => cells.iter().position(|other| other.name == name),
+    let [cell] = &cells[..] else {
+        let names = cells.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
+        return Err(format!("hgrm holds one cell; name it with --cell (cells: {names})").into());
     };
-    let index = index.ok_or_else(|| format!("no cell is named `{}` (cells: {})", name.unwrap_or_default(), names()))?;
-    let cell = &cells[index];
-    let histogram = results.histogram(index);
-    let histogram = histogram.ok_or_else(|| format!("{} has no distribution, only its ends", cell.name))?;
+    let histogram = results.histogram(0).ok_or_else(|| format!("{} has only a minimum and a maximum", cell.name))?;
     Ok(report::hgrm(cell, &histogram).into_bytes())
 }
 

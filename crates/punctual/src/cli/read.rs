@@ -1,8 +1,9 @@
 //! What a directory holds, read and summarised: a run of this program, or imported measurements.
 
-use super::{ERROR, note};
+use super::{ERROR, cells, note};
 use analysis::{ImportedSummary, RunSummary};
 use report::{ImportedSet, OwnRun, Results};
+use std::error::Error;
 use std::path::Path;
 use store::{ImportedRun, Run};
 
@@ -14,13 +15,40 @@ pub(super) enum Read {
 
 impl Read {
     /// Reads the directory, or file, that was named.
+    ///
+    /// # Errors
+    /// If it cannot be read.
     pub(super) fn open(path: &Path) -> Result<Read, store::StoreError> {
         if let Some(run) = store::read_imported(path)? {
             return Ok(Read::imported(run));
         }
-        let run = store::read(path)?;
+        Ok(Read::own(store::read(path)?))
+    }
+
+    /// Reads the directory, or file, that was named; only the cell that `name` means, if given.
+    ///
+    /// # Errors
+    /// If it cannot be read, or no cell or several cells match.
+    pub(super) fn open_cell(path: &Path, name: Option<&str>) -> Result<Read, Box<dyn Error>> {
+        let read = Read::open(path)?;
+        let Some(name) = name else { return Ok(read) };
+        Ok(match read {
+            Read::Own(mut run, _) => {
+                run.restrict(cells::named(&run, name)?.index);
+                Read::own(*run)
+            }
+            Read::Imported(mut run, summary) => {
+                let names: Vec<_> = summary.cells.iter().map(|cell| cell.name.as_str()).collect();
+                let index = cells::position(&names, name)?;
+                run.measurements = vec![run.measurements.swap_remove(index)];
+                Read::imported(run)
+            }
+        })
+    }
+
+    fn own(run: Run) -> Read {
         let summary = analysis::summarise(&run.header, &run.entries);
-        Ok(Read::Own(Box::new(run), summary))
+        Read::Own(Box::new(run), summary)
     }
 
     pub(super) fn imported(run: ImportedRun) -> Read {
@@ -50,13 +78,17 @@ impl Read {
         self.damage().iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     }
 
-    /// The exit status: that of the verdict, unless some of what it should be about cannot be read.
+    /// The exit status of a command that judges: that of the verdict, or an error if a part of the run is unreadable.
     pub(super) fn status(&self) -> u8 {
-        let is_whole = match self {
+        if self.is_whole() { self.results("").verdict().exit_status() } else { ERROR }
+    }
+
+    /// Whether every measurement of the run is readable.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
             // A damaged line whose measurement was made again has cost nothing.
             Read::Own(run, _) => run.damage.is_empty() || run.entries.len() >= run.header.n_measurements(),
             Read::Imported(run, _) => run.damage.is_empty(),
-        };
-        if is_whole { self.results("").verdict().exit_status() } else { ERROR }
+        }
     }
 }

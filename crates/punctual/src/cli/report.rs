@@ -2,20 +2,24 @@
 
 use super::arguments::ReportArguments;
 use super::read::Read;
-use super::{Outcome, note, output};
+use super::{Outcome, kept, note, output};
 use model::{Entry, Header};
 use report::{OwnRun, Results, html};
 use std::path::{Path, PathBuf};
 
 pub(super) fn report(arguments: &ReportArguments) -> Outcome {
+    let mut paths = arguments.runs.clone();
+    if paths.is_empty() {
+        paths.push(kept::named_or_latest(None)?);
+    }
     let mut runs = Vec::new();
-    for path in &arguments.runs {
+    for path in &paths {
         let run = Read::open(path)?;
         run.note_damage();
         runs.push((path.display().to_string(), run));
     }
     let shown: Vec<_> = runs.iter().map(|(name, run)| run.results(name)).collect();
-    let path = match (&arguments.output, &arguments.runs[..]) {
+    let path = match (&arguments.output, &paths[..]) {
         (Some(path), _) => path.clone(),
         (None, [run]) => store::report_path(run),
         (None, _) => PathBuf::from("report.html"),

@@ -7,6 +7,6 @@ use model::Task;
 
 /// One cell, measured on one CPU.
 pub(super) fn response(arguments: ResponseArguments) -> Outcome {
-    let (common, plan) = arguments.cell.ask("measure", Task::Response(arguments.to));
-    one(plan, &common, None)
+    let (common, keep, plan) = arguments.cell.ask("measure", Task::Response(arguments.to));
+    one(plan, &common, &keep, None, common.format.into())
 }

@@ -1,17 +1,16 @@
 //! `punctual run`: a campaign from a plan to the table.
 
-use super::arguments::{RunArguments, RunFormat};
+use super::arguments::RunArguments;
 use super::consent::{self, Origin};
 use super::plan::plan;
 use super::progress::Lines;
-use super::{Outcome, note, output, report};
+use super::{Outcome, kept, note, output, report};
 use analysis::doctor;
-use campaign::{CampaignError, HereOrLab, Limits, Request, Session, decision, stamp};
+use campaign::{CampaignError, HereOrLab, Limits, Request, Session, decision};
 use model::Header;
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 pub(super) fn run(arguments: RunArguments) -> Outcome {
     let format = arguments.common.format;
@@ -21,7 +20,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let mut executor = HereOrLab::new(lines.say_above());
     let result = session.carry_out(&mut executor, &mut lines, limits);
     lines.finish();
-    result.map_err(|err| with_next_step(err, &dir))?;
+    result.map_err(|err| with_next_step(err, &dir, &session))?;
     let Session { header, entries, .. } = &session;
     if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
@@ -29,17 +28,13 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         note(format_args!("{done} of {all} measurements made; go on with: punctual run --resume --out {dir}"));
         return Ok(0);
     }
-    let status = output::show(header, entries, format.into())?;
     decision(header, entries).iter().for_each(note);
-    if format == RunFormat::Text {
-        output::name_run(header, &dir);
-    }
-    report::beside_run(&dir, header, entries);
+    let status = kept::finish(&session, Some(&dir), format.into())?;
     if !header.failed.is_empty() {
         let dir = dir.display();
         note(format_args!("{} failed; try again with: punctual run --resume --out {dir}", output::failures(header)));
     }
-    Ok(output::status_with_failures(status, header))
+    Ok(status)
 }
 
 /// A new run, and its directory.
@@ -60,8 +55,7 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     if common.prepare.is_none() {
         consent::announce_settings(from, header);
     }
-    let started = SystemTime::UNIX_EPOCH + Duration::from_millis(header.started_unix_ms);
-    let dir = arguments.out.unwrap_or_else(|| Path::new("runs").join(stamp(started)));
+    let dir = arguments.out.unwrap_or_else(|| kept::new_directory(header));
     session.keep_in(&dir)?;
     if session.header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
         doctor::in_brief(&session.header.host).into_iter().for_each(note);
@@ -90,8 +84,11 @@ fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>>
     Ok((dir, session))
 }
 
-/// An error with the command that goes on from there.
-fn with_next_step(err: CampaignError, dir: &Path) -> Box<dyn Error> {
+/// An error with the command that continues the run. The page shows what was measured before.
+pub(super) fn with_next_step(err: CampaignError, dir: &Path, session: &Session) -> Box<dyn Error> {
+    if !session.entries.is_empty() {
+        report::beside_run(dir, &session.header, &session.entries);
+    }
     let dir = dir.display();
     match err {
         CampaignError::Interrupted { .. } => format!("{err}; go on with: punctual run --resume --out {dir}").into(),

@@ -1,22 +1,20 @@
 //! `punctual show`: the summary of a run.
 
-use super::Outcome;
 use super::arguments::{RunFormat, ShowArguments};
 use super::output::{self, Shown};
 use super::read::Read;
+use super::{ERROR, Outcome, kept};
 
+/// Prints a run. The verdict does not change the exit status: `check` judges.
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
-    let shown = Shown {
-        format: arguments.format,
-        all_findings: arguments.all,
-        each_spike: arguments.all,
-        cell: arguments.cell.as_deref(),
-    };
-    let read = Read::open(&arguments.run)?;
-    output::write(&output::document(&read.results(""), shown)?)?;
-    if let (RunFormat::Text, Read::Own(run, _)) = (arguments.format, &read) {
-        output::name_samples(&run.header, &arguments.run);
+    let ShowArguments { run, all, cell, format } = arguments;
+    let dir = kept::named_or_latest(run.as_deref())?;
+    let read = Read::open_cell(&dir, cell.as_deref())?;
+    let shown = Shown { format: *format, all_findings: *all, each_spike: *all };
+    output::write(&output::document(&read.results(&dir.display().to_string()), shown)?)?;
+    if let (RunFormat::Text, Read::Own(run, _)) = (format, &read) {
+        output::name_samples(&run.header, &dir);
     }
     read.note_damage();
-    Ok(read.status())
+    Ok(if read.is_whole() { 0 } else { ERROR })
 }

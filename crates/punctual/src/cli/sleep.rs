@@ -2,8 +2,8 @@
 
 use super::arguments::SleepArguments;
 use super::progress::Lines;
-use super::{Outcome, consent, note, output};
-use campaign::{CampaignError, Child, Limits, Request, Session};
+use super::{Outcome, consent, kept, note, output};
+use campaign::{Child, Limits, Request, Session};
 use model::{Axes, Conditions, Header, Kernel, Plan, Span};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -14,7 +14,7 @@ const DURATION: Span = Span(2_000_000_000);
 const SLEEPS: u64 = 5;
 
 pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
-    let (out, samples) = (arguments.out.clone(), arguments.samples);
+    let (keep, samples) = (arguments.keep.clone(), arguments.samples);
     let (wait, yes, format) = (arguments.common.wait, arguments.common.yes, arguments.common.format);
     let permit = |header: &Header| {
         consent::permit_floods(header, yes)?;
@@ -23,26 +23,23 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let plan = plan(arguments)?;
     let request = Request { plan, samples, at_most: None, wait, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
-    out.as_deref().map(|dir| session.keep_in(dir)).transpose()?;
+    let dir = kept::keep(&mut session, &keep)?;
     let mut lines = Lines::new(&session.header, 0);
     let result = session.carry_out(&mut Child, &mut lines, Limits::default());
     lines.finish();
-    let Session { header, entries, .. } = &session;
-    match (result, &out) {
-        (Ok(()), _) => {}
+    match (result, &dir) {
+        (Ok(()), _) => kept::finish(&session, dir.as_deref(), format.into()),
         // Half an hour of measuring is not thrown away because of the last minute.
-        (Err(err), None) if !entries.is_empty() => {
-            output::show(header, entries, format.into())?;
-            return Err(err.into());
+        (Err(err), None) if !session.entries.is_empty() => {
+            kept::finish(&session, None, format.into())?;
+            Err(err.into())
         }
-        (Err(err @ CampaignError::Interrupted { .. }), Some(dir)) => {
-            return Err(format!("{err}; go on with: punctual run --resume --out {}", dir.display()).into());
+        (Err(err), Some(dir)) => {
+            session.discard_empty();
+            Err(super::run::with_next_step(err, dir, &session))
         }
-        (Err(err), _) => return Err(err.into()),
+        (Err(err), None) => Err(err.into()),
     }
-    let status = output::show(header, entries, format.into())?;
-    out.iter().for_each(|dir| output::name_run(header, dir));
-    Ok(output::status_with_failures(status, header))
 }
 
 /// What the options mean as a plan.

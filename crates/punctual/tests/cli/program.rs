@@ -27,7 +27,10 @@ pub(crate) fn machine() -> Machine {
     static CLEAN: Once = Once::new();
     let machine = Machine(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
     // What a test run that was killed has left would be taken for this one's.
-    CLEAN.call_once(|| drop(command("recover").output()));
+    CLEAN.call_once(|| {
+        drop(command("recover").output());
+        drop(std::fs::remove_dir_all(Path::new(DIRECTORY).join("runs")));
+    });
     machine
 }
 
@@ -90,9 +93,13 @@ impl ProgramOutput {
     }
 }
 
+/// The current directory of the commands: runs without `--out` are kept below it.
+const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// The command `punctual ARGUMENTS`, arguments split at blanks.
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
+    command.current_dir(DIRECTORY);
     command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, std::process::id().to_string());
     command.env(TEST, sys::thread::id().to_string());
     command

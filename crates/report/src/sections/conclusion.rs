@@ -110,10 +110,7 @@ mod tests {
         let repeated = answer(&run);
         assert!(repeated.contains("of virtual time per cell: ") && !repeated.contains("probability"), "{repeated}");
         run.header.cells[1].kernel = model::Kernel::Running;
-        assert!(
-            answer(&run).ends_with("with 50 % probability."),
-            "one cell is repeated in real time"
-        );
+        assert!(answer(&run).ends_with("with 50 % probability."), "one cell is repeated in real time");
         run.entries.iter_mut().for_each(|entry| entry.record.threads.clear());
         assert_eq!(answer(&run), "Nothing was measured.", "time alone is no wake-up");
     }

@@ -2,9 +2,9 @@
 
 use super::latencies::{dash, latency, latency_or_dash, quantile};
 use super::{findings, machine};
-use crate::results::ImportedSet;
 use crate::Style;
 use crate::lines::Lines;
+use crate::results::ImportedSet;
 use crate::table::{Column, Field, Table};
 use analysis::wording::{count, duration};
 use analysis::{ImportedCell, ImportedFinding, ImportedSummary, Level, Verdict};

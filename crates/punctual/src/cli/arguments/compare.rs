@@ -13,12 +13,10 @@ docs/compare.md says how. Imported measurements are shown side by side only. Wha
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(in crate::cli) struct CompareArguments {
-    /// Directory of a run, or of imported measurements
-    pub(in crate::cli) run: String,
-    /// Two cells of it, each like load=messaging,policy=fifo:80; or a second run, and the cell to compare. Of imported ones the
-    /// names that `show` gives them
-    #[arg(value_name = "CELL|RUN", num_args = 0..=3)]
-    pub(in crate::cli) others: Vec<String>,
+    /// Runs, then cells: one run and two of its cells; two runs, and a cell of each or one for both. Without a run: the
+    /// latest below runs/. A cell is named as printed, by a part of it like fifo:80, or like load=none,policy=fifo:80
+    #[arg(value_name = "RUN|CELL", num_args = 0..=4)]
+    pub(in crate::cli) words: Vec<String>,
     /// The one metric that decides: p50, p99 or p99.9 [default: p99.9 where 20 wake-ups of each measurement lie above
     /// it, else p99]
     #[arg(long, value_parser = metric)]

@@ -1,9 +1,8 @@
 //! What can be typed after `measure cost`.
 
-use super::{Common, EXIT_STATUS, LoadArguments};
+use super::{Common, EXIT_STATUS, Keep, LoadArguments};
 use clap::Args;
 use model::{CostScope, Policy, Span};
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
@@ -26,9 +25,8 @@ pub(in crate::cli) struct CostArguments {
     pub(in crate::cli) policy: Policy,
     #[command(flatten)]
     pub(in crate::cli) load: LoadArguments,
-    /// Directory to keep the result in, as a run [default: not kept]
-    #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) keep: Keep,
     #[command(flatten)]
     pub(in crate::cli) common: Common,
 }

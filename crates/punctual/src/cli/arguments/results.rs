@@ -10,12 +10,12 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in crate::cli) struct ShowArguments {
-    /// Directory of a run
-    pub(in crate::cli) run: PathBuf,
-    /// Every finding, not only the most important
+    /// Directory of a run [default: the latest below runs/]
+    pub(in crate::cli) run: Option<PathBuf>,
+    /// Print everything: all findings, all spikes, what the load did
     #[arg(long)]
     pub(in crate::cli) all: bool,
-    /// The cell of a format that holds one cell only (hgrm), by the name that the other formats show
+    /// Only this cell, by its printed name or a part of it, like messaging/fifo:80
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) cell: Option<String>,
     /// Form of the result on stdout
@@ -26,8 +26,11 @@ pub(in crate::cli) struct ShowArguments {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in crate::cli) struct CheckArguments {
-    /// Directory of a run, or of imported measurements
-    pub(in crate::cli) run: PathBuf,
+    /// Directory of a run, or of imported measurements [default: the latest below runs/]
+    pub(in crate::cli) run: Option<PathBuf>,
+    /// Only this cell, by its printed name or a part of it, like messaging/fifo:80
+    #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
+    pub(in crate::cli) cell: Option<String>,
     /// What has to be kept, like max=1ms,p999=200us [default: what the run was measured with]
     #[arg(long, value_name = "LIMITS", value_parser = requirement)]
     pub(in crate::cli) require: Option<Requirement>,

@@ -1,9 +1,8 @@
 //! What can be typed after `measure sleep`.
 
-use super::{Common, CostArguments, EXIT_STATUS, ResponseArguments};
+use super::{Common, CostArguments, EXIT_STATUS, Keep, ResponseArguments};
 use clap::{Args, Subcommand};
 use model::{Load, Period, Policy, Runtime, Span};
-use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
@@ -37,11 +36,10 @@ pub(in crate::cli) struct SleepArguments {
     /// Timer slack of the program's normal threads [default: the kernel's 50us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) timer_slack: Option<Span>,
-    /// Directory to keep the result in, as a run [default: not kept]
-    #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) out: Option<PathBuf>,
-    /// Keep every error, too: a Parquet file for each target, in samples/ of --out
-    #[arg(long, requires = "out")]
+    #[command(flatten)]
+    pub(in crate::cli) keep: Keep,
+    /// Keep every error, too: a Parquet file for each target, in samples/ of the run
+    #[arg(long, conflicts_with = "no_keep")]
     pub(in crate::cli) samples: bool,
     #[command(flatten)]
     pub(in crate::cli) common: Common,

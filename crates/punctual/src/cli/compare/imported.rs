@@ -1,66 +1,64 @@
 //! Imported measurements side by side: two of one import, or one of each of two.
 
-use super::super::arguments::CompareArguments;
-use super::super::note;
+use super::super::{cells, note};
+use super::Named;
 use analysis::ImportedCell;
 use analysis::comparison::{Comparison, Question, compare_imported};
 use std::error::Error;
 use std::path::Path;
 use store::ImportedRun;
 
-/// The comparison, where what was named is imported; `None` where it is a run of ours.
-pub(super) fn compare(
-    arguments: &CompareArguments,
-    question: &Question<'_>,
-) -> Result<Option<Comparison>, Box<dyn Error>> {
-    let Some(first) = read(&arguments.run)? else {
-        let second = arguments.others.first().filter(|word| !word.contains('=') || Path::new(word).exists());
-        return match second.map(|word| read(word)).transpose()?.flatten() {
-            Some(_) => Err(mixed().into()),
-            None => Ok(None),
-        };
+/// The comparison of imported measurements; `None` for runs of this program.
+///
+/// # Errors
+/// If only one of two runs is imported, or the words do not name two measurements.
+pub(super) fn compare(named: &Named<'_>, question: &Question<'_>) -> Result<Option<Comparison>, Box<dyn Error>> {
+    let second = named.second.as_deref().map(read).transpose()?;
+    let (first, second) = match (read(&named.first)?, second) {
+        (None, None | Some(None)) => return Ok(None),
+        (Some(first), None) => (first, None),
+        (Some(first), Some(Some(second))) => (first, Some(second)),
+        (Some(_), Some(None)) | (None, Some(Some(_))) => return Err(mixed().into()),
     };
-    let of = |run: &ImportedRun| analysis::summarise_imported(&run.measurements, &run.header.require).cells;
-    let first = of(&first);
-    // A measurement is called like its file, which may lie here as well.
-    let (second, names) = match &arguments.others[..] {
-        [word, rest @ ..] if first.iter().all(|cell| cell.name != *word) => {
-            let Some(second) = read(word)? else {
-                return Err(match store::read(Path::new(word)) {
-                    Ok(_) => mixed(),
-                    Err(_) => format!("{word} is neither an import nor one of its measurements: {}", names(&first)),
-                }
-                .into());
-            };
-            (Some((of(&second), word)), rest)
-        }
-        names => (None, names),
-    };
-    let (mut a, mut b) = match (&second, names, &first[..]) {
+    let (mut a, mut b) = match (&second, named.cells, &first[..]) {
         (None, [], [a, b]) => (a.clone(), b.clone()),
-        (None, [a, b], _) => (meant(&first, &arguments.run, Some(a))?, meant(&first, &arguments.run, Some(b))?),
-        (None, ..) => return Err(format!("name two measurements; the import has {}", self::names(&first)).into()),
+        (None, [a, b], _) => (meant(&first, &named.first, Some(a))?, meant(&first, &named.first, Some(b))?),
+        (None, ..) => return Err(format!("name two measurements of {}", names(&first)).into()),
         // One name is meant for both.
-        (Some((second, path)), [] | [_] | [_, _], _) => {
-            (meant(&first, &arguments.run, names.first())?, meant(second, path, names.last())?)
+        (Some(second), words @ ([] | [_] | [_, _]), _) => {
+            let path = named.second.as_deref().unwrap_or(&named.first);
+            (meant(&first, &named.first, words.first())?, meant(second, path, words.last())?)
         }
         (Some(_), ..) => return Err("name at most one measurement of each import".into()),
     };
-    match &second {
-        Some((_, path)) => {
-            a.name = format!("{} in {}", a.name, arguments.run);
-            b.name = format!("{} in {path}", b.name);
+    match &named.second {
+        Some(path) => {
+            a.name = format!("{} in {}", a.name, named.first.display());
+            b.name = format!("{} in {}", b.name, path.display());
         }
-        None if a.name == b.name => return Err(format!("both are {}; name two that differ", a.name).into()),
+        None if a.name == b.name => return Err(format!("both are {}; name two measurements", a.name).into()),
         None => {}
     }
     Ok(Some(compare_imported(&a, &b, question)))
 }
 
-fn read(dir: &str) -> Result<Option<ImportedRun>, store::StoreError> {
-    let run = store::read_imported(Path::new(dir))?;
+/// The names of the imported measurements in `dir`; empty for a run of this program.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn names_of(dir: &Path) -> Result<Vec<String>, store::StoreError> {
+    let run = store::read_imported(dir)?;
+    Ok(run.iter().flat_map(cells_of).map(|cell| cell.name).collect())
+}
+
+fn cells_of(run: &ImportedRun) -> Vec<ImportedCell> {
+    analysis::summarise_imported(&run.measurements, &run.header.require).cells
+}
+
+fn read(dir: &Path) -> Result<Option<Vec<ImportedCell>>, store::StoreError> {
+    let run = store::read_imported(dir)?;
     run.iter().flat_map(|run| &run.damage).for_each(|damage| note(format_args!("punctual: {damage}")));
-    Ok(run)
+    Ok(run.as_ref().map(cells_of))
 }
 
 fn mixed() -> String {
@@ -68,16 +66,17 @@ fn mixed() -> String {
         .to_owned()
 }
 
-/// The measurement of this name, or the only one.
-fn meant(cells: &[ImportedCell], path: &str, name: Option<&String>) -> Result<ImportedCell, String> {
-    match (name, cells) {
-        (None, [one]) => Ok(one.clone()),
-        (None, all) => Err(format!("{path} has {}; name one", names(all))),
-        (Some(name), _) => {
-            let cell = cells.iter().find(|cell| cell.name == *name).cloned();
-            cell.ok_or_else(|| format!("no measurement is called {name}; there are {}", names(cells)))
+/// The measurement with this name or a part of it, or the only one.
+fn meant(cells: &[ImportedCell], path: &Path, name: Option<&String>) -> Result<ImportedCell, String> {
+    let index = match name {
+        None if cells.len() == 1 => 0,
+        None => return Err(format!("{} has {}; name one", path.display(), names(cells))),
+        Some(name) => {
+            let names: Vec<_> = cells.iter().map(|cell| cell.name.as_str()).collect();
+            cells::position(&names, name)?
         }
-    }
+    };
+    cells.get(index).cloned().ok_or_else(|| "no such measurement".to_owned())
 }
 
 fn names(cells: &[ImportedCell]) -> String {

@@ -1,0 +1,14 @@
+//! Arguments of commands that keep their run.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Default, Args)]
+pub(in crate::cli) struct Keep {
+    /// Directory of the run [default: runs/DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) out: Option<PathBuf>,
+    /// Print the result only, and keep no run
+    #[arg(long, conflicts_with = "out")]
+    pub(in crate::cli) no_keep: bool,
+}

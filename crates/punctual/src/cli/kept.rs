@@ -1,0 +1,68 @@
+//! Directories of runs: the one that a measuring command makes, and the latest.
+
+use super::arguments::{Keep, RunFormat};
+use super::output::{self, Shown};
+use super::{note, report};
+use campaign::{Session, stamp};
+use model::Header;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Directory of the runs without a named one, below the current directory.
+const RUNS: &str = "runs";
+
+/// Creates the directory of a run, unless it is not to be kept.
+///
+/// # Errors
+/// If the directory cannot be created, or holds something else.
+pub(super) fn keep(session: &mut Session, keep: &Keep) -> Result<Option<PathBuf>, Box<dyn Error>> {
+    if keep.no_keep {
+        return Ok(None);
+    }
+    let dir = keep.out.clone().unwrap_or_else(|| new_directory(&session.header));
+    let kept = session.keep_in(&dir);
+    match kept {
+        Err(err) if keep.out.is_none() => Err(format!("{err}; name a directory with --out, or add --no-keep").into()),
+        kept => Ok(kept.map(|()| Some(dir))?),
+    }
+}
+
+/// The default directory of a new run, named by the start time in UTC.
+pub(super) fn new_directory(header: &Header) -> PathBuf {
+    let started = stamp(SystemTime::UNIX_EPOCH + Duration::from_millis(header.started_unix_ms));
+    let numbered = (2..=99).map(|number| format!("{started}-{number}"));
+    let mut names = std::iter::once(started.clone()).chain(numbered).map(|name| Path::new(RUNS).join(name));
+    names.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| Path::new(RUNS).join(started))
+}
+
+/// Prints the result of a session. A kept run gets its page, and is named on stderr. Returns the exit status.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(super) fn finish(session: &Session, dir: Option<&Path>, shown: Shown) -> Result<u8, Box<dyn Error>> {
+    let Session { header, entries, .. } = session;
+    let name = dir.map(|dir| dir.display().to_string()).unwrap_or_default();
+    let status = output::show(&name, header, entries, shown)?;
+    if let Some(dir) = dir {
+        if shown.format == RunFormat::Text {
+            output::name_run(header, dir);
+        }
+        report::beside_run(dir, header, entries);
+    }
+    Ok(output::status_with_failures(status, header))
+}
+
+/// The run that a command reads: the named one, or the latest below `runs`, which is named on stderr.
+///
+/// # Errors
+/// If none is named and there is none.
+pub(super) fn named_or_latest(named: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let latest = if Path::new(RUNS).is_dir() { store::latest(Path::new(RUNS))? } else { None };
+    let latest = latest.ok_or("no run below runs/: name the directory of a run, or measure first: punctual run")?;
+    note(format_args!("latest run: {}", latest.display()));
+    Ok(latest)
+}
