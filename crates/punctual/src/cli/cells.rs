@@ -61,6 +61,10 @@ pub(super) fn pair(run: &Run, words: &[String]) -> Result<(usize, usize), Box<dy
     let (a, b) = match (words, comparison::only_pair(&run.header)) {
         ([], Some(pair)) => pair,
         ([a, b], _) => (named(run, a)?.index, named(run, b)?.index),
+        ([one], _) => {
+            let name = list(run, &[named(run, one)?.index]);
+            return Err(format!("name a second cell beside {name}: {}", list(run, &run.header.first_cells())).into());
+        }
         _ => return Err(format!("name two cells of {}", list(run, &run.header.first_cells())).into()),
     };
     if a == b { Err(format!("both are the cell {}; name two cells", list(run, &[a])).into()) } else { Ok((a, b)) }

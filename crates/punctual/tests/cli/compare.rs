@@ -86,14 +86,13 @@ fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
     assert!(forced.status == 3 && forced.stdout.contains("--force cannot help"), "{forced:?}");
 
     let all = "jitterdebugger.json, jitterdebugger-us.raw";
-    compare(&[&a]).expect_error("name two measurements; the import has cyclictest-v.txt");
+    compare(&[&a]).expect_error("name two measurements of cyclictest-v.txt");
     compare(&[&a, &b]).expect_error(&format!("{b} has {all}; name one"));
     compare(&[&b, "jitterdebugger.json", "other.txt"])
-        .expect_error(&format!("no measurement is called other.txt; there are {all}"));
+        .expect_error(&format!("no cell matches `other.txt`; the run has {all}"));
     compare(&[&b, "jitterdebugger.json", "jitterdebugger.json"])
-        .expect_error("both are jitterdebugger.json; name two that differ");
-    compare(&[&b, "elsewhere"])
-        .expect_error(&format!("elsewhere is neither an import nor one of its measurements: {all}"));
+        .expect_error("both are jitterdebugger.json; name two measurements");
+    compare(&[&b, "elsewhere"]).expect_error(&format!("no cell matches `elsewhere`; the run has {all}"));
     let ours = scratch.run("ours", &RunBuilder::new()).display().to_string();
     for words in [[&a, &ours], [&ours, &a]] {
         compare(&words.map(String::as_str)).expect_error(
@@ -114,10 +113,10 @@ fn cells_are_named_by_the_loads_that_a_plan_named() {
         ["load=hog", "load=hog,policy=other", "load=cmd:taskset -c 0,1 stress", "load=hog=cmd:taskset -c 0,1 stress"]
     {
         // Of the same cell twice nothing is compared: it is named, so it was found.
-        compare(&[hog, hog]).expect_error("both are the cell hog/other; name two that differ");
+        compare(&[hog, hog]).expect_error("both are the cell hog/other; name two cells");
     }
     let all = "none/other, hog/other";
-    compare(&["load=pig", "load=none"]).expect_error(&format!("no cell of the run is meant; it has {all}"));
+    compare(&["load=pig", "load=none"]).expect_error(&format!("no cell matches; the run has {all}"));
 }
 
 #[test]
@@ -128,17 +127,21 @@ fn what_cannot_be_compared_is_said_in_one_line() {
     let dir = scratch.run("run", &built);
     let compare = |words: &[&str]| run(command("compare").arg(&dir).args(words));
     let cells = "none/other, none/fifo:80, messaging/other";
-    compare(&[]).expect_error(&format!("name two cells, each like load=messaging,policy=fifo:80; the run has {cells}"));
+    compare(&[]).expect_error(&format!("name two cells of {cells}"));
     compare(&["load=none", "load=messaging"])
-        .expect_error("several cells are meant: none/other, none/fifo:80; name more axes");
-    compare(&["load=cpu", "load=messaging"]).expect_error(&format!("no cell of the run is meant; it has {cells}"));
+        .expect_error("several cells match: none/other, none/fifo:80; give more axes");
+    compare(&["load=cpu", "load=messaging"]).expect_error(&format!("no cell matches; the run has {cells}"));
     compare(&["load=messaging", "load=messaging,policy=other"])
-        .expect_error("both are the cell messaging/other; name two that differ");
-    compare(&["load=mesaging", "load=messaging"]).expect_error(&format!("no cell of the run is meant; it has {cells}"));
+        .expect_error("both are the cell messaging/other; name two cells");
+    compare(&["load=mesaging", "load=messaging"]).expect_error(&format!("no cell matches; the run has {cells}"));
     compare(&["laod=none", "load=messaging"])
         .expect_error("unknown axis `laod` (did you mean `load`? known: kernel load policy period method)");
-    let missing = compare(&["elsewhere"]);
-    assert!(missing.status == 1 && missing.stderr.contains("elsewhere is no run"), "{missing:?}");
+    compare(&["elsewhere"]).expect_error(&format!("no cell matches `elsewhere`; the run has {cells}"));
+    compare(&["none", "messaging"])
+        .expect_error("several cells match `none`: none/other, none/fifo:80; name more of it");
+    compare(&["messaging"]).expect_error(&format!("name a second cell beside messaging/other: {cells}"));
+    let missing = run(command("compare elsewhere").current_dir(scratch.dir()));
+    assert!(missing.status == 1 && missing.stderr.contains("elsewhere"), "{missing:?}");
     let max = compare(&["--metric", "max"]);
     assert!(max.status == 1 && max.stderr.contains("a maximum decides nothing"), "{max:?}");
     let margin = compare(&["--margin", "0.9"]);

@@ -36,10 +36,12 @@ fn a_run_is_shown_in_every_format() {
         assert_eq!(said.stderr, "", "{format}");
     }
     assert_conforms("show", &show("json").json());
-    let cells = "(cells: none/other, none/other:nice=5)";
-    show("hgrm").expect_error(&format!("hgrm holds one cell; name it with --cell {cells}"));
-    show("hgrm --cell x").expect_error(&format!("no cell is named `x` {cells}"));
-    show("csv --cell x").expect_error("--cell is for --format hgrm, which holds one cell; the others hold all");
+    let cells = "none/other, none/other:nice=5";
+    show("hgrm").expect_error(&format!("hgrm holds one cell; name it with --cell (cells: {cells})"));
+    show("csv --cell x").expect_error(&format!("no cell matches `x`; the run has {cells}"));
+    let one = show("csv --cell other:nice=5");
+    assert_eq!(one.stdout.lines().count(), 2, "{one:?}");
+    assert_eq!(show("hgrm --cell NONE/other:nice").stdout, show("hgrm --cell none/other:nice=5").stdout);
     punctual(&format!("run {} --format hgrm", plan.display())).expect_error(
         "hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME",
     );

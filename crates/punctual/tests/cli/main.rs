@@ -20,6 +20,7 @@ mod formats;
 mod frontier;
 mod import;
 mod inherited;
+mod kept;
 mod lab;
 mod lab_explain;
 mod lab_kernels;

@@ -1,6 +1,6 @@
 //! `punctual report`, and the page that `run` leaves beside its records.
 
-use crate::program::{Scratch, import_fixture, machine, punctual};
+use crate::program::{Scratch, command, import_fixture, machine, punctual, run};
 use std::fs;
 
 #[test]
@@ -43,8 +43,8 @@ fn what_cannot_be_read_or_written_is_one_line() {
         "{} is no run: it has no run.jsonl; name a directory that `punctual run` made",
         absent.display()
     ));
-    let said = punctual("report");
-    assert!(said.status == 1 && said.stderr.contains("<RUN>"), "{said:?}");
+    run(command("report").current_dir(scratch.dir()))
+        .expect_error("no run below runs/: name the directory of a run, or measure first: punctual run");
 }
 
 #[test]

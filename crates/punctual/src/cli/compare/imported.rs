@@ -23,7 +23,11 @@ pub(super) fn compare(named: &Named<'_>, question: &Question<'_>) -> Result<Opti
     let (mut a, mut b) = match (&second, named.cells, &first[..]) {
         (None, [], [a, b]) => (a.clone(), b.clone()),
         (None, [a, b], _) => (meant(&first, &named.first, Some(a))?, meant(&first, &named.first, Some(b))?),
-        (None, ..) => return Err(format!("name two measurements of {}", names(&first)).into()),
+        (None, words, _) => {
+            // A wrong name is the first thing to say.
+            words.iter().try_for_each(|word| meant(&first, &named.first, Some(word)).map(drop))?;
+            return Err(format!("name two measurements of {}", names(&first)).into());
+        }
         // One name is meant for both.
         (Some(second), words @ ([] | [_] | [_, _]), _) => {
             let path = named.second.as_deref().unwrap_or(&named.first);
