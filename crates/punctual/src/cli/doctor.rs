@@ -1,5 +1,4 @@
-//! `punctual doctor`: settings of this machine that cause latency, with commands to change them. It changes nothing
-//! itself.
+//! `punctual doctor`: settings of this machine that cause latency, with commands to change them.
 
 use super::arguments::{DoctorArguments, Format};
 use super::{Outcome, output};

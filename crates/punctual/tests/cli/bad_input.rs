@@ -1,5 +1,4 @@
-//! Invalid input: one line that names the value, its place and the remedy; exit status 1; nothing measured, no file
-//! left.
+//! Invalid input: one line with value, place and remedy; exit status 1; nothing measured, no file left.
 
 use crate::program::{Scratch, Start, command, is_root, machine, punctual, run, skip_unless};
 use std::process::{Command, Stdio};

@@ -1,5 +1,4 @@
-//! Explanations of late wake-ups in guests: identical to the bit in virtual time, and culprits that this machine's
-//! kernel cannot have.
+//! Explanations in guests: identical to the bit in virtual time, and culprits that this machine's kernel lacks.
 
 use crate::lab::guests_with;
 use crate::program::{Scratch, Start, beside_a_load, command, machine, machine_and_scratch, run_seeded};

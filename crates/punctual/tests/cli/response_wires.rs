@@ -1,5 +1,4 @@
-//! Latency of responses over wires: the kernel's own drivers in a guest, with simulated chips that are wired to each
-//! other.
+//! Latency of responses over wires: the kernel's own drivers in a guest, on simulated chips wired to each other.
 
 use crate::lab_explain::build_modules;
 use crate::program::{Scratch, entries, machine, run_seeded};

@@ -1,5 +1,4 @@
-//! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units, `HELP` and
-//! `TYPE`.
+//! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units.
 
 use super::Page;
 use analysis::{Level, Row};
