@@ -24,7 +24,7 @@ pub struct Examination<'a> {
 }
 
 impl Examination<'_> {
-    /// Whether any check predicts latency.
+    /// Whether any check reports a certain cause of latency.
     pub fn will_be_late(&self) -> bool {
         self.count(Severity::Will) > 0
     }
