@@ -151,7 +151,7 @@ fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, st
     if summary.verdict == Verdict::NoneAsked {
         let answer = if style.all_findings { conclusion::how_late(summary) } else { conclusion::worst(summary) };
         lines.paragraph(out, "", &answer)?;
-        // Requirements are of latencies: of operations there is none to add.
+        // Requirements apply to latencies, which operations lack.
         if !summary.cells.is_empty() && summary.cells.iter().all(|cell| !cell.cell.task.has_latencies()) {
             return Ok(());
         }

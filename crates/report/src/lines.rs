@@ -46,7 +46,7 @@ impl Lines {
         self.wrapped(indent, text, " ").len()
     }
 
-    /// Text after a label, in as many lines as it takes; those after the first begin where the text did.
+    /// Writes wrapped text after a label; lines after the first align with its begin.
     pub(super) fn hanging(&self, out: &mut dyn io::Write, label: &str, text: &str) -> io::Result<()> {
         // Wrapping indents the following lines by two more columns.
         let indent = " ".repeat(label.chars().count().saturating_sub(2));

@@ -46,7 +46,7 @@ fn worst_within(summary: &RunSummary, has_time: bool) -> String {
 fn chance(summary: &RunSummary) -> Option<String> {
     let mut waiting = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies());
     let can_differ = waiting.any(|cell| !cell.cell.kernel.is_virtual()) && !by_policy(summary).is_empty();
-    // m more seconds exceed the maximum of n with probability m/(n+m) when nothing changes, whatever the distribution.
+    // m more seconds exceed the maximum of n with probability m/(n+m) for any stationary distribution.
     can_differ.then(|| "If you measure as long again, expect a new maximum with 50 % probability.".to_owned())
 }
 

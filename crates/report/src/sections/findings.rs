@@ -97,7 +97,7 @@ pub(crate) fn show_all(dir: &str) -> String {
     format!("punctual show {} --all", shell_word(dir))
 }
 
-/// The first `most` sentences, and how many more there are.
+/// The first `most` sentences, and the number of the others.
 pub(crate) fn first(mut sentences: Vec<String>, most: usize) -> (Vec<String>, usize) {
     let more = sentences.len().saturating_sub(most);
     sentences.truncate(most);

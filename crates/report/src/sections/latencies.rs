@@ -15,7 +15,7 @@ const INTERVAL: &str = "[95 %]";
 /// The head of the column of effective sample sizes.
 const EFFECTIVE: &str = "n_eff";
 
-/// An interval belongs to the figure on its left.
+/// Column of an interval, which belongs to the figure on its left.
 fn interval_of(order: u8) -> Column {
     Column::text(INTERVAL).after(1).spare(order)
 }
