@@ -1,4 +1,4 @@
-//! `punctual compare`: two cells of one run, two runs, or two imported measurements.
+//! `punctual compare`: compares two cells of one run, two runs, or two imported measurements.
 
 mod imported;
 
@@ -68,7 +68,7 @@ enum Compared {
     Cost(Box<CostComparison>),
 }
 
-/// Compares latencies, or, where both have them, costs.
+/// Compares costs if both have them, otherwise latencies.
 fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnce() -> Comparison) -> Compared {
     match compare_costs(a, b, question) {
         Some(costs) => Compared::Cost(Box::new(costs)),

@@ -1,4 +1,4 @@
-//! What a directory holds, read and summarised: a run of this program, or imported measurements.
+//! Reading and summary of a directory: a run of this program, or imported measurements.
 
 use super::{ERROR, cells, note};
 use analysis::{ImportedSummary, RunSummary};
@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::Path;
 use store::{ImportedRun, Run};
 
-/// What was read, and what it says.
+/// Data of a directory and their summary.
 pub(super) enum Read {
     Own(Box<Run>, RunSummary),
     Imported(ImportedRun, ImportedSummary),
@@ -65,7 +65,7 @@ impl Read {
         }
     }
 
-    /// Lines that cannot be read.
+    /// The damaged lines.
     pub(super) fn damage(&self) -> Vec<String> {
         let damage = match self {
             Read::Own(run, _) => &run.damage,
