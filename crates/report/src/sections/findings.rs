@@ -87,7 +87,7 @@ pub(crate) fn all(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
-/// How to see all findings of the run in `dir`, which is empty for a run that was not kept.
+/// Command that shows all findings of the run in `dir`, which is empty if the run was not kept.
 pub(crate) fn rest(dir: &str) -> String {
     if dir.is_empty() { "keep the run to see all".to_owned() } else { format!("all: {}", show_all(dir)) }
 }
