@@ -21,7 +21,7 @@ pub(super) struct Shown {
 }
 
 impl From<RunFormat> for Shown {
-    /// What is shown at the end of a measurement.
+    /// The options at the end of a measurement.
     fn from(format: RunFormat) -> Self {
         Shown { format, all_findings: false, each_spike: false }
     }
@@ -38,7 +38,8 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Summarises the run in the directory `name`, which is empty if it was not kept, writes it to stdout, and returns the exit status of its verdict.
+/// Summarizes the run in the directory `name`, which is empty if it was not kept, writes it to stdout, and returns the
+/// exit status of its verdict.
 pub(super) fn show(name: &str, header: &Header, entries: &[Entry], shown: Shown) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
     let results = Results::Own(OwnRun { name, header, entries, summary: &summary });
@@ -105,7 +106,7 @@ pub(super) fn name_run(header: &Header, dir: &Path) {
     name_samples(header, dir);
 }
 
-/// A run, or imported measurements, in the form that was asked for.
+/// A run or imported measurements in the requested format.
 pub(super) fn document(results: &Results<'_>, shown: Shown) -> Result<Vec<u8>, Box<dyn Error>> {
     let Shown { format, all_findings, each_spike } = shown;
     let page = || report::Page::of(results, all_findings);

@@ -14,7 +14,7 @@ pub(super) enum Read {
 }
 
 impl Read {
-    /// Reads the directory, or file, that was named.
+    /// Reads the named directory or file.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -86,7 +86,7 @@ impl Read {
     /// Whether every measurement of the run is readable.
     pub(super) fn is_whole(&self) -> bool {
         match self {
-            // A damaged line whose measurement was made again has cost nothing.
+            // A damaged line is harmless if its measurement was repeated.
             Read::Own(run, _) => run.damage.is_empty() || run.entries.len() >= run.header.n_measurements(),
             Read::Imported(run, _) => run.damage.is_empty(),
         }

@@ -29,7 +29,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     lines.finish();
     match (result, &dir) {
         (Ok(()), _) => kept::finish(&session, dir.as_deref(), format.into()),
-        // Half an hour of measuring is not thrown away because of the last minute.
+        // Completed measurements are shown despite a later error.
         (Err(err), None) if !session.entries.is_empty() => {
             kept::finish(&session, None, format.into())?;
             Err(err.into())

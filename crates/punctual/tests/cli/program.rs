@@ -26,7 +26,7 @@ pub(crate) fn machine() -> Machine {
     static MACHINE: Mutex<()> = Mutex::new(());
     static CLEAN: Once = Once::new();
     let machine = Machine(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
-    // What a test run that was killed has left would be taken for this one's.
+    // Remains of a killed test run would be attributed to this one.
     CLEAN.call_once(|| {
         drop(command("recover").output());
         drop(std::fs::remove_dir_all(Path::new(DIRECTORY).join("runs")));
@@ -96,7 +96,7 @@ impl ProgramOutput {
 /// The current directory of the commands: runs without `--out` are kept below it.
 const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
 
-/// The command `punctual ARGUMENTS`, arguments split at blanks.
+/// The command `punctual ARGUMENTS`; arguments are split at blanks.
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.current_dir(DIRECTORY);

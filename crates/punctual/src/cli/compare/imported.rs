@@ -24,7 +24,7 @@ pub(super) fn compare(named: &Named<'_>, question: &Question<'_>) -> Result<Opti
         (None, [], [a, b]) => (a.clone(), b.clone()),
         (None, [a, b], _) => (meant(&first, &named.first, Some(a))?, meant(&first, &named.first, Some(b))?),
         (None, ..) => return Err(format!("name two measurements of {}", names(&first)).into()),
-        // One name is meant for both.
+        // A single name applies to both.
         (Some(second), words @ ([] | [_] | [_, _]), _) => {
             let path = named.second.as_deref().unwrap_or(&named.first);
             (meant(&first, &named.first, words.first())?, meant(second, path, words.last())?)
