@@ -44,7 +44,8 @@ struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Separates runs from cells: the first words that name a run are runs, at most two. Without one the latest run is meant.
+    /// Separates runs from cells: the first words that name a run are runs, at most two. Without any, the latest run is
+    /// used.
     fn of(words: &[String]) -> Result<Named<'_>, Box<dyn Error>> {
         let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
         let Some(first) = is_run(words.first()) else {
