@@ -1,4 +1,4 @@
-//! The command line: what was typed, what it means, what is shown, and the exit status.
+//! The command line: parsing, dispatch, output and the exit status.
 
 mod arguments;
 mod cell;
@@ -47,13 +47,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use sys::{process, sched, signal};
 
-/// What a command comes to: an exit status, or one line that says what is wrong.
+/// Result of a command: an exit status, or a one-line error message.
 type Outcome = Result<u8, Box<dyn Error>>;
 
-/// An error: nothing was measured, or not what was asked. The other statuses are a verdict's.
+/// Exit status of an error: nothing was measured, or not as requested. The other statuses are verdicts.
 const ERROR: u8 = 1;
 
-/// What the first thread may need: parsing the command line takes the most, some 200 KiB without optimization.
+/// Stack of the first thread: parsing the command line needs the most, about 200 KiB without optimization.
 const STACK_BYTES: u64 = 1 << 20;
 
 /// Runs the command of this process. The only place that decides an exit status.
@@ -62,10 +62,10 @@ pub(crate) fn main() -> ExitCode {
         note(format_args!("punctual: the stack may not grow to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
         return ExitCode::from(ERROR);
     }
-    // Whatever the parent process ignores: children are waited for.
+    // The parent may ignore SIGCHLD, but children have to be reaped.
     signal::take_by_default(libc::SIGCHLD);
-    // With a handler the write that reaches a limit on the size of files fails, and says so, instead of ending this process.
-    // Programs that are started have the default again.
+    // With a handler, a write beyond the file size limit fails with an error instead of ending this process. Started
+    // programs get the default action again.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = match cyclictest::by_name(&words) {
@@ -85,7 +85,7 @@ pub(crate) fn main() -> ExitCode {
     )
 }
 
-/// Leaves SCHED_DEADLINE, which `chrt -d` gives to this process: under it no thread and no process can be created.
+/// Leaves SCHED_DEADLINE, which `chrt -d` gives to this process: such a thread cannot create a thread or a process.
 fn leave_deadline() -> Result<(), Box<dyn Error>> {
     if sched::policy(0)?.is_deadline() {
         sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot leave SCHED_DEADLINE: {err}"))?;
@@ -118,17 +118,17 @@ fn execute(command: Command) -> Outcome {
     }
 }
 
-/// Writes a line to stderr. Nobody reading it is no reason to stop.
+/// Writes a line to stderr and ignores a failure.
 fn note(line: impl Display) {
     let _ = io::stderr().write_all((shown(&line.to_string()) + "\n").as_bytes());
 }
 
-/// A line as it is shown: without what a terminal would act upon, and without the middle of a very long word. What is
-/// quoted in it may come from another user.
+/// The line without terminal control characters, and without the middle of a very long word. Quoted parts may come from
+/// another user.
 fn shown(line: &str) -> String {
-    /// Two paths of the greatest length fit (`PATH_MAX`, limits.h).
+    /// Length in characters up to which a line is kept: two paths of `PATH_MAX` (limits.h) fit.
     const MOST: usize = 10_000;
-    /// What is left of a longer line, at its begin and at its end, where an error says what to do.
+    /// Length that remains at the beginning and at the end of a longer line; the end has the hint.
     const LEFT: usize = 1_000;
     let line = plain(line);
     let n = line.chars().count();

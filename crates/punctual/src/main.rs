@@ -6,7 +6,7 @@ mod cli;
 use std::process::ExitCode;
 use sys::alloc::CountingAllocator;
 
-/// Counts what a measured thread allocates, so that every record can say that it was nothing.
+/// Counts allocations of measured threads, so that every record shows there were none.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 

@@ -1,4 +1,4 @@
-//! What the checks say of a machine, as text and JSON.
+//! The checks of a machine as text and JSON.
 
 use super::lines::Lines;
 use super::{Style, json};
@@ -9,22 +9,22 @@ use model::Host;
 use serde_json::Value;
 use std::io;
 
-/// Columns that a name gets; the longest has 22 letters.
+/// Width of a name; the longest has 22 letters.
 const NAME: usize = 22;
 
-/// The checks of a machine, and how to show them.
+/// The checks of a machine.
 #[derive(Debug)]
 pub struct Examination<'a> {
     /// Name and version of this program.
     pub tool: &'a str,
     /// The machine.
     pub host: &'a Host,
-    /// What the checks say, worst first.
+    /// Results of the checks, worst first.
     pub checks: Vec<Examined>,
 }
 
 impl Examination<'_> {
-    /// Whether anything will make it late.
+    /// Whether any check reports a certain cause of latency.
     pub fn will_be_late(&self) -> bool {
         self.count(Severity::Will) > 0
     }
@@ -33,11 +33,11 @@ impl Examination<'_> {
         self.checks.iter().filter(|check| check.outcome.severity == severity).count()
     }
 
-    /// What has to be known at a glance: what will and what may, and the names of what is unknown; `style.all_findings`
-    /// adds the rest.
+    /// Writes an overview: certain and possible causes and the names of unknown ones; all checks with
+    /// `style.all_findings`.
     ///
     /// # Errors
-    /// When `out` does not take it.
+    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         let mut machine = vec![self.tool.to_owned()];
@@ -57,10 +57,10 @@ impl Examination<'_> {
         lines.paragraph(out, "", "punctual doctor NAME explains a check; --all shows every one.")
     }
 
-    /// The checks in full.
+    /// Writes the checks in full.
     ///
     /// # Errors
-    /// When `out` does not take it.
+    /// If writing to `out` fails.
     pub fn explained(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         for (i, check) in self.checks.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Examination<'_> {
             lines.hanging(out, "  why     ", check.why)?;
             lines.hanging(out, "  source  ", check.source)?;
             if let Some(remedy) = remedy {
-                // Commands are not broken, so that they can be copied.
+                // Commands are not wrapped, so that they can be copied.
                 writeln!(out, "  change  {}", remedy.change)?;
                 writeln!(out, "  undo    {}", remedy.undo)?;
                 remedy.caution.as_ref().map_or(Ok(()), |caution| lines.hanging(out, "  but     ", caution))?;
@@ -82,7 +82,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// One document, with every check that was asked for.
+    /// A JSON document with every requested check.
     pub fn json(&self) -> Value {
         json::of_checks(self.tool, self.host, &self.checks)
     }
@@ -97,7 +97,7 @@ impl Examination<'_> {
 const SEVERITIES: [Severity; 5] =
     [Severity::Will, Severity::May, Severity::Unknown, Severity::Ok, Severity::DoesNotApply];
 
-/// The mark of a severity, and what it is called.
+/// Mark and name of a severity.
 fn spelled(severity: Severity) -> (&'static str, &'static str) {
     match severity {
         Severity::Will => ("!!", "will make it late"),
@@ -108,7 +108,7 @@ fn spelled(severity: Severity) -> (&'static str, &'static str) {
     }
 }
 
-/// A check as a row: its mark, name and what was found; below it what to do.
+/// Writes a check as a row with mark, name and result, and the remedy below.
 fn listed(out: &mut dyn io::Write, check: &Examined, lines: &Lines) -> io::Result<()> {
     let Outcome { severity, found, remedy } = &check.outcome;
     lines.hanging(out, &format!("{} {:<NAME$}  ", spelled(*severity).0, check.name), found)?;

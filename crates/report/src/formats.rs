@@ -1,4 +1,4 @@
-//! A run in the formats that other programs read: spreadsheets, issue trackers, CI systems, monitoring.
+//! A run in the formats of other programs: spreadsheets, issue trackers, CI systems, monitoring.
 
 mod csv;
 mod hgrm;
@@ -21,32 +21,32 @@ pub use page::Page;
 pub use prometheus::prometheus;
 pub use tap::tap;
 
-/// What became of one test, as CI systems tell them apart.
+/// Result of one test, in the categories of CI systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Passed,
     Failed,
-    /// The measurement cannot tell: neither a pass nor a failure.
+    /// Inconclusive: neither a pass nor a failure.
     NotShown,
-    /// Nothing was required, so nothing was tested.
+    /// No requirement, so nothing was tested.
     NotAsked,
 }
 
 /// One line of a test report.
 #[derive(Debug)]
 struct Test<'a> {
-    /// The cell's name; `run` for what is asked of the run as a whole.
+    /// Name of the cell; `run` for a requirement on the whole run.
     of: &'a str,
-    /// The limit as it is typed; `measured` where nothing was required.
+    /// The limit in the syntax of `--require`; `measured` without a requirement.
     limit: &'a str,
     outcome: Outcome,
-    /// What was found, in a sentence without its full stop.
+    /// The result, in a sentence without its full stop.
     why: String,
     /// Measured time of the cell, s; 0 for the run as a whole.
     seconds: f64,
 }
 
-/// A run as tests: one for each limit in each cell, or, where nothing was required, one for each cell that says so.
+/// A run as tests: one for each limit in each cell, or one skipped test for each cell without requirements.
 fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
     if *page.verdict == Verdict::NoneAsked {
         let test = |row: &'a Row<'_>| {
@@ -74,16 +74,16 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
     page.cases.iter().map(test).collect()
 }
 
-/// Time measured, s; 0 where it is not known.
+/// Measured time, s; 0 if unknown.
 fn seconds(row: &Row<'_>) -> f64 {
     row.measured.map_or(0.0, Span::as_secs_f64)
 }
 
-/// A number without an exponent and without zeros at its end, which every reader of these formats takes.
+/// A number without an exponent and trailing zeros, readable in all these formats.
 fn decimal(value: f64) -> String {
     let text = format!("{value:.9}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    // A time in s since 1970 has digits for microseconds, not for nanoseconds: nine of them would show what is none.
+    // A time in s since 1970 has microsecond precision as f64; nine decimals would print noise.
     let exact = value.to_string();
     let shorter = if exact.len() < text.len() { &exact } else { text };
     if shorter == "-0" { "0".to_owned() } else { shorter.to_owned() }

@@ -1,4 +1,4 @@
-//! A search for the smallest period kept: every trial as it was made, then the answer and its limits.
+//! A search for the smallest period kept: all trials, then the answer and its limits.
 
 use super::table::{Column, Table, UNKNOWN};
 use super::{Style, json, lines::Lines};
@@ -8,14 +8,14 @@ use analysis::wording::{count, duration};
 use model::{Cell, Header, Span};
 use std::io;
 
-/// A search that has ended, or was broken off.
+/// A search that has ended or was interrupted.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchReport<'a> {
-    /// The run that the trials were made in.
+    /// Header of the session of the trials.
     pub header: &'a Header,
-    /// What every trial was, but for its period.
+    /// The cell of every trial, except for its period.
     pub cell: &'a Cell,
-    /// What was searched for.
+    /// Parameters of the search.
     pub asked: &'a SearchParameters,
     /// The trials and the answer.
     pub search: &'a Search,
@@ -25,7 +25,7 @@ impl SearchReport<'_> {
     /// Writes the machine, the table of trials and the answer.
     ///
     /// # Errors
-    /// When `out` does not take it.
+    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         machine::write(out, self.header, &lines)?;
@@ -38,7 +38,7 @@ impl SearchReport<'_> {
         self.search.answer().iter().try_for_each(|sentence| lines.paragraph(out, "", sentence))
     }
 
-    /// What is searched: `Smallest period kept by clock_nanosleep, none/fifo:80, on CPU 0-1, ...`.
+    /// Subject of the search: `Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPU 0-1; ...`.
     fn subject(&self) -> String {
         let Cell { task, cpus, duration: of_trial, conditions, .. } = self.cell;
         let prepare = &conditions.prepare;
@@ -53,16 +53,16 @@ impl SearchReport<'_> {
         )
     }
 
-    /// The same as one document, with every trial.
+    /// The search as a JSON document with every trial.
     pub fn json(&self) -> serde_json::Value {
         json::of_search(self.header, self.cell, self.asked, self.search)
     }
 }
 
-/// The head of a column and the count in it.
+/// Name of a column, and its count for a trial.
 type Count = (&'static str, fn(&Outcome) -> u64);
 
-/// A row for each trial. Columns of rare troubles are there when one of them came.
+/// A row for each trial. Columns of rare problems appear only if one occurred.
 fn table(trials: &[Trial]) -> Table {
     let mut counts: Vec<Count> = vec![("cycles", |outcome| outcome.cycles_due), ("missed", |outcome| outcome.missed)];
     let rare: [Count; 2] = [("lost", |outcome| outcome.lost), ("not ended", |outcome| outcome.censored)];
@@ -87,7 +87,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use model::Period;
 
-    /// A search between 100 us and 400 us in which a trial loses what `trouble` says.
+    /// A search between 100 us and 400 us with the losses of `trouble` in each trial.
     fn searched(trouble: fn(Period, u64) -> Outcome, check: impl FnOnce(&SearchReport<'_>)) {
         let run = RunBuilder::new();
         let cell = analysis::testing::cell("none", "fifo:80");

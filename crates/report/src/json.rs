@@ -1,4 +1,4 @@
-//! The JSON documents that commands print, with units in their keys; `schema/` holds their schemas.
+//! The JSON documents of commands, with units in their keys; `schema/` holds their schemas.
 
 mod frontier;
 mod imported;
@@ -21,7 +21,7 @@ pub use imported::ImportedDocument;
 pub use list::{List, Listed, Unreadable};
 pub use run::RunDocument;
 
-/// The document that `punctual show --format json` prints.
+/// The document of `punctual show --format json`.
 #[must_use]
 pub fn of_results(results: &Results<'_>) -> Value {
     match results {
@@ -30,13 +30,13 @@ pub fn of_results(results: &Results<'_>) -> Value {
     }
 }
 
-/// A comparison of latencies.
+/// The comparison of latencies as a JSON document.
 #[must_use]
 pub fn of_comparison(comparison: &Comparison) -> Value {
     value(&ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() })
 }
 
-/// A search; `cell` is what every trial was but for its period.
+/// A search as a JSON document; `cell` is the cell of every trial, except for its period.
 pub(crate) fn of_search(header: &Header, cell: &Cell, asked: &SearchParameters, search: &Search) -> Value {
     value(&frontier::document(header, cell, asked, search))
 }
@@ -47,7 +47,7 @@ pub fn of_costs(comparison: &CostComparison) -> ComparisonDocument<'_, CostCompa
     ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() }
 }
 
-/// The checks of a machine, by the program of this name and version.
+/// The checks of a machine as a JSON document; `tool` is the name and version of the program.
 pub(crate) fn of_checks(tool: &str, host: &Host, checks: &[Examined]) -> Value {
     let count = |severity| checks.iter().filter(|check| check.outcome.severity == severity).count();
     let totals = Totals {
@@ -73,14 +73,14 @@ pub struct ComparisonDocument<'a, C> {
     comparison: &'a C,
     /// The answer in words.
     sentence: String,
-    /// What has to be known beside it.
+    /// Conditions and limits of the answer.
     remarks: Vec<String>,
 }
 
-/// The version of the document of the checks.
+/// Format version of the document of the checks.
 const FORMAT: u32 = 1;
 
-/// The checks of a machine that were asked for.
+/// The requested checks of a machine.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoctorDocument<'a> {
@@ -92,7 +92,7 @@ pub struct DoctorDocument<'a> {
     host: &'a Host,
 }
 
-/// How many checks said so.
+/// Number of checks per result.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Totals {
@@ -103,21 +103,21 @@ struct Totals {
     does_not_apply: usize,
 }
 
-/// What a load did without any measurement.
+/// Work of a load without a measurement.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadDocument<'a> {
-    /// CPUs it ran on.
+    /// CPUs of the load.
     pub cpus: &'a CpuSet,
-    /// How it was scheduled.
+    /// Scheduling policy of the load.
     pub policy: Policy,
-    /// What each part achieved.
+    /// Rate of each part.
     pub summary: Vec<LoadRate>,
-    /// How long it took to end it, ns.
+    /// Time to stop the load, ns.
     pub stopping_ns: u64,
-    /// What each part did, second by second.
+    /// Work of each part, second by second.
     pub loads: &'a [LoadRecord],
-    /// What the machine did meanwhile.
+    /// Activity of the machine, second by second.
     pub machine: &'a [MachineSecond],
 }
 
@@ -125,26 +125,26 @@ pub struct LoadDocument<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LabCheckDocument<'a, V> {
-    /// The kernel, as it was asked for.
+    /// The kernel as requested.
     pub kernel: String,
-    /// Whether nothing differs.
+    /// Whether the records are equal.
     pub identical: bool,
-    /// All that does.
+    /// All differences.
     pub differences: &'a [RecordDifference<V>],
-    /// Measured alone.
+    /// The record measured without another load on the host.
     pub alone: &'a Record,
-    /// Measured beside a load.
+    /// The record measured beside a load on the host.
     pub loaded: &'a Record,
 }
 
-/// A place of two records that holds different values.
+/// A field with different values in two records.
 #[derive(Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordDifference<V> {
-    /// Names and indexes on the way to it: `threads.0.recorded`.
+    /// Path of names and indexes: `threads.0.recorded`.
     pub path: String,
-    /// Measured alone; `null` where nothing stands.
+    /// Value in the record `alone`; `null` if absent.
     pub alone: V,
-    /// Measured beside a load.
+    /// Value in the record `loaded`.
     pub loaded: V,
 }

@@ -1,7 +1,7 @@
-//! Results as people and programs read them: text for a terminal, a page for a browser, JSON and other formats.
+//! Results for people and programs: text for a terminal, a page for a browser, JSON and other formats.
 //!
-//! Pure functions of summaries: nothing here reads a file, a clock or the machine. [`text`] is for the
-//! terminal, [`html()`] makes the page, [`Page`] is what the formats of other programs are written from: all of [`Results`].
+//! Pure functions of summaries, without access to files, clocks or the machine. [`text`] writes for the terminal,
+//! [`html()`] makes the page, and [`Page`] is the source of the formats of other programs; all take [`Results`].
 #![forbid(unsafe_code)]
 
 mod doctor;
@@ -43,25 +43,25 @@ fn unit(summary: &RunSummary) -> &'static str {
     }
 }
 
-/// A date in UTC, to the second: `2026-11-22T08:15:00Z`. One that the form cannot hold is shown as the last that it can.
+/// A date in UTC, to the second: `2026-11-22T08:15:00Z`. Later dates than the format permits become its last one.
 fn rfc3339(unix_ms: u64) -> String {
     let since = Duration::from_millis(unix_ms.min(model::LAST_UNIX_MS));
     let time = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-/// What the terminal can show, and how much is wanted.
+/// Capabilities of the terminal, and the amount of detail.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// Columns; 80 are enough.
     pub width: usize,
-    /// Whether colours may support, never carry, the meaning.
+    /// Whether colors may support the meaning; they never carry it alone.
     pub colour: bool,
-    /// Whether characters beyond ASCII are shown.
+    /// Whether non-ASCII characters are shown.
     pub unicode: bool,
-    /// Every finding, not only the most important.
+    /// Whether every finding is shown, not only the most important.
     pub all_findings: bool,
-    /// Every explained spike, not only their causes.
+    /// Whether every explained spike is shown, not only their causes.
     pub each_spike: bool,
 }
 
@@ -77,7 +77,7 @@ impl Style {
 /// the table leaves room for the rest.
 ///
 /// # Errors
-/// When `out` does not take it.
+/// If writing to `out` fails.
 pub fn text(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     match results {
         Results::Own(run) => of_run(out, run, style),
@@ -151,7 +151,7 @@ fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, st
     if summary.verdict == Verdict::NoneAsked {
         let answer = if style.all_findings { conclusion::how_late(summary) } else { conclusion::worst(summary) };
         lines.paragraph(out, "", &answer)?;
-        // Requirements are of latencies: of operations there is none to add.
+        // Requirements apply to latencies, which operations lack.
         if !summary.cells.is_empty() && summary.cells.iter().all(|cell| !cell.cell.task.has_latencies()) {
             return Ok(());
         }
@@ -159,15 +159,15 @@ fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, st
     lines.verdict(out, &summary.verdict)
 }
 
-/// Writes a topic where there is one.
+/// Writes a section, if there is one.
 fn section(out: &mut dyn io::Write, section: Option<Section>, lines: &Lines) -> io::Result<()> {
     section.map_or(Ok(()), |section| section.write(out, lines))
 }
 
-/// Writes what became of each limit in each cell, in what a baseline differs, then the verdict.
+/// Writes the result of each limit in each cell, the differences from a baseline, and the verdict.
 ///
 /// # Errors
-/// When `out` does not take it.
+/// If writing to `out` fails.
 pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     for case in results.cases() {
@@ -182,7 +182,7 @@ pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io
     lines.verdict(out, results.verdict())
 }
 
-/// Which implementations of the languages were measured.
+/// Writes the measured implementations of the languages.
 fn languages(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
     let measured = summary.cells.iter().filter_map(|cell| match cell.cell.task {
         Task::Sleep(runtime) => Some((runtime, cell.runtime.as_ref()?)),

@@ -4,7 +4,7 @@ use super::Style;
 use analysis::Verdict;
 use std::io;
 
-/// Narrower terminals get lines of this width all the same: below it text is no longer readable.
+/// Width for narrower terminals as well: shorter lines are unreadable.
 const NARROWEST: usize = 60;
 
 const BOLD: &str = "\x1b[1m";
@@ -16,12 +16,12 @@ const YELLOW: &str = "\x1b[1;33m";
 /// All escape sequences of reports (ECMA-48, SGR).
 pub const COLORS: [&str; 5] = [BOLD, RESET, GREEN, RED, YELLOW];
 
-/// Writes text as the terminal can show it.
+/// Writer of wrapped text for a terminal.
 #[derive(Debug)]
 pub(super) struct Lines {
     pub(super) width: usize,
     colour: bool,
-    /// What stands between the facts of one line.
+    /// Separator of the facts in one line.
     pub(super) separator: &'static str,
 }
 
@@ -31,12 +31,12 @@ impl Lines {
         Lines { width: style.width.max(NARROWEST), colour: style.colour, separator }
     }
 
-    /// A line in bold.
+    /// Writes a line in bold.
     pub(super) fn heading(&self, out: &mut dyn io::Write, text: &str) -> io::Result<()> {
         if self.colour { writeln!(out, "{BOLD}{text}{RESET}") } else { writeln!(out, "{text}") }
     }
 
-    /// Text in as many lines as it takes; those after the first are indented by two more.
+    /// Writes wrapped text; lines after the first are indented by two more columns.
     pub(super) fn paragraph(&self, out: &mut dyn io::Write, indent: &str, text: &str) -> io::Result<()> {
         self.wrapped(indent, text, " ").iter().try_for_each(|line| writeln!(out, "{line}"))
     }
@@ -46,9 +46,9 @@ impl Lines {
         self.wrapped(indent, text, " ").len()
     }
 
-    /// Text after a label, in as many lines as it takes; those after the first begin where the text did.
+    /// Writes wrapped text after a label; lines after the first align with its begin.
     pub(super) fn hanging(&self, out: &mut dyn io::Write, label: &str, text: &str) -> io::Result<()> {
-        // The lines that follow are indented by two more than told.
+        // Wrapping indents the following lines by two more columns.
         let indent = " ".repeat(label.chars().count().saturating_sub(2));
         let wrapped = self.wrapped(&indent, &format!("  {text}"), " ");
         wrapped.iter().enumerate().try_for_each(|(i, line)| {
@@ -57,7 +57,7 @@ impl Lines {
         })
     }
 
-    /// Facts beside each other, on as many lines as it takes.
+    /// Writes facts side by side, wrapped at the separators.
     pub(super) fn facts(&self, out: &mut dyn io::Write, facts: &[String]) -> io::Result<()> {
         self.wrapped("", &facts.join(self.separator), self.separator)
             .iter()
@@ -76,7 +76,7 @@ impl Lines {
         writeln!(out)
     }
 
-    /// The verdict, its word coloured.
+    /// Writes the verdict with its word in color.
     pub(super) fn verdict(&self, out: &mut dyn io::Write, verdict: &Verdict) -> io::Result<()> {
         let colour = match verdict {
             Verdict::NoneAsked => "",
@@ -92,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// `text` in lines, broken only at `separator`.
+    /// Wraps `text` at `separator` only.
     fn wrapped(&self, indent: &str, text: &str, separator: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = indent.to_owned();
@@ -112,12 +112,12 @@ impl Lines {
     }
 }
 
-/// A labelled text below a heading, in as many lines as it takes.
+/// A labelled text below a heading, wrapped.
 pub fn labelled(label: &str, text: &str, style: Style) -> String {
     Lines::new(style).wrapped("  ", &format!("{label}: {text}"), " ").join("\n") + "\n"
 }
 
-/// The beginning of a text that is longer than `most`.
+/// The text, cut to `most` characters.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -125,7 +125,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// The parts between separators; a number stays with what follows it, which may be its unit.
+/// The parts between separators; a number stays with the next part, possibly its unit.
 fn whole_numbers(text: &str, separator: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for part in text.split(separator) {

@@ -1,4 +1,4 @@
-//! Runs below a directory, one line each: when, where, what, and what came out.
+//! Runs below a directory in one line each: date, machine, title and verdict.
 
 use super::json::{List, Listed};
 use super::table::{Column, Field, Table, UNKNOWN};
@@ -7,10 +7,10 @@ use analysis::wording::{count, things};
 use model::plain;
 use std::io;
 
-/// Writes the table and names what is damaged; `below` is where was looked.
+/// Writes the table and the damaged files; `below` is the searched directory.
 ///
 /// # Errors
-/// When `out` does not take it.
+/// If writing to `out` fails.
 pub fn text(list: &List, out: &mut dyn io::Write, below: &str, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     if list.runs.is_empty() && list.unreadable.is_empty() {
@@ -51,13 +51,13 @@ fn or_dash(text: &str) -> String {
     if text.is_empty() { UNKNOWN.to_owned() } else { plain(text).into_owned() }
 }
 
-/// Date and time, UTC, to the minute.
+/// Date and time in UTC, to the minute.
 fn date(unix_ms: u64) -> String {
     let text = rfc3339(unix_ms);
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
-/// Bytes as people read them, in powers of 1000.
+/// A size in bytes with a decimal unit.
 pub fn size(bytes: u64) -> String {
     let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let (unit, factor) = units.into_iter().find(|(_, factor)| bytes as f64 >= *factor).unwrap_or(("B", 1.0));

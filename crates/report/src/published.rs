@@ -1,4 +1,4 @@
-//! Published results that come with the program: facts with their source, to stand beside ours, never to be ranked.
+//! Published results that come with the program: facts with their source, shown beside own results, never ranked.
 
 use model::{KernelLoad, Load, LoadPart, Study, Tool};
 
@@ -13,31 +13,31 @@ const INTERRUPTS: &str = include_str!("../data/interrupt-response.csv");
 pub(super) struct Row(Vec<(&'static str, String)>);
 
 impl Row {
-    /// What stands in a column; `None` where it is empty, or the file has no such column.
+    /// Value of a column; `None` if empty or absent.
     pub(super) fn get(&self, column: &str) -> Option<&str> {
         let value = self.0.iter().find(|(name, _)| *name == column).map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty())
     }
 
-    /// The same as text; empty where nothing stands there.
+    /// Value of a column as text; empty if absent.
     pub(super) fn text(&self, column: &str) -> &str {
         self.get(column).unwrap_or_default()
     }
 }
 
-/// What is known of a study: `title`, `year`, `source`, `machine`, and in `note` how it was measured. Every name has an entry,
-/// which a test proves.
+/// Facts about a study: `title`, `year`, `source`, `machine`, and the method in `note`. A test proves that every name
+/// has an entry.
 pub(super) fn about(study: Study) -> Row {
     of_study(STUDIES, study).next().unwrap_or(Row(Vec::new()))
 }
 
-/// The rows of a study, in the order of its tables: numbers with the digits they have there, us. `our_load` and `our_policy` are
-/// what stands in for them in our plans; `machine` is there where it differs from that of the study.
+/// Rows of a study, in the order of its tables: numbers in us with the published digits. `our_load` and `our_policy`
+/// are the equivalents in our plans; `machine` is present if it differs from that of the study.
 pub(super) fn rows(study: Study) -> Vec<Row> {
     [WAKE_UPS, SLEEPS, INTERRUPTS].into_iter().flat_map(|file| of_study(file, study)).collect()
 }
 
-/// The rows of a study about throughput: `change_percent` is against the kernel `baseline`.
+/// Rows of a study about throughput: `change_percent` is relative to the kernel `baseline`.
 pub(super) fn throughput(study: Study) -> Vec<Row> {
     of_study(THROUGHPUT, study).collect()
 }
@@ -46,8 +46,8 @@ fn of_study(file: &'static str, study: Study) -> impl Iterator<Item = Row> {
     table(file).into_iter().filter(move |row| row.get("study") == Some(study.name()))
 }
 
-/// Whether the load of a cell is what stands here for a published one: where there is no machine that floods from outside,
-/// `udp` stands for its `ping`.
+/// Whether the load of a cell is the equivalent of a published one: `udp` replaces `ping` without a machine that floods
+/// from outside.
 pub(super) fn stands_for(ours: &Load, published: &Load) -> bool {
     let is_alike = |(ours, published): (&LoadPart, &LoadPart)| match ours {
         LoadPart::Program(program) if program.tool == Tool::Ping => *published == LoadPart::Kernel(KernelLoad::Udp),
@@ -56,14 +56,14 @@ pub(super) fn stands_for(ours: &Load, published: &Load) -> bool {
     ours.parts().len() == published.parts().len() && ours.parts().iter().zip(published.parts()).all(is_alike)
 }
 
-/// The rows of a CSV file of ours (RFC 4180, no line feed inside a value), by the names in its first line.
+/// Rows of a bundled CSV file (RFC 4180, no line feed inside a value) by the names in its first line.
 fn table(text: &'static str) -> Vec<Row> {
     let mut lines = text.lines();
     let names: Vec<_> = lines.next().map_or_else(Vec::new, |head| head.split(',').map(column).collect());
     lines.map(|line| Row(names.iter().copied().zip(values(line)).collect())).collect()
 }
 
-/// The name of a column that stands for the same in another table.
+/// Common name of a column that other tables name differently.
 fn column(name: &'static str) -> &'static str {
     match name {
         "requested_us" => "period_us",
@@ -73,7 +73,7 @@ fn column(name: &'static str) -> &'static str {
     }
 }
 
-/// The values of a line: parted by commas, in quotes where they hold some, quotes inside doubled.
+/// Values of a line: separated by commas, in quotes if they contain one, with quotes doubled.
 fn values(line: &str) -> Vec<String> {
     let mut values = vec![String::new()];
     let mut quoted = false;
@@ -144,7 +144,7 @@ mod tests {
             repeat += 1;
             let rows: Vec<Row> = rows(study).into_iter().chain(throughput(study)).collect();
             let loads: Vec<Load> = rows.iter().filter_map(|row| Some(row.get("our_load")?.parse().unwrap())).collect();
-            // In virtual time, loads are those that tell kernels apart.
+            // In virtual time, loads are chosen to separate kernels.
             let is_other = plan.is_virtual() && path.ends_with("preemption-models.toml");
             for load in plan.axes.load.into_iter().filter(|_| !is_other) {
                 assert!(loads.iter().any(|row| stands_for(&load, row)), "{}: {load}", path.display());
@@ -168,7 +168,7 @@ mod tests {
         let first = &rows[0];
         assert_eq!((first.text("mean_us"), first.text("overruns")), ("3.882", "82"));
         assert_eq!((first.get("policy"), first.text("our_load")), (None, "high"));
-        // The slides name the kernel and not its model.
+        // The slides name the kernel without its preemption model.
         let models: Vec<_> = rows.iter().take(3).map(|row| row.get("preemption")).collect();
         assert_eq!(models, [None, Some("full"), Some("rt")]);
     }

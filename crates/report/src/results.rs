@@ -1,10 +1,10 @@
-//! What was measured, by this program or by other tools: what every text, page and format is made of.
+//! Measurements of this program or of other tools, the source of every text, page and format.
 
 use analysis::{Case, Curves, Finding, ImportedSummary, Row, RunSummary, Verdict};
 use model::{Entry, Header, Histogram, ImportHeader};
 use std::collections::{BTreeMap, HashSet};
 
-/// The results of a run, or of what was imported together.
+/// The results of a run, or of one import.
 #[derive(Debug, Clone, Copy)]
 pub enum Results<'a> {
     /// Measured by this program.
@@ -16,29 +16,29 @@ pub enum Results<'a> {
 /// A run of this program.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnRun<'a> {
-    /// What it is called: its directory.
+    /// Its name: its directory.
     pub name: &'a str,
-    /// What was asked, on which machine.
+    /// Its plan and its machine.
     pub header: &'a Header,
-    /// What was measured.
+    /// Its measurements.
     pub entries: &'a [Entry],
-    /// What that says.
+    /// Statistics of the measurements.
     pub summary: &'a RunSummary,
 }
 
 /// Measurements of other tools, imported together.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportedSet<'a> {
-    /// What they are called: their directory.
+    /// Their name: their directory.
     pub name: &'a str,
-    /// When and by what they were imported.
+    /// Date and program of the import.
     pub header: &'a ImportHeader,
-    /// What they say.
+    /// Statistics of the measurements.
     pub summary: &'a ImportedSummary,
 }
 
 impl<'a> Results<'a> {
-    /// Its cells.
+    /// The cells.
     #[must_use]
     pub fn rows(&self) -> Vec<Row<'a>> {
         match self {
@@ -47,7 +47,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The latencies of a cell by its index; `None` where only their ends are known.
+    /// Histogram of a cell by its index; `None` if only the extremes are known.
     #[must_use]
     pub fn histogram(&self, index: usize) -> Option<Histogram> {
         match self {
@@ -56,7 +56,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What pictures of the `wanted` cells are drawn from, by their index.
+    /// Data for the plots of the `wanted` cells, by index.
     pub(crate) fn curves(&self, wanted: &HashSet<usize>) -> BTreeMap<usize, Curves> {
         match self {
             Results::Own(run) => analysis::curves(run.header, run.entries, |index| wanted.contains(&index)),
@@ -67,7 +67,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What is true of all of it.
+    /// Findings about all cells together.
     pub(crate) fn findings(&self) -> &'a [Finding] {
         match self {
             Results::Own(run) => &run.summary.findings,
@@ -75,7 +75,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Whether what is required is kept.
+    /// The verdict on all requirements.
     #[must_use]
     pub fn verdict(&self) -> &'a Verdict {
         match self {
@@ -84,7 +84,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The same for each limit in each cell.
+    /// The verdict on each limit in each cell.
     pub(crate) fn cases(&self) -> &'a [Case] {
         match self {
             Results::Own(run) => &run.summary.cases,

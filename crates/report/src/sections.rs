@@ -1,4 +1,4 @@
-//! Topics of a run before they have a form, one file each: what text, Markdown and the page show of them.
+//! Sections of a run independent of the format, one file each: the content of text, Markdown and the page.
 
 pub mod comparison;
 pub(crate) mod conclusion;
@@ -16,21 +16,21 @@ use crate::lines::Lines;
 use crate::table::Table;
 use std::io;
 
-/// A topic with its numbers and what is said of them.
+/// A section with its table and sentences.
 #[derive(Debug)]
 pub(crate) struct Section {
     /// The heading on the page.
     pub(crate) title: &'static str,
-    /// The table; `None` for a topic in sentences.
+    /// The table; `None` for sentences only.
     pub(crate) table: Option<Table>,
-    /// What was found, in sentences.
+    /// The results in sentences.
     pub(crate) sentences: Vec<String>,
-    /// How to read it.
+    /// Explanations of the table.
     pub(crate) notes: Vec<String>,
 }
 
 impl Section {
-    /// Writes it for a terminal, which needs no title: the head of its table is one.
+    /// Writes the section for a terminal, with the table's head instead of a title.
     pub(crate) fn write(self, out: &mut dyn io::Write, lines: &Lines) -> io::Result<()> {
         if let Some(table) = self.table {
             table.without_unknown().fitted(lines.width).write(out, lines)?;

@@ -1,26 +1,26 @@
-//! A table as every form shows it: columns with heads, and rows of text; for a terminal drawn in the width there is.
+//! A table for every format: columns with heads, and rows of text; fitted to the width of a terminal.
 
 use super::lines::Lines;
 use comfy_table::{CellAlignment, ContentArrangement};
 use std::borrow::Cow;
 use std::io;
 
-/// A field of which nothing is known.
+/// A field without a known value.
 pub(super) const UNKNOWN: &str = "-";
-/// Spaces before a column, unless it asks for others.
+/// Default number of spaces before a column.
 const SPACE: u16 = 2;
 
-/// One column: its head, and how it is drawn.
+/// One column: its head and its layout.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) head: Cow<'static, str>,
-    /// Whether it holds text, which begins at the left.
+    /// Whether it contains text, aligned left.
     pub(super) is_text: bool,
-    /// Spaces before it.
+    /// Number of spaces before it.
     space: u16,
-    /// Characters that it takes at least.
+    /// Least width in characters.
     least: usize,
-    /// Left out before those of a higher number where the table is too wide; `None`: never.
+    /// Order of omission in narrow tables, lowest first; `None`: never omitted.
     spare: Option<u8>,
 }
 
@@ -35,31 +35,31 @@ impl Column {
         Column { is_text: false, ..Column::text(head) }
     }
 
-    /// The same, with another number of spaces before it.
+    /// Sets the number of spaces before the column.
     pub(super) fn after(self, space: u16) -> Column {
         Column { space, ..self }
     }
 
-    /// The same, at least so many characters wide.
+    /// Sets the least width.
     pub(super) fn at_least(self, least: usize) -> Column {
         Column { least, ..self }
     }
 
-    /// The same, left out of narrow tables before those of a higher number.
+    /// Sets the order of omission in narrow tables, lowest first.
     pub(super) fn spare(self, order: u8) -> Column {
         Column { spare: Some(order), ..self }
     }
 }
 
-/// A column, and what it shows of a thing that has a row.
+/// A column and its content for an item with a row.
 pub(super) type Field<T> = (Column, fn(&T) -> String);
 
-/// Columns and rows, with as many fields as there are columns.
+/// Columns and rows with one field per column.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Vec<String>>,
-    /// Whether columns come closer together before one is left out.
+    /// Whether the spacing shrinks before a column is omitted.
     can_tighten: bool,
 }
 
@@ -68,23 +68,23 @@ impl Table {
         Table { columns, rows, can_tighten: false }
     }
 
-    /// A row for each of these things.
+    /// A table with a row for each item.
     pub(super) fn of<'a, T: 'a>(fields: &[Field<T>], things: impl IntoIterator<Item = &'a T>) -> Table {
         let row = |thing| fields.iter().map(|(_, show)| show(thing)).collect();
         Table::new(fields.iter().map(|(column, _)| column.clone()).collect(), things.into_iter().map(row).collect())
     }
 
-    /// The same; where it is too wide, its columns come closer together before one is left out.
+    /// Lets the spacing shrink before a column is omitted.
     pub(super) fn tightening(self) -> Table {
         Table { can_tighten: true, ..self }
     }
 
-    /// The heads of its columns.
+    /// The heads of the columns.
     pub(super) fn heads(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|column| &*column.head)
     }
 
-    /// The same without columns of which no row knows anything.
+    /// Removes columns without any known value.
     pub(super) fn without_unknown(mut self) -> Table {
         for index in (0..self.columns.len()).rev() {
             if self.rows.iter().all(|row| row.get(index).is_none_or(|field| field == UNKNOWN)) {
@@ -94,7 +94,7 @@ impl Table {
         self
     }
 
-    /// The same within `width`: as long as it is wider, it loses what is least missed.
+    /// Removes the most dispensable columns until the table fits `width`.
     pub(super) fn fitted(mut self, width: usize) -> Table {
         while self.width() > width {
             if self.can_tighten {
@@ -110,7 +110,7 @@ impl Table {
         self
     }
 
-    /// Its lines, head first.
+    /// The lines, head first.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut table = comfy_table::Table::new();
         table.set_content_arrangement(ContentArrangement::Disabled);
@@ -129,12 +129,12 @@ impl Table {
         table.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Characters of its longest line.
+    /// Length of the longest line in characters.
     pub(super) fn width(&self) -> usize {
         self.lines().iter().map(|line| line.chars().count()).max().unwrap_or(0)
     }
 
-    /// Writes it, its head as a heading.
+    /// Writes the table with its head as a heading.
     pub(super) fn write(&self, out: &mut dyn io::Write, lines: &Lines) -> io::Result<()> {
         let drawn = self.lines();
         let Some((head, rows)) = drawn.split_first() else { return Ok(()) };
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_table_loses_what_is_least_missed_and_comes_closer_first_where_it_may() {
+    fn a_narrow_table_shrinks_its_spacing_and_loses_spare_columns() {
         let table = of(&[["none", "41", "1 200"]]);
         let fitted = |table: &Table, width| table.clone().fitted(width).lines();
         assert_eq!(fitted(&table, 80), ["  name  p50    max", "  none   41  1 200"]);

@@ -9,7 +9,7 @@ use model::{
     TimerlatRecord, TracersRecord,
 };
 
-/// A spread of latencies that follows from CPU and cycle alone: most near `middle_ns`, a tail to 16 times that.
+/// Deterministic latencies by CPU and cycle: most near `middle_ns`, a tail up to 16 times that.
 fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
     let noise = (cycle * 7919 + u64::from(cpu) * 104_729) % 1009;
     let noise = i64::try_from(noise).unwrap();
@@ -17,7 +17,7 @@ fn spread(middle_ns: i64, cpu: u32, cycle: u64) -> i64 {
     middle_ns / 2 + middle_ns * noise / 1009 + tail
 }
 
-/// A machine with faults under two loads and two policies, measured in four blocks.
+/// A misconfigured machine under two loads and two policies, measured in four blocks.
 pub(super) fn run() -> RunBuilder {
     let mut run = RunBuilder::new();
     run.header.host.preemption = Some(Preemption::Voluntary);
@@ -142,7 +142,7 @@ fn a_violated_requirement() {
     check(&run, 100, expect_file!["../tests/golden/run-fail.txt"]);
 }
 
-/// A guest where one thread never woke again, and half of the cells could not be measured.
+/// A guest with one thread that never woke again, and half of the cells skipped.
 pub(super) fn starved() -> RunBuilder {
     let mut run = RunBuilder::new();
     run.header.host.hypervisor = Some("QEMU Standard PC".to_owned());

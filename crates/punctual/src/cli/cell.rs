@@ -1,4 +1,4 @@
-//! `punctual cell`: one Cell as JSON in, one Record as JSON out. The one way that a cell is carried out anywhere.
+//! `punctual cell`: one Cell as JSON in, one Record as JSON out. All cells run through this command.
 
 use super::{Outcome, arguments::CellArguments, note, one_line};
 use campaign::{CELL_FAILED, Stop};
@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use sys::process;
 
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
-    // Once whoever asked for the cell is gone, nobody is left to read the record, and nothing may run on. The campaign
-    // names itself: it may have gone before this line.
+    // Without the requesting process the record has no reader, and the cell must not continue. The campaign passes its
+    // process ID, because it may have exited before this line.
     process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
     arguments.lock.map_or(Ok(()), host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
     let stop = Stop::on_signals()?;
@@ -22,7 +22,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
         if arguments.progress
             && let Ok(line) = serde_json::to_string(&progress)
         {
-            // Nobody listening is no reason to stop measuring.
+            // A closed stderr does not stop the measurement.
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
@@ -34,7 +34,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     let record = armed.and_then(|armed| armed.measure(stop.flag(), observe)?.record());
     match record {
         Ok(record) => write(&record),
-        // A campaign, which asks for progress, goes on after a failure that is none of its plan's.
+        // A campaign, which requests progress, continues after a transient failure.
         Err(err) if arguments.progress && err.is_of_this_time() => {
             note(format_args!("punctual: {}", one_line(&err)));
             Ok(CELL_FAILED)

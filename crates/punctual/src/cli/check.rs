@@ -1,4 +1,4 @@
-//! `punctual check`: a run that was made before, against limits or against an older run.
+//! `punctual check`: checks an existing run against limits or an older run.
 
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, Shown};
@@ -21,7 +21,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
     Ok(read.status())
 }
 
-/// What other tools have measured, against limits.
+/// Imported measurements against limits.
 fn of_imported(mut run: ImportedRun, arguments: &CheckArguments) -> Result<Read, Box<dyn Error>> {
     if arguments.baseline.is_some() {
         return Err("imported measurements have no blocks to compare; leave --baseline out".into());
@@ -47,7 +47,7 @@ fn of_run(mut run: Run, arguments: &CheckArguments) -> Result<Read, Box<dyn Erro
     Ok(Read::Own(Box::new(run), summary))
 }
 
-/// A check that checks nothing would always pass.
+/// Rejects a check without limits and baseline, which would always pass.
 fn asks_something(require: &Requirement, has_baseline: bool) -> Result<(), String> {
     if require.is_empty() && !has_baseline {
         return Err("nothing to check: the run was measured without limits; name some with --require, like \
@@ -57,7 +57,7 @@ fn asks_something(require: &Requirement, has_baseline: bool) -> Result<(), Strin
     Ok(())
 }
 
-/// Misses were counted against a deadline while measuring, and cannot be counted again against another one.
+/// Rejects a new deadline: misses were counted against the old one while measuring.
 fn deadlines(header: &Header) -> Result<(), String> {
     let require = &header.plan.require;
     let (Some(limit), Some(_)) = (require.max, require.misses_per_hour) else { return Ok(()) };

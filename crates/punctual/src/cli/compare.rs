@@ -1,4 +1,4 @@
-//! `punctual compare`: two cells of one run, two runs, or two imported measurements.
+//! `punctual compare`: compares two cells of one run, two runs, or two imported measurements.
 
 mod imported;
 
@@ -44,7 +44,8 @@ struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Tells runs from cells: the first words that name a run are runs, at most two. Without one the latest run is meant.
+    /// Separates runs from cells: the first words that name a run are runs, at most two. Without any, the latest run is
+    /// used.
     fn of(words: &[String]) -> Result<Named<'_>, Box<dyn Error>> {
         let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
         let Some(first) = is_run(words.first()) else {
@@ -68,7 +69,7 @@ enum Compared {
     Cost(Box<CostComparison>),
 }
 
-/// Compares latencies, or, where both have them, costs.
+/// Compares costs if both have them, otherwise latencies.
 fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnce() -> Comparison) -> Compared {
     match compare_costs(a, b, question) {
         Some(costs) => Compared::Cost(Box::new(costs)),

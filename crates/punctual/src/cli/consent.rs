@@ -1,6 +1,4 @@
-//! What is done only when the user knows of it.
-//!
-//! Programs and settings of a file from elsewhere, floods of other machines.
+//! Actions that need the user's consent: programs and settings of a foreign file, floods of other machines.
 
 use super::note;
 use model::{Cell, Header, Kernel, KernelSource, Link, Load, LoadPart, Program, Site, Tool};
@@ -11,18 +9,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use sys::process;
 
-/// A plan, or a run, as a source of programs to run and settings to make.
+/// A plan or a run as a source of programs and settings.
 #[derive(Debug)]
 pub(super) struct Origin {
     path: PathBuf,
-    /// Why it is not the user's own; `None` when it is.
+    /// Reason for which it is not the user's own; `None` if it is.
     foreign: Option<String>,
-    /// Whether the user has typed the settings to make instead of those that it names.
+    /// Whether the command line replaces its settings.
     settings_are_typed: bool,
 }
 
 impl Origin {
-    /// The file `opened`, which was named `path`. Asking the open file, not the name, means that it is the one that is read.
+    /// The file `opened` under the name `path`. The checks use the open file, because the name may lead to another one
+    /// by now.
     pub(super) fn of(path: &Path, opened: &File) -> io::Result<Origin> {
         let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
         let file = opened.metadata()?;
@@ -33,16 +32,15 @@ impl Origin {
         Ok(Origin { path: path.to_owned(), foreign, settings_are_typed: false })
     }
 
-    /// The same, when the settings to make are not its own but `typed`.
+    /// Records whether the settings come from the command line (`typed`).
     pub(super) fn with_settings(self, typed: bool) -> Origin {
         Origin { settings_are_typed: typed, ..self }
     }
 
-    /// Refuses to run the programs, and to make the settings, of a file that is not the user's own, unless the user has
-    /// said `yes`.
+    /// Refuses programs and settings of a file that is not the user's own, unless `yes`.
     ///
     /// # Errors
-    /// One line that says what it would do, and what to do.
+    /// One line with the intended actions and the remedy.
     pub(super) fn permit(&self, header: &Header, yes: bool) -> Result<(), String> {
         let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
         let programs = programs(loads(header));
@@ -64,7 +62,7 @@ impl Origin {
     }
 }
 
-/// Says what programs the plan, or the run, `from` is about to run, one line each.
+/// Prints one line for each program that the plan or run `from` starts, and for each machine that it reaches.
 pub(super) fn announce(from: &Path, header: &Header) {
     for program in programs(loads(header)) {
         note(format_args!("punctual: {} runs as {}: {program}", from.display(), user()));
@@ -77,31 +75,31 @@ pub(super) fn announce(from: &Path, header: &Header) {
     }
 }
 
-/// Says what the plan, or the run, `from` is about to set on the machine.
+/// Prints the settings that the plan or run `from` makes on this machine.
 pub(super) fn announce_settings(from: &Path, header: &Header) {
     if let Some(settings) = settings(header) {
         note(format_args!("punctual: {} sets for the length of each cell: {settings}", from.display()));
     }
 }
 
-/// The settings of the machine that the cells change, as they are typed.
+/// The settings that the cells change, in the syntax of `--prepare`.
 fn settings(header: &Header) -> Option<String> {
     let prepare = header.cells.iter().map(|cell| &cell.conditions.prepare).find(|prepare| !prepare.is_empty());
     prepare.map(ToString::to_string)
 }
 
-/// The command that the cells run at spikes: that of the plan.
+/// The command that the cells run at spikes, from the plan.
 fn on_spike(header: &Header) -> Option<&str> {
     header.cells.iter().find_map(|cell| cell.conditions.on_spike.as_deref())
 }
 
-/// The machines that the cells are carried out on beside this one: those of the plan.
+/// The other machines that the cells use, with their roles, from the plan.
 fn sites(header: &Header) -> impl Iterator<Item = (&'static str, &Site)> {
     header.cells.first().into_iter().flat_map(|cell| cell.conditions.roles.elsewhere())
 }
 
-/// What else the cells do beyond this program's own files and threads, in words, each once: files in directories of the
-/// plan's choice, bytes to devices and other machines, real-time loads, kernels from files.
+/// Other effects of the cells beyond this program's own files and threads, without duplicates: files in directories
+/// named by the plan, bytes sent to devices and machines, real-time loads, kernels from files.
 fn effects(header: &Header) -> Vec<String> {
     let mut all: Vec<String> = header.cells.iter().flat_map(effects_of).collect();
     all.sort_unstable();
@@ -111,7 +109,7 @@ fn effects(header: &Header) -> Vec<String> {
 
 fn effects_of(cell: &Cell) -> Vec<String> {
     if let Kernel::Lab(kernel) = &cell.kernel {
-        // The rest stays in its guest.
+        // All other effects stay in the guest.
         return match &kernel.source {
             KernelSource::File(path) => vec![format!("boot {path}")],
             KernelSource::Debian { .. } => Vec::new(),
@@ -127,7 +125,7 @@ fn effects_of(cell: &Cell) -> Vec<String> {
     files.chain(links.map(|link| format!("send to {link}"))).chain(load).collect()
 }
 
-/// Whether what is sent by `link` reaches nothing but programs of this machine.
+/// Whether `link` reaches only programs on this machine.
 fn stays_here(link: Link) -> bool {
     let Link::Udp(place) = link else { return link == Link::Uio };
     let host = place.as_str().rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
@@ -135,7 +133,7 @@ fn stays_here(link: Link) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
 }
 
-/// As whom programs run.
+/// Name of the user as which programs run.
 fn user() -> String {
     match process::effective_user_id() {
         0 => "root".to_owned(),
@@ -147,34 +145,34 @@ fn loads(header: &Header) -> impl Iterator<Item = &Load> {
     header.cells.iter().map(|cell| &cell.load)
 }
 
-/// What is known of a file, as far as it says who has written it.
+/// Ownership of a file, from which its possible authors follow.
 #[derive(Debug)]
 struct Found {
-    /// Whether it lies in a file system: what a pipe holds may be from anybody.
+    /// Whether it lies in a file system; the origin of a pipe's content is unknown.
     is_file: bool,
     owner: u32,
     mode: u32,
-    /// The owner of the symbolic link that led to it.
+    /// Owner of the symbolic link that leads to it.
     link: Option<u32>,
 }
 
 impl Found {
-    /// Why it is not of one of `users`.
+    /// Reason for which the file does not belong to one of `users`.
     fn why_foreign(&self, users: &[u32]) -> Option<String> {
         let is_foreign = |owner: &u32| !users.contains(owner);
         match self {
             Found { is_file: false, .. } => Some("is no file, so nobody knows who wrote it".to_owned()),
             Found { owner, .. } if is_foreign(owner) => Some(format!("belongs to user {owner}")),
             Found { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
-            // Write permission of group and others, inode(7).
+            // Write permission of group and others (inode(7)).
             Found { mode, .. } if mode & 0o022 != 0 => Some("others may write it (chmod go-w)".to_owned()),
             _ => None,
         }
     }
 }
 
-/// Why another user may have put the file at `path` there, though it belongs to one of `users`: a link on the way to it, or the
-/// directory that it lies in. Root may put files anywhere.
+/// Reason for which another user may have placed the file at `path`, though it belongs to one of `users`: a link on its
+/// path, or its directory. Root may place files anywhere.
 fn why_place_is_foreign(path: &Path, users: &[u32]) -> Option<String> {
     let is_foreign = |owner: &u32| *owner != 0 && !users.contains(owner);
     if let Some(owner) = owners_of_links(path).into_iter().find(is_foreign) {
@@ -185,14 +183,14 @@ fn why_place_is_foreign(path: &Path, users: &[u32]) -> Option<String> {
     if is_foreign(&owner) {
         return Some(format!("lies in a directory of user {owner}"));
     }
-    // In a directory with the sticky bit, files of others cannot be exchanged (inode(7)).
+    // The sticky bit prevents the replacement of other users' files (inode(7)).
     (mode & 0o022 != 0 && mode & 0o1000 == 0)
         .then(|| "lies in a directory that others may write (chmod go-w)".to_owned())
 }
 
-/// The owners of all symbolic links that are followed from the root to `path` (path_resolution(7)).
+/// Owners of all symbolic links on the way from the root to `path` (path_resolution(7)).
 fn owners_of_links(path: &Path) -> Vec<u32> {
-    /// As many as the kernel follows.
+    /// Limit of the kernel for followed links.
     const MOST: usize = 40;
     let Ok(absolute) = std::path::absolute(path) else { return Vec::new() };
     let components = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
@@ -211,14 +209,14 @@ fn owners_of_links(path: &Path) -> Vec<u32> {
     owners
 }
 
-/// Who the user is: whose rights this process has, and under sudo who called it.
+/// User IDs of the user: the effective one, and under sudo that of the caller.
 fn users() -> Vec<u32> {
     let effective = process::effective_user_id();
     let caller = std::env::var("SUDO_UID").ok().filter(|_| effective == 0).and_then(|id| id.parse().ok());
     [effective].into_iter().chain(caller).collect()
 }
 
-/// The programs that loads are made of, each once.
+/// The programs of `loads`, without duplicates.
 fn programs<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a Program> {
     let mut programs = Vec::new();
     for part in loads.flat_map(Load::parts) {
@@ -230,15 +228,15 @@ fn programs<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a Program> {
     programs
 }
 
-/// Refuses to flood another machine unless the user has said `yes`.
+/// Refuses to flood another machine unless `yes`.
 ///
 /// # Errors
-/// One line that names the host, and says what to do.
+/// One line that names the host and the remedy.
 pub(super) fn permit_floods(header: &Header, yes: bool) -> Result<(), String> {
     permit_floods_of(loads(header), yes)
 }
 
-/// The same of loads that were typed.
+/// Refuses to flood another machine by loads of the command line, unless `yes`.
 ///
 /// # Errors
 /// As [`permit_floods`].
@@ -247,7 +245,7 @@ pub(super) fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: b
     for program in floods {
         let host = &program.arguments;
         let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|err| format!("{program}: {err}"))?;
-        // All of them: which one ping takes is its own affair.
+        // All addresses: ping may choose any of them.
         if let Some(other) = addresses.map(|address| address.ip().to_canonical()).find(|address| !is_here(*address)) {
             let what = if other.to_string() == *host { String::new() } else { format!(" ({other})") };
             return Err(format!(
@@ -259,10 +257,11 @@ pub(super) fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: b
     Ok(())
 }
 
-/// Whether packets to `address` stay on this machine: then the kernel sends them from that same address. Nothing is sent.
+/// Whether packets to `address` stay on this machine: then the kernel chooses that address as the source. Nothing is
+/// sent.
 fn is_here(address: IpAddr) -> bool {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    // Discard, RFC 863: any port would do.
+    // Discard port (RFC 863); any port would do.
     let connected = UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((address, 9)).map(|()| socket));
     address.is_loopback() || connected.and_then(|socket| socket.local_addr()).is_ok_and(|own| own.ip() == address)
 }
@@ -349,7 +348,7 @@ mod tests {
         {
             assert_eq!(permit(text, false), Ok(()), "{text}");
         }
-        // Addresses for documentation (RFC 5737, RFC 3849), a group, everybody.
+        // Addresses for documentation (RFC 5737, RFC 3849), a multicast group, broadcast.
         for host in ["192.0.2.1", "2001:db8::1", "224.0.0.1", "255.255.255.255", "::ffff:192.0.2.1"] {
             let refused = permit(&format!("cpu+ping:{host}"), false).unwrap_err();
             let says = format!("ping:{host} would flood {host}");
@@ -362,7 +361,7 @@ mod tests {
 
     #[test]
     fn an_address_of_this_machine_is_here() {
-        // What the kernel would send from to reach another machine; without a route there is no such address.
+        // Source address for another machine; without a route there is none.
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         if socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).is_ok() {
             assert!(is_here(socket.local_addr().unwrap().ip()));

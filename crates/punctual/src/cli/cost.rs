@@ -5,7 +5,7 @@ use super::{Outcome, consent, kept, note, output};
 use campaign::{Request, Session};
 use model::{Axes, CostScope, Ended, Header, Kernel, Plan, Span, Task};
 
-/// How long the batches of all operations may take unless told; most are done sooner.
+/// Default limit for the batches of all operations; most finish sooner.
 const DURATION: Span = Span(40_000_000_000);
 const QUICK: Span = Span(4_000_000_000);
 
@@ -42,7 +42,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     Ok(status)
 }
 
-/// What the options mean as a plan.
+/// The plan of these options.
 fn plan(arguments: CostArguments, scope: CostScope) -> Plan {
     let CostArguments { quick, duration, policy, load, common, .. } = arguments;
     let default = Plan::default();

@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-/// The arguments, if this program was called by the name of cyclictest.
+/// The arguments if this program was started under the name cyclictest.
 pub(super) fn by_name(words: &[OsString]) -> Option<CyclictestArguments> {
     let (name, arguments) = words.split_first()?;
     let is_cyclictest = Path::new(name).file_name().is_some_and(|name| name == "cyclictest");
     is_cyclictest.then(|| CyclictestArguments { words: arguments.to_vec(), is_drop_in: true })
 }
 
-/// What a shell reports of a program that SIGPIPE ended, as it ends cyclictest: 128 and the number of the signal.
+/// Exit status of a shell for a program killed by SIGPIPE, as cyclictest is: 128 plus the signal number.
 const SIGPIPE_STATUS: u8 = 141;
 
 pub(super) fn cyclictest(arguments: CyclictestArguments) -> Outcome {

@@ -1,4 +1,4 @@
-//! `punctual doctor`: what makes this machine late, and what changes it. It changes nothing itself.
+//! `punctual doctor`: settings of this machine that cause latency, with commands to change them.
 
 use super::arguments::{DoctorArguments, Format};
 use super::{Outcome, output};
@@ -8,7 +8,7 @@ use model::{TOOL, UnknownWord};
 use report::Examination;
 use std::sync::LazyLock;
 
-/// The exit status when something will make it late: a verdict's "violated".
+/// Exit status if some setting will cause latency, equal to that of a violated verdict.
 const LATE: u8 = 2;
 
 pub(super) fn doctor(arguments: &DoctorArguments) -> Outcome {

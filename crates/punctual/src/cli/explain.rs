@@ -1,4 +1,4 @@
-//! `punctual explain`: one cell, measured while the kernel is traced; each late wake-up is explained.
+//! `punctual explain`: measures one cell with kernel tracing and explains each late wake-up.
 
 use super::Outcome;
 use super::arguments::ExplainArguments;
@@ -18,7 +18,7 @@ pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
     one(plan, &common, &keep, None, Shown { each_spike: true, ..common.format.into() })
 }
 
-/// The directory to write to, made if it is not there, as a path that another process can use.
+/// Creates the directory if needed and returns its absolute path, valid in other processes.
 fn directory(path: PathBuf) -> Result<PathBuf, Box<dyn Error>> {
     let made = std::fs::create_dir_all(&path).and_then(|()| path.canonicalize());
     made.map_err(|err| format!("--export {}: {err}", path.display()).into())

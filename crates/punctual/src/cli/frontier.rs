@@ -1,4 +1,4 @@
-//! `punctual frontier`: the smallest period that this machine keeps without a missed cycle, searched for and confirmed.
+//! `punctual frontier`: searches and confirms the smallest period without a missed cycle on this machine.
 
 use super::arguments::{Format, FrontierArguments};
 use super::{Outcome, consent, note, output};
@@ -9,7 +9,7 @@ use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan,
 use report::SearchReport;
 use std::error::Error;
 
-/// The exit status of a search that found nothing, or was broken off: a verdict's "inconclusive".
+/// Exit status of a search without result, equal to that of an inconclusive verdict.
 const NOT_FOUND: u8 = 3;
 
 pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
@@ -42,10 +42,10 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     Ok(if matches!(frontier, Some(Frontier::Confirmed(_))) { 0 } else { NOT_FOUND })
 }
 
-/// What is searched for.
+/// The parameters of the search.
 ///
 /// # Errors
-/// When the range is empty, or the method has no due times whose period could be searched.
+/// If the range is empty, or the method has no due times whose period could be searched.
 fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Error>> {
     let FrontierArguments { task, from, to, confirm, resolution, .. } = *arguments;
     // setitimer(2) takes microseconds.
@@ -66,7 +66,7 @@ fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Erro
     Ok(asked)
 }
 
-/// Makes the trials of `search`, with a line about each; `None` when it was interrupted.
+/// Runs the trials of `search` with a line for each; `None` if interrupted.
 fn carry_out(search: &mut Search, session: &Session) -> Result<Option<Frontier>, Box<dyn Error>> {
     let line = ProgressBar::no_length();
     line.set_style(ProgressStyle::with_template("{msg}")?);
@@ -88,7 +88,7 @@ fn carry_out(search: &mut Search, session: &Session) -> Result<Option<Frontier>,
     Ok(frontier)
 }
 
-/// One measurement of one period; `None` when it was broken off, since what it would have missed is not known.
+/// Measures one period; `None` if interrupted, because the remaining misses are unknown.
 fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Outcome>, Box<dyn Error>> {
     if stop.is_asked() {
         return Ok(None);
@@ -96,7 +96,7 @@ fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Ou
     match Child.execute(&Cell { period, ..cell.clone() }, 0, None, stop, &mut |_| ()) {
         Ok(Record { ended: Ended::Interrupted, .. }) => Ok(None),
         Ok(record) => Ok(Some(frontier::Outcome::of(&record))),
-        // What a cell says that is told to stop is no failure of its own.
+        // The error of an interrupted cell is not a failure.
         Err(_) if stop.is_asked() => Ok(None),
         Err(err) => Err(format!("a trial of {period}: {err}").into()),
     }

@@ -1,4 +1,4 @@
-//! `punctual import`: what other tools have measured, kept as a directory that `show` understands.
+//! `punctual import`: stores measurements of other tools as a directory that `show` reads.
 
 use super::arguments::{ImportArguments, ImportUnit, RunFormat};
 use super::read::Read;

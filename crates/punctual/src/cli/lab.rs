@@ -1,4 +1,4 @@
-//! `punctual lab`: the kernels of the lab, and whether its promise holds here.
+//! `punctual lab`: the kernels of the lab, and a check of their virtual time.
 
 mod bisect;
 mod check;
@@ -21,13 +21,13 @@ pub(super) fn lab(command: LabCommand) -> Outcome {
     }
 }
 
-/// The exit status of a command line that cannot be read: 1 says "bad" to `git bisect run`.
+/// Exit status of an invalid command line: status 1 would mean "bad" to `git bisect run`.
 pub(super) fn status_of_mistake(words: &[OsString]) -> u8 {
     let is_step = words.iter().skip(1).map(OsString::as_os_str).take(2).eq(["lab", "bisect-step"].map(OsStr::new));
     if is_step { bisect::ABORT } else { ERROR }
 }
 
-/// What one cell of the lab is asked to be.
+/// Parameters of one cell of the lab.
 #[derive(Debug)]
 struct Asked {
     kernel: Kernel,
@@ -36,18 +36,18 @@ struct Asked {
     period: Period,
     task: Task,
     duration: Span,
-    /// How many times it is measured.
+    /// Number of measurements.
     blocks: u32,
 }
 
-/// Time before the cycles that count: the load has to reach its pace.
+/// Warm-up time, in which the load reaches its rate.
 const WARM_UP: Span = Span(50_000_000);
 
 impl Asked {
-    /// Takes the machine for a run with that cell.
+    /// Takes the machine for a run with this cell.
     ///
     /// # Errors
-    /// When the kernel is none of the lab, the lab cannot carry it out here, or the machine cannot be had.
+    /// If the kernel does not belong to the lab, the lab cannot run it here, or the machine is not available.
     fn begin(self, title: &str, wait: bool) -> Result<Session, Box<dyn Error>> {
         if self.kernel == Kernel::Running {
             return Err("`running` is this machine's own kernel, which no guest boots; name one like debian:6.1".into());

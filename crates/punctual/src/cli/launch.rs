@@ -1,4 +1,4 @@
-//! `punctual launch`: becomes another program, with the settings of a cell.
+//! `punctual launch`: executes another program with the settings of a cell.
 
 use super::Outcome;
 use super::arguments::LaunchArguments;

@@ -1,6 +1,6 @@
-//! `punctual leash`: another command of this program, for as long as stdin is open. What a role of a plan is held by.
+//! `punctual leash`: supervises another command of this program until stdin is closed. Runs the roles of a plan.
 //!
-//! A process of its own, so that whoever measures has no thread that waits for its end: it only sleeps.
+//! It is a separate process, so that the measuring process needs no thread for the command; the supervisor only sleeps.
 
 use super::Outcome;
 use super::arguments::LeashArguments;
@@ -13,7 +13,7 @@ use std::thread::{Builder, sleep};
 use std::time::Duration;
 use sys::process;
 
-/// How long the command may take to end after SIGTERM. It stops its load first, which is given 10 s.
+/// Time for the command to exit after SIGTERM. It first stops its load, which takes up to 10 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) fn leash(arguments: LeashArguments) -> Outcome {
@@ -21,7 +21,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
     let name = command.first().cloned().unwrap_or_default();
     let mut child = Command::new(host::THIS_PROGRAM)
         .args(command)
-        // Should this process be killed, the kernel kills it.
+        // The kernel kills the command if this process is killed.
         .args(["--parent", &std::process::id().to_string()])
         .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
         .spawn()
@@ -33,7 +33,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
     let has_timed_out = Arc::new(AtomicBool::new(false));
     let timed_out = Arc::clone(&has_timed_out);
     let listening = Builder::new().spawn(move || {
-        // Nothing comes; an error is an end, too.
+        // No input is expected; an error also counts as its end.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         end(pid, &timed_out);
     });
@@ -51,7 +51,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
     }
     let status = child.wait()?;
     if let Some(signal) = status.signal() {
-        // It could not put back itself what it had changed.
+        // A killed command has not restored its settings.
         host::recover(&host::HostFs::here());
         return Err(if has_timed_out.load(SeqCst) {
             format!("{name} did not end within {} s of SIGTERM; killed", STOP_TIMEOUT.as_secs())
@@ -60,11 +60,12 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
         }
         .into());
     }
-    // It has said itself what was wrong.
+    // The command has printed its own error.
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(super::ERROR))
 }
 
-/// Sends SIGTERM to a process, and SIGKILL after a timeout, which it notes before. This process ends with it.
+/// Sends SIGTERM to a process, sets the flag after [`STOP_TIMEOUT`] and sends SIGKILL. This process exits with the
+/// command.
 fn end(pid: u32, has_timed_out: &AtomicBool) {
     let _ = process::signal(pid, libc::SIGTERM);
     sleep(STOP_TIMEOUT);

@@ -1,4 +1,4 @@
-//! `punctual list`: the runs below a directory.
+//! `punctual list`: lists the runs below a directory.
 
 use super::arguments::{Format, ListArguments};
 use super::read::Read;
@@ -24,6 +24,6 @@ pub(super) fn list(arguments: &ListArguments) -> Outcome {
     }
     output::write(&text)?;
     closed.iter().for_each(|why| note(format_args!("punctual: {why}")));
-    // A list that names what is damaged has done what was asked.
+    // Naming damaged runs is part of the list and not an error.
     Ok(0)
 }

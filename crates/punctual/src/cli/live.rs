@@ -1,4 +1,4 @@
-//! The live view of one cell: on a terminal a block of lines that is redrawn in place, elsewhere plain lines; on stderr.
+//! The live view of one cell on stderr: on a terminal a block of lines that is redrawn in place, otherwise plain lines.
 
 mod drawing;
 
@@ -9,7 +9,7 @@ use super::redrawn::Redrawn;
 use drawing::Room;
 use model::{Cell, Progress, Span};
 
-/// Where the view is drawn, and what it is of.
+/// The live view of a cell.
 #[derive(Debug)]
 pub(super) struct Live {
     /// `None`: plain lines.
@@ -25,11 +25,11 @@ impl Live {
         Live { redrawn: Redrawn::on_terminal(), unicode: shows_unicode(), duration: cell.duration }
     }
 
-    /// Shows where it stands. The cell says so about once a second; nothing is drawn in between.
+    /// Shows the progress, which the cell reports about once a second.
     pub(super) fn show(&mut self, progress: &Progress) {
         if let Some(redrawn) = &mut self.redrawn {
             let size = Redrawn::size();
-            // The last column stays free, because not all terminals wrap alike there, and the last row is the cursor's.
+            // The last column stays empty because terminals differ in wrapping there; the last row holds the cursor.
             let room = Room {
                 width: size.columns.saturating_sub(1),
                 height: size.rows.saturating_sub(1),
@@ -43,7 +43,7 @@ impl Live {
         note(format_args!("{:7.1} s  max {}  missed {missed}", progress.elapsed.as_secs_f64(), latency(max_ns)));
     }
 
-    /// Leaves the terminal as it was.
+    /// Erases the view.
     pub(super) fn finish(&mut self) {
         if let Some(redrawn) = &mut self.redrawn {
             redrawn.erase();

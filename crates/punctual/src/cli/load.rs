@@ -1,4 +1,4 @@
-//! `punctual load`: one load alone, with its rate each second; and the list of all loads.
+//! `punctual load`: runs one load alone and shows its rate each second; or lists all loads.
 
 mod shown;
 
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use sys::{clock, process, sched};
 use workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 
-/// Between two readings.
-const TICK: Duration = Duration::from_secs(1);
-/// How much longer than asked a real-time load may go on when nothing else ends it.
-const AFTERWARDS: Span = Span(10_000_000_000);
+/// Interval between readings.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Additional time limit of a real-time load, in case it is not stopped.
+const LIMIT_MARGIN: Span = Span(10_000_000_000);
 
-/// It takes no lock of the machine: one starts it beside a measurement of another tool, or of ours, on purpose.
+/// Takes no lock of the machine: the load may accompany a measurement of another tool or of this one.
 pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     let Some(load) = &arguments.load else { return list(arguments.format) };
     check(arguments)?;
@@ -26,25 +26,25 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     let place = Place {
         cpus: &cpus(arguments)?,
         policy: arguments.policy,
-        at_most: Span(arguments.duration.unwrap_or(Span::MAX).ns().saturating_add(AFTERWARDS.ns())),
+        at_most: Span(arguments.duration.unwrap_or(Span::MAX).ns().saturating_add(LIMIT_MARGIN.ns())),
     };
     let online = host::snapshot(&HostFs::here()).cpus_online.map(|cpus| cpus.len());
     let stop = Stop::on_signals()?;
-    // Whoever started us may run nicely or in real time; the load shall not.
+    // The load does not inherit the nice value or real-time policy of the caller.
     sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
     let running = load::start(load, &place)?;
     let mut work = Work::begin(&running, arguments.format == Format::Json);
     let mut shown = Shown::begin(arguments.format, online, arguments.duration);
     shown.started(&work.records(), place.cpus)?;
     if arguments.format == Format::Json {
-        // Its document comes at its end.
+        // The JSON document follows at the end.
         note(format_args!("load {load} works; Ctrl-C ends it"));
     }
     let began = Instant::now();
     let ends = arguments.duration.map(|duration| began + Duration::from_nanos(duration.ns()));
     let mut tick = began;
     let outcome = loop {
-        tick = (tick + TICK).min(ends.unwrap_or(tick + TICK));
+        tick = (tick + POLL_INTERVAL).min(ends.unwrap_or(tick + POLL_INTERVAL));
         stop.wait_until(tick);
         if let Err(err) = work.read(&running) {
             break Err(err);
@@ -77,7 +77,7 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     Ok(0)
 }
 
-/// What cannot be, whatever the machine is.
+/// Rejects invalid options.
 fn check(arguments: &LoadCommandArguments) -> Result<(), String> {
     let LoadCommandArguments { load, duration, policy, yes, .. } = arguments;
     if load.as_ref().is_some_and(|load| load.parts().is_empty()) {
@@ -108,14 +108,14 @@ fn cpus(arguments: &LoadCommandArguments) -> Result<CpuSet, String> {
     }
 }
 
-/// What the parts do, and the machine with them.
+/// Work of the load's parts and activity of the machine.
 struct Work {
     began: u64,
     last: u64,
     watches: Vec<LoadMonitor>,
     activity: ActivityLog,
     machine: Vec<MachineSecond>,
-    /// Whether every second of the machine is wanted, and not only the last: a load may run for weeks.
+    /// Whether all seconds of the machine are kept instead of the last: a load may run for weeks.
     keeps_machine: bool,
 }
 
@@ -132,10 +132,10 @@ impl Work {
         }
     }
 
-    /// Reads again.
+    /// Takes a reading.
     ///
     /// # Errors
-    /// When a part has failed.
+    /// If a part has failed.
     fn read(&mut self, running: &[Running]) -> Result<(), LoadError> {
         let now = clock::monotonic().0;
         let (at, elapsed) = (self.elapsed_at(now), Span(now.saturating_sub(self.last)));
@@ -151,7 +151,7 @@ impl Work {
         Ok(())
     }
 
-    /// From the beginning to the last reading.
+    /// Time from the start to the last reading.
     fn elapsed(&self) -> Span {
         self.elapsed_at(self.last)
     }
@@ -160,13 +160,13 @@ impl Work {
         Span(now.saturating_sub(self.began))
     }
 
-    /// What was read of each part.
+    /// The record of each part.
     fn records(&self) -> Vec<LoadRecord> {
         self.watches.iter().map(LoadMonitor::record).collect()
     }
 }
 
-/// What a part did in all of its time.
+/// Average rate of a part.
 fn rate(record: &LoadRecord) -> LoadRate {
     LoadRate {
         load: record.load.clone(),

@@ -1,4 +1,4 @@
-//! `punctual measure`: one cell, by one of its subcommands or by options alone.
+//! `punctual measure`: measures one cell, by a subcommand or by options alone.
 
 use super::Outcome;
 use super::arguments::{MeasureArguments, MeasureCommand};

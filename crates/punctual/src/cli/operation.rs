@@ -1,4 +1,4 @@
-//! `punctual operation`: one operation of the cost suite so many times, for strace, perf and tests.
+//! `punctual operation`: repeats one operation of the cost suite, for strace, perf and tests.
 
 use super::arguments::OperationArguments;
 use super::{Outcome, output};

@@ -1,4 +1,4 @@
-//! Showing a result on stdout in the form that was asked for.
+//! Output of results to stdout in the requested format.
 
 use super::arguments::RunFormat;
 use super::note;
@@ -10,24 +10,24 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-/// How a run is to be shown.
+/// Options of the output of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
     pub(super) format: RunFormat,
-    /// Every finding, not only the most important.
+    /// Whether every finding is shown, not only the most important.
     pub(super) all_findings: bool,
-    /// Every explained spike, not only their causes.
+    /// Whether every explained spike is shown, not only their causes.
     pub(super) each_spike: bool,
 }
 
 impl From<RunFormat> for Shown {
-    /// What is shown at the end of a measurement.
+    /// The options at the end of a measurement.
     fn from(format: RunFormat) -> Self {
         Shown { format, all_findings: false, each_spike: false }
     }
 }
 
-/// Whether a run of these cells can be shown in this form: said before anything is measured.
+/// Rejects a format that cannot hold these cells, before anything is measured.
 pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Error>> {
     let is_one_of_many = format == RunFormat::Hgrm && header.cells.len() > 1;
     if is_one_of_many {
@@ -38,7 +38,8 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Summarises the run in the directory `name`, which is empty if it was not kept, writes it to stdout, and returns the exit status of its verdict.
+/// Summarizes the run in the directory `name`, which is empty if it was not kept, writes it to stdout, and returns the
+/// exit status of its verdict.
 pub(super) fn show(name: &str, header: &Header, entries: &[Entry], shown: Shown) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
     let results = Results::Own(OwnRun { name, header, entries, summary: &summary });
@@ -51,7 +52,7 @@ pub(super) fn write(text: &[u8]) -> Result<(), Box<dyn Error>> {
     write_while_read(text).map(|_| ())
 }
 
-/// Writes a part of a result to stdout. Whether anybody reads it: not after `punctual load cpu | head`.
+/// Writes a part of a result to stdout; returns whether it still has a reader (`punctual load cpu | head`).
 pub(super) fn write_while_read(text: &[u8]) -> Result<bool, Box<dyn Error>> {
     match io::stdout().write_all(harmless(text).as_bytes()) {
         Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -59,7 +60,7 @@ pub(super) fn write_while_read(text: &[u8]) -> Result<bool, Box<dyn Error>> {
     }
 }
 
-/// The text without what a terminal would act upon, our own colors excepted: names in it may come from another user.
+/// The text without terminal control sequences except our colors: names in it may come from another user.
 fn harmless(text: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(text);
     let is_ours = |c: char| matches!(c, '\n' | '\t') || is_plain(c);
@@ -81,31 +82,31 @@ fn harmless(text: &[u8]) -> Cow<'_, str> {
     Cow::Owned(harmless)
 }
 
-/// How many measurements of a run failed.
+/// The number of failed measurements in words.
 pub(super) fn failures(header: &Header) -> String {
     things(u64::try_from(header.failed.len()).unwrap_or(u64::MAX), "measurement")
 }
 
-/// The exit status of a run: what is missing may be what matters, so that nothing is passed without it.
+/// The exit status of a run: a passed verdict becomes inconclusive if measurements failed.
 pub(super) fn status_with_failures(status: u8, header: &Header) -> u8 {
     const INCONCLUSIVE: u8 = 3;
     if status == 0 && !header.failed.is_empty() { INCONCLUSIVE } else { status }
 }
 
-/// Says where the samples of a run are, if it keeps them; `named` is its directory or its file.
+/// Prints the directory of a run's samples, if it has any; `named` is its directory or file.
 pub(super) fn name_samples(header: &Header, named: &Path) {
     if header.samples {
         note(format_args!("samples: {}", store::samples_dir(named).display()));
     }
 }
 
-/// Names the file of a run that was kept in `dir`, and its samples.
+/// Prints the file of a run in `dir`, and its samples.
 pub(super) fn name_run(header: &Header, dir: &Path) {
     note(dir.join("run.jsonl").display());
     name_samples(header, dir);
 }
 
-/// A run, or imported measurements, in the form that was asked for.
+/// A run or imported measurements in the requested format.
 pub(super) fn document(results: &Results<'_>, shown: Shown) -> Result<Vec<u8>, Box<dyn Error>> {
     let Shown { format, all_findings, each_spike } = shown;
     let page = || report::Page::of(results, all_findings);
@@ -135,9 +136,9 @@ fn hgrm(results: &Results<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(report::hgrm(cell, &histogram).into_bytes())
 }
 
-/// Writes a document, with a line feed at its end.
+/// Writes a document with a line feed at its end.
 ///
-/// Characters that a terminal would act upon are escaped: serde does so for those of ASCII. They stand in strings only.
+/// Terminal control characters, which occur in strings only, are escaped; serde escapes those of ASCII.
 pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde_json::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     let mut rest = text.as_str();
@@ -153,7 +154,7 @@ pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde
     Ok(())
 }
 
-/// What the terminal can show. `NO_COLOR` (no-color.org) and pipes are respected.
+/// Capabilities of the terminal. `NO_COLOR` (no-color.org) and pipes are respected.
 pub(super) fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -162,7 +163,7 @@ pub(super) fn style(all_findings: bool) -> Style {
     Style { width, colour, unicode, all_findings, each_spike: false }
 }
 
-/// Whether the locale is one of UTF-8, locale(7).
+/// Whether the locale has UTF-8 (locale(7)).
 pub(super) fn shows_unicode() -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));

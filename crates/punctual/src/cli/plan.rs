@@ -1,4 +1,4 @@
-//! The plan of `punctual run`: a file, or the default, with the changes of the command line.
+//! The plan of `punctual run`: a file or the default, with the changes of the command line.
 
 use super::arguments::RunArguments;
 use super::consent::Origin;
@@ -6,11 +6,10 @@ use host::file;
 use model::Plan;
 use std::error::Error;
 
-/// The most bytes of a plan. Those that come with the program have some 2 KiB.
+/// Maximum size of a plan in bytes. The bundled ones have about 2 KiB.
 const LARGEST_PLAN: u64 = 16 << 20;
 
-/// The plan as typed: the file, or the default, with what the command line says otherwise; and where it comes from, if
-/// it is a file.
+/// The plan, from the file or the default, with the options of the command line; and its origin, if it is a file.
 pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
     let mut origin = None;
     let mut plan = match &arguments.plan {

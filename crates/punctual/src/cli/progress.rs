@@ -1,4 +1,4 @@
-//! What is seen of a campaign: on a terminal a line that is redrawn, elsewhere plain lines, always on stderr.
+//! Progress of a campaign on stderr: a redrawn line on a terminal, otherwise plain lines.
 
 use super::note;
 use analysis::enough::Outlook;
@@ -10,14 +10,14 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The progress of a campaign: one line, with the worst so far of each cell that has been measured.
+/// The progress of a campaign: one line with the largest latency of each cell so far.
 #[derive(Debug)]
 pub(super) struct Lines {
     header: Header,
-    /// What the cells are called, in the order of the header.
+    /// Names of the cells, in the order of the header.
     names: Vec<String>,
     bar: ProgressBar,
-    /// The largest latency of each cell so far, ns.
+    /// Largest latency of each cell so far, ns.
     worst_ns: Vec<Option<i64>>,
     now: Option<Planned>,
     done: usize,
@@ -25,7 +25,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Says what is to be done and how long it will take; `done` measurements are there already.
+    /// Prints the extent and expected duration; `done` measurements are already recorded.
     pub(super) fn new(header: &Header, done: usize) -> Self {
         let blocks = header.plan.repetitions;
         let all = header.n_measurements();
@@ -56,13 +56,13 @@ impl Lines {
         Lines { header: header.clone(), names, bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
     }
 
-    /// Takes lines of other threads: above the line that is redrawn, if there is one.
+    /// Printer for lines of other threads, above the redrawn line if there is one.
     pub(super) fn say_above(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
         let bar = self.bar.clone();
         Arc::new(move |line| bar.suspend(|| note(line)))
     }
 
-    /// Leaves the terminal as it was.
+    /// Erases the line.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -86,7 +86,7 @@ impl Observer for Lines {
         (self.now, self.done) = (Some(*planned), done);
         let is_guest = self.header.cells.get(planned.cell_index).is_some_and(|cell| cell.kernel != Kernel::Running);
         if is_guest && self.bar.is_hidden() {
-            // Long without a word where this machine is busy.
+            // On a busy machine a guest may run for long without output.
             let name = self.names.get(planned.cell_index).map_or("", String::as_str);
             note(format_args!("guest {} of {}: block {}  {name}", done + 1, self.all, planned.block + 1));
         }
@@ -125,7 +125,7 @@ impl Observer for Lines {
     }
 }
 
-/// What the cell that is measured least can show. Of sleeps there are neither due times nor misses.
+/// Prints the outlook of the cell with the fewest cycles. Sleeps have neither due times nor misses.
 fn outlook(header: &Header) {
     let periodic = header.cells.iter().filter(|cell| !matches!(cell.task, Task::Sleep(_)));
     let least = periodic.min_by_key(|cell| (cell.period.cycles_in(cell.duration), cell.duration));
@@ -150,7 +150,7 @@ fn skipped(header: &Header, names: &[String]) -> Vec<String> {
     by_reason.into_iter().map(line).collect()
 }
 
-/// A latency for people; `-` when there is none yet.
+/// A latency with its unit; `-` if unknown.
 pub(super) fn latency(ns: Option<i64>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64))
 }

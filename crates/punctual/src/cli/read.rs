@@ -1,4 +1,4 @@
-//! What a directory holds, read and summarised: a run of this program, or imported measurements.
+//! Reading and summary of a directory: a run of this program, or imported measurements.
 
 use super::{ERROR, cells, note};
 use analysis::{ImportedSummary, RunSummary};
@@ -7,14 +7,14 @@ use std::error::Error;
 use std::path::Path;
 use store::{ImportedRun, Run};
 
-/// What was read, and what it says.
+/// Data of a directory and their summary.
 pub(super) enum Read {
     Own(Box<Run>, RunSummary),
     Imported(ImportedRun, ImportedSummary),
 }
 
 impl Read {
-    /// Reads the directory, or file, that was named.
+    /// Reads the named directory or file.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -65,7 +65,7 @@ impl Read {
         }
     }
 
-    /// Lines that cannot be read.
+    /// The damaged lines.
     pub(super) fn damage(&self) -> Vec<String> {
         let damage = match self {
             Read::Own(run, _) => &run.damage,
@@ -86,7 +86,7 @@ impl Read {
     /// Whether every measurement of the run is readable.
     pub(super) fn is_whole(&self) -> bool {
         match self {
-            // A damaged line whose measurement was made again has cost nothing.
+            // A damaged line is harmless if its measurement was repeated.
             Read::Own(run, _) => run.damage.is_empty() || run.entries.len() >= run.header.n_measurements(),
             Read::Imported(run, _) => run.damage.is_empty(),
         }

@@ -1,4 +1,4 @@
-//! `punctual recover`: what a killed measurement has left changed is put back.
+//! `punctual recover`: restores the settings that a killed measurement has changed.
 
 use super::arguments::{Format, RecoverArguments};
 use super::{ERROR, Outcome, note, output};
@@ -7,7 +7,7 @@ use host::HostFs;
 use model::Recovery;
 
 pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
-    // A measurement has changed settings on purpose.
+    // The settings of a running measurement are intended.
     let _lock = take_lock(arguments.wait, &|line| note(line))?;
     let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed: host::remove_leftovers() };
     let Recovery { recovered, removed } = &recovery;

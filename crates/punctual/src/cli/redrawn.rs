@@ -1,40 +1,40 @@
-//! Lines on stderr that are drawn again in the place of those before.
+//! Lines on stderr that are redrawn in place.
 
 use model::plain;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use sys::terminal::{self, Size};
 
-/// Where the terminal does not say how large it is.
-const USUAL: Size = Size { columns: 80, rows: 24 };
+/// Size of a terminal that does not report one.
+const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
-/// What the last frame left on the terminal.
+/// The last frame on the terminal.
 #[derive(Debug, Default)]
 pub(super) struct Redrawn {
-    /// How wide each line of the last frame is; the cursor stands below them.
+    /// Width of each line of the last frame; the cursor is below them.
     drawn: Vec<usize>,
 }
 
 impl Redrawn {
-    /// Nothing is drawn yet; `None` when stderr is no terminal, or one that cannot move its cursor.
+    /// A terminal without a frame; `None` if stderr is not a terminal that can move its cursor.
     pub(super) fn on_terminal() -> Option<Redrawn> {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         (io::stderr().is_terminal() && !is_dumb).then(Redrawn::default)
     }
 
-    /// How large the terminal is now.
+    /// The current size of the terminal.
     pub(super) fn size() -> Size {
-        terminal::size(&io::stderr()).unwrap_or(USUAL)
+        terminal::size(&io::stderr()).unwrap_or(DEFAULT_SIZE)
     }
 
-    /// Puts `lines` in the place of those drawn before, on a terminal that has `columns` now.
+    /// Replaces the last frame by `lines`, on a terminal with `columns` now.
     pub(super) fn draw(&mut self, lines: &[String], columns: usize) {
-        // One write, so that nothing is seen half drawn. Nobody looking is no reason to stop.
+        // A single write avoids flicker; a failure is ignored.
         let _ = io::stderr().write_all(frame(&self.drawn, lines, columns).as_bytes());
         self.drawn = lines.iter().map(|line| line.chars().count()).collect();
     }
 
-    /// Leaves the terminal as it was.
+    /// Erases the last frame.
     pub(super) fn erase(&mut self) {
         if !self.drawn.is_empty() {
             self.draw(&[], Redrawn::size().columns);
@@ -42,9 +42,9 @@ impl Redrawn {
     }
 }
 
-/// The text that puts `lines` in the place of those drawn before, on a terminal that has `columns` now.
+/// The text that replaces the last frame by `lines`, on a terminal with `columns` now.
 ///
-/// A terminal made narrower since has wrapped the old lines, and they take more rows.
+/// A terminal that became narrower has wrapped the old lines, which take more rows.
 fn frame(drawn: &[usize], lines: &[String], columns: usize) -> String {
     let rows: usize = drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
     let mut text = String::new();
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_replaces_the_one_before_even_when_the_terminal_was_made_narrower() {
+    fn a_frame_replaces_the_last_one_on_a_narrower_terminal() {
         let lines = ["one".to_owned(), "two".to_owned()];
         for (drawn, columns, expected) in [
             (&[][..], 80, "\r\x1b[Jone\ntwo\n"),

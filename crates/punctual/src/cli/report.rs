@@ -1,4 +1,4 @@
-//! `punctual report`: runs and imported measurements as one page for a browser.
+//! `punctual report`: writes runs and imported measurements as one page for a browser.
 
 use super::arguments::ReportArguments;
 use super::read::Read;
@@ -29,8 +29,8 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
     Ok(0)
 }
 
-/// Writes the page of a run into its directory and says where. A page that cannot be written costs no measurement, so it is
-/// said and no error.
+/// Writes the page of a run into its directory and prints its path. A failure is printed but is not an error, because
+/// the measurements are safe.
 pub(super) fn beside_run(dir: &Path, header: &Header, entries: &[Entry]) {
     let summary = analysis::summarise(header, entries);
     let path = store::report_path(dir);

@@ -1,4 +1,4 @@
-//! `punctual respond`: answers the triggers of a logger, by a thread set up as measured ones are, until it is ended.
+//! `punctual respond`: answers the triggers of a logger until stopped, in a thread with the settings of a measured one.
 
 use super::arguments::{Format, RespondArguments};
 use super::{Outcome, consent, note, output};
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use workload::link::{self, LinkMonitor};
 use workload::load::{self, LoadError, Place, Running};
 
-/// How often the log is emptied, and how many answers it has room for meanwhile: more than may be given in that time.
-const TICK: Duration = Duration::from_secs(1);
-const ROOM: usize = 1 << 17;
+/// Interval at which the log is drained, and its capacity in answers, more than arrive in one interval.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_CAPACITY: usize = 1 << 17;
 
-/// It takes no lock of the machine: the cell that it answers may be measured on this one.
+/// Takes no lock of the machine: the cell that it answers may run on this one.
 pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpu = check(arguments)?;
     arguments.parent.map_or(Ok(()), sys::process::die_with)?;
@@ -25,7 +25,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let (target, mut watch) = link::target(arguments.on, arguments.peer.as_deref())?;
     let allowed = sys::sched::affinity(0)?;
     let mut work = Work::start(arguments, &allowed)?;
-    // What this user may not have is left out, and the result says so, as for cells.
+    // Missing privileges are omitted and recorded, as for cells.
     let may = Privileges::here(1, false);
     let dma_latency = if may.dma_latency { Some(DmaLatency::hold(0)?) } else { None };
     sys::memory::use_one_arena();
@@ -36,14 +36,14 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let settings = Settings {
         policy: arguments.policy,
         timer_slack: None,
-        // It waits for triggers: neither follows from anything.
+        // The thread waits for triggers: method and period have no effect.
         method: Method::CLOCK_NANOSLEEP,
         period: "100s".parse()?,
     };
     let cpus: CpuSet = [cpu].into_iter().collect();
     let spec = ThreadSpec { cpu, cpus: cpus.clone(), settings, phase: Span(0), link: Some(LinkEnd::Target(target)) };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(u64::MAX), stop_above_ns: AtomicI64::new(i64::MAX) };
-    let mut team = Team::muster(vec![spec], limits, ROOM, None)?;
+    let mut team = Team::muster(vec![spec], limits, LOG_CAPACITY, None)?;
     let others = allowed.minus(&cpus);
     if !others.is_empty() {
         sys::sched::set_affinity(0, &others)?;
@@ -62,13 +62,13 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         cpu_dma_latency_us: dma_latency.as_ref().map(|(_, us)| *us),
     };
     let loads = work.watches.iter().map(load::LoadMonitor::record).collect();
-    // Before the machine is looked at: beside 400 processes that may take longer than a campaign waits.
+    // Before the snapshot of the machine, which beside 400 processes may take longer than a campaign waits.
     work.running.clear();
     show(&TargetRecord { loads, ..record(arguments, &watch, achieved, own, member) }, arguments.format)?;
     Ok(0)
 }
 
-/// What cannot be, whatever the link; the CPU to answer on.
+/// Rejects invalid options of any link; returns the CPU to answer on.
 fn check(arguments: &RespondArguments) -> Result<u32, String> {
     if let Policy::Deadline(_) = arguments.policy {
         return Err(format!("who waits for triggers has no period of its own and cannot have {}", arguments.policy));
@@ -83,7 +83,7 @@ fn check(arguments: &RespondArguments) -> Result<u32, String> {
     is_allowed.then_some(cpu).ok_or_else(absent)
 }
 
-/// The load beside it.
+/// The load that runs beside the responder.
 struct Work {
     running: Vec<Running>,
     watches: Vec<load::LoadMonitor>,
@@ -92,14 +92,15 @@ struct Work {
 }
 
 impl Work {
-    /// Starts the load, before there is any thread.
+    /// Starts the load before the first thread.
     fn start(arguments: &RespondArguments, allowed: &CpuSet) -> Result<Work, Box<dyn Error>> {
         consent::permit_floods_of(std::iter::once(&arguments.load), arguments.yes)?;
         sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
         let at_most = Span(arguments.duration.unwrap_or(Span::MAX).ns());
         let running = load::start(&arguments.load, &Place { cpus: allowed, policy: Policy::OTHER, at_most })?;
-        // The load runs as it is to run; what counts its work and stops it is not kept waiting by it. Without the right to, it is.
+        // The load keeps its policy; the thread that counts its work and stops it gets the highest nice priority, if
+        // permitted.
         let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         let watches = running.iter().map(|running| load::LoadMonitor::begin(running, None)).collect();
         let now = sys::clock::monotonic();
@@ -115,7 +116,7 @@ impl Work {
     }
 }
 
-/// Lets it answer until it is asked to end, its time is over, or nobody asks any more.
+/// Answers until stopped, until the duration is over, or until triggers cease.
 fn answer(
     team: &mut Team,
     own: &mut Histogram,
@@ -130,7 +131,7 @@ fn answer(
     let ends = asked.duration.map(|duration| began + Duration::from_nanos(duration.ns()));
     loop {
         let now = Instant::now();
-        let tick = (now + TICK).min(ends.unwrap_or(now + TICK));
+        let tick = (now + POLL_INTERVAL).min(ends.unwrap_or(now + POLL_INTERVAL));
         stop.wait_until(tick);
         let has_ended = team.wait(Duration::ZERO);
         for member in &mut team.members {

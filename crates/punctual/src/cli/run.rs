@@ -1,4 +1,4 @@
-//! `punctual run`: a campaign from a plan to the table.
+//! `punctual run`: runs a campaign from a plan to the report.
 
 use super::arguments::RunArguments;
 use super::consent::{self, Origin};
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     Ok(status)
 }
 
-/// A new run, and its directory.
+/// Begins a new run; returns its directory and session.
 fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let (plan, origin) = plan(&arguments)?;
     let common = &arguments.common;
@@ -63,13 +63,13 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     Ok((dir, session))
 }
 
-/// The run in `--out`, and its directory.
+/// Resumes the run in `--out`; returns its directory and session.
 fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let dir = arguments.out.unwrap_or_default();
     let (yes, wait) = (arguments.common.yes, arguments.common.wait);
     let permit = |header: &Header| {
         let file = store::file_of(&dir);
-        // Another user who may write the directory can replace the file.
+        // Another user with write permission on the directory can replace the file.
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         for path in [parent, &file] {
             let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));

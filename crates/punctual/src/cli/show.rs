@@ -1,4 +1,4 @@
-//! `punctual show`: the summary of a run.
+//! `punctual show`: shows the summary of a run.
 
 use super::arguments::{RunFormat, ShowArguments};
 use super::output::{self, Shown};

@@ -1,4 +1,4 @@
-//! `punctual measure sleep`: languages and targets, one cell each, in a campaign of one block.
+//! `punctual measure sleep`: one cell for each language and target, in a campaign of one block.
 
 use super::arguments::SleepArguments;
 use super::progress::Lines;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
 
-/// How long a target is measured unless told, and how many sleeps it gets at least.
+/// Default duration of a target, and the least number of sleeps.
 const DURATION: Span = Span(2_000_000_000);
 const SLEEPS: u64 = 5;
 
@@ -29,7 +29,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     lines.finish();
     match (result, &dir) {
         (Ok(()), _) => kept::finish(&session, dir.as_deref(), format.into()),
-        // Half an hour of measuring is not thrown away because of the last minute.
+        // Completed measurements are shown despite a later error.
         (Err(err), None) if !session.entries.is_empty() => {
             kept::finish(&session, None, format.into())?;
             Err(err.into())
@@ -42,7 +42,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     }
 }
 
-/// What the options mean as a plan.
+/// The plan of these options.
 fn plan(arguments: SleepArguments) -> Result<Plan, String> {
     let SleepArguments { runtime, targets, policy, load, duration, timer_slack, common, .. } = arguments;
     none_twice("--runtime", &runtime)?;

@@ -1,4 +1,4 @@
-//! Bad input: one line that says what, where and what to do; exit 1; nothing measured, nothing left behind.
+//! Invalid input: one line with value, place and remedy; exit status 1; nothing measured, no file left.
 
 use crate::program::{Scratch, Start, command, is_root, machine, punctual, run, skip_unless};
 use std::process::{Command, Stdio};

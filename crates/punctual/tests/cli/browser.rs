@@ -1,4 +1,4 @@
-//! The page of a run in a real browser: nothing is loaded, nothing fails, sorting and pointing work, everything can be read.
+//! The page of a run in a real browser: no requests, no errors, sorting and pointing work, every text is readable.
 
 use crate::program::{machine, punctual};
 use crate::webdriver::Browser;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where the pictures of the pages are left, to be looked at.
+/// Directory of the screenshots, which are kept for inspection.
 fn pictures() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&target).expect("a directory for pictures");
     target
 }
 
-/// The page of a real run whose title is hostile; the run is made once for all tests, below `target`.
+/// Page of a real run with a hostile title; the run is made once for all tests, below `target`.
 fn page() -> &'static Path {
     static PAGE: OnceLock<PathBuf> = OnceLock::new();
     PAGE.get_or_init(|| {
@@ -37,7 +37,7 @@ fn page() -> &'static Path {
     })
 }
 
-/// The page in a browser; `None`, visibly, without one.
+/// Opens the page in a browser; prints the reason and returns `None` where no browser is available.
 fn opened() -> Option<Browser> {
     let browser = match Browser::start() {
         Ok(browser) => browser,
@@ -94,11 +94,11 @@ fn a_click_sorts_and_another_turns_it_round() {
     click(&browser);
     let rising: Vec<f64> = order(&browser).as_array().unwrap().iter().map(in_ns).collect();
     assert!(rising.is_sorted(), "{rising:?}");
-    // By name, as the plan has them or not: the same cells.
+    // Sorting by name keeps the same cells, in whatever order.
     browser.run("document.querySelector('.matrix thead button').click()");
     assert_eq!(browser.run("return document.querySelectorAll('.matrix tbody tr').length"), 4);
     assert_eq!(plan_order.as_array().unwrap().len(), 4);
-    // Each name leads to its part.
+    // Every name links to an existing section.
     let missing =
         "return [...document.querySelectorAll('.matrix a')].filter(a => !document.querySelector(a.hash)).length";
     assert_eq!(browser.run(missing), 0);
@@ -114,7 +114,8 @@ fn pointing_shows_what_is_there() {
         );
         let place = browser.run(&script);
         let [x, y, width, height] = [0, 1, 2, 3].map(|index| number(&place[index]));
-        // A scroll of its own hides the values, and a line is not everywhere: somewhere along the plot there are values.
+        // Scrolling hides the values, and a line does not cover the whole plot: at least one point along the plot shows
+        // values.
         let texts: Vec<String> = (1..20)
             .map(|step| {
                 browser.wait_for("requestAnimationFrame(() => requestAnimationFrame(done))");
@@ -126,7 +127,7 @@ fn pointing_shows_what_is_there() {
         let names_a_cell = |text: &String| text.contains("/other/1ms") || text.contains("/other/250us");
         assert!(texts.iter().any(names_a_cell), "{kind}: {texts:?}");
     }
-    // By keys as well, and away with Escape.
+    // The keyboard works as well, and Escape hides the values.
     browser.run("document.querySelector('svg.heat, svg.plot').focus({ preventScroll: true })");
     browser.wait_for("requestAnimationFrame(() => requestAnimationFrame(done))");
     browser.press("ArrowRight");
@@ -135,7 +136,7 @@ fn pointing_shows_what_is_there() {
     assert_eq!(browser.run("return document.getElementById('tip').hidden"), true);
 }
 
-/// Every text and its ground, with the contrast between them (WCAG 2.2, 1.4.3), where it is below what it has to be.
+/// Script that lists every text whose contrast with its background is below the required minimum (WCAG 2.2, 1.4.3).
 const UNREADABLE: &str = r"
 const channel = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
 const parse = (text) => { const n = text.match(/[\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };

@@ -1,4 +1,4 @@
-//! Whole campaigns: to their end, killed and resumed, interrupted; and the plans of this repository.
+//! Whole campaigns (complete, killed and resumed, interrupted) and the plans of this repository.
 
 use crate::program::{Start, comes_true, command, finish, machine, machine_and_scratch, run, running};
 use model::{Entry, Header, LoadPart, Plan, Program, Tool};
@@ -110,7 +110,7 @@ fn ctrl_c_ends_a_measurement_with_what_was_measured() {
     let _machine = machine();
     let mut measure = command("measure --wait --duration 60s --format json");
     let child = measure.start_piped();
-    // This process, its child, and a second of measuring.
+    // Two processes, `measure` and its child, then a second of measurement.
     assert!(comes_true(|| running().len() >= 2));
     std::thread::sleep(Duration::from_millis(1500));
     process::signal(child.id(), libc::SIGINT).unwrap();
@@ -179,7 +179,7 @@ fn a_cell_that_fails_is_left_out_and_tried_again_when_the_run_goes_on() {
     assert!(!dir.join("failed.jsonl").exists());
 }
 
-/// They can be read, run no outside program, and say how much they measure.
+/// Each plan parses, runs no foreign program and states its number of measurements.
 #[test]
 fn every_plan_is_what_it_and_the_readme_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -192,7 +192,7 @@ fn every_plan_is_what_it_and_the_readme_say() {
         let plan = Plan::parse(&text).unwrap_or_else(|err| panic!("{name}: {err}"));
         assert!(readme.contains(&format!("](plans/{name})")), "{name} is not in README.md");
         let mut parts = plan.axes.load.iter().flat_map(|load| load.parts());
-        // A host has nothing else to disturb another machine with.
+        // Only `ping` lets the host disturb another machine.
         let is_host = |program: &Program| plan.conditions.roles.host.is_some() && program.tool == Tool::Ping;
         let is_foreign = |part: &LoadPart| matches!(part, LoadPart::Program(program) if !is_host(program));
         assert!(!parts.any(is_foreign), "{name} runs a program of somebody else");

@@ -15,7 +15,7 @@ fn a_run_is_checked_against_limits_and_an_older_run() {
         assert_eq!(punctual(&words).status, 0);
     }
     let check = |words: &str| punctual(&format!("check {} {words}", of("new")));
-    // A latency is never above an hour here, seldom 1 ns, and of 1200 one or two are above p99.9: too few.
+    // No latency exceeds an hour and few are 1 ns; of 1200 samples one or two lie above p99.9, which is too few.
     for (words, status, verdict) in [
         ("--require max=1h", 0, "Verdict: PASS max "),
         ("--require max<=1h", 0, "Verdict: PASS "),
@@ -38,12 +38,12 @@ fn a_run_is_checked_against_limits_and_an_older_run() {
         assert!(junit.stdout.contains(part), "{part}: {junit:?}");
     }
 
-    // Runs made one after the other show nothing, unless that is forced.
+    // Runs made one after the other show nothing, unless forced.
     let baseline = |words: &str| check(&format!("--baseline {} --metric p50 {words}", of("old")));
     let separate = baseline("--format tap");
     assert_eq!(separate.status, 3, "{separate:?}");
     assert!(separate.stdout.contains("not ok 1 - none/other baseline\n"), "{separate:?}");
-    // With a margin of 100 no later run is later; with itself there is no difference at all.
+    // Within a margin of 100 no run is later; a run compared with itself has no difference.
     let forced = baseline("--force --margin 100");
     assert!([0, 3].contains(&forced.status) && !forced.stdout.contains("FAIL"), "{forced:?}");
     let both = baseline("--require max=1ns");

@@ -1,4 +1,4 @@
-//! Runs of other conditions or of another machine: what they differ in is shown, and what cannot be compared is refused.
+//! Runs of other conditions or of another machine: differences are shown, and incomparable runs are refused.
 
 use crate::program::{ProgramOutput, Scratch, command, machine_and_scratch, run};
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 const PLAN: &str =
     "repetitions = 6\nduration = \"50ms\"\nwarm_up = \"10ms\"\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n";
 
-/// A real run of [`PLAN`] in `name`, with `options`.
+/// Makes a real run of [`PLAN`] in `name`, with `options`.
 fn measured(scratch: &Scratch, name: &str, options: &str) -> PathBuf {
     let (plan, dir) = (scratch.file("plan.toml", PLAN), scratch.path(name));
     run(command(&format!("run --wait {options} --out")).arg(&dir).arg(&plan)).expect_success();
     dir
 }
 
-/// The same run in `name`, as if it had been made with another value of `key` wherever that stands in its file.
+/// Copies the run to `name` with another value of `key` wherever that key occurs in its file.
 fn altered(scratch: &Scratch, from: &Path, name: &str, key: &str, value: &serde_json::Value) -> PathBuf {
     let text = std::fs::read_to_string(from.join("run.jsonl")).unwrap();
     let lines = text.lines().map(|line| {
         let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(set(&mut line, key, value), "{key} stands in every line");
-        // The checksum is that of the line before.
+        // The checksum belongs to the original line.
         line.as_object_mut().unwrap().remove("xxh3");
         line.to_string() + "\n"
     });
@@ -27,11 +27,11 @@ fn altered(scratch: &Scratch, from: &Path, name: &str, key: &str, value: &serde_
     scratch.path(name)
 }
 
-/// Sets every `key` below `json`; whether there is one.
+/// Sets every `key` below `json` and returns whether there was one.
 fn set(json: &mut serde_json::Value, key: &str, value: &serde_json::Value) -> bool {
     match json {
         serde_json::Value::Object(members) => {
-            // The plan has a list of values under the same name.
+            // The plan has an array of values under the same key.
             let old = members.get_mut(key).filter(|old| !old.is_array());
             let here = old.map(|old| *old = value.clone()).is_some();
             members.values_mut().map(|member| usize::from(set(member, key, value))).sum::<usize>() > 0 || here
@@ -55,7 +55,7 @@ fn expect_refusal(said: &ProgramOutput, begin: &str) {
 }
 
 #[test]
-fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is() {
+fn another_period_or_machine_needs_force_and_another_kernel_does_not() {
     let (_machine, scratch) = machine_and_scratch("comparability");
     let here = measured(&scratch, "here", "");
     let slow = altered(&scratch, &here, "slow", "period_ns", &2_000_000.into());
@@ -70,7 +70,7 @@ fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is
         forced.status != 1 && forced.stdout.contains("Not comparable, and forced: period (1ms and 2ms)."),
         "{forced:?}"
     );
-    // What is asked about by name is the question.
+    // An axis that the command names is the question itself and prevents nothing.
     let asked = on("compare --metric p50", &[&here, &slow], "period=1ms period=2ms");
     assert!(asked.status != 1 && !asked.stdout.contains("period (1ms and 2ms)"), "{asked:?}");
 
@@ -88,7 +88,7 @@ fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is
     assert_eq!((role(&kernels.json(), "kernel"), role(&kernels.json(), "CPU model")), (Some("beside".into()), None));
     assert!(kernels.json()["remarks"].to_string().contains("Not the same for both: kernel ("), "{kernels:?}");
 
-    // The same for a baseline.
+    // The same holds for a baseline.
     let check = |old: &Path, more: &str| on("check", &[&here], &format!("--baseline {} {more}", old.display()));
     expect_refusal(&check(&there, ""), "this run and the baseline are not comparable: they differ in CPU model (");
     let forced = check(&there, "--force");
@@ -108,7 +108,7 @@ fn another_period_or_machine_is_not_compared_unless_forced_and_another_kernel_is
 }
 
 #[test]
-fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
+fn a_run_resumes_only_on_its_own_machine_unless_forced() {
     let (_machine, scratch) = machine_and_scratch("resume-elsewhere");
     let begun = measured(&scratch, "begun", "--blocks 1");
     let n_lines = |dir: &Path| std::fs::read_to_string(dir.join("run.jsonl")).unwrap().lines().count();
@@ -130,7 +130,7 @@ fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
     let is_found = |finding: &serde_json::Value| finding["kind"] == "host_changed" && finding["fact"] == "CPU model";
     assert!(findings.as_array().unwrap().iter().any(is_found), "{findings}");
 
-    // Nothing is left to measure, or only what does not depend on this machine.
+    // A complete run, and a run in guests, which do not depend on this machine.
     let whole = measured(&scratch, "whole", "");
     let finished = altered(&scratch, &whole, "finished", "cpu_model", &"Elbrus 8C".into());
     let ended = resume(&finished, "");
@@ -143,7 +143,7 @@ fn a_run_goes_on_only_on_the_machine_that_it_was_begun_on_unless_forced() {
     assert!(gone_on.stderr.contains("/nowhere/vmlinuz: No such file or directory"), "{gone_on:?}");
     assert!(!gone_on.stderr.contains("is not what it was"), "{gone_on:?}");
 
-    // The same machine goes on by itself; --force alone means nothing.
+    // The same machine resumes without --force; --force without --resume is an error.
     let same = resume(&begun, "");
     assert_eq!((same.status, n_lines(&begun)), (0, 3), "{same:?}");
     assert!(!same.stderr.contains("not as when"), "{same:?}");

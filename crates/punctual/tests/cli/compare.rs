@@ -1,4 +1,4 @@
-//! Comparing cells of one run and separate runs.
+//! Comparisons of cells of one run and of separate runs.
 
 use crate::program::{Scratch, command, import_fixture, machine_and_scratch, run};
 use analysis::testing::RunBuilder;
@@ -24,7 +24,7 @@ fn cells_of_a_run_are_compared_and_separate_runs_are_not() {
         let words = words.iter().map(|word| if word.len() == 1 { scratch.path(word).into() } else { (*word).into() });
         run(command("compare").args(words.collect::<Vec<std::ffi::OsString>>()))
     };
-    // The only two cells, and the same by name.
+    // The only two cells, and the same two by name.
     let said = compare(&["a", "--metric", "p50", "--format", "json"]);
     let json = said.json();
     crate::schema::assert_conforms("compare", &json);
@@ -42,7 +42,7 @@ fn cells_of_a_run_are_compared_and_separate_runs_are_not() {
     assert!(text.starts_with("p50 decides (by due time, margin 1.1, 6 blocks)\n"), "{text}");
     assert!(text.contains(json["sentence"].as_str().unwrap().split(' ').next().unwrap()), "{text}");
 
-    // Separate runs stand side by side, without an answer unless it is forced.
+    // Separate runs stand side by side; only --force gives an answer.
     let separate = compare(&["a", "b", "policy=other", "--metric", "p50"]);
     assert!(separate.status == 3 && separate.stdout.contains("UNDECIDED: cannot separate from drift"), "{separate:?}");
     let forced = compare(&["a", "b", "policy=other", "--metric", "p50", "--force"]);
@@ -74,7 +74,7 @@ fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
     let (json, status) = (json.json(), json.status);
     assert_eq!((status, &json["answer"]["why"]["reason"], &json["blocks"]), (3, &"no_blocks".into(), &0.into()));
     assert_eq!((&json["a"], &json["b"]), (&"jitterdebugger.json".into(), &"jitterdebugger-us.raw".into()));
-    // The numbers are those that `show` has.
+    // The values equal those of `show`.
     let show = run(command("show --format json").arg(&b)).json();
     for (cell, side) in [(0, "a_ns"), (1, "b_ns")] {
         assert!(json["primary"][side].as_f64().unwrap() > 0.0);
@@ -112,7 +112,7 @@ fn cells_are_named_by_the_loads_that_a_plan_named() {
     for hog in
         ["load=hog", "load=hog,policy=other", "load=cmd:taskset -c 0,1 stress", "load=hog=cmd:taskset -c 0,1 stress"]
     {
-        // Of the same cell twice nothing is compared: it is named, so it was found.
+        // A cell is not compared with itself; the error names it, so the lookup succeeded.
         compare(&[hog, hog]).expect_error("both are the cell hog/other; name two cells");
     }
     let all = "none/other, hog/other";

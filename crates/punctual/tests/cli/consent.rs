@@ -1,4 +1,4 @@
-//! Programs of a plan from elsewhere run only when the user says so, and so does a flood of another machine.
+//! Programs of a plan of another user run only with consent, and so does a flood of another machine.
 
 use crate::program::{
     ProgramOutput, Scratch, command, is_installed, is_root, machine_and_scratch, punctual, run, set_mode, skip_unless,
@@ -12,14 +12,14 @@ use std::process::{Command, Stdio};
 const PLAN: &str = "repetitions = 1\nduration = \"100ms\"\n[loads]\nquiet = \"cmd:sleep 60\"\n\
                     [axes]\nload = [\"quiet\"]\npolicy = [\"other\"]\n";
 
-/// A file that nobody else may write, whatever this process makes by default.
+/// Makes a file that only its owner may write, whatever the umask.
 fn own(plan: PathBuf) -> PathBuf {
     set_mode(&plan, 0o644);
     set_mode(plan.parent().unwrap(), 0o755);
     plan
 }
 
-/// `punctual run` of a plan, kept in a new directory `out`, with more `options`.
+/// Runs `punctual run` of a plan into a new directory `out`, with more `options`.
 fn run_plan(scratch: &Scratch, plan: &Path, out: &str, options: &str) -> ProgramOutput {
     run(run_command(scratch, out, options).arg(plan))
 }
@@ -48,7 +48,7 @@ fn expect_refusal(said: &ProgramOutput, from: &Path, why: &str) {
 }
 
 #[test]
-fn a_plan_that_others_may_have_written_runs_no_program_unless_the_user_says_yes() {
+fn a_plan_writable_by_others_runs_no_program_without_yes() {
     let (_machine, scratch) = machine_and_scratch("consent");
     let plan = own(scratch.file("plan.toml", PLAN));
     expect_run(&run_plan(&scratch, &plan, "own", ""), &plan);
@@ -65,7 +65,7 @@ fn a_plan_that_others_may_have_written_runs_no_program_unless_the_user_says_yes(
 }
 
 #[test]
-fn a_plan_in_a_place_of_others_runs_no_program_unless_the_user_says_yes() {
+fn a_plan_in_a_directory_of_others_runs_no_program_without_yes() {
     let (_machine, scratch) = machine_and_scratch("consent-place");
     std::fs::create_dir(scratch.path("open")).unwrap();
     let plan = own(scratch.file("open/plan.toml", PLAN));
@@ -77,7 +77,7 @@ fn a_plan_in_a_place_of_others_runs_no_program_unless_the_user_says_yes() {
         &plan,
         "lies in a directory that others may write (chmod go-w)",
     );
-    // As /tmp: no other user can exchange the file there.
+    // The sticky bit, as on /tmp: no other user can replace the file.
     directory(0o1777);
     expect_run(&run_plan(&scratch, &plan, "sticky", ""), &plan);
     directory(0o755);
@@ -93,7 +93,7 @@ fn a_plan_in_a_place_of_others_runs_no_program_unless_the_user_says_yes() {
 }
 
 #[test]
-fn a_plan_that_others_may_have_written_reaches_nothing_unless_the_user_says_yes() {
+fn a_plan_writable_by_others_reaches_nothing_without_yes() {
     let scratch = Scratch::new("consent-effects");
     let kernel = scratch.file("vmlinuz", "no kernel").display().to_string();
     let directory = scratch.dir().display().to_string();
@@ -119,7 +119,7 @@ fn a_plan_that_others_may_have_written_reaches_nothing_unless_the_user_says_yes(
 }
 
 #[test]
-fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_yes() {
+fn a_plan_writable_by_others_changes_no_setting_without_yes() {
     let (_machine, scratch) = machine_and_scratch("consent-settings");
     let setting = scratch.file("proc/sys/kernel/timer_migration", "1\n");
     let with_settings = |text: &str| text.replace("[loads]", "[prepare]\ntimer_migration = false\n[loads]");
@@ -147,12 +147,12 @@ fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_y
     assert!(!scratch.path("open").exists());
     let said = measure(&plan, "yes", "--yes");
     assert!(said.status == 0 && said.stderr.contains(&told), "{said:?}");
-    // Settings that are typed are the user's own.
+    // Settings on the command line are the user's own.
     let said = measure(&plan, "typed", "--prepare timer_migration=on");
     assert!(said.status == 0 && !said.stderr.contains(" sets for "), "{said:?}");
     assert_eq!(std::fs::read_to_string(&setting).unwrap(), "1\n");
 
-    // A run that goes on makes the settings of its file.
+    // A resumed run applies the settings of its file.
     if is_root() {
         chown(scratch.path("yes/run.jsonl"), Some(65534), None).unwrap();
         let mut resume = run_command(&scratch, "yes", "--resume");
@@ -163,7 +163,7 @@ fn a_plan_that_others_may_have_written_changes_no_setting_unless_the_user_says_y
 }
 
 #[test]
-fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
+fn a_plan_from_a_pipe_runs_no_program_without_yes() {
     let (_machine, scratch) = machine_and_scratch("consent-pipe");
     let plan = own(scratch.file("plan.toml", PLAN));
     let stdin = Path::new("/dev/stdin");
@@ -175,9 +175,9 @@ fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
     };
     let refused = from_pipe("pipe", "");
     expect_refusal(&refused, stdin, "is no file, so nobody knows who wrote it");
-    // A pipe can be read once only.
+    // A pipe can be read only once.
     expect_run(&from_pipe("permitted", "--yes"), stdin);
-    // The file behind it is the user's own; so is the name, for root.
+    // The file behind /dev/stdin belongs to the user; for root, so does the name.
     if is_root() {
         let said = run(run_command(&scratch, "file", "").arg(stdin).stdin(File::open(&plan).unwrap()));
         expect_run(&said, stdin);
@@ -185,7 +185,7 @@ fn a_plan_from_a_pipe_runs_no_program_unless_the_user_says_yes() {
 }
 
 #[test]
-fn root_a_plan_or_a_run_of_another_user_runs_no_program_unless_root_says_yes() {
+fn root_a_plan_or_run_of_another_user_runs_no_program_without_yes() {
     skip_unless!(is_root());
     let (_machine, scratch) = machine_and_scratch("consent-other");
     let plan = own(scratch.file("plan.toml", PLAN));
@@ -196,7 +196,7 @@ fn root_a_plan_or_a_run_of_another_user_runs_no_program_unless_root_says_yes() {
     for named in [&plan, &link] {
         expect_refusal(&run_plan(&scratch, named, "other", ""), named, "belongs to user 65534");
     }
-    // Who calls root by sudo has written it.
+    // The user that calls sudo has written the plan.
     let said = run(run_command(&scratch, "sudo", "").arg(&plan).env("SUDO_UID", "65534"));
     expect_run(&said, &plan);
 

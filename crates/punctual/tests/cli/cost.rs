@@ -1,11 +1,11 @@
-//! The cost suite: every operation does what it says, as often as it says, and its cells are cells like others.
+//! The cost suite: every operation makes its calls, as often as requested, and its cells are ordinary cells.
 
 use crate::program::{Scratch, command, is_installed, machine, machine_and_scratch, punctual, run, skip_unless};
 use model::{COST_OPERATIONS, CostOperation};
 use std::process::Command;
 
-/// For each operation: calls of the kernel that one of them makes, in all its processes together. Those of `read` and
-/// `write` that go through a pipe, and so on, are the operation; what comes before and after is the same for any number.
+/// System calls of one operation, in all its processes together. Calls before and after the operations (`read` and
+/// `write` of pipes, for example) are the same for any number of operations.
 const CALLS: &[(&str, &[(&str, u64)])] = &[
     ("syscall/null", &[("getppid", 1)]),
     ("syscall/read", &[("read", 1)]),
@@ -49,7 +49,7 @@ const CALLS: &[(&str, &[(&str, u64)])] = &[
     ("sched/yield", &[("sched_yield", 1)]),
 ];
 
-/// How many calls of each kind `n` operations make, by strace.
+/// Number of calls of each kind that `n` operations make, counted by strace.
 fn calls(scratch: &Scratch, operation: &str, n: u64) -> impl Fn(&str) -> u64 + use<> {
     let log = scratch.path("calls");
     let mut strace = Command::new("strace");
@@ -59,14 +59,14 @@ fn calls(scratch: &Scratch, operation: &str, n: u64) -> impl Fn(&str) -> u64 + u
     assert_eq!(said.status, 0, "{operation}: {said:?}");
     let text = std::fs::read_to_string(&log).unwrap();
     move |call: &str| {
-        // `PID NAME(...`; the second half of a call that others interrupted is no call of its own.
+        // `PID NAME(...`; the second half of an interrupted call does not count again.
         let names =
             text.lines().filter_map(|line| line.split_once(' ')?.1.trim_start().split_once('(')).map(|(name, _)| name);
         names.filter(|name| *name == call).count() as u64
     }
 }
 
-/// What one process has used for `n` operations.
+/// Resources that one process has used for `n` operations.
 fn used(operation: &str, n: u64) -> serde_json::Value {
     let said = punctual(&format!("operation {operation} {n}")).expect_success();
     said.json()
@@ -77,7 +77,7 @@ fn every_operation_makes_the_calls_that_it_says() {
     skip_unless!(is_installed("strace", "strace"));
     let (_machine, scratch) = machine_and_scratch("cost-calls");
     for (operation, kinds) in CALLS {
-        // Batches of 64 are batches of everything; the difference of two runs is free of what comes before and after.
+        // 64 is a multiple of every batch; the difference of two runs cancels the calls before and after.
         let [few, many] = [64, 128].map(|n| calls(&scratch, operation, n));
         for (call, each) in *kinds {
             let found = many(call) - few(call);
@@ -93,7 +93,7 @@ fn whoever_waits_on_a_futex_is_woken_by_another() {
         let used = used(operation, n);
         let [waits, preemptions] =
             ["voluntary_switches", "involuntary_switches"].map(|key| used[key].as_u64().unwrap());
-        // Who is woken may run at once, and be done before this process waits.
+        // The woken process may run at once, and end before this process waits.
         let switches = waits + preemptions;
         let trips = if operation == "ipc/futex" { n } else { n / 8 };
         assert!(
@@ -134,7 +134,7 @@ fn the_bytes_of_a_block_are_really_moved() {
             let results = text.lines().filter_map(|line| line.rsplit_once("= ")?.1.parse::<u64>().ok());
             results.sum::<u64>()
         };
-        // The files that are read before and after are the same.
+        // The files that are read before and after cancel.
         assert_eq!(moved(6) - moved(2), 4 * bytes.unwrap(), "{name}");
     }
 }
@@ -145,7 +145,7 @@ fn the_compiler_removes_no_work() {
     let said = punctual("measure cost --only memory --quick --wait --format json");
     let operations = said.json()["cells"][0]["summary"]["cost"]["operations"].as_array().unwrap().clone();
     for operation in operations {
-        // A CPU that moves a million million bytes a second is still to be made: that is 1 us for a block.
+        // At 10^12 bytes per second, more than any CPU moves, a block would take 1 us.
         let rate = operation["mb_per_s"].as_f64();
         assert!(rate.is_none_or(|rate| rate < 1e6), "{operation}");
         let shortest = operation["median_ns"].as_f64().unwrap();

@@ -1,4 +1,4 @@
-//! Cost cells in runs: interrupted, killed, compared, under loads and as one, in the lab.
+//! Cost cells in runs: interrupted, killed, compared, under a load, as a load, in the lab.
 
 use crate::program::{
     Scratch, a_cpu, cell, comes_true, command, entries, kill_and_wait, machine, machine_and_scratch, punctual, record,
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use sys::process;
 
-/// The suite on one CPU.
+/// A cell of the suite on one CPU.
 fn suite(scope: CostScope, load: &str, duration: &str) -> Cell {
     Cell {
         task: Task::Cost(scope),
@@ -19,7 +19,7 @@ fn suite(scope: CostScope, load: &str, duration: &str) -> Cell {
     }
 }
 
-/// Whether some process below `pid` is the shell that `process/shell` starts.
+/// Whether some descendant of `pid` is the shell that `process/shell` starts.
 fn runs_a_shell(pid: u32) -> bool {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     children.split_whitespace().filter_map(|child| child.parse().ok()).any(|child: u32| {
@@ -42,7 +42,7 @@ fn is_empty(directory: &Path) -> bool {
 fn an_interrupted_suite_keeps_what_it_has() {
     let (_machine, scratch) = machine_and_scratch("cost-interrupted");
     let cell = start(&scratch, &suite(CostScope::Total, "none", "40s"));
-    // Groups before this one are told by now.
+    // The groups before this one are recorded by now.
     assert!(comes_true(|| runs_a_shell(cell.id())), "the suite comes to its shells");
     process::signal(cell.id(), libc::SIGINT).unwrap();
     let record = record(cell);
@@ -83,7 +83,7 @@ fn two_policies_are_compared_operation_by_operation() {
         assert!(lower <= percent && percent <= upper, "{one}");
         assert_eq!(one["is_different"], one["change"]["p"].as_f64().unwrap() < 0.05, "{one}");
     }
-    // A wrong one has a chance of 5 %, so either answer can come; but only with its status.
+    // Chance finds a difference in 5 % of comparisons, so either answer may come, with its status.
     let is_different =
         operations.iter().chain(json["groups"].as_array().unwrap()).any(|one| one["is_different"] == true);
     assert_eq!(compared.status, if is_different { 2 } else { 0 }, "{compared:?}");
@@ -109,7 +109,7 @@ fn the_suite_is_measured_under_a_load_and_is_one() {
 
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_costs_in_the_lab_are_the_same_to_the_bit_and_kernels_are_told_apart() {
+fn vm_costs_in_the_lab_are_identical_and_distinguish_kernels() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("cost-lab");
     let kernel = format!("{} preempt=none", kernel.display());
@@ -142,7 +142,7 @@ fn vm_costs_in_the_lab_are_the_same_to_the_bit_and_kernels_are_told_apart() {
         let (one, clock_ns) = found.clone().find(|(one, _)| one.name == name).unwrap();
         analysis::cost::cost_of(one, clock_ns).unwrap()
     };
-    // A call without a lock costs the same to the instruction; where locks sleep and processes wake each other, more.
+    // A call without locks costs the same number of instructions; sleeping locks and wake-ups cost more.
     let more = |name| cost(true, name) / cost(false, name);
     assert!((cost(true, "syscall/null") - cost(false, "syscall/null")).abs() < 1.0);
     assert!(more("syscall/fstat") > 1.05 && more("ipc/pipe") > 1.2 && more("ipc/unix") > 1.2);

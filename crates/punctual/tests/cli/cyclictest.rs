@@ -1,4 +1,4 @@
-//! `punctual cyclictest` beside the installed cyclictest, and below the parsers that read its output.
+//! `punctual cyclictest` against the installed cyclictest, and under the parsers that read its output.
 
 use crate::program::{
     PROGRAM, ProgramOutput, Scratch, Start, a_cpu, comes_true, command, finish, is_installed, is_root, is_stopped,
@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use sys::process;
 
-/// Our own lines, which the original does not have.
+/// Lines of `punctual cyclictest` that the original lacks.
 const OURS: [&str; 5] = ["# Missed Cycles:", "# Policies:", "# Lost Samples:", "# Early Wakeups:", "# Still Waiting:"];
 
 fn original(line: &str) -> ProgramOutput {
@@ -26,8 +26,8 @@ fn can_compare() -> bool {
     is_root() && is_installed("cyclictest", "rt-tests")
 }
 
-/// The text with every digit as 0, and without our own lines. Numbers that are padded with blanks (status lines, `-v`) are
-/// filled up with 0, so that what remains is the columns.
+/// The text with every digit as 0 and without the lines in [`OURS`]. Blanks that pad numbers (status lines, `-v`)
+/// become 0, which leaves the columns.
 fn columns(text: &str) -> String {
     let lines = text.lines().filter(|line| !OURS.iter().any(|ours| line.starts_with(ours)));
     lines.map(|line| columns_of(line) + "\n").collect()
@@ -42,7 +42,7 @@ fn columns_of(line: &str) -> String {
         }
     }
     let line: String = line.into_iter().collect();
-    // The footer pads to five digits, and a latency in ns may have more.
+    // The footer pads to five digits; latencies in ns may have more.
     if let Some(thread_or_value) = line.strip_prefix("# Break ") {
         return format!("# Break {}", thread_or_value.trim_end_matches('0'));
     }
@@ -55,16 +55,16 @@ fn columns_of(line: &str) -> String {
         .join(" ")
 }
 
-/// Whether a blank after this separates two fields instead of padding one.
+/// Whether a blank after `before` separates two fields instead of padding one.
 fn ends_a_field(before: &[char]) -> bool {
     before.last().is_some_and(|last| last.is_ascii_digit() || *last == ')')
 }
 
 #[test]
-fn root_the_output_differs_from_the_originals_in_numbers_and_our_own_lines_only() {
+fn root_the_output_differs_from_the_original_in_numbers_and_extra_lines() {
     skip_unless!(can_compare());
     let _machine = machine();
-    // Without -p every latency is above the timer slack of 50 us, so that what overflows a histogram is known.
+    // Without -p every latency exceeds the timer slack of 50 us, which fixes the histogram overflows.
     for line in [
         "-q -l 10",
         "-q -l 10 -p 80",
@@ -118,7 +118,7 @@ fn root_the_view_and_the_status_by_signal_are_the_originals() {
     let line = "-l 30 -p 80 -t2";
     let first_view = |said: ProgramOutput| {
         let view = said.stdout.split("\u{1b}[4A").next().unwrap_or_default().to_owned();
-        // The numbers of /proc/loadavg have no fixed width.
+        // Numbers in /proc/loadavg have no fixed width.
         let collapsed = |line: &str| match line.split_once("loadavg: ") {
             Some((head, load)) => format!("{head}loadavg: {}", load.replace(|c: char| c.is_ascii_digit(), "")),
             None => columns_of(line),
@@ -132,14 +132,14 @@ fn root_the_view_and_the_status_by_signal_are_the_originals() {
         let path = scratch.path(name);
         let stderr = std::fs::File::create(&path).unwrap();
         let mut child = command.args(["-q", "-p80", "-t2"]).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
-        // Until its handler stands, the signal would end it.
+        // Before its handler is installed, the signal would kill the process.
         let catches = || {
             let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap_or("0");
             u64::from_str_radix(caught, 16).unwrap_or(0) & (1 << (libc::SIGUSR1 - 1)) != 0
         };
         assert!(comes_true(catches), "{name}");
-        // Until all threads have woken, the original prints its start values.
+        // The original prints its initial values until all threads have woken.
         std::thread::sleep(std::time::Duration::from_millis(300));
         process::signal(child.id(), libc::SIGUSR1).unwrap();
         let printed = || std::fs::read_to_string(&path).unwrap();
@@ -151,7 +151,7 @@ fn root_the_view_and_the_status_by_signal_are_the_originals() {
     assert_eq!(status(command("cyclictest"), "ours"), status(Command::new("cyclictest"), "theirs"));
 }
 
-/// Whether `ours` has all that `theirs` has: the same keys, with values of the same type.
+/// Asserts that `ours` has every key of `theirs`, with values of the same type.
 fn assert_has_all(ours: &Value, theirs: &Value, path: &str) {
     match (ours, theirs) {
         (_, Value::Object(theirs)) if path.ends_with("/histogram") => {
@@ -176,7 +176,7 @@ fn root_the_json_has_all_that_the_originals_has() {
         let scratch = Scratch::new("cyclictest-json");
         let path = |name: &str| scratch.path(name).display().to_string();
         let json = |name: &str| -> Value { read_json(scratch.path(name)) };
-        // What was in the file before is gone afterwards.
+        // The file is truncated first.
         scratch.file("ours", "x".repeat(100_000));
         assert_eq!(original(&format!("{line}{}", path("theirs"))).status, 0);
         assert_eq!(ours(&format!("{line}{}", path("ours"))).status, 0);
@@ -184,7 +184,7 @@ fn root_the_json_has_all_that_the_originals_has() {
     }
 }
 
-/// What `script` prints when it reads `text`.
+/// Output of the shell `script` with `text` as its standard input.
 fn shell(script: &str, text: &str) -> String {
     let mut shell = Command::new("sh");
     let mut child =
@@ -195,7 +195,8 @@ fn shell(script: &str, text: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
-/// A run of two threads with a histogram, as text and as JSON. No latency is as short as 3 us, because of the timer slack.
+/// A run of two threads with a histogram, as text and as JSON. Because of the timer slack no latency is as short as 3
+/// us.
 fn measured(options: &str) -> (String, Value) {
     let (_machine, scratch) = machine_and_scratch("cyclictest-parsers");
     let json = scratch.path("json");
@@ -232,7 +233,7 @@ fn parsers_of_histograms_find_what_the_json_says() {
     let max = of_threads(&json, "max");
     let largest = *max.iter().max().unwrap();
 
-    // OSADL: the maximum over all CPUs, then one file of data a CPU, cut at TABs.
+    // OSADL: the maximum over all CPUs, then one data file per CPU, cut at TABs.
     let rule = r#"grep "Max Latencies" | tr " " "\n" | sort -n | tail -1 | sed s/^0*//"#;
     assert_eq!(numbers(&shell(rule, &text)), [largest]);
     let rule = r#"grep -v -e "^#" -e "^$" | tr " " "\t" > "$0.data"; cut -f1,3 "$0.data" | wc -l; cut -f3 "$0.data""#;
@@ -242,7 +243,8 @@ fn parsers_of_histograms_find_what_the_json_says() {
     assert_eq!((second[0], second.len()), (5000, 5001));
     assert_eq!(second[1..].iter().sum::<i64>(), in_histogram(&json, 1));
 
-    // rteval: rows by white space, the first number the row, column i CPU i; two `#` lines, the others skipped.
+    // rteval: rows split at white space, first the row's value, then column i for CPU i; two `#` lines are read, others
+    // skipped.
     let mut counts = [0, 0];
     let mut maxima = Vec::new();
     for line in text.lines() {
@@ -256,8 +258,8 @@ fn parsers_of_histograms_find_what_the_json_says() {
     }
     assert_eq!((counts, maxima), ([in_histogram(&json, 0), in_histogram(&json, 1)], max.clone()));
 
-    // lkp-tests: /^# (.*):(.+)/, the key in lower case with underscores.
-    // Lines that are printed only if there is something to say depend on the machine.
+    // lkp-tests: /^# (.*):(.+)/, the key in lower case with underscores. Lines that are printed only for nonzero counts
+    // depend on the machine.
     let rule = r"sed -nE 's/^# (.*):(.+)/\1/p' | grep -vE '^(Thread|Lost|Early|Still)' | tr 'A-Z ' 'a-z_'";
     let keys = "total min_latencies avg_latencies max_latencies histogram_overflows missed_cycles policies";
     assert_eq!(shell(rule, &text).split_whitespace().collect::<Vec<_>>().join(" "), keys);
@@ -269,26 +271,26 @@ fn parsers_of_histograms_find_what_the_json_says() {
     let rule = r"sed -nE 's/^# Histogram Overflows: ([0-9]+( [0-9]+)*)$/\1/p'";
     assert_eq!(numbers(&shell(rule, &text)), of_threads(&json, "histogram_overflows"));
 
-    // NI run-cyclictest: from the fourth field on. OpenShift: what follows, split at blanks, each a number.
+    // NI run-cyclictest: from the fourth field on. OpenShift: the rest of the line, split at blanks, each a number.
     let rule = r##"grep -sw "# Max Latencies:" | awk '{for (i = 4; i <= NF; i++) print $i + 0}'"##;
     assert_eq!(numbers(&shell(rule, &text)), max);
     let rule = r"sed -nE 's/^# Max Latencies:\t*\s*(.*)\s*\t*$/\1/p'";
     assert_eq!(numbers(&shell(rule, &text)), max);
 
-    // Ad-hoc scripts: the number of samples; and the order of plots, rows of zeros included.
+    // Ad-hoc scripts: the number of samples; plots rely on the order and on rows of zeros.
     let totals = [in_histogram(&json, 0), in_histogram(&json, 1)];
     assert_eq!(numbers(&shell(r"sed -n 's/^# Total: //p'", &text)), totals);
     assert!(text.ends_with("\n\n"), "a blank line ends the histogram");
 }
 
-/// How many values the histogram of a thread holds.
+/// Number of values in the histogram of a thread.
 fn in_histogram(json: &Value, index: usize) -> i64 {
     let rows = json["thread"][index.to_string()]["histogram"].as_object().expect("a histogram");
     rows.values().map(|count| count.as_i64().expect("a count")).sum()
 }
 
 #[test]
-fn crucible_finds_the_maximum_of_all_threads_last_and_in_the_histograms_own_file() {
+fn crucible_finds_the_maximum_of_all_threads_in_the_histogram_file() {
     let scratch = Scratch::new("cyclictest-histfile");
     let file = scratch.path("histogram");
     let (text, json) = measured(&format!("-H 5000 --histfile={}", file.display()));
@@ -305,7 +307,7 @@ fn crucible_finds_the_maximum_of_all_threads_last_and_in_the_histograms_own_file
 }
 
 #[test]
-fn layouts_can_be_chosen_and_the_json_is_valid_whatever_is_in_the_command_line() {
+fn layouts_can_be_chosen_and_quotes_in_options_keep_json_valid() {
     let (_machine, scratch) = machine_and_scratch("cyclictest-quote");
     let nowhere = scratch.path("missing/file").display().to_string();
     for option in ["--json", "--histfile"] {
@@ -341,7 +343,7 @@ fn it_is_also_called_by_its_name_and_fails_where_the_original_hangs() {
     }
 }
 
-/// The program under the name of cyclictest, without what the environment of the test says of it.
+/// The program under the name cyclictest, without the break status of the test's environment.
 fn drop_in(line: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.arg0("cyclictest").args(line.split_whitespace()).env_remove("PUNCTUAL_CYCLICTEST_BREAK_STATUS");
@@ -351,7 +353,7 @@ fn drop_in(line: &str) -> Command {
 #[test]
 fn a_break_is_no_failure_under_the_name_of_cyclictest_unless_asked_for() {
     let (_machine, scratch) = machine_and_scratch("cyclictest-break");
-    // No wake-up is as early as 1 us, because of the timer slack.
+    // Because of the timer slack no wake-up is as early as 1 us.
     for (index, (named, variable, status)) in
         [(true, None, 0), (true, Some("2"), 2), (false, None, 2), (false, Some("0"), 0), (true, Some(""), 0)]
             .into_iter()
@@ -377,7 +379,7 @@ fn a_reader_that_goes_ends_it_as_the_original_without_a_word() {
         let mut child = drop_in(line).stdin(Stdio::null()).start_piped();
         drop(child.stdout.take());
         let said = finish(child);
-        // Without root, a warning that idle states stay as they are.
+        // Without root, stderr has a warning about idle states.
         assert!(said.status == 141 && !said.stderr.contains("punctual:"), "{line}: {said:?}");
     }
 }
@@ -411,14 +413,14 @@ fn root_a_stop_is_one_late_wake_up_and_many_missed_cycles() {
     let json: Value = serde_json::from_str(&format!("{{{json}}}")).unwrap();
     let thread = &json["thread"]["0"];
     let number = |key: &str| thread[key].as_u64().expect(key);
-    // Nothing is lost: each of the 2000 due times woke the thread, or is counted as missed.
+    // Each of the 2000 due times woke the thread or is counted as missed.
     assert_eq!(number("cycles") + number("missed"), 2000, "{thread}");
     assert!(number("missed") >= 198 && number("max") >= 199_000, "{thread}");
     assert!(text.contains(&format!("# Missed Cycles: {:05}\n", number("missed"))), "{text}");
 }
 
 #[test]
-fn management_interrupts_are_counted_where_a_cpu_counts_them_and_refused_where_not() {
+fn management_interrupts_are_counted_or_refused() {
     let _machine = machine();
     let said = punctual(&format!("cyclictest -q -l 10 -a {} --smi", a_cpu()));
     if said.status == 0 {

@@ -1,4 +1,4 @@
-//! `punctual doctor` on this machine: what it prints, how it ends, and that it changes nothing.
+//! `punctual doctor` on this machine: output, exit status, and no changes.
 
 use crate::program::{PROGRAM, punctual, run};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Differences of a known kind, measured for real: found where they are, and nowhere else.
+//! Real measurements of known differences: found where they exist, and nowhere else.
 
 use crate::program::{
     Scratch, a_cpu, command, header, is_root, machine, machine_and_scratch, punctual, run, skip_unless,
@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sys::{sched, thread};
 
-/// A thread that runs before any other on one CPU, now and then for 150 us, until it is dropped: 15 s at most, because
-/// nothing else ends it if this process is stopped.
+/// A thread above all others of one CPU that spins for 150 us at intervals until it is dropped, for at most 15 s: if
+/// this process is stopped, nothing else ends it.
 struct Interferer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -49,8 +49,8 @@ impl Drop for Interferer {
     }
 }
 
-/// Two runs of a FIFO thread, `before` and `after`, block by block in turn, who comes first drawn in each block; `after`
-/// beside an interferer. Without CPUs for both it could not be told who was late.
+/// Two runs of a FIFO thread, `before` and `after`, in alternating blocks with a random order in each; an interferer
+/// runs during `after`. It shares the measured CPU.
 fn interfered(scratch: &Scratch, every: Duration, blocks: u32, duration: &str) {
     let cpu = a_cpu();
     let plan = format!(
@@ -73,7 +73,7 @@ fn interfered(scratch: &Scratch, every: Duration, blocks: u32, duration: &str) {
             };
             let interferer = (side == "after").then(|| Interferer::on(cpu, every));
             let said = run(&mut one_block);
-            // One that ended by itself, because something else had the machine meanwhile, was not there all the time.
+            // An interferer that ended early, because other work had the machine, was not active all the time.
             assert!(interferer.is_none_or(|interferer| interferer.is_at_work()), "the interferer ended too early");
             assert_eq!(said.status, 0, "{said:?}");
         }
@@ -92,7 +92,7 @@ fn interval(json: &serde_json::Value) -> (f64, f64) {
     (end(0), end(1))
 }
 
-/// Found in p99: DIFFERENT, upwards. Not found in p50: no difference beyond its margin is shown.
+/// Asserts that p99 is DIFFERENT and later, and that p50 shows no difference beyond its margin.
 fn assert_found_in_p99_and_not_in_p50(scratch: &Scratch) {
     let (status, p99) = compared(scratch, "p99");
     assert_eq!((status, &p99["answer"]["kind"]), (2, &"different".into()), "{p99}");
@@ -107,7 +107,7 @@ fn assert_found_in_p99_and_not_in_p50(scratch: &Scratch) {
 fn root_an_interferer_is_found_in_p99_and_not_in_p50() {
     skip_unless!(is_root());
     let (_machine, scratch) = machine_and_scratch("interferer");
-    // In 3 % of the time: three times as much as it takes to move p99.
+    // The interferer runs in 3 % of the time, three times as much as moves p99.
     interfered(&scratch, Duration::from_millis(5), 8, "600ms");
     assert_found_in_p99_and_not_in_p50(&scratch);
 }
@@ -136,7 +136,7 @@ period = ["200us"]
 
 #[test]
 #[ignore = "long: many blocks are measured"]
-fn root_a_real_time_thread_under_load_is_decided_to_be_less_late_and_the_run_ends() {
+fn root_a_real_time_thread_under_load_is_earlier_and_the_run_ends() {
     skip_unless!(is_root());
     let (_machine, scratch) = machine_and_scratch("decided");
     let (plan, out) = (scratch.file("plan.toml", POLICIES), scratch.path("out"));
@@ -147,7 +147,7 @@ fn root_a_real_time_thread_under_load_is_decided_to_be_less_late_and_the_run_end
     let compared = run(command("compare --format json").arg(&out));
     let json = compared.json();
     assert_eq!((compared.status, &json["answer"]["kind"]), (2, &"different".into()), "{json}");
-    // 8 in the same direction are the least; of 300 that there was time for.
+    // At least 8 blocks of one direction; 300 would fit.
     assert!((8..=20).contains(&json["blocks"].as_u64().unwrap()), "{json}");
     assert!(interval(&json).1 < 0.8, "{json}");
     assert_eq!(header(&out).plan.until, Some(Until::Decided));
@@ -157,11 +157,11 @@ fn root_a_real_time_thread_under_load_is_decided_to_be_less_late_and_the_run_end
 #[ignore = "long: many blocks are measured"]
 fn a_run_that_cannot_be_decided_ends_with_its_time() {
     let (_machine, scratch) = machine_and_scratch("undecided");
-    // Normal threads on an idle machine: equal but for chance.
+    // Normal threads on an idle machine: equal except for chance.
     let plan = POLICIES.replace("messaging", "none").replace("fifo:80", "batch");
     let (plan, out) = (scratch.file("plan.toml", plan), scratch.path("out"));
     let said = run(command("run --wait --until decided --at-most 20s --out").arg(&out).arg(&plan)).expect_success();
-    // Chance may let 8 blocks decide, too. Whatever it says, `compare` says the same of what was recorded.
+    // Chance may let 8 blocks decide as well. `compare` gives the same answer from the records.
     let compared = run(command("compare --format json").arg(&out));
     let json = compared.json();
     let sentence = json["sentence"].as_str().unwrap();
@@ -186,7 +186,7 @@ fn what_is_measured_twice_is_not_found_to_differ() {
     let one = POLICIES.replace("messaging", "none").replace("\"fifo:80\"", "").replace("[axes]", "aa = true\n[axes]");
     let (plan, out) = (scratch.file("plan.toml", one.replace("= 6", "= 8")), scratch.path("before"));
     run(command("run --wait --out").arg(&out).arg(&plan)).expect_success();
-    // Nobody has to name two cells: the only one is compared with itself.
+    // The only cell is compared with itself without being named.
     let only = run(command("compare --format json --metric p99").arg(&out));
     let floor = only.json();
     let status = match floor["answer"]["kind"].as_str().unwrap() {
@@ -200,28 +200,28 @@ fn what_is_measured_twice_is_not_found_to_differ() {
         (&floor["b"], &floor["noise_floor"]),
         (&"none/other/again".into(), &floor["primary"]["ratio"]["interval"])
     );
-    // The cell and itself, as if they were two runs.
+    // The cell and its repetition, as two runs.
     let text = std::fs::read_to_string(out.join("run.jsonl")).unwrap();
     scratch.file("after/run.jsonl", exchanged(&text));
     let again = scratch.path("after");
     let (_, json) = compared(&scratch, "p99");
     assert_eq!(json["blocks"], 8, "{json}");
-    // 4 % of such experiments are found DIFFERENT by chance. None is so far beyond the margin that nothing else is left.
+    // 4 % of such experiments are DIFFERENT by chance. None is so far beyond the margin that only DIFFERENT remains.
     let (low, high) = interval(&json);
     assert!(low < 1.25 && high > 1.0 / 1.25, "{json}");
     assert_eq!(json["noise_floor"], json["primary"]["ratio"]["interval"], "the same measurements: {json}");
     let text = run(command("compare --metric p99").arg(&out).arg(&again)).stdout.replace('\n', " ");
     assert!(text.contains("Noise floor: none/other in "), "{text}");
-    // Whatever is within a margin of a hundred times is equivalent.
+    // A margin of 100 covers any difference here.
     let wide = run(command("compare --metric p99 --margin 100").arg(&out).arg(&again));
     assert!(wide.status == 0 && wide.stdout.contains("EQUIVALENT: p99 of "), "{wide:?}");
 }
 
-/// A run with the first and second measurement of its cell exchanged.
+/// The run with the first and second measurement of its cell exchanged.
 fn exchanged(text: &str) -> String {
     let exchange = |line: &str| {
         let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
-        // The checksum is that of the line before.
+        // The checksum belongs to the original line.
         entry.as_object_mut().unwrap().remove("xxh3");
         if let Some(cell) = entry["cell_index"].as_u64() {
             entry["cell_index"] = (1 - cell).into();
@@ -232,10 +232,10 @@ fn exchanged(text: &str) -> String {
 }
 
 #[test]
-fn a_cell_ends_at_a_wake_up_later_than_allowed_and_all_before_it_is_accounted_for() {
+fn a_cell_ends_at_a_wake_up_above_its_limit_with_a_complete_record() {
     let _machine = machine();
     let arguments = format!("measure --cpus {} --duration 20s --warm-up 0ms --wait", a_cpu());
-    // Later than 1 ns is every wake-up; later than an hour is none.
+    // Every wake-up is later than 1 ns, none later than an hour.
     let said = punctual(&format!("{arguments} --stop-above 1ns --require max=1ns --format json"));
     let summary = said.json()["cells"][0]["summary"].clone();
     assert_eq!((said.status, &summary["samples"], &summary["missed"]), (2, &1.into(), &0.into()), "{said:?}");

@@ -1,4 +1,4 @@
-//! Explaining late wake-ups for real: known culprits, and what is left behind.
+//! Explanations of real late wake-ups: known culprits, and cleanup.
 
 use crate::program::{
     Scratch, a_cpu, cell, comes_true, command, is_root, kill_and_wait, machine, machine_and_scratch, punctual,
@@ -12,7 +12,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use sys::{process, sched, thread};
 
-/// Where tracefs is; `None`, and the test says that it is skipped, where there is none or no right to it.
+/// The `instances` directory of tracefs; prints that the test is skipped and returns `None` without tracefs or root.
 pub(crate) fn instances() -> Option<PathBuf> {
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let found = mounts.iter().map(|mount| Path::new(mount).join("instances")).find(|dir| dir.is_dir());
@@ -25,7 +25,7 @@ pub(crate) fn instances() -> Option<PathBuf> {
     found
 }
 
-/// Names of our instances.
+/// Names of the trace instances that punctual has made.
 fn ours(instances: &Path) -> Vec<String> {
     let names =
         std::fs::read_dir(instances).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -42,8 +42,7 @@ fn asked(policy: &str, above: &str, duration: &str) -> Cell {
     }
 }
 
-/// A thread of its own name on the measured CPU that runs for `burst` every `pause`, until it is dropped or 4 s have
-/// passed.
+/// A thread named `culprit` on the measured CPU that runs for `burst` every `pause`, until it is dropped or for 4 s.
 struct Spinner {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -80,7 +79,8 @@ impl Drop for Spinner {
     }
 }
 
-/// What was explained, and sound: each adds up to the nanosecond, and to the latency that the record has for its cycle.
+/// The explanations of the record, checked: each adds up to the nanosecond, and to the latency that the record has for
+/// its cycle.
 #[track_caller]
 fn explained(record: &Record) -> &ExplainRecord {
     let explained = record.explained.as_ref().expect("it was asked for");
@@ -100,8 +100,8 @@ fn explained(record: &Record) -> &ExplainRecord {
     explained
 }
 
-/// The machine has causes of its own to be late, which now and then make most of the spikes of a round: what is not so in one
-/// has to be so in two more.
+/// Runs the round; if it fails, four more, of which three must succeed. The machine has other causes of latency, which
+/// at times make most of the spikes of a round.
 #[track_caller]
 fn in_most_rounds(mut round: impl FnMut() -> Result<(), String>) {
     if let Err(first) = round() {
@@ -111,7 +111,7 @@ fn in_most_rounds(mut round: impl FnMut() -> Result<(), String>) {
     }
 }
 
-/// Whether most of the spikes are blamed on this.
+/// Checks that most of the spikes are blamed on `cause` and `owner`.
 fn expect_blame(explained: &ExplainRecord, cause: Cause, owner: Option<&str>) -> Result<(), String> {
     let is_meant = |one: &&Explanation| {
         one.blame().is_some_and(|blame| blame.cause == cause && owner.is_none_or(|name| blame.owner.name == name))
@@ -157,7 +157,8 @@ fn root_fair_competition_is_named() {
 
 fn fair_competition() -> Result<(), String> {
     let spinner = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
-    // A normal thread that sleeps most of the time may run at once; a batch one waits until the other one's turn is over (sched(7)).
+    // A normal thread that sleeps most of the time may run at once; a batch thread waits for the other's slice to end
+    // (sched(7)).
     let record = record(start_cell(command("cell"), &asked("batch", "900us", "1500ms")));
     drop(spinner);
     let explained = explained(&record);
@@ -182,7 +183,7 @@ fn timer_slack() -> Result<(), String> {
     let record = record(start_cell(command("cell"), &cell));
     let explained = explained(&record);
     assert!(explained.worst.iter().filter_map(slack).all(|ns| ns <= 3_000_000));
-    // What is later than the slack allows has met something else as well.
+    // A latency beyond the slack has another cause besides.
     let mut explained = explained.clone();
     explained.worst.retain(|one| one.latency < Span(3_500_000));
     expect_blame(&explained, Cause::TimerSlack, None)
@@ -200,7 +201,7 @@ fn a_stopped_process() -> Result<(), String> {
     command.arg("--progress");
     let mut child = start_cell(command, &asked("fifo:80", "30ms", "3s"));
     wait_for_progress(&mut child);
-    // Longer than anything else here: what other work makes late is not the question.
+    // Longer than any other cause here.
     for _ in 0..5 {
         process::signal(child.id(), libc::SIGSTOP).unwrap();
         sleep(Duration::from_millis(40));
@@ -219,7 +220,7 @@ fn root_throttling_of_real_time_threads_is_named() {
 }
 
 fn throttled_real_time_threads() -> Result<(), String> {
-    // Below the measured thread, and so busy that the kernel gives normal threads their part; one of them wants it.
+    // Below the measured thread, and so busy that the kernel throttles it in favor of a normal thread, which is ready.
     let normal = Spinner::start("other", Duration::from_secs(4), Duration::ZERO);
     let busy = Spinner::start("fifo:50", Duration::from_millis(3500), Duration::ZERO);
     let record = record(start_cell(command("cell"), &asked("fifo:80", "20ms", "2500ms")));
@@ -257,7 +258,7 @@ fn root_a_witness_ticks_also_while_a_thread_of_higher_priority_runs() {
         drop(spinner);
         let explained = explained(&record);
         expect_blame(explained, Cause::HigherPriority, Some("culprit"))?;
-        // A tick of the clock alone comes every millisecond at most.
+        // The local timer tick alone comes every millisecond at most.
         let ticks = |one: &Explanation| {
             let of = one.shares.iter().filter(|share| share.owner.name.starts_with("interrupt local_timer"));
             of.map(|share| share.pieces).sum::<u32>()
@@ -269,13 +270,13 @@ fn root_a_witness_ticks_also_while_a_thread_of_higher_priority_runs() {
     });
 }
 
-/// The blamed causes of spikes by `owner` while a kind of `culprit_threads.c` runs, and all causes.
+/// The causes of spikes blamed on `owner` while a kind of `culprit_threads.c` runs, and a summary of all causes.
 fn blamed_beside(culprit: &Path, kind: &str, owner: &str) -> (Vec<(Cause, Option<Cause>)>, String) {
     let mut child = std::process::Command::new(culprit).arg(kind).arg(a_cpu().to_string()).spawn().unwrap();
     sleep(Duration::from_millis(500));
     let record = record(start_cell(command("cell"), &asked("fifo:80", "400us", "2s")));
     let ended = child.try_wait().unwrap();
-    // It may have come to its own end.
+    // It may have ended by itself.
     let _ = child.kill();
     child.wait().unwrap();
     let explained = explained(&record);
@@ -286,14 +287,14 @@ fn blamed_beside(culprit: &Path, kind: &str, owner: &str) -> (Vec<(Cause, Option
 }
 
 #[test]
-fn root_inherited_and_raised_priorities_and_functions_of_timers_are_not_called_a_cpu_that_stood_still() {
+fn root_raised_priorities_and_timer_functions_are_not_a_halted_cpu() {
     skip_unless!(instances().is_some() && crate::program::is_installed("cc", "gcc"));
     let (_machine, scratch) = machine_and_scratch("explain-threads");
     let source = scratch.file("culprit.c", include_str!("../culprits/culprit_threads.c"));
     let culprit = scratch.path("culprit");
     let compiled = std::process::Command::new("cc").args(["-O1", "-pthread", "-o"]).args([&culprit, &source]).status();
     assert!(compiled.unwrap().success());
-    // The kernel does not tell everywhere where its functions are (kernel.kptr_restrict).
+    // kernel.kptr_restrict may hide the addresses of kernel functions.
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     let are_named =
         symbols.lines().any(|line| line.ends_with(" timerfd_tmrproc") && !line.starts_with("0000000000000000"));
@@ -306,18 +307,18 @@ fn root_inherited_and_raised_priorities_and_functions_of_timers_are_not_called_a
         in_most_rounds(|| {
             let (blamed, all) = blamed_beside(&culprit, kind, owner);
             let right = blamed.iter().filter(|blame| causes.contains(blame)).count();
-            // A hypervisor may take the CPU while they run.
+            // A hypervisor may preempt the vCPU meanwhile.
             (right >= 3 && right * 2 > blamed.len()).then_some(()).ok_or_else(|| format!("{kind}: {blamed:?} of {all}"))
         });
     }
 }
 
-/// A control group of a version-1 hierarchy, or of version 2; removed when dropped.
+/// A control group of a version-1 hierarchy or of version 2; removed when dropped.
 struct Group(PathBuf);
 
 impl Group {
-    /// A group whose settings are these files of version 1, or of version 2; `None`, and the test says that it is skipped,
-    /// where neither can be had.
+    /// Makes a group with these settings of version 1 or of version 2; prints that the test is skipped and returns
+    /// `None` where neither is available.
     fn make(controller: &str, version_1: &[(&str, &str)], version_2: &[(&str, &str)]) -> Option<Group> {
         let name = format!("punctual-test-{}", std::process::id());
         let places = [(format!("/sys/fs/cgroup/{controller}"), version_1), ("/sys/fs/cgroup".to_owned(), version_2)];
@@ -353,7 +354,7 @@ impl Drop for Group {
 fn a_limited_group() -> Result<(), String> {
     let version_1 = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")];
     let Some(group) = Group::make("cpu", &version_1, &[("cpu.max", "20000 100000")]) else { return Ok(()) };
-    // The load is in the group, too, and takes what it may have.
+    // The load is in the group as well and uses up the quota.
     let cell = Cell {
         load: "cpu".parse().unwrap(),
         load_cpus: Some([a_cpu()].into_iter().collect()),
@@ -361,7 +362,7 @@ fn a_limited_group() -> Result<(), String> {
     };
     let record = record(start_cell(group.command(crate::program::PROGRAM.as_ref()), &cell));
     let explained = explained(&record);
-    // Where others want the CPU, no event tells the limit from their turn.
+    // If other threads are ready, no event separates the quota from their slices.
     let is_meant = |one: &&Explanation| {
         one.blame().is_some_and(|blame| [Some(blame.cause), blame.or].contains(&Some(Cause::Throttling)))
     };
@@ -379,12 +380,12 @@ fn root_page_faults_of_memory_that_is_not_locked_are_named() {
 fn page_faults() -> Result<(), String> {
     let Some(group) = Group::make("memory", &[], &[("memory.high", "max")]) else { return Ok(()) };
     let scratch = Scratch::new("explain-faults");
-    // A program of its own, whose pages are the group's.
+    // A copy of the program, whose page cache is charged to the group.
     let program = scratch.path("punctual");
     std::fs::copy(crate::program::PROGRAM, &program).unwrap();
     let file = std::fs::File::open(&program).unwrap();
     file.sync_all().unwrap();
-    // Pages that are in memory already would stay those of whoever has written them.
+    // Cached pages would stay charged to the group that wrote them.
     let _ = std::process::Command::new("dd")
         .arg(format!("if={}", program.display()))
         .args(["iflag=nocache", "count=0"])
@@ -393,12 +394,12 @@ fn page_faults() -> Result<(), String> {
     let cell = Cell { lock_memory: false, period: "10ms".parse().unwrap(), ..asked("fifo:80", "100us", "4s") };
     let mut child = start_cell(group.command(&program), &cell);
     wait_for_progress(&mut child);
-    // The kernel takes back what it can: pages of the program, which it can read again.
+    // The kernel reclaims pages of the program, which it can read again.
     let reclaim =
         [("memory.force_empty", "0"), ("memory.reclaim", "1G")].map(|(file, text)| (group.0.join(file), text));
     let (file, text) = reclaim.into_iter().find(|(file, _)| file.exists()).ok_or("the kernel takes nothing back")?;
     for _ in 0..20 {
-        // It says that not all could be taken.
+        // The write fails if not everything could be reclaimed.
         let _ = std::fs::write(&file, text);
         sleep(Duration::from_millis(50));
     }
@@ -414,10 +415,10 @@ fn page_faults() -> Result<(), String> {
     named.then_some(()).ok_or_else(|| format!("{usage:?}: {:#?}", explained.causes))
 }
 
-/// A cell beside a known culprit; what was wrong with its explanations.
+/// A cell beside a known culprit; the error describes wrong explanations.
 type Round = fn() -> Result<(), String>;
 
-/// `cargo test --release -p punctual --test cli -- --ignored --nocapture root_series`: five minutes.
+/// `cargo test --release -p punctual --test cli -- --ignored --nocapture root_series` takes five minutes.
 #[test]
 #[ignore = "a series of 20 rounds of each culprit, for a quiet machine"]
 fn root_series_each_known_culprit_is_named_in_19_of_20_rounds() {
@@ -467,14 +468,14 @@ fn a_threshold_that_is_found() -> Result<(), String> {
     let ([irq], [thread]) = (&explained.irq[..], &record.threads[..]) else { panic!("{:?}", explained.irq) };
     let (irq, thread) = (&irq.histogram, &thread.histogram);
     assert!(irq.n <= thread.n && irq.min_ns > Some(0) && irq.min_ns < thread.min_ns, "{:?}", (irq.n, irq.min_ns));
-    // On time or late, each wake-up began with an interrupt; a machine that stands still hides some.
+    // Each wake-up, late or not, begins with an interrupt; a snapshot of the trace hides some.
     let said = || format!("{} of {}, {:?} and {:?}", irq.n, thread.n, irq.max_ns, thread.max_ns);
     let is_seen = irq.n * 2 > thread.n && irq.mean_ns() < thread.mean_ns() && irq.max_ns <= thread.max_ns;
     is_seen.then_some(()).ok_or_else(said)
 }
 
 #[test]
-fn root_a_trace_that_stands_still_does_not_wait_for_normal_threads_and_what_it_did_not_see_is_counted() {
+fn root_a_stopped_trace_restarts_at_once_and_counts_its_gap() {
     skip_unless!(instances().is_some());
     let allowed = sched::affinity(0).unwrap();
     if allowed.len() < 2 {
@@ -494,12 +495,12 @@ fn root_a_trace_that_stands_still_does_not_wait_for_normal_threads_and_what_it_d
     let policy = sched::policy(taker).unwrap().to_string();
     let record = record(child);
     drop(spinner);
-    // Control groups of version 1 may have no real-time time to give.
+    // Version-1 control groups may have no real-time runtime.
     assert!(policy == "fifo:1" || policy == "other:-20", "{policy}");
     let explained = explained(&record);
     let ([irq], [thread]) = (&explained.irq[..], &record.threads[..]) else { panic!("{:?}", explained.irq) };
     let still_ms = explained.stood_still.unwrap().ns() / 1_000_000;
-    // Two at the edges of each standstill: one was started before, one expires behind.
+    // Two at the edges of each standstill: one was started before, one expires after.
     let most = still_ms + 3 * explained.spikes + 5;
     let unseen = thread.histogram.n - irq.histogram.n;
     assert!(unseen <= most || explained.overwritten > Some(0), "{unseen} not seen, {most} expected: {explained:#?}");
@@ -521,7 +522,7 @@ fn root_nothing_is_left_behind_and_what_a_killed_one_left_is_removed() {
     let on = |dir: &Path| std::fs::read_to_string(dir.join("tracing_on")).unwrap();
     assert_eq!(on(&instances.join(&instance)), "1\n");
     kill_and_wait(&mut child);
-    // The kernel itself stops the trace of a process that is gone.
+    // The kernel stops the trace of a process that has exited.
     assert!(comes_true(|| on(&instances.join(&instance)) == "0\n"));
     let record = record(start_cell(crate::program::command("cell"), &asked("fifo:80", "1s", "100ms")));
     assert!(record.explained.is_some());
@@ -559,7 +560,7 @@ fn what_cannot_be_explained_is_said_before_anything_is_measured() {
         run(&mut wrapped(&scratch, crate::program::UNPRIVILEGED, "explain --wait --policy idle --duration 100ms"));
     if is_root() {
         assert_eq!(said.status, 1, "{said:?}");
-        // The only line: nothing is said of a measurement that cannot be.
+        // The only line: an impossible measurement is not announced.
         assert!(said.stderr.starts_with("punctual: cannot explain: tracefs is not "), "{said:?}");
         assert_eq!((said.stderr.lines().count(), said.stderr.contains("root")), (1, true), "{said:?}");
         assert!(instances().is_none() || said.stderr.contains("not readable for this user; run as root"), "{said:?}");
@@ -567,13 +568,13 @@ fn what_cannot_be_explained_is_said_before_anything_is_measured() {
 }
 
 #[test]
-fn root_a_late_thread_stops_the_trace_by_two_or_three_writes_and_makes_no_other_call() {
+fn root_a_late_thread_stops_the_trace_by_writes_alone() {
     skip_unless!(instances().is_some() && crate::program::is_installed("strace", "strace"));
     let (_machine, scratch) = machine_and_scratch("explain-strace");
     let trace = scratch.path("trace");
     let mut strace = std::process::Command::new("strace");
     strace.args(["-f", "-o"]).arg(&trace).args([crate::program::PROGRAM, "cell"]);
-    // Whoever is traced like this is late every time.
+    // A thread under strace is late every time.
     let record = record(start_cell(strace, &asked("fifo:80", "1us", "200ms")));
     let text = std::fs::read_to_string(&trace).unwrap();
     let explained = record.explained.as_ref().unwrap();
@@ -581,7 +582,7 @@ fn root_a_late_thread_stops_the_trace_by_two_or_three_writes_and_makes_no_other_
     let calls_of = |tid: &str| -> Vec<String> {
         let lines = text.lines().filter_map(|line| line.split_once(' ')).filter(|(id, _)| *id == tid);
         let calls = lines.map(|(_, call)| call.trim_start().to_owned());
-        // The second half of a call that another thread's stands within.
+        // Without the second halves of calls that another thread's call interrupted.
         calls.filter(|call| !call.starts_with("<... ")).collect()
     };
     let mark = text.lines().find(|line| line.contains("\"punctual: late\"")).expect("a spike stops the trace");
@@ -592,14 +593,14 @@ fn root_a_late_thread_stops_the_trace_by_two_or_three_writes_and_makes_no_other_
     let others: Vec<_> = calls[first..=last].iter().filter(|call| !is_wait(call)).collect();
     assert!(others.iter().all(|call| call.starts_with("write(")), "{others:?}");
     let at = others.iter().position(|call| call.contains("punctual: late")).unwrap();
-    // Before Linux 5.18 the mark alone does not stop the trace.
+    // Before Linux 5.18 the marker alone does not stop the trace.
     let stop = usize::from(others[at + 1].contains("\"0\", 1"));
     assert!(others[at + 1 + stop].contains("\"\\1\", 1"), "{others:?}");
     assert_eq!(others.len() % (2 + stop), 0, "{others:?}");
 }
 
 #[test]
-fn root_exported_spikes_are_read_by_trace_cmd_and_only_the_kept_are_there() {
+fn root_exported_spikes_are_the_kept_ones_and_trace_cmd_reads_them() {
     skip_unless!(instances().is_some());
     let _machine = machine();
     in_most_rounds(exported);
@@ -625,7 +626,7 @@ fn exported() -> Result<(), String> {
     if worst.len() != 9 {
         return Err(format!("{} spikes were kept", worst.len()));
     }
-    // What is told there is what is told here, whatever this machine's own causes are.
+    // The files and the JSON output agree, whatever other causes this machine has.
     let told = |path: PathBuf| {
         let story: serde_json::Value = read_json(path);
         let other = &story["otherData"];

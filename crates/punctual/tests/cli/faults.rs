@@ -1,4 +1,4 @@
-//! Faults under a load: each is an error, or on record, and leaves nothing behind.
+//! Faults under a load: each is an error or on record and leaves nothing behind.
 
 use crate::program::{
     MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine_and_scratch,
@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// `punctual cell`, which sees a tmpfs made with `options` at `directory`. Nobody else sees it, and it goes with the last
-/// process that does.
+/// `punctual cell` in a mount namespace with a tmpfs made with `options` at `directory`. The tmpfs exists until the
+/// last process of the namespace exits.
 fn with_tmpfs(directory: &Path, options: &str) -> Command {
     let mut command = Command::new("unshare");
     let script = format!("mount -t tmpfs -o {options} none {} && exec \"$0\" cell --progress", directory.display());
@@ -19,7 +19,7 @@ fn with_tmpfs(directory: &Path, options: &str) -> Command {
     command
 }
 
-/// The cell of `load`, which has time to fail before the first measured cycle.
+/// The cell of `load`, with time to fail before the first measured cycle.
 fn cell_of(load: &str) -> Cell {
     Cell {
         conditions: Conditions { warm_up: Span::SECOND, ..Conditions::default() },
@@ -27,7 +27,7 @@ fn cell_of(load: &str) -> Cell {
     }
 }
 
-/// The one line that a cell of `load` ends with, and the exit status.
+/// Exit status and the one error line of a cell of `load`.
 #[track_caller]
 fn error_of(child: Child, load: &str) -> (i32, String) {
     let output = finish(child);
@@ -37,12 +37,12 @@ fn error_of(child: Child, load: &str) -> (i32, String) {
     (output.status, said[0].to_owned())
 }
 
-/// The exit status of `cell --progress` for what another time may not meet, and that of `cell`.
-const OF_THIS_TIME: i32 = 4;
+/// Exit status of `cell --progress` for a transient error.
+const TRANSIENT_ERROR: i32 = 4;
 const ERROR: i32 = 1;
 
 #[test]
-fn root_a_directory_without_room_or_right_to_write_is_an_error_that_names_it() {
+fn root_a_full_or_read_only_directory_is_an_error_that_names_it() {
     skip_unless!(may_mount());
     let (_machine, scratch) = machine_and_scratch("no-room");
     let dir = scratch.dir().display();
@@ -53,7 +53,7 @@ fn root_a_directory_without_room_or_right_to_write_is_an_error_that_names_it() {
     ] {
         let load = format!("{work}:{dir}");
         let said = error_of(start_cell(with_tmpfs(scratch.dir(), options), &cell_of(&load)), &load);
-        assert_eq!(said, (OF_THIS_TIME, format!("punctual: load {load}: {reason}")));
+        assert_eq!(said, (TRANSIENT_ERROR, format!("punctual: load {load}: {reason}")));
     }
     let load = format!("disk:{dir}");
     let (_, said) = error_of(start_cell(with_tmpfs(scratch.dir(), "size=1m"), &cell_of(&load)), &load);
@@ -72,12 +72,12 @@ fn root_a_disk_that_fills_up_under_a_load_is_on_record() {
     let cell = Cell { load_cpus, ..cell("other", &load, &a_cpu().to_string(), "3s") };
     let mut child = start_cell(with_tmpfs(scratch.dir(), "size=20m"), &cell);
     crate::program::wait_for_progress(&mut child);
-    // The directory as the cell sees it, which the shell that mounted it has become.
+    // The directory in the mount namespace of the cell; the shell that mounted it has become the cell.
     let inside = format!("/proc/{}/root{}", child.id(), scratch.dir().display());
     let mut filler = std::fs::File::create(Path::new(&inside).join("filler")).unwrap();
     let full = (0..30).find_map(|_| filler.write_all(&[1; 1 << 20]).err()).expect("20 MiB are not room for 30");
     assert_eq!(full.kind(), ErrorKind::StorageFull);
-    // What the load frees, it shall not get again.
+    // Takes the space that the load frees.
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         let _ = filler.write_all(&[1; 4096]);
@@ -97,7 +97,7 @@ fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
     let n_cpus = sys::sched::affinity(0).unwrap().len();
     let again = "Resource temporarily unavailable (os error 11)";
     let raise = "raise `ulimit -u` or `ulimit -n`, or ask for less, like messaging:groups=1";
-    // The cell and the keeper count, too.
+    // The cell and the supervisor count as well.
     for (limit, load, reason) in [
         ("--nproc=1".to_owned(), "pipe", format!("cannot start a process: {again}; raise `ulimit -u`")),
         ("--nproc=2".to_owned(), "messaging", format!("cannot start process 1 of 400: {again}; {raise}")),
@@ -109,7 +109,7 @@ fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
         let wrapper = [&["prlimit", &limit], UNPRIVILEGED].concat();
         let (status, said) = error_of(start_cell(wrapped(&scratch, &wrapper, "cell"), &cell_of(load)), load);
         let messaging = said.replace(&format!("of {} ", 40 * n_cpus.max(10)), "of 400: ");
-        // The first worker of fork and exec may have made a process before the last worker is there.
+        // The first worker of fork and exec may start a process before the last worker exists.
         let early = format!("cannot start process {n_cpus} of {n_cpus}: {again}; {raise}");
         let reasons = [reason.as_str(), &early].map(|reason| format!("punctual: load {load}: {reason}"));
         assert!(status == ERROR && [&said, &messaging].iter().any(|said| reasons.contains(said)), "{status} {said}");
@@ -119,8 +119,8 @@ fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
     assert!(said.contains(": Too many open files (os error 24); raise ") && said.contains("ulimit -n"), "{said}");
 }
 
-/// Processes that leave their process group: a tree of 2^8 - 1 that stay, and a chain of 1000, each of which ends at once
-/// when it has made the next. That is all of them, whatever this program does.
+/// Script whose processes leave their process group: a tree of 2^8 - 1 that stay and a chain of 1000, each of which
+/// exits once the next has started. The number is bounded, whatever this program does.
 const FORKS_LIKE_MAD: &str = r#"#!/bin/sh
 case $1 in
 tree) [ "$2" -eq 0 ] || { setsid "$0" tree $(($2 - 1)) & setsid "$0" tree $(($2 - 1)) & }; exec sleep 60 ;;

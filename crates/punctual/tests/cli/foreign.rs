@@ -1,4 +1,4 @@
-//! Files of other users: nothing in them acts upon a terminal, forges a line, is read without end or ends in an abort.
+//! Files of other users: nothing in them controls a terminal, forges a line, is read without limit or ends in an abort.
 
 use crate::program::{PROGRAM, ProgramOutput, Scratch, import_fixture, run};
 use analysis::testing::RunBuilder;
@@ -9,14 +9,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs the program with 1 GiB of memory and 60 s: what reads without end is killed or times out (124).
+/// Runs the program with 1 GiB of memory and 60 s: endless reading is killed or times out (124).
 fn bounded(words: &[&str]) -> ProgramOutput {
     let mut command = Command::new("timeout");
     command.args(["60", "prlimit", "--as=1073741824", PROGRAM]).args(words).stdin(Stdio::null());
     run(&mut command)
 }
 
-/// The directory of a run of two measurements whose header was changed.
+/// Directory of a run of two measurements with an altered header.
 fn a_run(scratch: &Scratch, name: &str, change: impl Fn(&mut Header)) -> PathBuf {
     let mut run = RunBuilder::new();
     run.cell("none", "other").cell("none", "fifo:80").require("max=1ms");
@@ -110,7 +110,7 @@ fn what_has_no_end_is_refused() {
     bounded(&["run", "/dev/zero"]).expect_error("/dev/zero: it is a device; name a file or a pipe");
     let file = nuls.join("run.jsonl");
     let opened = fs::OpenOptions::new().write(true).open(&file).unwrap();
-    // A hole, which takes no room.
+    // A hole, which takes no space.
     opened.set_len(opened.metadata().unwrap().len() + (3 << 30)).unwrap();
     let said = bounded(&["show", path(&nuls)]);
     let named =

@@ -1,4 +1,4 @@
-//! Every format of a run that was made here; what is in them is tested beside their code, against golden files.
+//! Every format of a run that was made here; their content is tested next to their code, against golden files.
 
 use crate::program::{
     Scratch, UNPRIVILEGED, a_cpu, is_root, machine_and_scratch, punctual, run, set_mode, skip_unless, wrapped,

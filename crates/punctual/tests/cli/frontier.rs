@@ -1,4 +1,4 @@
-//! Searches for the smallest period kept, on this machine: their form, never how fast it is.
+//! Searches for the smallest period kept, on this machine: form and consistency of the result, not its value.
 
 use crate::program::{
     ProgramOutput, Start, a_cpu, comes_true, command, finish, machine, machine_and_scratch, punctual, run, running,
@@ -6,7 +6,7 @@ use crate::program::{
 use serde_json::Value;
 use sys::process;
 
-/// A search on one CPU, quick.
+/// A short search on one CPU.
 fn search(arguments: &str) -> ProgramOutput {
     run(&mut command(&format!("frontier --wait --warm-up 10ms --cpus {} {arguments}", a_cpu())))
 }
@@ -40,7 +40,7 @@ fn the_answer_follows_from_the_trials_that_are_shown() {
             assert!(fresh.len() == 2 && fresh.iter().all(|trial| trial["kept"] == true), "{json}");
             assert_eq!(ns(&frontier["cycles"]), fresh.iter().map(|trial| ns(&trial["cycles_due"])).sum::<u64>());
         }
-        // A machine that stalls for 100 ms: possible, and said.
+        // A stall of 100 ms leads here.
         "longest_missed" | "not_confirmed" => assert_eq!(said.status, 3),
         other => panic!("{other}: {json}"),
     }
@@ -139,7 +139,7 @@ fn settings_are_made_for_each_trial_and_put_back() {
     let json = search("timer_migration=off").json();
     assert_eq!(json["asked"]["prepare"]["timer_migration"], false, "{json}");
     assert_eq!(std::fs::read_to_string(&setting).unwrap(), "1\n");
-    // It is a setting that is made, not one that is told only.
+    // The setting is applied, not only recorded.
     let said = search("transparent_hugepages=never");
     assert!(said.status == 1 && said.stderr.contains("transparent_hugepages cannot be set: there is no "), "{said:?}");
 }

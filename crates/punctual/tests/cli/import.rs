@@ -1,4 +1,4 @@
-//! `punctual import` of what the installed tools write, against what they say themselves; and what it refuses.
+//! `punctual import` of the output of installed tools, compared with their own numbers; and files that it refuses.
 
 use crate::program::{
     ProgramOutput, Scratch, a_cpu, command, import_fixture, is_installed, is_root, machine_and_scratch, punctual,
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Latencies in the tool's unit, and how often each came.
+/// Number of samples for each latency in the tool's unit.
 type Counts = BTreeMap<u64, u64>;
 
-/// Whether a tool that needs root can run here.
+/// Whether a tool that needs root is available here.
 fn can_run(program: &str, package: &str) -> bool {
     is_root() && is_installed(program, package)
 }
 
-/// What a tool wrote to stdout.
+/// Standard output of a tool.
 #[track_caller]
 fn original(program: &str, words: &str, scratch: &Scratch) -> String {
     let said = run(Command::new(program).args(words.split_whitespace()).current_dir(scratch.dir()));
@@ -32,7 +32,7 @@ fn import(file: &Path, words: &str) -> ProgramOutput {
     punctual(&format!("import {} --out {} {words}", file.display(), kept.display()))
 }
 
-/// The only measurement in a file, as JSON.
+/// The only measurement of a file, as JSON.
 #[track_caller]
 fn imported(file: &Path) -> Value {
     let said = import(file, "--format json");
@@ -43,7 +43,7 @@ fn imported(file: &Path) -> Value {
     document["cells"][0].clone()
 }
 
-/// The words behind `start` as numbers, of the line that begins so.
+/// Numbers after `start` in the line that begins with it.
 #[track_caller]
 fn behind(text: &str, start: &str) -> Vec<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(start));
@@ -51,14 +51,14 @@ fn behind(text: &str, start: &str) -> Vec<u64> {
     line.split_whitespace().map(|word| word.parse().unwrap()).collect()
 }
 
-/// The number behind `key` in a line of `KEY: NUMBER` pairs.
+/// Number after `key` in a line of `KEY: NUMBER` pairs.
 #[track_caller]
 fn field(line: &str, key: &str) -> u64 {
     let (_, rest) = line.split_once(key).unwrap_or_else(|| panic!("no {key} in {line}"));
     rest.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Asserts that quantiles are those of `counts`, which are all samples, or all but `beyond` larger ones.
+/// Asserts that the quantiles are those of `counts` and of `beyond` larger samples without known values.
 #[track_caller]
 fn assert_quantiles(summary: &Value, counts: &Counts, beyond: u64, unit_ns: u64) {
     let n = counts.values().sum::<u64>() + beyond;
@@ -71,16 +71,17 @@ fn assert_quantiles(summary: &Value, counts: &Counts, beyond: u64, unit_ns: u64)
         });
         let (value, refused) = (&summary[format!("{key}_ns")], &summary[format!("{key}_refused")]);
         match (exact, value.as_u64()) {
-            // Our buckets are 1/128 wide at most, and a quantile is at their upper edge.
+            // Buckets are at most 1/128 wide, and a quantile is the upper edge of one.
             (Some((exact, _)), Some(ns)) => {
                 let exact_ns = exact * unit_ns;
                 assert!(ns >= exact_ns && ns - exact_ns <= exact_ns / 128, "{key}: {ns} is not {exact_ns}");
             }
-            // Threads that were held up took less than they were asked for: too few for a quantile whatever its value.
+            // Delayed threads record fewer samples than requested: too few for any quantile.
             (None, None) if n * (1_000 - per_thousand) >= 10_000 => {
                 assert_eq!(refused["reason"], "beyond", "{key}: {summary}");
             }
-            // Samples that follow each other are alike: there may be too few of worth, for this quantile or a lower one.
+            // Consecutive samples are correlated: the effective sample size may be too small for this or a lower
+            // quantile.
             (_, None) => {
                 let reason = refused["reason"].as_str();
                 assert!(matches!(reason, Some("few_exceedances" | "lower_refused")), "{key}: {summary}");
@@ -90,7 +91,7 @@ fn assert_quantiles(summary: &Value, counts: &Counts, beyond: u64, unit_ns: u64)
     }
 }
 
-/// Asserts the numbers that need no distribution.
+/// Asserts the values that need no distribution.
 #[track_caller]
 fn assert_ends(summary: &Value, samples: u64, min: u64, max: u64, unit_ns: u64) {
     assert_eq!(
@@ -118,14 +119,14 @@ fn root_cyclictest_text_says_the_same_here() {
         assert_mean(summary, (field(last, "Avg:") * unit_ns) as f64);
         let conditions = &cell["conditions"];
         assert_eq!((&conditions["period_ns"], &cell["resolution_ns"]), (&json!(1_000_000), &json!(unit_ns)));
-        // Only the lines that are overwritten on a terminal name the policy.
+        // Only the status lines that are overwritten on a terminal contain the policy.
         let known = if words.is_empty() { json!(["fifo:80", 80]) } else { json!([null, 80]) };
         assert_eq!(json!([conditions["policy"], conditions["priority"]]), known, "{words}");
         assert_eq!(summary["p50_refused"]["reason"], "no_distribution", "{words}");
     }
 }
 
-/// The counts of a histogram of cyclictest, all threads together.
+/// Histogram rows of cyclictest, summed over all threads.
 fn rows(text: &str, threads: usize) -> Counts {
     let mut counts = Counts::new();
     for line in text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())) {
@@ -139,7 +140,7 @@ fn rows(text: &str, threads: usize) -> Counts {
 fn root_cyclictest_histograms_say_the_same_here() {
     skip_unless!(can_run("cyclictest", "rt-tests"));
     let (_machine, scratch) = machine_and_scratch("import-histogram");
-    // 20 us is below many latencies of most machines, so that there are overflows.
+    // Many latencies of most machines exceed 20 us, which yields overflows.
     for (words, unit_ns) in [("-h400", 1_000), ("-H400", 1_000), ("-h20", 1_000), ("-N -h400000", 1)] {
         let text = original("cyclictest", &format!("-q {words} -p80 -i1000 -d0 -t2 -l500"), &scratch);
         let file = scratch.file(&format!("h{}.txt", words.replace(' ', "")), &text);
@@ -183,7 +184,7 @@ fn root_cyclictest_histograms_below_a_view_say_the_same_here() {
         let cell = imported(&scratch.file(&format!("view{}.txt", words.replace(' ', "")), &text));
         let threads = behind(&text, "# Min Latencies:").len();
         let mut sums = ["# Total:", "# Histogram Overflows:"].map(|start| behind(&text, start));
-        // With -H one more for all threads.
+        // -H adds a column for all threads.
         sums.iter_mut().for_each(|sums| sums.truncate(threads));
         let (min, max) = (behind(&text, "# Min Latencies:"), behind(&text, "# Max Latencies:"));
         let (min, max) = (min.iter().min().unwrap(), max.iter().max().unwrap());
@@ -212,13 +213,14 @@ fn root_cyclictest_values_say_the_same_here() {
     assert_mean(&cell["summary"], counts.iter().map(|(value, n)| value * n).sum::<u64>() as f64 * 1e3 / n as f64);
     assert_quantiles(&cell["summary"], &counts, 0, 1_000);
     assert_eq!(cell["conditions"]["period_ns"], 1_000_000);
-    // Its main thread may come too late for some values; those after the last that it printed, nobody can know.
+    // The main thread of cyclictest may print too late for some values; those after the last printed one remain
+    // unknown.
     let has_gap = cycles.values().any(|cycles| cycles.windows(2).any(|pair| pair[1] != pair[0] + 1));
     let is_told = cell["findings"].to_string().contains("are missing from the output of -v");
     assert_eq!((is_told, cycles.len()), (has_gap, 2));
 }
 
-/// The histogram of a thread in JSON of cyclictest and jitterdebugger, all threads together.
+/// Histograms in JSON of cyclictest or jitterdebugger, summed over all threads.
 fn counts_of(threads: &Value) -> Counts {
     let mut counts = Counts::new();
     for thread in threads.as_object().unwrap().values() {
@@ -229,12 +231,12 @@ fn counts_of(threads: &Value) -> Counts {
     counts
 }
 
-/// `key` of every thread.
+/// Value of `key` for every thread.
 fn of_threads(threads: &Value, key: &str) -> Vec<u64> {
     threads.as_object().unwrap().values().map(|thread| thread[key].as_u64().unwrap()).collect()
 }
 
-/// The least and the largest of all threads.
+/// Minimum and maximum over all threads.
 fn ends_of(threads: &Value) -> (u64, u64) {
     let (min, max) = (of_threads(threads, "min"), of_threads(threads, "max"));
     (*min.iter().min().unwrap(), *max.iter().max().unwrap())
@@ -308,7 +310,7 @@ fn root_jitterdebugger_says_the_same_here() {
         let (min, max) = (*counts.keys().next().unwrap(), *counts.keys().next_back().unwrap());
         assert_ends(&cell["summary"], counts.values().sum(), min, max, unit_ns);
         assert_quantiles(&cell["summary"], &counts, 0, unit_ns);
-        // Neither is in the file.
+        // The file contains neither; both are inferred.
         assert_eq!(json!([cell["conditions"]["period_ns"], cell["resolution_ns"]]), json!([1_000_000, unit_ns]));
     }
 }
@@ -393,7 +395,7 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
     let h = std::fs::read_to_string(import_fixture("cyclictest-h-2.7.txt")).unwrap();
     let raw = std::fs::read(import_fixture("jitterdebugger-us.raw")).unwrap();
     let mut broken_raw = raw.clone();
-    // The nanoseconds of the third record become more than a second.
+    // The nanoseconds of the third record exceed a second.
     broken_raw[2 * 28 + 12..2 * 28 + 20].copy_from_slice(&2_000_000_000_u64.to_le_bytes());
     let unknown = "no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and \
                    counts";

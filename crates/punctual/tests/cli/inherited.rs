@@ -1,8 +1,8 @@
-//! The scheduling policy that the caller gives to the program: `chrt`, `nice`, systemd's `CPUSchedulingPolicy=`.
+//! The scheduling policy inherited from the caller: `chrt`, `nice`, systemd's `CPUSchedulingPolicy=`.
 
 use crate::program::{a_cpu, is_root, machine_and_scratch, run, skip_unless, wrapped};
 
-/// Callers, each as the words of a command. `-d`: 1 ms in each 10 ms, under which a thread cannot create another.
+/// Callers, each as the words of a command. `-d` is 1 ms in each 10 ms; such a thread cannot create another.
 const CALLERS: [&[&str]; 7] = [
     &["chrt", "-f", "50"],
     &["chrt", "-f", "99"],
@@ -14,7 +14,7 @@ const CALLERS: [&[&str]; 7] = [
 ];
 
 #[test]
-fn root_cyclictest_measures_with_its_own_policy_whatever_the_callers_is() {
+fn root_cyclictest_ignores_the_policy_of_its_caller() {
     skip_unless!(is_root());
     let (_machine, scratch) = machine_and_scratch("inherited-cyclictest");
     for caller in CALLERS {

@@ -1,4 +1,4 @@
-//! The lab: the same to the bit on a busy machine, kernels told apart, and nothing left of a guest.
+//! The lab: identical to the bit on a busy machine, kernels distinguished, no guest left behind.
 
 use crate::program::{
     Scratch, Start, beside_a_load, comes_true, command, entries, finish, kill_and_wait, machine_and_scratch, punctual,
@@ -9,7 +9,7 @@ use model::{Entry, LabClock};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A plan for these kernels under loads that tell preemption models apart.
+/// A plan for these kernels under loads that separate preemption models.
 fn plan(scratch: &Scratch, kernels: &[String], phases: u32) -> String {
     let kernels = kernels.iter().map(|kernel| format!("\"{kernel}\"")).collect::<Vec<_>>().join(", ");
     let plan = format!(
@@ -19,7 +19,7 @@ fn plan(scratch: &Scratch, kernels: &[String], phases: u32) -> String {
     scratch.file("plan.toml", plan).display().to_string()
 }
 
-/// The three models of one kernel, and PREEMPT_RT where its package can be had.
+/// The three preemption models of one kernel, and PREEMPT_RT if its package is available.
 fn models() -> Option<Vec<String>> {
     let kernel = kernel()?.display().to_string();
     let mut models: Vec<_> = ["none", "voluntary", "full"].map(|model| format!("{kernel} preempt={model}")).into();
@@ -40,7 +40,7 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     let plan = plan(&scratch, &models, 2);
     let [quiet, busy] = ["quiet", "busy"].map(|name| scratch.path(name));
     let said = run_seeded(&plan, &quiet);
-    // The second time beside a load on every CPU.
+    // The second run competes with a load on every CPU.
     beside_a_load(|| run_seeded(&plan, &busy));
 
     let entries = [entries(&quiet), entries(&busy)];
@@ -55,8 +55,8 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
         assert!(entry.record.threads[0].is_consistent());
         assert_eq!(entry.record.threads[0].recorded, 300);
     }
-    // Cells are in the order of the plan: exec and tcp of each model. No phase of a model that can be preempted less is like any
-    // of one that can be more. How far apart none and voluntary are in two phases follows from this program's own layout.
+    // Cells are in plan order: exec and tcp of each model. Every phase of a less preemptible model exceeds every phase
+    // of a more preemptible one. The distance between none and voluntary depends on the layout of this program.
     for load in 0..2 {
         let averages: Vec<Vec<f64>> = (0..models.len()).map(|model| averages(&entries[0], 2 * model + load)).collect();
         let least = |model: usize| averages[model].iter().copied().fold(f64::INFINITY, f64::min);
@@ -70,7 +70,7 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     assert!(said.stdout.contains("is no latency of any hardware"), "{}", said.stdout);
 }
 
-/// The mean latency of a cell in each phase, ns.
+/// Mean latency of a cell in each phase, ns.
 fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
     let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
     let histograms = of_cell.map(|entry| &entry.record.threads[0].histogram);
@@ -79,7 +79,7 @@ fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
 
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_emulated_guests_have_several_cpus_and_are_never_compared_with_virtual_time() {
+fn vm_emulated_guests_are_never_compared_with_virtual_time() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-emulated");
     let kernel = kernel.display();
@@ -130,13 +130,13 @@ fn vm_a_saved_state_that_is_damaged_is_made_again_and_gives_the_same() {
 
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_goes_on_and_tries_again() {
+fn vm_a_killed_qemu_is_one_line_and_its_measurement_is_repeated() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-qemu-killed");
     let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 4);
     let out = scratch.path("run");
     let mut campaign = command(&format!("run {plan} --wait --out {}", out.display()));
-    // A kernel that no other test has booted before.
+    // A kernel that no other test has booted.
     campaign.env("XDG_CACHE_HOME", scratch.path("cache"));
     let campaign = campaign.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let of_campaign = format!("punctual-guest-{}", campaign.id());
@@ -150,7 +150,7 @@ fn vm_a_qemu_that_is_killed_is_one_line_and_the_campaign_goes_on_and_tries_again
     assert_eq!(entries(&out).len(), 8);
 }
 
-/// Process ids of QEMUs with this text in their command line.
+/// Process IDs of QEMUs with `text` in their command line.
 pub(crate) fn guests_with(text: &str) -> Vec<u32> {
     let is_guest = |path: &Path| {
         let line = std::fs::read(path.join("cmdline")).unwrap_or_default();

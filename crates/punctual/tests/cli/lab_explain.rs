@@ -1,4 +1,4 @@
-//! Explaining late wake-ups in guests: the same to the bit in virtual time, and culprits that this machine's kernel cannot have.
+//! Explanations in guests: identical to the bit in virtual time, and culprits that this machine's kernel lacks.
 
 use crate::lab::guests_with;
 use crate::program::{Scratch, Start, beside_a_load, command, machine, machine_and_scratch, run_seeded};
@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use sys::process;
 
-/// A plan for these kernels and loads; each cell is explained.
+/// A plan that explains each cell of these kernels and loads.
 fn plan(scratch: &Scratch, kernels: &[String], load: &str, rest: &str) -> String {
     let plan = format!(
         "repetitions = 1\nwarm_up = \"50ms\"\n{rest}\n[axes]\nkernel = {kernels:?}\nload = [\"{load}\"]\n\
@@ -19,21 +19,21 @@ fn plan(scratch: &Scratch, kernels: &[String], load: &str, rest: &str) -> String
     scratch.file("plan.toml", plan).display().to_string()
 }
 
-/// What a run has measured, in the order of the plan.
+/// Entries of a run, in plan order.
 fn entries(run: &Path) -> Vec<Entry> {
     let mut entries = crate::program::entries(run);
     entries.sort_by_key(|entry| entry.planned.cell_index);
     entries
 }
 
-/// Carries out a plan in `out`.
+/// Runs a plan into `out` and returns its entries.
 #[track_caller]
 fn carried_out(plan: &str, out: &Path) -> Vec<Entry> {
     run_seeded(plan, out);
     entries(out)
 }
 
-/// What was explained of an entry, and sound.
+/// The explanations of an entry, checked for completeness.
 #[track_caller]
 fn explained(entry: &Entry) -> &ExplainRecord {
     let explained = entry.record.explained.as_ref().expect("it was asked for");
@@ -42,14 +42,14 @@ fn explained(entry: &Entry) -> &ExplainRecord {
     explained
 }
 
-/// How many of the kept spikes are blamed on this, and the words on where that was.
+/// Number of kept spikes with this blame, and their places.
 fn blamed(explained: &ExplainRecord, cause: Cause, owner: &str) -> (usize, String) {
     let blames = explained.worst.iter().filter_map(Explanation::blame);
     let meant: Vec<_> = blames.filter(|blame| blame.cause == cause && blame.owner.name == owner).collect();
     (meant.len(), meant.iter().filter_map(|blame| blame.place.clone()).collect())
 }
 
-/// Nobody takes a CPU away whose instructions are the clock.
+/// Asserts that no time is blamed on steal: in virtual time instructions are the clock.
 #[track_caller]
 fn expect_no_steal(explained: &ExplainRecord) {
     let is_steal = |total: &model::CauseTotal| [Some(total.cause), total.or].contains(&Some(Cause::Steal));
@@ -59,7 +59,7 @@ fn expect_no_steal(explained: &ExplainRecord) {
 
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code_that_does_not_let_go() {
+fn vm_explanations_are_identical_and_name_non_preemptible_kernel_code() {
     let Some(kernel) = kernel() else { return };
     let (_machine, scratch) = machine_and_scratch("lab-explain");
     let kernels = ["none", "full"].map(|model| format!("{} preempt={model}", kernel.display()));
@@ -76,8 +76,8 @@ fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code
         let [cannot_tell, all] = [one.evidence_ns[Evidence::CannotTell.index()], one.evidence_ns.iter().sum()];
         assert!(cannot_tell * 100 < all, "{cannot_tell} ns of {all}");
     }
-    // The way to the interrupt is a part of each latency, and seen of every wake-up but the one behind each spike, while the
-    // trace is taken.
+    // The interrupt's entry is a part of each latency. The trace shows it for every wake-up except the one after each
+    // spike, during the snapshot.
     for (entry, one) in quiet.iter().zip([none, full]) {
         let ([irq], [thread]) = (&one.irq[..], &entry.record.threads[..]) else { panic!("{:?}", one.irq) };
         assert!(
@@ -88,7 +88,7 @@ fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code
         assert!(irq.histogram.min_ns > Some(0) && irq.histogram.min_ns < thread.histogram.min_ns);
         assert!(irq.histogram.mean_ns() < thread.histogram.mean_ns());
     }
-    // Page tables are freed in long stretches, which only a kernel without preemption does not let go of.
+    // Page tables are freed in long stretches, which only a kernel without preemption cannot interrupt.
     let (meant, places) = blamed(none, Cause::NonPreemptible, "load/mmap");
     assert!(meant * 20 >= none.worst.len() * 19, "{meant} of {}: {:#?}", none.worst.len(), none.causes);
     assert!(places.contains("let go in ") && places.contains("tlb_finish_mmu"), "{places}");
@@ -97,8 +97,8 @@ fn vm_spikes_and_their_explanations_are_the_same_to_the_bit_and_name_kernel_code
     assert!(n > n_full && worst_ns > worst_full_ns, "{n} to {worst_ns} ns, {n_full} to {worst_full_ns} ns");
 }
 
-/// Builds the modules in `dir` against the headers of `kernel`; `None`, and the test says that it is skipped, where there
-/// are none.
+/// Builds the modules in `dir` against the headers of `kernel`; prints that the test is skipped and returns `None`
+/// without headers.
 pub(crate) fn build_modules(dir: &Path, kernel: &Path) -> Option<()> {
     let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?.to_owned();
     let roots = std::env::var_os("PUNCTUAL_TEST_HEADERS").map(PathBuf::from).into_iter().chain([PathBuf::from("/")]);
@@ -159,7 +159,7 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     let mut campaign = command(&format!("run {plan} --seed 1 --wait --out {}", out.display()));
     let mut campaign = campaign.start_silent();
     let of_campaign = format!("punctual-guest-{}", campaign.id());
-    // It may have to wait until somebody else has measured.
+    // Another measurement may have to finish first.
     let guest = loop {
         if let Some(guest) = guests_with(&of_campaign).first() {
             break *guest;
@@ -167,7 +167,7 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
         assert!(campaign.try_wait().unwrap().is_none(), "no guest was seen");
         sleep(Duration::from_millis(10));
     };
-    // Also while it starts, which does it no harm: when it measures cannot be seen from here.
+    // The stops also hit the guest's boot, harmlessly: its state is not visible from here.
     while campaign.try_wait().unwrap().is_none() {
         let stopped = process::signal(guest, libc::SIGSTOP);
         sleep(Duration::from_millis(5));
@@ -179,12 +179,12 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     assert!(campaign.wait().unwrap().success());
     let entries = entries(&out);
     let explained = explained(&entries[0]);
-    // No clock of stolen time tells the guest. What it can tell from is what its other CPUs and the interrupt show.
+    // The guest has no steal clock. Its other CPUs and the interrupt are the evidence.
     let is_meant = |one: &&Explanation| {
         let blame = one.blame().unwrap();
         [Some(blame.cause), blame.or].contains(&Some(Cause::Steal))
     };
     let meant = explained.worst.iter().filter(is_meant).count();
-    // What else this machine does holds the guest up, too.
+    // Other work of this machine delays the guest as well.
     assert!(meant >= 3 && meant * 10 >= explained.worst.len() * 9, "{meant}: {:#?}", explained.causes);
 }

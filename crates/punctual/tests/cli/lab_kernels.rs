@@ -1,4 +1,4 @@
-//! Kernels of the lab: where they come from, what is refused, what guests are given, and the step of a bisection.
+//! Kernels of the lab: their sources, refusals, files for guests, and the step of a bisection.
 
 use crate::program::{
     ProgramOutput, Scratch, command, entries, is_installed, machine, machine_and_scratch, may_mount, run, set_mode,
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The headers of a vmlinux: enough for all that looks at a kernel before QEMU does. `n` makes each another one.
+/// The headers of a vmlinux, enough for all checks before QEMU. `n` varies the content.
 pub(crate) fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
     let mut file = vec![0; 0x78];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -24,7 +24,7 @@ pub(crate) fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
     file
 }
 
-/// A system with programs and a cache of its own.
+/// A system with its own programs and cache.
 pub(crate) struct System {
     pub(crate) scratch: Scratch,
 }
@@ -43,9 +43,9 @@ impl System {
         system
     }
 
-    /// A program that is this script.
+    /// Installs a program with this script.
     pub(crate) fn program(&self, name: &str, script: &str) {
-        // What has the name may be a link to this machine's own program, which must not be written through.
+        // The name may be a link to this machine's own program, which must not be written to.
         let path = self.scratch.path(&format!("bin/{name}"));
         let _ = fs::remove_file(&path);
         let mut file = fs::File::create_new(&path).unwrap();
@@ -54,7 +54,7 @@ impl System {
         set_mode(path, 0o755);
     }
 
-    /// `punctual ARGUMENTS` there.
+    /// `punctual ARGUMENTS` in this system.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = command(arguments);
         command.env("PATH", self.scratch.path("bin")).env("XDG_CACHE_HOME", self.scratch.path("cache"));
@@ -65,12 +65,12 @@ impl System {
         run(&mut self.command(arguments))
     }
 
-    /// A package with this kernel in it.
+    /// A package that contains this kernel.
     fn package(&self, name: &str, kernel: &[u8]) -> PathBuf {
         self.package_with(name, kernel, "true")
     }
 
-    /// The same, changed by `script` before it is packed.
+    /// A package that contains this kernel, changed by `script` before it is packed.
     pub(crate) fn package_with(&self, name: &str, kernel: &[u8], script: &str) -> PathBuf {
         let tree = self.scratch.path("tree");
         let _ = fs::remove_dir_all(&tree);
@@ -88,7 +88,7 @@ impl System {
         file
     }
 
-    /// A package manager that knows one package, which is `file`, with the checksum `sum`.
+    /// Installs a package manager that knows one package, `file`, with the checksum `sum`.
     pub(crate) fn apt(&self, file: &Path, sum: &str) {
         let bytes = fs::metadata(file).unwrap().len();
         self.program(
@@ -114,7 +114,7 @@ fn sha256(file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()[..64].to_owned()
 }
 
-/// One line, which holds `expected`, and the status of an error.
+/// Asserts exit status 1 and a single line that contains `expected`.
 #[track_caller]
 pub(crate) fn expect_line(said: &ProgramOutput, expected: &str) {
     assert_eq!((said.status, said.stderr.lines().count()), (1, 1), "{said:?}");
@@ -149,7 +149,7 @@ fn a_fetched_kernel_is_checked_and_made_again_when_it_is_damaged() {
     assert_eq!(after["kernel_sha256"], *sha256(&kernel));
     assert!(system.say("lab list").stdout.contains("preempt=none|voluntary|full"));
 
-    // Nothing is fetched twice, and nothing but the kernel stays.
+    // The second fetch is a no-op, and only the kernel remains.
     let said = system.say("lab fetch debian:6.1");
     assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
     let names = system.cached();
@@ -169,7 +169,7 @@ fn a_fetched_kernel_is_checked_and_made_again_when_it_is_damaged() {
 }
 
 #[test]
-fn without_apt_or_its_packages_the_cache_serves_or_a_line_says_what_to_do() {
+fn without_apt_the_cache_serves_or_an_error_has_a_hint() {
     skip_unless!(is_installed("dpkg-deb", "dpkg"));
     let system = System::new("kernels-no-apt");
     expect_line(
@@ -271,7 +271,7 @@ fn a_cache_that_cannot_be_written_is_named_with_what_to_do() {
 fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
     let _machine = machine();
     let system = System::new("kernels-left");
-    // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
+    // Above the highest possible process ID (proc_sys_kernel(5), pid_max).
     let dead = (1 << 22) + 1;
     let here = std::process::id();
     for name in [format!("punctual-guest-{dead}"), format!("punctual-guest-{dead}-1"), format!("punctual-guest-{here}")]
@@ -292,7 +292,7 @@ fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
     assert_eq!(hidden, [format!(".linux-image-6.1.0-9-amd64.{here}")]);
 }
 
-/// `punctual` as `command` says, with a file system of 64 KiB at `place` that nobody else sees.
+/// Runs `command` in a mount namespace with a file system of 64 KiB at `place`.
 fn with_little_room(command: &Command, place: &Path) -> ProgramOutput {
     let mut inside = Command::new("unshare");
     let script = format!("/bin/mount -t tmpfs -o size=64k none {} && exec \"$@\"", place.display());
@@ -300,7 +300,7 @@ fn with_little_room(command: &Command, place: &Path) -> ProgramOutput {
     for (name, value) in command.get_envs() {
         value.map(|value| inside.env(name, value));
     }
-    // unshare itself is looked for there, too.
+    // unshare(1) itself is searched there as well.
     inside.env("PATH", format!("{}:/usr/bin:/bin", place.parent().unwrap().join("bin").display()));
     run(&mut inside)
 }
@@ -318,7 +318,7 @@ fn root_a_full_disk_is_one_line() {
     let said = with_little_room(&fetch, &system.scratch.path("cache"));
     expect_line(&said, "No space left on device (os error 28); set XDG_CACHE_HOME to a directory with room");
 
-    // A QEMU that is never started: there is no room for the guest's first files.
+    // A QEMU that never starts: there is no space for the guest's initial files.
     system.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.0");
     fs::create_dir(system.scratch.path("tmp")).unwrap();
     let plan = system.scratch.file("plan.toml", plan(&kernel.display().to_string(), "none", ""));
@@ -378,7 +378,7 @@ fn vm_programs_work_in_guests_that_are_given_them() {
     let (_machine, scratch) = machine_and_scratch("kernels-files");
     let greeting = scratch.file("greeting", "hello\n");
     let kernel = kernel.display();
-    // The shell ends with an error unless it finds what it was given.
+    // The shell exits with an error unless it finds the file.
     let load = "cmd:read word </opt/greeting && [ $word = hello ] && while :; do :; done";
     let files = format!("files = [\"/bin/sh\", \"{}:/opt/greeting\"]", greeting.display());
     let plan = scratch.file("plan.toml", plan(&format!("{kernel} preempt=none"), load, &files));
@@ -416,7 +416,7 @@ fn vm_a_step_of_a_bisection_tells_git_what_it_wants_to_hear() {
         run(command(&options).arg(kernel))
     };
     let kernel = kernel.display().to_string();
-    // Without a load no kernel is later than a millisecond, and none takes as little as 100 instructions.
+    // Without a load every kernel stays below a millisecond, and none needs as few as 100 instructions.
     for (limit, status, begins) in
         [("--max 1ms --p99 1ms", 0, "good: max "), ("--p99 100ns", 1, "bad: p99 "), ("--max 100ns", 1, "bad: max ")]
     {
@@ -424,7 +424,7 @@ fn vm_a_step_of_a_bisection_tells_git_what_it_wants_to_hear() {
         assert_eq!((said.status, said.stdout.lines().count()), (status, 1), "{said:?}");
         assert!(said.stdout.starts_with(begins) && said.stdout.contains(&kernel), "{said:?}");
     }
-    // One that ends at once: this argument makes the kernel look for its first program elsewhere.
+    // A kernel that panics at once: its argument moves the search for the init program.
     for lost in ["/nowhere/bzImage", &format!("{kernel} rdinit=/nowhere root=/dev/nowhere")] {
         let said = step(lost, "--max 1ms");
         assert_eq!((said.status, said.stdout.lines().count()), (125, 1), "{said:?}");

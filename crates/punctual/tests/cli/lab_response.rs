@@ -1,4 +1,4 @@
-//! How soon interrupts are answered in guests: kernels told apart, the same to the bit.
+//! Latency of interrupt responses in guests: kernels distinguished, identical to the bit.
 
 use crate::program::{Scratch, entries, machine_and_scratch, punctual, run_seeded, skip_unless};
 use crate::vm::kernel;
@@ -17,7 +17,7 @@ fn plan(scratch: &Scratch, kernels: &[&str], load: &str, period: &str) -> String
 
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
+fn vm_interrupts_are_answered_later_on_less_preemptible_kernels() {
     skip_unless!(kernel().is_some());
     if punctual(&format!("lab fetch {} debian:6.1-rt", "debian:6.1")).status != 0 {
         eprintln!("skipped: needs debian:6.1 and debian:6.1-rt (Debian's packages, or fetched before)");
@@ -46,7 +46,7 @@ fn vm_interrupts_are_answered_later_on_kernels_that_can_be_preempted_less() {
         full.max_ns,
         rt.max_ns
     );
-    // PREEMPT_RT has a thread of its own for the interrupt, between it and the thread that answers.
+    // PREEMPT_RT has an interrupt thread between the interrupt and the responding thread.
     assert!(rt.min_ns > full.min_ns && full.min_ns > Some(0), "{:?} {:?}", rt.min_ns, full.min_ns);
 }
 
@@ -76,15 +76,15 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
         (explained, stages)
     };
     let ((none, of_none), (_, of_rt)) = (of(&none), of("debian:6.1-rt"));
-    // What a kernel without preemption does to page tables, until it lets go.
+    // A kernel without preemption frees page tables until it reschedules.
     let blame = none.worst[0].blame().unwrap();
     assert_eq!((blame.cause, blame.owner.name.as_str()), (Cause::NonPreemptible, "load/mmap"), "{:#?}", none.causes);
-    // The handler of PREEMPT_RT is a thread that has to be switched in.
+    // The handler of PREEMPT_RT is a thread, which needs a context switch.
     assert!(of_rt.handler.min_ns > of_none.handler.min_ns, "{of_rt:?} {of_none:?}");
     assert!(of_none.queue.max_ns > of_rt.queue.max_ns, "{of_rt:?} {of_none:?}");
 }
 
-/// One that the lab has anyway, with the module-free drivers of serial ports.
+/// The lab's own line, with the built-in drivers of serial ports.
 #[test]
 #[ignore = "long: boots guests"]
 fn vm_two_guests_exchange_triggers_over_a_serial_line_without_loss() {
@@ -104,14 +104,14 @@ fn vm_two_guests_exchange_triggers_over_a_serial_line_without_loss() {
     let record = &entry.record;
     let (thread, response) = (&record.threads[0], record.response.as_ref().unwrap());
     let target = response.target.as_ref().unwrap();
-    // Due times that the machine has no time for are not sent, or answered late; nothing gets lost on the way.
+    // Due times without CPU time are not sent, or answered late; no trigger is lost on the way.
     assert_eq!((thread.cycles_due, thread.recorded + thread.missed), (1000, 1000), "{thread:?}");
     assert_eq!(response.triggers, thread.recorded + thread.never_answered(), "{response:?}");
     assert!(thread.recorded > 500, "{thread:?}");
     assert_eq!((response.foreign, response.duplicate, target.missed), (0, 0, 0), "{response:?}");
     assert!(target.triggers >= response.triggers && target.answered == target.triggers, "{target:?}");
     assert_eq!((response.line_errors, target.line_errors), (Some(0), Some(0)));
-    // The load ran where the answers came from.
+    // The load ran in the responding guest.
     assert_eq!(record.loads, target.loads);
     assert!(record.loads[0].per_second() > Some(0.0), "{:?}", record.loads);
     assert_eq!((record.cell.load.to_string().as_str(), &record.cell_id), ("pipe", &record.cell.id()));

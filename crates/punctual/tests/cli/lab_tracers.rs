@@ -1,11 +1,11 @@
-//! The kernel's tracers in guests: there where the kernel has them, the same to the bit, and refused elsewhere.
+//! The kernel's tracers in guests: present if the kernel has them, identical to the bit, and refused elsewhere.
 
 use crate::program::{Scratch, beside_a_load, machine_and_scratch, punctual, run_seeded};
 use crate::vm::kernel;
 use model::Entry;
 use std::path::Path;
 
-/// A kernel that has both tracers.
+/// A kernel with both tracers.
 const RT: &str = "debian:6.1-rt";
 
 fn entries(run: &Path) -> Vec<Entry> {
@@ -14,7 +14,7 @@ fn entries(run: &Path) -> Vec<Entry> {
     entries
 }
 
-/// A plan for these kernels; `keys` stand at its top.
+/// A plan for these kernels, with `keys` at its top.
 fn plan(scratch: &Scratch, name: &str, kernels: &[&str], keys: &str) -> String {
     let plan = format!(
         "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n{keys}\n[axes]\nkernel = {kernels:?}\n\
@@ -51,13 +51,13 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
     for histogram in [&timerlat.irq, &timerlat.thread] {
         assert!((195..=205).contains(&histogram.n), "one a millisecond in 200 ms: {histogram:?}");
     }
-    // The thread is woken by the timer's handler.
+    // The timer's handler wakes the thread.
     assert!(timerlat.irq.min_ns > Some(0) && timerlat.thread.min_ns > timerlat.irq.min_ns, "{timerlat:?}");
     assert!(timerlat.thread.sum_ns > timerlat.irq.sum_ns, "{timerlat:?}");
     let [osnoise] = &seen.osnoise.as_ref().unwrap()[..] else { panic!("{seen:?}") };
     assert_eq!(osnoise.samples, 1, "{osnoise:?}");
     assert!((200_000..400_000).contains(&osnoise.runtime_us), "{osnoise:?}");
-    // The clock ticks, and the load wants the CPU, too: it runs again after the cell.
+    // The clock ticks, and the load, which restarts after the cell, competes for the CPU.
     assert!(osnoise.irq > 0 && osnoise.thread > 10 && osnoise.noise_us > 10_000, "{osnoise:?}");
     assert!(osnoise.max_single_us.is_some_and(|longest| longest > 0 && longest <= osnoise.noise_us), "{osnoise:?}");
     assert_eq!(osnoise.hardware, 0, "nothing but the kernel holds up a virtual machine: {osnoise:?}");
@@ -67,7 +67,7 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
     assert!(said.stdout.contains("irq p50") && said.stdout.contains("thread max"), "{}", said.stdout);
     assert!(said.stdout.contains("No tracers in"), "{}", said.stdout);
 
-    // Nothing but the tracers' own entry tells a record from one without.
+    // A record with tracers differs from one without in the tracers' entry only.
     let plain = plan(&scratch, "plain.toml", &[RT], "");
     let said = run_seeded(&plain, &untraced);
     let text = std::fs::read_to_string(untraced.join("run.jsonl")).unwrap();

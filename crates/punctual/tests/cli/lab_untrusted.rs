@@ -1,4 +1,4 @@
-//! Kernels, packages and directories that others have made: nothing is followed, waited for without end, or taken over.
+//! Kernels, packages and directories of other users: no link is followed, no read is endless, nothing is taken over.
 
 use crate::lab_kernels::{System, expect_line, plan, vmlinux};
 use crate::program::{ProgramOutput, Start, comes_true, finish, is_installed, is_root, machine, skip_unless};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs `command`, which must end by itself within a minute.
+/// Runs `command`, which must exit within a minute.
 #[track_caller]
 fn ended(command: &mut Command) -> ProgramOutput {
     let mut child = command.start_piped();
@@ -34,7 +34,7 @@ fn a_directory_that_another_user_has_planted_is_not_used_for_a_guest() {
     fs::create_dir(system.scratch.path("tmp")).unwrap();
     let cache = system.scratch.path("cache/punctual/snapshots");
     fs::create_dir_all(&cache).unwrap();
-    // The process keeps its id when it becomes the program, so its earlier names are known here as they are to one who looks at ps(1).
+    // exec keeps the process ID, so the guest's directory names are as predictable here as from ps(1).
     let script = "for n in 0 1 2 3; do for d in $TMPDIR/punctual-guest-$$-$n; do /bin/mkdir -m 777 $d; \
                   for f in job initramfs console result; do /bin/ln -s $VICTIM $d/$f; done; done; done; exec \"$@\"";
     let inner = system.command("run --wait --out");
@@ -75,7 +75,7 @@ fn nothing_but_files_is_taken_out_of_a_package() {
     }
     assert_eq!(system.cached(), Vec::<String>::new(), "nothing stays");
 
-    // Links and pipes that are not wanted do no harm, and no mode of the package's is kept.
+    // Unused links and pipes are harmless, and no mode of the package is kept.
     let script = format!("chmod 4777 {kernel} && {} && {}", link("boot/initrd.img"), fifo("boot/System.map"));
     let package = system.package_with("setuid.deb", &vmlinux(62, true, 0), &script);
     ended(&mut system.command(&format!("lab fetch {}", package.display()))).expect_success();
@@ -87,7 +87,7 @@ fn nothing_but_files_is_taken_out_of_a_package() {
     }
 }
 
-/// Calls `each` with everything below `directory`.
+/// Calls `each` for every path below `directory`.
 fn below(directory: &Path, each: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(directory).unwrap().flatten() {
         each(&entry.path());
@@ -123,7 +123,7 @@ fn a_signal_ends_what_is_started_to_fetch_a_kernel_and_nothing_stays() {
     let package = system.scratch.file("endless.deb", "no package");
     system.apt(&package, "");
     let started = system.scratch.path("started");
-    // Each says which process it is, and then has no end.
+    // Each program writes its process ID and then does not end.
     let script = format!("echo $$ >{0}.new; /bin/mv {0}.new {0}; exec", started.display());
     system.program("dpkg-deb", &format!("{script} cat /dev/zero"));
     system.program("apt-get", &format!("{script} /bin/sleep 1000"));

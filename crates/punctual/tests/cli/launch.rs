@@ -1,4 +1,4 @@
-//! `punctual launch`: another program runs as a cell asks, with everything that it starts.
+//! `punctual launch`: a foreign program and its descendants run with a cell's settings.
 
 use crate::program::{a_cpu, comes_true, is_root, kill_and_wait, machine, punctual, run, running, skip_unless};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ fn launch(cpu: u32, policy: &str, slack: &str, program: &[&str]) -> Command {
     command
 }
 
-/// Field `n` of a line of proc_pid_stat(5), counted as there.
+/// Field `n` of a line of proc_pid_stat(5), counted as in that page.
 fn field(stat: &str, n: usize) -> &str {
     stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(n - 3)).expect("a stat line")
 }
@@ -20,15 +20,14 @@ fn field(stat: &str, n: usize) -> &str {
 #[test]
 fn settings_reach_what_the_program_starts() {
     let cpu = a_cpu();
-    // SCHED_OTHER 0, SCHED_BATCH 3, SCHED_IDLE 5 (sched(7)).
-    // The nice value of an idle thread is kept, but not used.
+    // SCHED_OTHER 0, SCHED_BATCH 3, SCHED_IDLE 5 (sched(7)). The nice value of an idle thread is stored but unused.
     for (policy, slack, number, nice) in [
         ("other", "50us", "0", Some("0")),
         ("other:nice=5", "1us", "0", Some("5")),
         ("batch", "50us", "3", Some("0")),
         ("idle", "1ns", "5", None),
     ] {
-        // `cat` is a child of the shell: what it sees of itself it has inherited.
+        // `cat` is a child of the shell and shows inherited settings.
         let script = "cat /proc/self/stat; cat /proc/self/timerslack_ns; cat /proc/self/status; :";
         let said = run(&mut launch(cpu, policy, slack, &["sh", "-c", script]));
         let mut lines = said.stdout.lines();

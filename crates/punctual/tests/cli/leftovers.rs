@@ -1,4 +1,4 @@
-//! Nothing stays behind: no process of a load, however the cell or the campaign ended.
+//! Cleanup: no process of a load remains, however the cell or the campaign ended.
 
 use crate::placement::load_of;
 use crate::program::{
@@ -45,7 +45,7 @@ fn a_cell_does_not_outlive_a_parent_killed_just_after_starting_it() {
     }
 }
 
-/// `DIR`, in which a load of the cell makes a directory; `true`: nothing is left in it, nor of it elsewhere.
+/// Whether `directory`, in which a load made a directory, is empty and no trace of the load exists elsewhere.
 fn is_clean(directory: &std::path::Path) -> bool {
     std::fs::read_dir(directory).unwrap().next().is_none() && traces().is_empty()
 }
@@ -56,23 +56,23 @@ fn a_directory_that_was_named_is_removed_when_its_supervisor_is_killed() {
     for load in ["disk", "files"] {
         let scratch = Scratch::new("supervisor");
         let load = format!("{load}:{}", scratch.dir().display());
-        // The cell lives, and cleans up at its end.
+        // The cell survives and cleans up at its end.
         let start = || {
             let mut child = start_cell(command("cell --progress"), &cell("other", &load, &a_cpu().to_string(), "60s"));
             wait_for_progress(&mut child);
-            let keepers = load_of(child.id()).0;
-            assert!(!is_clean(scratch.dir()) && keepers.len() == 1, "{keepers:?}");
-            (child, keepers[0])
+            let supervisors = load_of(child.id()).0;
+            assert!(!is_clean(scratch.dir()) && supervisors.len() == 1, "{supervisors:?}");
+            (child, supervisors[0])
         };
-        let (mut child, keeper) = start();
-        process::signal(keeper, libc::SIGKILL).unwrap();
+        let (mut child, supervisor) = start();
+        process::signal(supervisor, libc::SIGKILL).unwrap();
         process::signal(child.id(), libc::SIGINT).unwrap();
         child.wait().unwrap();
         assert!(comes_true(|| running().is_empty()) && is_clean(scratch.dir()), "{load}: {:?}", traces());
-        // Both are killed: what was noted leads there.
-        let (mut child, keeper) = start();
+        // Both are killed: the note of the cell leads to the directory.
+        let (mut child, supervisor) = start();
         process::signal(child.id(), libc::SIGSTOP).unwrap();
-        process::signal(keeper, libc::SIGKILL).unwrap();
+        process::signal(supervisor, libc::SIGKILL).unwrap();
         kill_and_wait(&mut child);
         assert!(comes_true(|| running().is_empty()) && !is_clean(scratch.dir()), "{load}");
         let said = run(&mut command("recover --wait"));
@@ -84,7 +84,7 @@ fn a_directory_that_was_named_is_removed_when_its_supervisor_is_killed() {
 #[test]
 fn a_command_ends_with_its_supervisor() {
     let (_machine, scratch) = machine_and_scratch("supervisor-command");
-    // With a control group and without, where this test may have both.
+    // With a control group and without, if this test can have both.
     let both = is_root() && is_installed("setpriv", "util-linux");
     for wrapper in [&["env"][..], UNPRIVILEGED].into_iter().filter(|wrapper| both || wrapper[0] == "env") {
         let start = |load: &str| {
@@ -102,13 +102,13 @@ fn a_command_ends_with_its_supervisor() {
         // Both are killed.
         let mut child = start("cmd:setsid sleep 600 & sleep 600");
         assert!(comes_true(|| running().len() == 5), "{wrapper:?}: {:?}", running());
-        let keeper = load_of(child.id()).0[0];
+        let supervisor = load_of(child.id()).0[0];
         process::signal(child.id(), libc::SIGSTOP).unwrap();
-        process::signal(keeper, libc::SIGKILL).unwrap();
+        process::signal(supervisor, libc::SIGKILL).unwrap();
         kill_and_wait(&mut child);
         let is_over = || run(&mut command("recover --wait")).status == 0 && running().is_empty();
         assert!(comes_true(is_over), "{wrapper:?}: {:?} left", running());
-        // Killed by its own command, before it has said anything.
+        // Killed by its own command, before its first output.
         let mut child = start("cmd:kill -9 $PPID; sleep 600");
         assert_eq!(child.wait().unwrap().code(), Some(1));
         assert!(comes_true(|| running().is_empty()), "{wrapper:?}: {:?} left", running());
@@ -116,7 +116,8 @@ fn a_command_ends_with_its_supervisor() {
     }
 }
 
-/// Shared memory, semaphores and message queues of System V, and what stress-ng has of POSIX (sysvipc(7), shm_overview(7)).
+/// Shared memory, semaphores and message queues of System V, and the POSIX objects of stress-ng (sysvipc(7),
+/// shm_overview(7)).
 fn shared_memory() -> Vec<String> {
     let tables = ["shm", "sem", "msg"].iter().filter_map(|table| {
         let text = std::fs::read_to_string(format!("/proc/sysvipc/{table}")).ok()?;
@@ -127,11 +128,11 @@ fn shared_memory() -> Vec<String> {
     tables.flatten().chain(names.filter(|name| name.starts_with("stress-ng"))).collect()
 }
 
-/// A command that is killed in one test: itself or the campaign above it, by whom and with which load.
+/// A command to kill: its wrapper, its load, and the process that is killed.
 struct Victim<'a> {
     wrapper: &'a [&'a str],
     load: &'a str,
-    /// Whether a whole `measure` is killed, and not only its cell.
+    /// Whether a whole `measure` is killed instead of its cell.
     campaign: bool,
 }
 
@@ -173,14 +174,14 @@ fn root_nothing_stays_after_sigkill_at_any_of_50_instants() {
     })
     .collect();
     let shared_before = shared_memory();
-    // Marsaglia's xorshift64, from another start each time, which a failure tells.
+    // Marsaglia's xorshift64 with a new seed each time, which a failure prints.
     let seed = u64::from(std::process::id()) << 20 | 1;
     let mut random = seed;
     for (round, victim) in (0..50).zip(victims.iter().cycle()) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        // Most loads work after 10 to 300 ms.
+        // Most loads run after 10 to 300 ms.
         let instant = Duration::from_micros(random % 400_000);
         let mut child = victim.start(&scratch);
         std::thread::sleep(instant);
@@ -192,7 +193,7 @@ fn root_nothing_stays_after_sigkill_at_any_of_50_instants() {
     }
 }
 
-/// Sets of System V semaphores of the suite: seven in a set, under a key that says so.
+/// System V semaphore sets of the suite, recognized by seven members and their key.
 fn sets_of_the_suite() -> Vec<String> {
     let list = std::fs::read_to_string("/proc/sysvipc/sem").unwrap();
     let is_ours = |line: &&str| {
@@ -207,7 +208,7 @@ fn sets_of_the_suite() -> Vec<String> {
 fn root_semaphores_of_the_suite_go_with_it_or_are_recovered() {
     skip_unless!(is_root());
     let _machine = machine();
-    // Another test may run under this key; none does while this one holds the machine.
+    // Other processes may use this key, but not while this test holds the machine.
     assert_eq!(sets_of_the_suite(), [""; 0]);
     let kill_all = || {
         for _ in 0..3 {
@@ -222,7 +223,7 @@ fn root_semaphores_of_the_suite_go_with_it_or_are_recovered() {
         assert!(comes_true(|| running().is_empty()), "{:?} left", running());
         assert_eq!(sets_of_the_suite(), [""; 0], "a namespace of its own goes with the last process in it");
     }
-    // One operation by itself has no namespace, like a load of a user who may not have one.
+    // A single operation has no namespace, like a load of a user without the right to one.
     let mut suite = command("operation ipc/semaphore 1000000000");
     let mut suite = suite.start_silent();
     assert!(comes_true(|| !sets_of_the_suite().is_empty()), "it has made one");

@@ -1,4 +1,4 @@
-//! The live view of a measurement: on a terminal, without one, and where its process runs.
+//! The live view of a measurement: on a terminal, without one, and the CPU of its process.
 
 use crate::program::{
     PROGRAM, a_cpu, a_cpu_and_the_others, comes_true, command, is_installed, machine, run, running, skip_unless,
@@ -6,7 +6,7 @@ use crate::program::{
 use std::process::{Command, Stdio};
 use sys::sched;
 
-/// `punctual measure` for 2.5 s on a terminal of its own, by script(1); what the terminal received.
+/// Output of `punctual measure` for 2.5 s on its own terminal, by script(1).
 fn on_a_terminal(variables: &[(&str, &str)]) -> String {
     let measure = format!("{PROGRAM} measure --wait --duration 2500ms --cpus {}", a_cpu());
     let mut script = Command::new("script");
@@ -21,7 +21,7 @@ fn on_a_terminal_the_view_is_redrawn_in_place_and_gone_at_the_end() {
     let _machine = machine();
     let text = on_a_terminal(&[]);
     let frames: Vec<_> = text.split("\x1b[J").collect();
-    // The first, one for each second and the last, and the erasure at the end.
+    // The first frame, one per second, the last one, and the final erasure.
     assert!(frames.len() >= 4, "{} frames: {text}", frames.len());
     let views = &frames[1..frames.len() - 1];
     for view in views {
@@ -30,7 +30,7 @@ fn on_a_terminal_the_view_is_redrawn_in_place_and_gone_at_the_end() {
     }
     let last = views.last().unwrap();
     assert!(last.contains("both on a log scale") && last.contains('#'), "{last}");
-    // What follows each view goes up by as many rows as it has.
+    // Each view is followed by a cursor movement of as many rows as it has.
     for view in views {
         let (rows, up) = view.rsplit_once('\n').unwrap();
         assert_eq!(up.trim_end_matches('\r'), format!("\x1b[{}A", rows.lines().count()), "{view:?}");

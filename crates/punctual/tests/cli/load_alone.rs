@@ -1,4 +1,4 @@
-//! `punctual load`: one load alone.
+//! `punctual load`: a load without a measurement.
 
 use crate::program::{
     PROGRAM, Start, comes_true, command, finish, is_installed, machine, punctual, run, running, skip_unless,
@@ -23,7 +23,7 @@ fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
     let said = punctual("load pipe --for 1s");
     let lines: Vec<_> = said.stdout.lines().collect();
     assert!(lines[0].starts_with("pipe: ") && lines[0].contains(" processes on CPU "), "{said:?}");
-    // One whole second and the sum.
+    // One whole second and the total.
     assert_eq!(lines.len(), 3, "{said:?}");
     assert!(lines.iter().skip(1).all(|line| line.contains(" round trips/s")), "{said:?}");
     assert!(lines[1].contains(" %"), "what the machine did: {said:?}");
@@ -34,7 +34,7 @@ fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
 fn a_load_without_an_end_goes_on_until_it_is_told() {
     let _machine = machine();
     let child = command("load cpu:50").start_piped();
-    // The keeper and at least one worker.
+    // The supervisor and at least one worker.
     assert!(comes_true(|| running().len() > 2));
     process::signal(child.id(), libc::SIGINT).unwrap();
     let said = finish(child);
@@ -49,7 +49,7 @@ fn on_a_terminal_it_is_one_block_that_is_gone_at_the_end() {
     script.args(["-qec", &format!("{PROGRAM} load pipe+light --for 2s"), "/dev/null"]);
     let said = run(script.stdin(Stdio::null()).env("TERM", "xterm"));
     let frames: Vec<_> = said.stdout.split("\x1b[J").collect();
-    // What was started, one for each second, and the erasure.
+    // The start lines, one frame per second, and the erasure.
     assert_eq!(frames.len(), 4, "{said:?}");
     for frame in &frames[1..3] {
         assert!(frame.contains(" s of 2s") && frame.contains("  pipe   ") && frame.contains("  light  "), "{said:?}");
@@ -80,7 +80,7 @@ fn what_cannot_run_is_one_line() {
     punctual("load cpu --policy deadline:1ms/10ms/10ms --for 1s").expect_error(
         "a load has many processes, which cannot have deadline:1ms/10ms/10ms; name another policy for it",
     );
-    // An address for documentation, RFC 5737.
+    // An address for documentation (RFC 5737).
     punctual("load ping:192.0.2.1 --for 1s").expect_error(
         "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
     );

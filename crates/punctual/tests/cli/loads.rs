@@ -1,10 +1,10 @@
-//! Every built-in load: it works in every second, and nothing of it stays.
+//! Every built-in load: operations in every second, and no remains.
 
 use crate::program::{a_cpu, cell, comes_true, command, finish, machine, record, running, start_cell, traces};
 use model::{Cell, Conditions, Load, LoadRecord, Percent, Record};
 use sys::process;
 
-/// What the load did in each whole second; the last reading may come a moment after the one before.
+/// Asserts operations in each whole second; the last reading may follow the previous one shortly.
 #[track_caller]
 fn worked_in_every_second(load: &LoadRecord) {
     let whole = load.seconds.iter().filter(|second| second.elapsed.ns() > 900_000_000);
@@ -69,11 +69,11 @@ fn a_load_of_which_a_part_stalls_is_recorded_as_such() {
     std::thread::sleep(std::time::Duration::from_millis(500));
     let mut workers: Vec<u32> = running().into_iter().filter(|other| *other != pid).collect();
     workers.sort_unstable();
-    // The keeper was started first, then the first group.
+    // The supervisor starts first, then the first group.
     workers.iter().skip(1).take(40).for_each(|worker| process::signal(*worker, libc::SIGSTOP).unwrap());
     let record = record(child);
     let reason = record.loads[0].failure.clone().expect("a part has stalled").reason;
-    // All 20 of the group are behind, but not all of them by enough at the instant of the reading.
+    // All 20 of the group are stalled, but not all long enough at the time of the reading.
     assert!(reason.contains(" of 40 workers stalled"), "{reason}");
     assert!(comes_true(|| running().is_empty()), "stopped processes are gone, too");
 }

@@ -1,4 +1,4 @@
-//! The program as people and other programs see it: real runs of the real binary on this machine's kernel.
+//! The program from outside: real runs of the real binary on this machine's kernel.
 #![expect(clippy::unwrap_used, clippy::disallowed_macros, reason = "a panic in a test is its failure")]
 
 mod bad_input;

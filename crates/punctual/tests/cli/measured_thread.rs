@@ -1,4 +1,4 @@
-//! What a measured thread does, seen from outside: its settings, and its system calls.
+//! The measured thread from outside: its settings and its system calls.
 
 use crate::program::{
     MARK, PROGRAM, Scratch, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine, record, running,
@@ -27,7 +27,7 @@ fn a_normal_thread_has_what_was_asked() {
 }
 
 #[test]
-fn root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing() {
+fn root_a_real_time_thread_has_its_settings_and_never_faults_or_allocates() {
     skip_unless!(is_root());
     let _machine = machine();
     let cpus = sys::sched::affinity(0).unwrap().to_string();
@@ -47,7 +47,7 @@ fn root_a_real_time_thread_has_what_was_asked_and_faults_and_allocates_nothing()
     }
 }
 
-/// For each method: its policy, the call that waits, how many of them a sample takes at least, and what else a cycle calls.
+/// For each method: policy, the call that waits, and the other calls of a cycle.
 const CALLS: [(&str, &str, &str, &[&str]); 13] = [
     ("clock_nanosleep", "other", "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, {", &[]),
     ("clock_nanosleep:relative", "other", "clock_nanosleep(CLOCK_MONOTONIC, 0, {", &[]),
@@ -58,7 +58,7 @@ const CALLS: [(&str, &str, &str, &[&str]); 13] = [
     ("timerfd", "other", "timerfd_settime(", &["read("]),
     ("itimer", "other", "rt_sigtimedwait([ALRM], ", &["setitimer(ITIMER_REAL, "]),
     ("posix_timer", "other", "rt_sigtimedwait([RT_", &["timer_settime(", "timer_getoverrun("]),
-    // With a time-out, in braces: the thread parks at the barrier on a futex without one.
+    // With a timeout, in braces: the thread parks at the barrier on a futex without one.
     ("futex", "other", "FUTEX_WAIT_BITSET_PRIVATE, 0, {", &[]),
     ("futex:realtime", "other", "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME, 0, {", &[]),
     ("poll", "other", "ppoll(NULL, 0, {", &[]),
@@ -66,7 +66,7 @@ const CALLS: [(&str, &str, &str, &[&str]); 13] = [
 ];
 
 #[test]
-fn between_barrier_and_end_a_measured_thread_makes_the_calls_of_its_method_and_no_others() {
+fn a_measured_thread_makes_only_the_calls_of_its_method() {
     skip_unless!(is_installed("strace", "strace"));
     let _machine = machine();
     for (method, policy, wait, others) in CALLS {
@@ -83,14 +83,14 @@ fn between_barrier_and_end_a_measured_thread_makes_the_calls_of_its_method_and_n
         let strangers: Vec<_> = section.iter().filter(|call| !is_own(call)).collect();
         assert!(strangers.is_empty(), "{method}: {strangers:?}");
         let waits = section.iter().filter(|call| is_wait(call)).count() as u64;
-        // A timer that goes on by itself may have expired for a due time that was already past, and missed.
+        // A periodic timer may have expired for a due time that was already past and counts as missed.
         let is_periodic =
             others.iter().any(|other| other.contains("timer_settime(") && !other.contains("fd")) || method == "itimer";
         assert!(waits == recorded || is_periodic && waits > recorded, "{method}: {waits} waits, {recorded} wake-ups");
     }
 }
 
-/// The system calls of the measured thread of a short cell, as strace writes them, and how many wake-ups it recorded.
+/// System calls of the measured thread of a short cell, as strace(1) prints them, and the number of recorded wake-ups.
 fn traced(method: &str, policy: &str) -> (Vec<String>, u64) {
     let scratch = Scratch::new("strace");
     let trace = scratch.path("trace");
@@ -99,7 +99,7 @@ fn traced(method: &str, policy: &str) -> (Vec<String>, u64) {
     let asked = Cell { task: method.parse().unwrap(), ..cell(policy, "none", &a_cpu().to_string(), "300ms") };
     let record = record(start_cell(strace, &asked));
     let trace = std::fs::read_to_string(trace).unwrap();
-    // The measured thread is the one that takes its name.
+    // The measured thread is identified by the name it sets.
     let named = |line: &&str| line.contains("PR_SET_NAME, \"measured/");
     let thread = trace.lines().find(named).and_then(|line| line.split(' ').next()).expect("a measured thread");
     // "4711 read(5, ..." begins a call; "4711 <... read resumed>..." only ends it.
@@ -109,7 +109,7 @@ fn traced(method: &str, policy: &str) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achieved() {
+fn root_every_method_runs_under_every_policy_and_is_recorded() {
     skip_unless!(is_root());
     let _machine = machine();
     let cpu = a_cpu().to_string();
@@ -128,10 +128,10 @@ fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achiev
         assert_eq!((achieved.timer_slack_ns, thread.cycles_due), (slack, 100), "{method} {policy}");
         let cpus = if policy == deadline { sched::affinity(0).unwrap().to_string() } else { cpu.clone() };
         assert_eq!(achieved.cpus.to_string(), cpus, "{method} {policy}");
-        // An idle thread may not get to run in 100 ms.
+        // An idle thread may not run within 100 ms.
         let ran = thread.recorded > 0 || policy == "idle" && thread.censored.is_some();
         assert!(thread.is_consistent() && ran, "{method} {policy}: {} recorded", thread.recorded);
-        // After a stall the kernel may give a deadline thread's periods another phase.
+        // After a stall the kernel may shift the periods of a deadline thread.
         let early = if method == "deadline" && thread.missed > 0 { 0 } else { thread.early };
         assert_eq!((early, thread.lost, record.clock_steps.len()), (0, 0, 0), "{method} {policy}");
         assert_eq!(thread.timer_overruns.is_some(), method == "posix_timer", "{method} {policy}");
@@ -141,10 +141,10 @@ fn root_every_method_runs_under_every_policy_and_the_record_says_what_was_achiev
 }
 
 #[test]
-fn root_a_deadline_policy_that_does_not_fit_is_refused_with_the_kernels_reason() {
+fn root_a_deadline_policy_that_does_not_fit_is_refused_with_a_reason() {
     skip_unless!(is_root());
     let _machine = machine();
-    // One thread for each CPU: together they would take all of the CPUs, of which the kernel keeps a part.
+    // One thread per CPU would take all CPU time, of which the kernel reserves a part.
     let cpus = sched::affinity(0).unwrap().to_string();
     let refused = |policy: &str| {
         let said = finish(start_cell(command("cell"), &cell(policy, "none", &cpus, "100ms")));
@@ -177,7 +177,7 @@ fn a_process_has_one_itimer_so_each_cpu_gets_a_process() {
     for (n, thread) in record.threads.iter().enumerate() {
         assert!(thread.is_consistent() && thread.cycles_due == 1000, "{} due", thread.cycles_due);
         assert_eq!(thread.achieved.cpus.to_string(), thread.cpu.to_string());
-        // Wall-clock alignments, read through another clock: exact but for the reading of both.
+        // Wall-clock alignment, converted to another clock: exact except for the two readings.
         let offset = thread.offset.ns() % 1_000_000_000;
         assert!(offset.abs_diff(n as u64 * 250_000) < 100_000, "{offset}");
     }
@@ -202,7 +202,7 @@ fn cycles_begin_at_a_full_second_and_cpus_are_apart_as_asked() {
             assert_eq!(thread.offset.ns(), n as u64 * 200_000);
         }
         if clock == "monotonic" {
-            // Known through two readings of the same clock: exact but for what lies between them.
+            // Converted by two readings of the same clock: exact except for the time between them.
             assert!((record.started.0 % 1_000_000_000).abs_diff(300_000_000) < 100_000, "{:?}", record.started);
         } else {
             let ms = record.started_unix_ms % 1000;
@@ -224,7 +224,7 @@ fn root_threads_that_get_little_cpu_time_end_in_time_and_it_shows() {
             assert_eq!(thread.achieved.policy.to_string(), policy);
         }
         let [record_load] = &record.loads[..] else { panic!("one load") };
-        // The last row may be a few milliseconds of it, in which nothing need be done.
+        // The last row may cover only a few milliseconds, possibly without an operation.
         let rows = record_load.seconds.iter().filter(|second| second.elapsed >= Span(500_000_000));
         assert!(rows.clone().count() > 0, "{record_load:?}");
         assert!(rows.clone().all(|second| second.operations > Some(0)), "{record_load:?}");
@@ -233,7 +233,7 @@ fn root_threads_that_get_little_cpu_time_end_in_time_and_it_shows() {
             assert!(!kept, "an idle thread cannot keep 1 ms beside a process that computes");
         }
     }
-    // Two seconds on a quiet machine; a cell that waited for its thread would not end at all.
+    // Two seconds on an idle machine; a cell that waited for its thread would never end.
     assert!(begun.elapsed() < std::time::Duration::from_secs(100), "{:?}", begun.elapsed());
 }
 
@@ -245,7 +245,7 @@ fn root_an_idle_thread_under_load_ends_in_time() {
     let record = record(start_cell(command("cell"), &cell("idle", "messaging", &a_cpu().to_string(), "1s")));
     let thread = &record.threads[0];
     assert!(thread.is_consistent() && thread.cycles_due == 1000, "{thread:?}");
-    // A hundred processes of nice 0 leave an idle thread less than one part in a thousand: it cannot keep its times.
+    // A hundred processes at nice 0 leave an idle thread less than 0.1 % of the CPU: it misses due times.
     assert!(thread.missed > 0 || thread.censored.is_some(), "{} recorded", thread.recorded);
     assert!(begun.elapsed() < std::time::Duration::from_secs(100), "{:?}", begun.elapsed());
 }
@@ -260,7 +260,7 @@ fn root_a_nice_start_is_not_handed_on_to_the_load() {
     assert!(comes_true(|| running().len() > 40), "the load is there");
     let nice_of = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Field 19, counted from behind the name, which is field 2 and may hold blanks (proc_pid_stat(5)).
+        // Field 19 (proc_pid_stat(5)), counted from the name, field 2, which may contain blanks.
         stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(16)).map(str::to_owned)
     };
     let found: Vec<_> = running().into_iter().filter_map(nice_of).collect();

@@ -1,4 +1,4 @@
-//! The command that runs at spikes: outside the measured CPUs, one at a time, and never in the way.
+//! The command that runs at spikes: off the measured CPUs, one at a time, without delaying the cell.
 
 use crate::program::{
     Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_installed, is_root, machine, machine_and_scratch, punctual,
@@ -6,14 +6,14 @@ use crate::program::{
 };
 use model::{Cell, Conditions, Explain};
 
-/// One measured CPU and one other; `None`, and the test says that it is skipped, where there is only one.
+/// One measured CPU and another; prints that the test is skipped and returns `None` with only one CPU.
 fn two_cpus() -> Option<(u32, u32)> {
     let (cpu, others) = a_cpu_and_the_others()?;
     Some((cpu.iter().next()?, others.iter().next()?))
 }
 
 #[test]
-fn at_the_wake_up_that_ends_a_cell_a_command_gets_it_and_runs_elsewhere_at_nice_0() {
+fn the_spike_command_gets_the_last_wake_up_and_runs_elsewhere() {
     let Some((cpu, other)) = two_cpus() else { return };
     skip_unless!(is_installed("ps", "procps") && is_installed("taskset", "util-linux"));
     let (_machine, scratch) = machine_and_scratch("on-spike");
@@ -44,7 +44,7 @@ fn a_command_that_fails_is_a_finding_and_the_result_stays() {
 }
 
 #[test]
-fn root_at_explained_spikes_one_command_runs_at_a_time_and_gets_the_explanation() {
+fn root_spike_commands_run_one_at_a_time_and_get_the_explanation() {
     let Some((cpu, _)) = two_cpus() else { return };
     if !is_root()
         || !["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"]
@@ -56,7 +56,7 @@ fn root_at_explained_spikes_one_command_runs_at_a_time_and_gets_the_explanation(
     let (_machine, scratch) = machine_and_scratch("on-spike-explained");
     let dir = scratch.path("spikes");
     std::fs::create_dir(&dir).unwrap();
-    // Each takes as long as many spikes; none may begin while another one runs.
+    // Each run spans many spikes; no run may begin during another.
     let at_spike = format!("cd {}; mkdir running || exit 9; cat > $$; sleep 0.3; rmdir running", dir.display());
     let explain = Explain { above: Some("1us".parse().unwrap()), keep: 1000, ..Explain::default() };
     let cell = Cell {

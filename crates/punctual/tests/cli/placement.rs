@@ -1,4 +1,4 @@
-//! Where and how a load runs: every process of it on the CPUs and with the policy that were asked.
+//! Placement of a load: every process on the requested CPUs and with the requested policy.
 
 use crate::program::{
     Start, a_cpu, a_cpu_and_the_others, cell, comes_true, command, is_root, kill_and_wait, machine, running,
@@ -8,23 +8,23 @@ use model::{Cell, Conditions, CpuSet};
 use std::process::Child;
 use sys::{process, sched};
 
-/// A process as the kernel tells of it.
+/// A process as shown by /proc.
 #[derive(Debug)]
 pub(crate) struct Seen {
     parent: u32,
-    /// CPUs that it may use.
+    /// CPUs in its affinity mask.
     cpus: CpuSet,
-    /// In the words of a plan.
+    /// Policy in the syntax of a plan.
     policy: String,
-    /// Most CPU time that it may use, seconds, or `unlimited`.
+    /// Limit of CPU time in seconds, or `unlimited`.
     cpu_time: String,
 }
 
-/// `None` once it has ended.
+/// Reads the process; `None` once it has exited.
 fn see(pid: u32) -> Option<Seen> {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let (stat, status, limits) = (read("stat")?, read("status")?, read("limits")?);
-    // proc_pid_stat(5), from field 3 on: behind the name, which may hold anything.
+    // proc_pid_stat(5) from field 3 on: after the name, which may contain anything.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let field = |number: usize| fields.get(number - 3).copied();
     let (nice, priority) = (field(19)?, field(40)?);
@@ -42,26 +42,26 @@ fn see(pid: u32) -> Option<Seen> {
     Some(Seen { parent: field(4)?.parse().ok()?, cpus, policy, cpu_time: cpu_time.to_owned() })
 }
 
-/// The keepers of the cell with this process id, and every process below them.
+/// The supervisors of the cell with process ID `cell`, and every process below them.
 pub(crate) fn load_of(cell: u32) -> (Vec<u32>, Vec<Seen>) {
     let seen: Vec<(u32, Seen)> = running().into_iter().filter_map(|pid| Some((pid, see(pid)?))).collect();
-    let keepers: Vec<u32> = seen.iter().filter(|(_, seen)| seen.parent == cell).map(|(pid, _)| *pid).collect();
-    let is_below = |pid: u32| pid != cell && !keepers.contains(&pid);
+    let supervisors: Vec<u32> = seen.iter().filter(|(_, seen)| seen.parent == cell).map(|(pid, _)| *pid).collect();
+    let is_below = |pid: u32| pid != cell && !supervisors.contains(&pid);
     let workers = seen.into_iter().filter(|(pid, _)| is_below(*pid)).map(|(_, seen)| seen).collect();
-    (keepers, workers)
+    (supervisors, workers)
 }
 
-/// Ends a cell that has shown all that it was started for.
+/// Kills a cell that is no longer needed.
 fn end(mut child: Child) {
     kill_and_wait(&mut child);
     assert!(comes_true(|| running().is_empty()), "processes stay");
 }
 
-/// One load of each kind: what messages, computes, works in the kernel, on files, makes others, is a program.
+/// One load of each kind: messages, computation, kernel work, files, child processes, a program.
 const KINDS: &str = "messaging:groups=1+cpu:50+pipe+timers+exec+files+cmd:sleep 60 & while :; do :; done";
 
-/// The thread that empties the logs and reads what the machine does, each second, and every other one of a cell's that
-/// does not measure.
+/// The thread that drains the logs and samples the machine each second, and all other threads of a cell that do not
+/// measure.
 #[test]
 fn what_does_not_measure_keeps_off_the_measured_cpus() {
     let Some((measured, others)) = a_cpu_and_the_others() else { return };
@@ -76,7 +76,7 @@ fn what_does_not_measure_keeps_off_the_measured_cpus() {
         let places: Vec<CpuSet> = threads.iter().map(|thread| sched::affinity(*thread).unwrap()).collect();
         let on_one = |cpu: u32| places.iter().filter(|place| **place == [cpu].into_iter().collect()).count();
         assert!(cpus.iter().all(|cpu| on_one(cpu) >= 1), "one measures on each of {cpus}: {places:?}");
-        // The first thread is the one that reads.
+        // The first thread samples the machine.
         assert_eq!(sched::affinity(child.id()).unwrap(), *aside, "measured: {cpus}");
         assert_eq!(places.iter().filter(|place| *place != aside).count(), cpus.len(), "{places:?}");
         end(child);
@@ -84,7 +84,7 @@ fn what_does_not_measure_keeps_off_the_measured_cpus() {
 }
 
 #[test]
-fn root_every_process_of_a_load_has_the_cpus_and_the_policy_that_were_asked() {
+fn root_every_process_of_a_load_has_its_cpus_and_policy() {
     skip_unless!(is_root());
     let _machine = machine();
     let all = sched::affinity(0).unwrap();
@@ -105,8 +105,8 @@ fn root_every_process_of_a_load_has_the_cpus_and_the_policy_that_were_asked() {
         };
         let mut child = start_cell(command("cell --progress"), &cell);
         wait_for_progress(&mut child);
-        let (keepers, workers) = load_of(child.id());
-        assert_eq!(keepers.len(), 7);
+        let (supervisors, workers) = load_of(child.id());
+        assert_eq!(supervisors.len(), 7);
         let least = 40 + cpus.unwrap_or(&all).len() * 6 + 2;
         assert!(workers.len() >= least, "{} of {least}", workers.len());
         for worker in workers {
@@ -133,7 +133,7 @@ fn a_load_can_be_kept_off_the_measured_cpus_or_put_on_them() {
         let child = measure.start_silent();
         let cell_of = || running().into_iter().find(|pid| see(*pid).is_some_and(|seen| seen.parent == child.id()));
         let workers_of = |cell| load_of(cell).1.into_iter().filter(|seen| seen.parent != child.id());
-        // `measure` itself is no part of the load, though it is not below the cell.
+        // `measure` itself is not part of the load, though it is not below the cell.
         let workers = || cell_of().map(|cell| workers_of(cell).filter(|seen| seen.parent != std::process::id()));
         assert!(comes_true(|| workers().is_some_and(|workers| workers.count() == 2 * cpus.len())), "{word}");
         for worker in workers().into_iter().flatten() {
@@ -144,13 +144,13 @@ fn a_load_can_be_kept_off_the_measured_cpus_or_put_on_them() {
 }
 
 #[test]
-fn root_a_real_time_load_has_an_end_built_in_and_goes_with_whoever_keeps_it() {
+fn root_a_real_time_load_has_a_cpu_limit_and_ends_with_its_supervisor() {
     let all = sched::affinity(0).unwrap();
     skip_unless!(is_root() && all.len() > 1);
     let _machine = machine();
     let load_cpus: Option<CpuSet> = Some([a_cpu()].into_iter().collect());
     let first: CpuSet = all.iter().take(1).collect();
-    // What its program has made outlives it, but not for long.
+    // A descendant of the load's program outlives it by at most 8 s.
     let load = "messaging:groups=1+pipe+cmd:sleep 8 & while :; do :; done";
     let load_policy = Some("rr:1".parse().unwrap());
     let cell = Cell {
@@ -160,14 +160,14 @@ fn root_a_real_time_load_has_an_end_built_in_and_goes_with_whoever_keeps_it() {
     };
     let mut child = start_cell(command("cell --progress"), &cell);
     wait_for_progress(&mut child);
-    let (keepers, workers) = load_of(child.id());
-    assert!(keepers.len() == 3 && workers.len() == 44, "{} {}", keepers.len(), workers.len());
+    let (supervisors, workers) = load_of(child.id());
+    assert!(supervisors.len() == 3 && workers.len() == 44, "{} {}", supervisors.len(), workers.len());
     for worker in &workers {
-        // 4 s, and a minute for the cell to come to its end.
+        // 4 s, and a minute for the cell to end.
         assert_eq!((worker.policy.as_str(), worker.cpu_time.as_str()), ("rr:1", "64"), "{worker:?}");
     }
-    // Nobody is left to clean up: the kernel ends the workers.
+    // No process is left to clean up: the kernel ends the workers.
     process::signal(child.id(), libc::SIGSTOP).unwrap();
-    keepers.iter().for_each(|keeper| process::signal(*keeper, libc::SIGKILL).unwrap());
+    supervisors.iter().for_each(|supervisor| process::signal(*supervisor, libc::SIGKILL).unwrap());
     end(child);
 }

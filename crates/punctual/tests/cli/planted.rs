@@ -1,4 +1,4 @@
-//! Run directories of other users: links, pipes and devices in the place of files are neither followed nor waited for.
+//! Run directories of other users: links, pipes and devices in place of files are neither followed nor waited for.
 
 use crate::program::{PROGRAM, ProgramOutput, Scratch, a_cpu, machine_and_scratch, punctual};
 use analysis::testing::RunBuilder;
@@ -7,18 +7,18 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A plan that is measured in a moment.
+/// A plan that is measured in less than a second.
 const PLAN: &str =
     "duration = \"50ms\"\nwarm_up = \"0s\"\nrepetitions = 1\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n";
 
-/// Runs the program to its end, 60 s at most: what waits for a pipe has status 124.
+/// Runs the program to its end, for at most 60 s: waiting for a pipe has status 124.
 fn in_time(arguments: &str) -> ProgramOutput {
     let mut command = Command::new("timeout");
     command.args(["60", PROGRAM]).args(arguments.split_whitespace()).stdin(std::process::Stdio::null());
     crate::program::run(&mut command)
 }
 
-/// The directory of a run of one measurement.
+/// Directory of a run of one measurement.
 fn a_run(scratch: &Scratch) -> PathBuf {
     let mut run = RunBuilder::new();
     run.cell("none", "other").measure(0, 0, |_, _| 5_000);
@@ -66,7 +66,7 @@ fn a_run_begins_and_goes_on_beside_what_is_planted() {
     let begun = in_time(&format!("run {} --wait --cpus {} --out {}", plan.display(), a_cpu(), dir.display()));
     assert_eq!((begun.status, precious().as_str()), (0, "precious"), "{begun:?}");
 
-    // Resuming appends to the run itself, not to what a link leads to.
+    // A resumed run appends to its own file, not to the target of a link.
     let (run, page) = (dir.join("run.jsonl"), dir.join("report.html"));
     let text = fs::read_to_string(&run).unwrap();
     let header = text.lines().next().unwrap().to_owned() + "\n";

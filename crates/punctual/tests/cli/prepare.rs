@@ -1,4 +1,4 @@
-//! Settings that a cell changes: put back whatever happens to it.
+//! Settings that a cell changes are restored, whatever happens to the cell.
 
 use crate::program::{
     Machine, Scratch, Start, a_cpu, cell, comes_true, command, finish, is_root, kill_and_wait, machine,
@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 use sys::process;
 
-/// Five settings and what they are, below some root.
+/// Five settings and their values, below a test root.
 const SETTINGS: [(&str, &str); 5] = [
     ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
     ("proc/sys/kernel/sched_rt_runtime_us", "950000"),
@@ -41,7 +41,7 @@ fn on(root: &Path, arguments: &str) -> Command {
     command
 }
 
-/// A machine below a directory of its own, and a cell of so long there that has turned timer migration off.
+/// A machine below its own directory, and a cell of `duration` on it that has turned timer migration off.
 fn prepared_cell(name: &str, duration: &str) -> (Machine, Scratch, Child) {
     let (machine, scratch) = machine_and_scratch(name);
     scratch.file(TIMER_MIGRATION, "1\n");
@@ -57,7 +57,7 @@ fn a_run_killed_at_any_instant_leaves_nothing_changed_after_recover() {
     let root = scratch.dir();
     SETTINGS.iter().for_each(|(path, value)| drop(scratch.file(path, format!("{value}\n"))));
     scratch.file("sys/devices/system/cpu/online", "0-1\n");
-    // Spread over the whole life of the cell, which prepares in its first milliseconds: most instants lie there.
+    // Spread over the lifetime of the cell; most instants lie in the first milliseconds, which change the settings.
     let (mut changed, mut random) = (0, 1_u64);
     for round in 0..100_u64 {
         let cell = prepared(PREPARE, cell("other", "none", "0", "100ms"));
@@ -130,7 +130,7 @@ fn a_setting_that_is_not_there_stops_the_measurement() {
     assert!(said.stderr.contains("did you mean `governor`?"), "{said:?}");
 }
 
-/// Real settings of this machine, as root: those that a virtual machine has, too.
+/// Real settings of this machine, as root: those that exist on virtual machines as well.
 #[test]
 fn root_real_settings_are_changed_recorded_and_put_back() {
     skip_unless!(is_root());
@@ -163,7 +163,7 @@ fn root_real_settings_are_changed_recorded_and_put_back() {
     assert_eq!((all(), said.status), (before, 0), "{said:?}");
 }
 
-/// As root on this machine: managed interrupts, as virtio and NVMe devices have them, are passed over.
+/// As root on this machine: managed interrupts of virtio and NVMe devices are skipped.
 #[test]
 fn root_interrupts_that_the_kernel_keeps_stop_no_measurement() {
     skip_unless!(is_root() && crate::program::a_cpu_and_the_others().is_some());
@@ -185,12 +185,12 @@ fn root_interrupts_that_the_kernel_keeps_stop_no_measurement() {
 }
 
 #[test]
-fn the_machine_is_not_free_before_all_that_a_killed_campaign_started_has_ended() {
+fn the_machine_is_busy_until_a_killed_campaigns_processes_have_exited() {
     let (_machine, scratch) = machine_and_scratch("prepare-dying");
     let root = scratch.dir();
     scratch.file(TIMER_MIGRATION, "1\n");
     let mut measure = on(root, "measure --wait --duration 60s --cpus 0 --prepare timer_migration=off --load");
-    // Its supervisor waits a moment for it before it kills it.
+    // The supervisor waits before it kills the load.
     measure.arg("cmd:trap '' TERM; echo >ready; while :; do sleep 600; done").current_dir(root);
     let mut campaign = measure.start_silent();
     assert!(comes_true(|| root.join("ready").exists()), "its load works");
@@ -203,7 +203,7 @@ fn the_machine_is_not_free_before_all_that_a_killed_campaign_started_has_ended()
 
 #[test]
 fn a_journal_of_a_process_that_still_runs_is_not_nothing() {
-    // Without a campaign, and so without the lock.
+    // Without a campaign, and therefore without the lock.
     let (_machine, scratch, mut child) = prepared_cell("prepare-living", "60s");
     let root = scratch.dir();
     let told = format!("process {} has changed settings and still runs (", child.id());
@@ -233,7 +233,7 @@ fn a_command_that_waits_says_once_for_what() {
     process::signal(campaign.id(), libc::SIGINT).unwrap();
     campaign.wait().unwrap();
     let said = finish(recover);
-    // Its one line was read above.
+    // The only line was read above.
     assert!(said.status == 0 && said.stderr.is_empty(), "{said:?}");
 }
 

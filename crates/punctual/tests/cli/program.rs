@@ -12,13 +12,13 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
-/// Environment variable by which the processes of this test run are told from anybody else's.
+/// Environment variable that marks the processes of this test run.
 pub(crate) const MARK: &str = "PUNCTUAL_TEST_RUN";
 
-/// Environment variable by which the processes of one test are told from those of the others.
+/// Environment variable that marks the processes of one test.
 const TEST: &str = "PUNCTUAL_TEST_THREAD";
 
-/// The machine, held by a test that measures: two measurements at a time would measure each other.
+/// The machine, held by a measuring test: concurrent measurements would disturb each other.
 #[derive(Debug)]
 pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, ()>);
 
@@ -26,7 +26,7 @@ pub(crate) fn machine() -> Machine {
     static MACHINE: Mutex<()> = Mutex::new(());
     static CLEAN: Once = Once::new();
     let machine = Machine(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
-    // What a test run that was killed has left would be taken for this one's.
+    // Remains of a killed test run would be attributed to this one.
     CLEAN.call_once(|| {
         drop(command("recover").output());
         drop(std::fs::remove_dir_all(Path::new(DIRECTORY).join("runs")));
@@ -35,7 +35,7 @@ pub(crate) fn machine() -> Machine {
 }
 
 impl Drop for Machine {
-    /// A test that fails leaves no process of its own behind: the next one would wait for the machine that it holds.
+    /// Kills the processes of a failed test: they hold the machine, and the next test would wait for it.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mark = format!("{TEST}={}", sys::thread::id());
@@ -44,13 +44,13 @@ impl Drop for Machine {
                 left.iter().for_each(|pid| drop(sys::process::signal(*pid, libc::SIGKILL)));
                 left.is_empty()
             });
-            // What they would have removed themselves.
+            // Removes their files.
             let _ = command("recover").output();
         }
     }
 }
 
-/// What the program said and how it ended.
+/// Output and exit status of the program.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     pub(crate) status: i32,
@@ -67,21 +67,21 @@ impl ProgramOutput {
         }
     }
 
-    /// An error: nothing on stdout, exactly this line on stderr, exit status 1.
+    /// Asserts an error: nothing on stdout, exactly this line on stderr, exit status 1.
     #[track_caller]
     pub(crate) fn expect_error(&self, line: &str) {
         assert_eq!((self.stderr.as_str(), self.status), (format!("punctual: {line}\n").as_str(), 1));
         assert_eq!(self.stdout, "");
     }
 
-    /// Asserts that it went well.
+    /// Asserts exit status 0.
     #[track_caller]
     pub(crate) fn expect_success(self) -> ProgramOutput {
         assert_eq!(self.status, 0, "{self:?}");
         self
     }
 
-    /// The last line on stderr; empty when there is none.
+    /// The last line on stderr, or an empty string.
     pub(crate) fn last_line(&self) -> &str {
         self.stderr.lines().last().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl ProgramOutput {
 /// The current directory of the commands: runs without `--out` are kept below it.
 const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
 
-/// The command `punctual ARGUMENTS`, arguments split at blanks.
+/// The command `punctual ARGUMENTS`; arguments are split at blanks.
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.current_dir(DIRECTORY);
@@ -110,7 +110,7 @@ pub(crate) fn punctual(arguments: &str) -> ProgramOutput {
     ProgramOutput::of(command(arguments).output().expect("the program starts"))
 }
 
-/// Ends the test unless this holds; what is not there says so itself.
+/// Returns from the test unless the condition holds; the condition prints the reason.
 macro_rules! skip_unless {
     ($needed:expr) => {
         if !($needed) {
@@ -122,10 +122,10 @@ pub(crate) use skip_unless;
 
 /// Commands started in the background.
 pub(crate) trait Start {
-    /// Nothing that it writes is seen.
+    /// Starts the command and discards its output.
     fn start_silent(&mut self) -> Child;
 
-    /// What it writes can be read.
+    /// Starts the command with its output in pipes.
     fn start_piped(&mut self) -> Child;
 }
 
@@ -139,12 +139,12 @@ impl Start for Command {
     }
 }
 
-/// Waits for the end of a program that was started, and reads what it has written.
+/// Waits for the end of a started program and returns its output.
 pub(crate) fn finish(child: Child) -> ProgramOutput {
     ProgramOutput::of(child.wait_with_output().expect("the program ends"))
 }
 
-/// Kills a program with SIGKILL, and reaps it.
+/// Kills a program with SIGKILL and reaps it.
 pub(crate) fn kill_and_wait(child: &mut Child) {
     child.kill().expect("it was not reaped");
     child.wait().expect("it ends");
@@ -155,11 +155,11 @@ pub(crate) fn run(command: &mut Command) -> ProgramOutput {
     ProgramOutput::of(command.output().expect("the program starts"))
 }
 
-/// Wrapped around a command: it, and all that it makes, runs as a user of its own without any privilege.
+/// Wrapper that runs a command and its descendants as an otherwise unused user without privileges.
 pub(crate) const UNPRIVILEGED: &[&str] =
     &["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
 
-/// The command `WRAPPER punctual ARGUMENTS`, in a place that every user can reach.
+/// The command `WRAPPER punctual ARGUMENTS` in a directory that every user can access.
 pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> Command {
     let program = scratch.path("punctual");
     if !program.exists() {
@@ -173,7 +173,7 @@ pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> C
     command
 }
 
-/// A directory of its own for one test, removed afterwards.
+/// The directory of one test, removed afterwards.
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
@@ -189,7 +189,7 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// Writes a file, and makes the directories on its path, which it returns.
+    /// Writes a file, creates its parent directories and returns its path.
     pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("below the directory")).expect("a scratch directory");
@@ -197,7 +197,7 @@ impl Scratch {
         path
     }
 
-    /// Writes a run into the directory `name`, and returns its path.
+    /// Writes a run into the directory `name` and returns its path.
     pub(crate) fn run(&self, name: &str, run: &RunBuilder) -> PathBuf {
         let header = serde_json::to_string(&run.header).expect("a header is JSON");
         let entries = run.entries.iter().map(|entry| serde_json::to_string(entry).expect("a measurement is JSON"));
@@ -236,30 +236,30 @@ pub(crate) fn header(dir: &Path) -> Header {
     serde_json::from_str(text.lines().next().expect("a header")).expect("a header")
 }
 
-/// The measurements of the run in `dir`, in the order in which they were made; all have to be whole.
+/// The measurements of the run in `dir`, in measured order; all must be complete.
 #[track_caller]
 pub(crate) fn entries(dir: &Path) -> Vec<Entry> {
     let text = std::fs::read_to_string(dir.join("run.jsonl")).expect("a run");
     text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a measurement")).collect()
 }
 
-/// Carries out `plan` in the directory `out`, with the same seed each time.
+/// Runs `plan` into the directory `out`, always with the same seed.
 #[track_caller]
 pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
     punctual(&format!("run {plan} --seed 1 --wait --out {}", out.display())).expect_success()
 }
 
-/// A file that another tool has written, from the tests of `import`.
+/// A file of another tool, from the tests of `import`.
 pub(crate) fn import_fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("import").join("tests/files").join(name)
 }
 
-/// The machine, and a directory of its own for one test that measures.
+/// The machine, and the directory of one measuring test.
 pub(crate) fn machine_and_scratch(name: &str) -> (Machine, Scratch) {
     (machine(), Scratch::new(name))
 }
 
-/// Does this while a load works on every CPU.
+/// Runs `work` while a load runs on every CPU.
 pub(crate) fn beside_a_load<T>(work: impl FnOnce() -> T) -> T {
     let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().expect("the program starts");
     let done = work();
@@ -284,7 +284,7 @@ pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell
     }
 }
 
-/// `punctual cell` with `cell` on its stdin, started by `command`.
+/// Starts `punctual cell` by `command`, with `cell` on its stdin.
 pub(crate) fn start_cell(mut command: Command, cell: &Cell) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
@@ -293,8 +293,8 @@ pub(crate) fn start_cell(mut command: Command, cell: &Cell) -> Child {
     child
 }
 
-/// Waits until a cell that was started with `--progress` says for the first time how it goes: about a second after its
-/// threads were released.
+/// Waits for the first progress line of a cell that was started with `--progress`, about a second after the release of
+/// its threads.
 pub(crate) fn wait_for_progress(child: &mut Child) {
     let words = child.stderr.as_mut().expect("a pipe");
     let mut byte = [0];
@@ -303,19 +303,19 @@ pub(crate) fn wait_for_progress(child: &mut Child) {
     }
 }
 
-/// The record of a cell that was started.
+/// The record of a started cell.
 #[track_caller]
 pub(crate) fn record(child: Child) -> Record {
     let said = finish(child).expect_success();
     serde_json::from_str(&said.stdout).unwrap_or_else(|err| panic!("{err}: {said:?}"))
 }
 
-/// A CPU that this process may use: the last one, which is the least busy on most machines.
+/// A CPU in this process's affinity mask: the last one, which is the least busy on most machines.
 pub(crate) fn a_cpu() -> u32 {
     sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
 }
 
-/// [`a_cpu`], and all others that this process may use; `None`, and the test says that it is skipped, where there are none.
+/// [`a_cpu`] and the other CPUs of this process; prints that the test is skipped and returns `None` without others.
 pub(crate) fn a_cpu_and_the_others() -> Option<(CpuSet, CpuSet)> {
     let measured: CpuSet = [a_cpu()].into_iter().collect();
     let others = sys::sched::affinity(0).expect("own affinity").minus(&measured);
@@ -326,7 +326,7 @@ pub(crate) fn a_cpu_and_the_others() -> Option<(CpuSet, CpuSet)> {
     Some((measured, others))
 }
 
-/// Whether this test may do what needs root; otherwise it says that it is skipped.
+/// Whether this test runs as root; otherwise prints that it is skipped.
 pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("own status");
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1));
@@ -337,7 +337,7 @@ pub(crate) fn is_root() -> bool {
     is_root
 }
 
-/// Whether `program` is installed; otherwise the test says that it is skipped.
+/// Whether `program` is installed; otherwise prints that the test is skipped.
 pub(crate) fn is_installed(program: &str, package: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
@@ -346,8 +346,8 @@ pub(crate) fn is_installed(program: &str, package: &str) -> bool {
     found
 }
 
-/// Whether this test may have mounts of its own; otherwise it says that it is skipped. In a chroot `/` is no mount point, and in
-/// many containers none may be made.
+/// Whether this test can have a mount namespace; otherwise prints that it is skipped. In a chroot `/` is not a mount
+/// point, and many containers deny mounts.
 pub(crate) fn may_mount() -> bool {
     let made = Command::new("unshare").args(["--mount", "true"]).output();
     let may = is_root() && made.is_ok_and(|made| made.status.success());
@@ -357,12 +357,12 @@ pub(crate) fn may_mount() -> bool {
     may
 }
 
-/// Ids of the processes that tests of this run have started, their descendants included.
+/// IDs of the processes that tests of this run have started, including descendants.
 pub(crate) fn running() -> Vec<u32> {
     marked(&format!("{MARK}={}", std::process::id()))
 }
 
-/// Ids of the processes that have this in their environment. One that has ended and was not reaped has none.
+/// IDs of the processes with `mark` in their environment. A zombie has no environment.
 fn marked(mark: &str) -> Vec<u32> {
     let is_ours = |entry: &std::fs::DirEntry| {
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
@@ -372,7 +372,7 @@ fn marked(mark: &str) -> Vec<u32> {
     processes.filter(is_ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The names of what this program makes for loads: directories in `/var/tmp`, control groups.
+/// Names of the files that this program creates for loads: directories in `/var/tmp`, control groups.
 pub(crate) fn traces() -> Vec<String> {
     let directories = ["/var/tmp", "/tmp", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let entries = directories.iter().flat_map(std::fs::read_dir).flatten().flatten();
@@ -380,7 +380,7 @@ pub(crate) fn traces() -> Vec<String> {
     paths.filter(|path| path.contains("punctual-load-")).collect()
 }
 
-/// Waits until `condition` holds, two minutes at most, because the machine may be busy; says whether it came to hold.
+/// Polls until `condition` holds, for at most two minutes because the machine may be busy; returns whether it held.
 pub(crate) fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     let begun = std::time::Instant::now();
     loop {
@@ -394,7 +394,7 @@ pub(crate) fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether every thread of the process is stopped: state T in field 3, behind the name (proc_pid_stat(5)).
+/// Whether every thread of the process is stopped: state T in field 3, after the name (proc_pid_stat(5)).
 pub(crate) fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());

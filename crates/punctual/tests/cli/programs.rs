@@ -1,4 +1,4 @@
-//! Outside programs as loads: each works beside a measurement, is told apart when it does not, and leaves nothing.
+//! External programs as loads: each runs beside a measurement, is reported if it does not, and leaves nothing behind.
 
 use crate::program::{
     ProgramOutput, Scratch, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine,
@@ -8,14 +8,14 @@ use model::{Cell, Conditions, LoadRecord, Record, Span};
 use std::path::Path;
 use std::process::Command;
 
-/// The load of a cell that lasts long enough for two readings, one second apart.
+/// The load of a cell that is long enough for two readings, one second apart.
 fn load_of(load: &str) -> LoadRecord {
     let record = record(start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "2100ms")));
     let [load] = &record.loads[..] else { panic!("one load: {record:?}") };
     load.clone()
 }
 
-/// A job of fio that goes on for longer than any test.
+/// A fio job that outlasts any test.
 fn fio_job(scratch: &Scratch) -> String {
     let job = scratch.file("job.fio", "[j]\nfilename=laid-out\nsize=4m\nrw=randwrite\ntime_based\nruntime=3600\n");
     format!("fio:{}", job.display())
@@ -37,7 +37,7 @@ fn every_program_works_in_every_second_and_leaves_nothing() {
         let load = load_of(load);
         let whole: Vec<_> = load.seconds.iter().filter(|second| second.elapsed.ns() > 900_000_000).collect();
         assert!(whole.len() >= 2 && load.failure.is_none(), "{load:?}");
-        // Without a control group nobody knows what a program's descendants use.
+        // Without a control group the CPU time of a program's descendants is unknown.
         assert!(whole.iter().all(|second| second.cpu_us != Some(0)), "{load:?}");
         let found = load.program.expect("a program");
         assert_eq!(Path::new(&found.path).file_name().unwrap(), program);
@@ -55,7 +55,7 @@ fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
     let absent = scratch.path("absent.fio");
     for (load, program, package, words) in [
         ("stress-ng:--foo", "stress-ng", "stress-ng", "ended (exit status: 1): stress-ng: unrecognized option '--foo'"),
-        // Its failure follows two lines of how it goes.
+        // The error follows two informational lines.
         ("stress-ng:--hdd 1 --temp-path /proc", "stress-ng", "stress-ng", "): stress-ng: fail: "),
         ("hackbench:-g x", "hackbench", "rt-tests", "ended (exit status: 1): hackbench: --groups"),
         (&format!("fio:{}", job.display()), "fio", "fio", "ended (exit status: 1): fio: failed parsing rw=bogus"),
@@ -66,7 +66,7 @@ fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
         if !is_installed(program, package) {
             continue;
         }
-        // Time enough to fail before the first measured cycle, on a busy machine, too.
+        // Time to fail before the first measured cycle, even on a busy machine.
         let cell = Cell {
             conditions: Conditions { warm_up: Span::SECOND, ..Conditions::default() },
             ..cell("other", load, &a_cpu().to_string(), "100ms")
@@ -79,7 +79,7 @@ fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
 }
 
 #[test]
-fn a_program_that_leaves_files_has_a_directory_of_its_own_which_is_removed() {
+fn the_directory_of_a_program_is_removed_with_its_files() {
     skip_unless!(is_installed("fio", "fio"));
     let (_machine, scratch) = machine_and_scratch("left-files");
     let child = start_cell(command("cell"), &cell("other", &fio_job(&scratch), &a_cpu().to_string(), "1s"));
@@ -105,7 +105,7 @@ fn a_program_that_ends_at_once_rests_before_it_is_started_again() {
     for load in ["cmd:true", "cmd:setsid sleep 60 & true"] {
         let child = start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "2100ms"));
         std::thread::sleep(std::time::Duration::from_millis(1500));
-        // The cell, the keeper, and a run: what earlier runs have left behind is gone.
+        // The cell, the supervisor and one run; processes of earlier runs are gone.
         assert!(running().len() <= 5, "{load}: {:?}", running());
         let record = record(child);
         let load = &record.loads[0];
@@ -119,7 +119,7 @@ fn a_program_that_ends_at_once_rests_before_it_is_started_again() {
 }
 
 #[test]
-fn what_is_not_installed_is_skipped_in_a_plan_and_an_error_where_it_is_all_that_is_asked() {
+fn a_missing_program_is_skipped_in_a_plan_and_an_error_alone() {
     let (_machine, scratch) = machine_and_scratch("missing");
     let plan = scratch.file("plan.toml", "[axes]\nload = [\"none\", \"stress-ng:--cpu 1\"]\npolicy = [\"other\"]\n");
     let without_programs = |arguments: &str, rest: &[&str]| -> Command {

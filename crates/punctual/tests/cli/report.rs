@@ -1,4 +1,4 @@
-//! `punctual report`, and the page that `run` leaves beside its records.
+//! `punctual report`, and the page that `run` writes next to its records.
 
 use crate::program::{Scratch, command, import_fixture, machine, punctual, run};
 use std::fs;
@@ -15,7 +15,7 @@ fn a_run_leaves_its_page_and_report_makes_it_again() {
     let first = fs::read_to_string(&page).unwrap();
     assert!(first.contains("<h1>A &amp; B</h1>") && first.contains("none/other"));
 
-    // The same records make the same page, wherever it goes.
+    // The same records produce the same page, wherever it is written.
     fs::remove_file(&page).unwrap();
     let said = punctual(&format!("report {}", run.display()));
     assert_eq!((said.stdout, said.status), (format!("{}\n", page.display()), 0));
@@ -28,7 +28,7 @@ fn a_run_leaves_its_page_and_report_makes_it_again() {
     punctual(&format!("report {0} {0} -o {1}", run.display(), other.display())).expect_success();
     assert!(fs::read_to_string(&other).unwrap().contains("B none/other"));
 
-    // Its records alone are enough to ask the same again.
+    // The records suffice to reconstruct the plan.
     let text = fs::read_to_string(&page).unwrap();
     let written = text.split("<pre tabindex=0><code>").nth(2).unwrap().split("</code>").next().unwrap();
     let plan = model::Plan::parse(&written.replace("&quot;", "\"").replace("&amp;", "&")).unwrap();
@@ -68,7 +68,7 @@ fn old_data_get_a_page_of_their_own_and_beside_each_other() {
     ] {
         assert!(first.contains(part), "{part}");
     }
-    // Named by its file it makes the same page.
+    // A run named by its file produces the same page.
     fs::remove_file(&page).unwrap();
     punctual(&format!("report {}", old.join("imported.jsonl").display()));
     assert_eq!(fs::read_to_string(&page).unwrap(), first);

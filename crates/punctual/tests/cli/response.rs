@@ -1,4 +1,4 @@
-//! How soon triggers are answered over links: between network namespaces, over terminals, and what is refused.
+//! Latency of responses over links: between network namespaces, over terminals, and refused links.
 
 use crate::explain::instances;
 use crate::program::{
@@ -11,17 +11,17 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 
-/// Three machines on one network: the network is in the namespace of the host.
+/// Three machines on one network, which is in the namespace of the host.
 pub(crate) struct Network {
     pub(crate) names: [String; 3],
 }
 
-/// Which machine of it.
+/// Index of a machine in the network.
 pub(crate) const HOST: usize = 0;
 pub(crate) const TARGET: usize = 1;
 pub(crate) const LOGGER: usize = 2;
 
-/// Where the target answers.
+/// Address on which the target responds.
 pub(crate) const ANSWERS: &str = "udp:10.213.7.2:4000";
 
 impl Network {
@@ -74,20 +74,20 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// A responder that is ready.
+/// Starts a responder and waits until it is ready.
 fn responder(mut command: Command) -> Child {
     let mut child = command.start_piped();
     let mut line = String::new();
-    // Nothing else is said until it ends, so no line of another's is lost with this reader.
+    // The responder prints nothing else until it exits, so this reader loses no line.
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("answering on "), "{line}");
     child
 }
 
-/// Waits until a measurement says for the first time how it goes.
+/// Waits for the first progress line of a measurement.
 fn wait_until_measuring(child: &mut Child) {
     let (mut said, mut byte) = (String::new(), [0]);
-    // Byte by byte: what follows is somebody else's to read.
+    // Byte by byte: a later reader gets the rest.
     while child.stderr.as_mut().unwrap().read(&mut byte).unwrap() > 0 {
         said.push(byte[0].into());
         if said.ends_with('\n') && said.contains(" max ") {
@@ -97,7 +97,7 @@ fn wait_until_measuring(child: &mut Child) {
     panic!("{said}");
 }
 
-/// What a responder says when it is asked to end.
+/// The record of a responder that is terminated with SIGTERM.
 fn ended(mut child: Child) -> TargetRecord {
     signal(&child, "-TERM");
     let mut text = String::new();
@@ -108,7 +108,7 @@ fn ended(mut child: Child) -> TargetRecord {
     serde_json::from_value(json).unwrap()
 }
 
-/// The summary of the one cell of a measurement that went well.
+/// The summary of the only cell of a successful measurement.
 fn summary(said: &ProgramOutput) -> serde_json::Value {
     assert_eq!(said.status, 0, "{said:?}");
     let json = said.json();
@@ -117,7 +117,7 @@ fn summary(said: &ProgramOutput) -> serde_json::Value {
 }
 
 #[test]
-fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed() {
+fn root_a_flooded_target_answers_a_logger_and_each_may_be_killed() {
     skip_unless!(is_root() && is_installed("ip", "iproute2") && is_installed("ping", "iputils-ping"));
     let _machine = machine();
     let network = Network::new("three");
@@ -135,7 +135,7 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     let mut command = network.on(HOST, stranger[0], "");
     assert!(command.args(&stranger[1..]).status().unwrap().success());
 
-    // Nobody floods before it is measured: that may have to wait for somebody else's measurement.
+    // The flood starts with the measurement, which may first wait for another one.
     let mut logger = measure("3s").start_piped();
     wait_until_measuring(&mut logger);
     let mut flood = network.on(HOST, "ping", "-q -f 10.213.7.2").stdout(Stdio::null()).spawn().unwrap();
@@ -147,20 +147,20 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     assert_eq!(response("lost") + response("unsent"), count("missed"), "{seen:#}");
     assert_eq!((response("foreign"), response("duplicate")), (0, 0));
     assert!(seen["response"]["own"]["p50_ns"].as_u64() > Some(0), "{seen:#}");
-    // Each part is of an answer, and no part is longer than the longest of them.
+    // Each part belongs to an answer, and no part exceeds the longest answer.
     for (part, name) in seen["response"]["parts"].as_array().unwrap().iter().zip(["sending", "away", "waking"]) {
         assert_eq!(part["name"], name);
         assert!(part["n"].as_u64() <= Some(count("samples")) && part["n"].as_u64() > Some(500), "{seen:#}");
         assert!(part["max_ns"].as_i64() <= seen["max_ns"].as_i64(), "{seen:#}");
     }
 
-    // The host that floods.
+    // The host that floods is killed.
     let mut logger = measure("2s").start_piped();
     wait_until_measuring(&mut logger);
     kill_and_wait(&mut flood);
     assert_eq!(finish(logger).status, 0, "the logger does not depend on it");
 
-    // The logger: the target waits for the next one.
+    // The logger is killed: the target waits for the next one.
     let mut logger = measure("1min").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until_measuring(&mut logger);
     kill_and_wait(&mut logger);
@@ -172,7 +172,7 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     assert_eq!(record.achieved.policy.to_string(), "fifo:80");
     assert!(record.achieved.memory_locked_bytes > 0, "{record:?}");
 
-    // The target.
+    // The target is killed.
     let mut target = respond();
     let mut logger = measure("1min").start_piped();
     wait_until_measuring(&mut logger);
@@ -184,7 +184,7 @@ fn root_a_target_answers_a_logger_while_a_host_floods_it_and_each_may_be_killed(
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
-/// Two terminals whose bytes a program hands from each to the other; it says their names.
+/// Python program that connects two terminals and prints their names.
 const WIRE: &str = "import os,select,tty\n\
     (a,x),(b,y)=os.openpty(),os.openpty()\n\
     for end in (x,y): tty.setraw(end)\n\
@@ -227,14 +227,14 @@ fn root_late_answers_are_divided_and_the_way_is_told_from_this_machine() {
     let explained: ExplainRecord = serde_json::from_value(seen["explained"].clone()).unwrap();
     assert!(explained.explained >= 20, "{} of {}", explained.explained, explained.spikes);
     assert!(explained.worst.iter().all(Explanation::is_complete), "{:#?}", explained.worst);
-    // Most have been sent, and have come back by a softirq of whoever answers on this machine: not before the logger sleeps, which
-    // goes before it on their CPU.
+    // Most triggers are sent and answered by a softirq of the responder on this machine, before the logger, which
+    // precedes it on their CPU, sleeps.
     let has = |one: &&Explanation, phase| one.phases.iter().any(|length| length.phase == phase);
     let whole = explained.worst.iter().filter(|one| has(one, Phase::Sending) && has(one, Phase::Away)).count();
     assert!(whole * 10 >= explained.worst.len() * 8, "{whole} of {}: {:#?}", explained.worst.len(), explained.worst[0]);
     let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
     let n = seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap();
-    // While a trace is taken nothing is seen. An answer that came too late has stages, too.
+    // A snapshot of the trace sees no events. Late answers have stages as well.
     assert!(stages.handler.n * 2 > n && stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
     assert!(stages.handler.min_ns > Some(0), "{stages:?}");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Answers that come late, or never: how they count, and what a requirement makes of them.
+//! Late and missing answers: how they are counted, and their effect on requirements.
 
 use crate::program::{ProgramOutput, is_installed, kill_and_wait, machine, punctual, skip_unless};
 use serde_json::Value;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How late every tenth answer is; the others are given at once.
+/// Delay of every tenth answer; the others are immediate.
 const LATE: Duration = Duration::from_millis(50);
 
-/// A responder of the test: it answers every tenth trigger `LATE`, or never.
+/// A responder of the test that answers every tenth trigger after `LATE`, or never.
 struct Responder {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
@@ -48,7 +48,7 @@ impl Responder {
         Responder { address, is_over, thread: Some(std::thread::spawn(answer)) }
     }
 
-    /// What a measurement of 100 triggers, one every 20 ms, says of it.
+    /// Output of a measurement of 100 triggers, one every 20 ms.
     fn measured(&self, options: &str) -> ProgramOutput {
         let address = self.address;
         punctual(&format!(
@@ -64,14 +64,14 @@ impl Drop for Responder {
     }
 }
 
-/// The summary of the one cell, and its findings.
+/// The summary of the only cell, and its findings.
 fn summary(said: &ProgramOutput) -> (Value, String) {
     let json = said.json();
     crate::schema::assert_conforms("show", &json);
     (json["cells"][0]["summary"].clone(), json["cells"][0]["findings"].to_string())
 }
 
-/// That every trigger left a sample, was never answered, or was not sent.
+/// Asserts that every trigger has a sample, was never answered, or was not sent.
 #[track_caller]
 fn assert_all_are_counted(seen: &Value) {
     let count = |key: &str| seen[key].as_u64().unwrap();
@@ -91,10 +91,10 @@ fn late_answers_count_with_their_whole_delay_and_fail_a_requirement() {
     let ns = |value: &Value| value.as_f64().unwrap();
     let late_ns = LATE.as_nanos() as f64;
     assert!(ns(&seen["max_ns"]) >= late_ns, "{seen:#}");
-    // Ten in a hundred, if all were sent: their delay is at least a tenth of that in the mean.
+    // Ten of a hundred if all were sent; at least five late answers enter the mean.
     let (late, samples) = (ns(&seen["response"]["late"]), ns(&seen["samples"]));
     assert!(late >= 5.0 && ns(&seen["mean_ns"]) >= late_ns * 5.0 / samples, "{seen:#}");
-    // A busy machine may keep the other end from answering the last ones.
+    // A busy machine may prevent the last answers.
     assert!(seen["response"]["lost"].as_u64() < seen["response"]["late"].as_u64(), "{seen:#}");
     assert!(findings.contains("late answers: ") && !findings.contains("woke"), "{findings}");
     let status = responder.measured("--require p99=30ms").status;
@@ -102,7 +102,7 @@ fn late_answers_count_with_their_whole_delay_and_fail_a_requirement() {
 }
 
 #[test]
-fn answers_that_never_come_are_at_least_as_late_as_they_were_waited_for() {
+fn answers_that_never_come_are_at_least_as_late_as_the_timeout() {
     let _machine = machine();
     let responder = Responder::new(false);
     for (require, statuses) in [("max=30ms", [2, 2]), ("p99=30ms", [2, 3]), ("max=1h", [3, 3]), ("p99=1h", [3, 3])] {
@@ -117,7 +117,7 @@ fn answers_that_never_come_are_at_least_as_late_as_they_were_waited_for() {
     }
 }
 
-/// A terminal at whose other end a program answers each byte, every tenth of them 50 ms late; it says its name.
+/// Python program that prints the name of a terminal and echoes each byte, every tenth one 50 ms late.
 const LATE_BYTES: &str = "import os,select,sys,time,tty\n\
     a,x=os.openpty()\n\
     tty.setraw(x)\n\
@@ -149,6 +149,6 @@ fn late_bytes_of_a_serial_line_count_with_their_whole_delay() {
     assert_all_are_counted(&seen);
     assert!(seen["max_ns"].as_u64() >= Some(50_000_000), "{seen:#}");
     assert!(seen["response"]["late"].as_u64() >= Some(5), "{seen:#}");
-    // A busy machine may keep the other end from answering the last ones.
+    // A busy machine may prevent the last answers.
     assert!(seen["response"]["lost"].as_u64() < seen["response"]["late"].as_u64(), "{seen:#}");
 }

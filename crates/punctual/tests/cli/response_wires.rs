@@ -1,4 +1,4 @@
-//! How soon triggers are answered over wires: the kernel's own drivers in a guest, over chips that are wired to each other.
+//! Latency of responses over wires: the kernel's own drivers in a guest, on simulated chips wired to each other.
 
 use crate::lab_explain::build_modules;
 use crate::program::{Scratch, entries, machine, run_seeded};
@@ -6,8 +6,8 @@ use crate::vm::{self, INIT};
 use model::TargetRecord;
 use std::path::{Path, PathBuf};
 
-/// A kernel with drivers for such chips: `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; `None`, and the test says that it is
-/// skipped, where there is none.
+/// A kernel with drivers for such chips, `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; prints that the test is
+/// skipped and returns `None` without one.
 fn kernel() -> Option<PathBuf> {
     vm::kernel()?;
     let kernel = std::env::var_os("PUNCTUAL_TEST_DEVICE_KERNEL").map(PathBuf::from);
@@ -17,7 +17,7 @@ fn kernel() -> Option<PathBuf> {
     kernel
 }
 
-/// Builds the module of `tests/wires` with this name in a directory of its own.
+/// Builds the module of `tests/wires` with this name in its own directory.
 fn built(scratch: &Scratch, kernel: &Path, name: &str) -> Option<PathBuf> {
     let dir = scratch.path(&format!("{name}-built"));
     std::fs::create_dir(&dir).unwrap();
@@ -28,11 +28,11 @@ fn built(scratch: &Scratch, kernel: &Path, name: &str) -> Option<PathBuf> {
     Some(dir.join(format!("{name}.ko")))
 }
 
-/// What a guest has said.
+/// Console output of a guest.
 struct GuestOutput(String);
 
-/// Shell functions of a guest: `try NAME ARGUMENTS` runs this program to its end, `respond NAME ARGUMENTS` has it answer beside
-/// what follows, `ended` waits for that, `try_as_user` is `try` without rights; all say what came of it.
+/// Shell functions of a guest: `try NAME ARGUMENTS` runs this program to its end, `respond NAME ARGUMENTS` starts a
+/// responder in the background, `ended` waits for it, `try_as_user` is `try` without privileges; all print the result.
 const FUNCTIONS: &str = r#"
 said() { echo "$1 status: $2"; echo "$1 out: $(/busybox tr -d '\n' <$1.out)"; echo "$1 err: $(/busybox tail -n 1 $1.err)"; }
 try() { name=$1; shift; /punctual "$@" >$name.out 2>$name.err; said $name $?; }
@@ -47,8 +47,8 @@ try_as_user() {
 }
 "#;
 
-/// Boots a guest with the kernel's own modules `own`, below `kernel/drivers` of its modules, and then the test's `name`, and runs
-/// the shell's `script` in it.
+/// Boots a guest with the kernel's own modules `own`, below `kernel/drivers`, and the test's module `name`, and runs
+/// the shell `script` in it.
 fn guest(name: &str, own: &[&str], script: &str) -> Option<GuestOutput> {
     let kernel = kernel()?;
     let (scratch, modules) = (Scratch::new(&format!("{name}-files")), Scratch::new(name));
@@ -65,7 +65,7 @@ fn guest(name: &str, own: &[&str], script: &str) -> Option<GuestOutput> {
 }
 
 impl GuestOutput {
-    /// What `name` said, by `what`: status, out, err.
+    /// The result `what` of `name`: status, out or err.
     #[track_caller]
     fn line(&self, name: &str, what: &str) -> &str {
         let begin = format!("{name} {what}: ");
@@ -81,13 +81,13 @@ impl GuestOutput {
         json
     }
 
-    /// The summary of the one cell that was measured as `name`.
+    /// The summary of the only cell of the measurement `name`.
     #[track_caller]
     fn summary(&self, name: &str) -> serde_json::Value {
         self.json(name, "show")["cells"][0]["summary"].clone()
     }
 
-    /// What the target `name` did.
+    /// The record of the target `name`.
     #[track_caller]
     fn target(&self, name: &str) -> TargetRecord {
         serde_json::from_value(self.json(name, "respond")).unwrap()
@@ -100,19 +100,19 @@ impl GuestOutput {
     }
 }
 
-/// 1000 triggers of 20 ms between a target and a logger, each on a CPU of its own.
+/// Asserts 1000 triggers of 20 ms between a target and a logger, each on its own CPU.
 #[track_caller]
 fn expect_exchange(said: &GuestOutput, logger: &str, target: &str) -> (serde_json::Value, TargetRecord) {
     let (seen, record) = (said.summary(logger), said.target(target));
     let count = |key: &str| seen[key].as_u64().unwrap();
     let response = |key: &str| seen["response"][key].as_u64().unwrap();
     assert_eq!(count("samples") + count("missed"), 1000, "{seen:#}");
-    // A busy machine gives a guest too little time for some.
+    // A busy machine gives a guest too little time for some triggers.
     assert!(count("samples") > 500, "{seen:#}");
     assert_eq!(response("lost"), 0, "{seen:#}");
     assert_eq!(response("lost") + response("unsent"), count("missed"), "{seen:#}");
     assert!(seen["min_ns"].as_i64() > Some(0), "{seen:#}");
-    // The target has seen the triggers before those that count, too, and answered each.
+    // The target also answered the triggers of the warm-up.
     assert!(record.triggers >= response("triggers") - response("lost"), "{seen:#} {record:?}");
     assert_eq!((record.answered, record.own.n), (record.triggers - record.too_soon, record.answered), "{record:?}");
     assert_eq!((record.foreign, record.duplicate, record.line_errors), (0, 0, None), "{record:?}");
@@ -151,7 +151,7 @@ fn vm_edges_of_gpio_lines_are_answered() {
     );
     let Some(said) = guest("wired_gpio", &[], &script) else { return };
     let (seen, record) = expect_exchange(&said, "logger", "target");
-    // By the kernel's time stamps of edges: on both sides, from the interrupt to the thread.
+    // From the kernel's time stamps of edges: on both sides, the interval from interrupt to thread.
     let parts = seen["response"]["parts"].as_array().unwrap();
     let of = |part: usize, key: &str| parts[part][key].as_i64();
     assert_eq!((of(0, "n"), of(1, "n"), of(2, "n")), (Some(0), seen["samples"].as_i64(), seen["samples"].as_i64()));
@@ -261,8 +261,8 @@ fn vm_a_device_that_interrupts_by_itself_is_answered() {
     );
     let Some(said) = guest("ticking_uio", &["uio/uio.ko"], &script) else { return };
     let record = said.target("target");
-    // Each was answered before the next one came; of each hundred one came with another that was not seen.
-    // Some more come while it ends.
+    // Each interrupt was answered before the next; one in a hundred arrives with another and counts as missed. More
+    // interrupts arrive during shutdown.
     assert!(record.answered > 200 && (record.answered..record.answered + 100).contains(&record.triggers), "{record:?}");
     assert!(record.missed.abs_diff(record.triggers / 100) <= 2, "{record:?}");
     assert!(record.own.n == record.answered && record.own.min_ns > Some(0) && record.waking.is_none(), "{record:?}");

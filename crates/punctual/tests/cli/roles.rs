@@ -1,4 +1,4 @@
-//! Plans whose target, logger and host are other machines: network namespaces behind `exec:`, and a real sshd.
+//! Plans with target, logger and host on other machines: network namespaces through `exec:`, and a real sshd.
 
 use crate::program::{
     PROGRAM, ProgramOutput, Scratch, Start, a_cpu, comes_true, command, entries, finish, is_installed, is_root,
@@ -25,12 +25,12 @@ fn records(run: &Path) -> Vec<Record> {
     entries(run).into_iter().map(|entry| entry.record).collect()
 }
 
-/// The programs on the way to this one are found, and this one first.
+/// A search path that begins with `first`.
 fn path_with(first: &Path) -> String {
     format!("{}:{}", first.display(), std::env::var("PATH").unwrap())
 }
 
-/// Processes of this program that carry out `what`, with `word` among their arguments.
+/// IDs of the processes of this program that run the command `what` with `word` in an argument.
 fn doing(what: &str, word: &str) -> Vec<u32> {
     let is_it = |pid: &u32| {
         let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -41,7 +41,7 @@ fn doing(what: &str, word: &str) -> Vec<u32> {
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_it).collect()
 }
 
-/// The last line of a campaign that failed.
+/// The last line on stderr of a failed campaign.
 #[track_caller]
 fn last_line(said: &ProgramOutput) -> &str {
     assert_eq!(said.status, 1, "{said:?}");
@@ -53,7 +53,7 @@ fn piped(mut command: Command) -> Command {
     command
 }
 
-/// Waits until the campaign measures, whoever else measures before; returns the cell's process.
+/// Waits until the campaign measures, after any other measurement; returns the process ID of the cell.
 #[track_caller]
 fn until_it_measures(campaign: &mut Child) -> u32 {
     loop {
@@ -66,7 +66,7 @@ fn until_it_measures(campaign: &mut Child) -> u32 {
     }
 }
 
-/// Waits for the line that says why the cell failed, and ends the campaign, which would try again for as long as the cell takes.
+/// Waits for the failure line of the cell and terminates the campaign, which would repeat the cell.
 #[track_caller]
 fn expect_another_try(campaign: &mut Child, begin: &str) {
     let (mut said, mut lines) =
@@ -87,7 +87,7 @@ fn kill(pid: u32) {
     process::signal(pid, libc::SIGKILL).unwrap();
 }
 
-/// Where the three machines of a network are.
+/// The `[roles]` of a plan for the machines of a network.
 fn three(network: &Network) -> String {
     let site = |role: usize| format!("exec:ip netns exec {}", network.names[role]);
     format!("target = \"{}\"\nhost = \"{}\"\n", site(TARGET), site(HOST))
@@ -108,7 +108,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
     let plan = plan(&scratch, &three(&network), &axes, "1500ms");
     let out = scratch.path("run");
     let asked = format!("run {} --wait --out {}", plan.display(), out.display());
-    // Only namespaces stand between it and this machine, but that is for the user to say.
+    // The machine is only a namespace away, but the user has to confirm it.
     run(&mut network.on(LOGGER, PROGRAM, &asked)).expect_error(
         "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
     );
@@ -128,7 +128,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
         assert_eq!(target.achieved.policy, record.cell.policy);
         assert_eq!(record.cell_id, record.cell.id());
         assert!(!record.cell.conditions.roles.is_empty());
-        // What ran, in the order of the cell.
+        // The loads that ran, in the order of the cell.
         let ran: Vec<_> = record.loads.iter().map(|load| load.load.clone()).collect();
         let asked: Vec<_> = record.cell.load.parts().iter().map(ToString::to_string).collect();
         assert_eq!(ran, asked);
@@ -143,7 +143,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
 }
 
 #[test]
-fn root_a_role_that_is_killed_ends_its_cell_with_its_name_and_nothing_stays() {
+fn root_a_killed_role_ends_its_cell_and_is_named() {
     skip_unless!(can_flood());
     let _machine = machine();
     let (scratch, network) = (Scratch::new("roles-killed"), Network::new("killed"));
@@ -222,7 +222,7 @@ fn root_another_machine_logs_and_can_be_interrupted() {
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
-/// A connection that was lost without a word leaves stdin open.
+/// A connection that breaks silently leaves stdin open.
 #[test]
 fn what_a_leash_holds_ends_with_stdin_or_when_its_time_is_over() {
     let _machine = machine();
@@ -258,7 +258,7 @@ fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
-/// A file that can be executed.
+/// Writes an executable shell script.
 fn executable(scratch: &Scratch, name: &str, text: &str) {
     let path = scratch.file(name, format!("#!/bin/sh\n{text}\n"));
     set_mode(path, 0o755);
@@ -271,7 +271,7 @@ fn roles_that_cannot_be_had_are_one_line() {
     let over = |method: &str| format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"{method}\"]");
     let udp = over(&format!("response:udp:127.0.0.1:{port}"));
     executable(&scratch, "ssh", "exec /usr/bin/ssh -F \"$(dirname \"$0\")/config\" \"$@\"");
-    // Nobody listens at the port of tcpmux (RFC 1078).
+    // The port of tcpmux (RFC 1078) has no listener.
     scratch.file("config", "Host nobody\nHostName 127.0.0.1\nPort 1\n");
     std::fs::create_dir(scratch.path("other")).unwrap();
     std::fs::create_dir(scratch.path("old")).unwrap();
@@ -279,7 +279,7 @@ fn roles_that_cannot_be_had_are_one_line() {
         executable(&scratch, name, "echo s390x");
     }
     executable(&scratch, "old/punctual", "echo punctual 0.0.1");
-    // `env` finds what it starts by the PATH that it sets.
+    // `env` searches its command in the PATH that it sets.
     let site = |dir: &str| format!("exec:env PATH={}:/usr/bin:/bin", scratch.path(dir).display());
     let (other, old) = (site("other"), site("old"));
     let (tool, arch) = (concat!("punctual ", env!("CARGO_PKG_VERSION")), std::env::consts::ARCH);
@@ -368,7 +368,7 @@ fn roles_that_cannot_be_had_are_one_line() {
 }
 
 #[test]
-fn a_plan_that_others_may_have_written_reaches_no_machine_unless_the_user_says_yes() {
+fn a_plan_writable_by_others_reaches_no_machine_without_yes() {
     let (_machine, scratch) = machine_and_scratch("roles-consent");
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let axes = format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"response:udp:127.0.0.1:{port}\"]");
@@ -387,18 +387,18 @@ fn a_plan_that_others_may_have_written_reaches_no_machine_unless_the_user_says_y
     assert!(records(&out)[0].response.as_ref().unwrap().target.is_some());
 }
 
-/// An OpenSSH server of its own on the loopback device, which ends with this.
+/// An OpenSSH server on the loopback device, killed when dropped.
 struct Sshd(Child);
 
 impl Sshd {
-    /// Started with keys in `scratch`, where `ssh` reaches it as `board`.
+    /// Starts the server with keys in `scratch`, where `ssh` reaches it as `board`.
     fn start(scratch: &Scratch) -> Option<Sshd> {
         let sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|path| Path::new(path).exists());
         let Some(sshd) = sshd.filter(|_| is_installed("ssh-keygen", "openssh-client")) else {
             eprintln!("skipped: needs sshd (apt-get install openssh-server)");
             return None;
         };
-        // Where it sends its unprivileged half; a service manager makes it otherwise.
+        // Privilege separation directory, which a service manager creates otherwise.
         std::fs::create_dir_all("/run/sshd").unwrap();
         for key in ["host", "key"] {
             let mut keygen = Command::new("ssh-keygen");
@@ -427,7 +427,7 @@ impl Sshd {
         Some(sshd)
     }
 
-    /// The processes that serve connections.
+    /// IDs of the processes that serve connections.
     fn sessions(&self) -> Vec<u32> {
         let children = Command::new("ps").args(["-o", "pid=", "--ppid", &self.0.id().to_string()]).output().unwrap();
         String::from_utf8(children.stdout).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
@@ -449,7 +449,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
     let _machine = machine();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let link = format!("udp:127.0.0.1:{port}");
-    // Blanks and quotes are for the shell over there, too.
+    // Blanks and quotes also pass through the remote shell.
     let load = "cmd:echo it\\\\'s \\\"$HOME\\\" >/dev/null; sleep 60";
     let axes = |load: &str| format!("load = [\"{load}\"]\npolicy = [\"other\"]\nmethod = [\"response:{link}\"]");
     let campaign = |load: &str, duration: &str, out: &str| {
@@ -458,7 +458,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         command.env("PATH", path_with(scratch.dir()));
         command
     };
-    // This program is not in the PATH over there, so it is sent.
+    // This program is not in the remote PATH and is copied.
     run(&mut campaign(load, "1s", "run")).expect_success();
     let [record] = &records(&scratch.path("run"))[..] else { panic!("one record") };
     let target = record.response.as_ref().unwrap().target.as_ref().unwrap();
@@ -486,7 +486,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         let said = match who {
             "campaign" => None,
             "ssh" => Some("ended (signal: 9 (SIGKILL)) without a word"),
-            // In the words of ssh.
+            // The message of ssh(1).
             "session" => Some(""),
             _ => Some("respond was killed by signal 9"),
         };

@@ -1,4 +1,4 @@
-//! Raw samples: what is in the files, when there is one, and who can read them.
+//! Raw samples: file content, refusals, and readers.
 
 use crate::program::{
     Scratch, Start, a_cpu, cell, comes_true, command, entries, finish, is_root, kill_and_wait, machine,
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use sys::process;
 
-/// What a file holds of one CPU.
+/// Samples of one CPU in a file.
 #[derive(Debug, Default, PartialEq)]
 struct OfCpu {
     rows: u64,
@@ -41,7 +41,7 @@ fn samples(path: &Path) -> BTreeMap<u32, OfCpu> {
     cpus
 }
 
-/// A file holds what its record counts.
+/// Asserts that a file agrees with its record.
 #[track_caller]
 pub(crate) fn assert_agree(path: &Path, record: &Record) {
     let found = samples(path);
@@ -65,7 +65,7 @@ fn a_file_holds_every_recorded_sample() {
         conditions: Conditions { warm_up: "50ms".parse().unwrap(), ..Conditions::default() },
         ..cell("other", "none", &cpus, "1500ms")
     };
-    // The log is emptied and a row group filled while measuring; and a process for each CPU.
+    // The log is drained and a row group completed while measuring; `itimer` has a process per CPU.
     for (method, period) in [("clock_nanosleep", "20us"), ("clock_nanosleep:relative", "1ms"), ("itimer", "1ms")] {
         let path = scratch.path(&format!("{method}.parquet"));
         let mut command = command("cell --samples");
@@ -102,7 +102,7 @@ fn a_run_keeps_the_samples_of_each_measurement_also_when_resumed() {
     let (plan, dir) = (scratch.file("plan.toml", plan), scratch.path("out"));
     let mut begin = command("run --wait --samples --out");
     let mut begun = begin.arg(&dir).arg(&plan).start_silent();
-    // In the middle of a measurement: its file is there, unfinished.
+    // During a measurement its file is present and unfinished.
     let is_measuring = || {
         let names = std::fs::read_dir(dir.join("samples")).into_iter().flatten().flatten();
         names.filter(|name| name.path().extension().is_some_and(|end| end == "partial")).count() == 1
@@ -158,7 +158,7 @@ fn root_no_room_for_samples_fails_the_cell_and_leaves_no_file() {
     assert_eq!((said.status, said.last_line(), left), (1, line.as_str(), 0), "{said:?}");
 }
 
-/// Each line of Python that docs/samples.md shows runs on a real file.
+/// Each line of Python in docs/samples.md runs on a real file.
 #[test]
 fn the_documented_lines_read_a_file() {
     let (_machine, scratch) = machine_and_scratch("samples-read");

@@ -4,7 +4,7 @@ use crate::program::read_json;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Asserts that `document` is what the schema of this name says.
+/// Asserts that `document` conforms to the schema `name`.
 #[track_caller]
 pub(crate) fn assert_conforms(name: &str, document: &Value) {
     let schema = read(&format!("{name}.schema.json"));
@@ -18,7 +18,7 @@ fn read(file: &str) -> Value {
     read_json(path)
 }
 
-/// `Err` says where and why.
+/// Checks `value` against `schema`; the error has the place and the reason.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(rules) = schema.as_object() else {
         return if schema == &Value::Bool(true) { Ok(()) } else { Err(format!("{at}: nothing is allowed here")) };

@@ -1,4 +1,4 @@
-//! Sleep error of languages: real programs of each that is installed, and ones that do not keep to the protocol.
+//! Sleep error of languages: real programs of each installed language, and programs that violate the protocol.
 
 use crate::program::{
     Scratch, Start, a_cpu, cell, comes_true, command, finish, is_installed, is_root, kill_and_wait, machine,
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::process;
 
-/// Each language, a program that it needs, and the Debian package of that.
+/// Each language, a program that it needs, and the Debian package of that program.
 const LANGUAGES: [(&str, &str, &str); 5] = [
     ("c", "cc", "gcc"),
     ("python3", "python3", "python3"),
@@ -28,7 +28,7 @@ fn sleeps(language: &str, target: &str, policy: &str, duration: &str) -> Cell {
     }
 }
 
-/// Starts a cell whose temporary files are in `scratch`.
+/// Starts a cell with its temporary files in `scratch`.
 fn start(scratch: &Scratch, cell: &Cell) -> Child {
     let mut command = command("cell --progress");
     command.env("TMPDIR", scratch.dir());
@@ -45,7 +45,7 @@ fn nothing_is_left(scratch: &Scratch) {
 fn expect_sleeps(record: &Record, language: &str) {
     let thread = &record.threads[0];
     assert!(thread.recorded > 0 && thread.is_consistent(), "{language}: {thread:?}");
-    // Nobody wakes from a sleep before it began.
+    // A sleep does not end before it begins.
     let asked = i64::try_from(record.cell.period.ns()).unwrap();
     assert!(thread.histogram.min_ns.is_some_and(|min_ns| min_ns > -asked), "{language}: {:?}", thread.histogram);
     assert_eq!((thread.achieved.policy, thread.achieved.cpus.len()), (record.cell.policy, 1));
@@ -54,10 +54,10 @@ fn expect_sleeps(record: &Record, language: &str) {
 }
 
 #[test]
-fn root_an_idle_program_beside_one_that_takes_the_cpu_is_measured_or_recorded_as_never_woken() {
+fn root_a_starved_idle_program_is_measured_or_recorded_as_never_woken() {
     skip_unless!(is_root() && is_installed("python3", "python3-minimal"));
     let (_machine, scratch) = machine_and_scratch("sleeps-idle");
-    // It leaves an idle process on its CPU some 30 us of each second, of which Python would start up in half an hour.
+    // The spinner leaves an idle process about 30 us of each second; Python would take half an hour to start.
     let spin = format!("ulimit -t 100; exec taskset -c {} nice -n -20 sh -c 'while :; do :; done'", a_cpu());
     let mut hog = Command::new("sh").args(["-c", &spin]).stdin(Stdio::null()).spawn().unwrap();
     let child = start(&scratch, &sleeps("python3", "10ms", "idle", "1s"));
@@ -90,7 +90,7 @@ fn root_every_thread_of_a_language_has_the_policy_of_its_cell() {
     for (language, program, package) in LANGUAGES {
         for policy in ["fifo:80", "other:nice=-20"] {
             if is_installed(program, package) {
-                // The cell reads the policy of each thread back, when the program is ready and again at its end.
+                // The cell reads back the policy of each thread, when the program is ready and again at its end.
                 expect_sleeps(&record(start(&scratch, &sleeps(language, "1ms", policy, "50ms"))), language);
             }
         }
@@ -105,7 +105,7 @@ fn every_sleep_is_in_the_file_of_samples() {
     let path = scratch.path("sleeps.parquet");
     let mut command = command("cell --samples");
     command.arg(&path);
-    // Longer than a second, so that some are handed on while others still come.
+    // Longer than a second, so that samples are written while others arrive.
     let record = record(start_cell(command, &sleeps("python3", "100us", "other", "1500ms")));
     assert_agree(&path, &record);
 }
@@ -123,7 +123,7 @@ fn a_stop_ends_a_long_sleep_at_once_and_keeps_whole_samples() {
     nothing_is_left(&scratch);
 
     let mut short = start(&scratch, &sleeps("python3", "100us", "other", "60s"));
-    // The first comes with the first sleep.
+    // The first progress line comes with the first sleep.
     (0..2).for_each(|_| wait_for_progress(&mut short));
     process::signal(short.id(), libc::SIGINT).unwrap();
     let record = record(short);
@@ -155,7 +155,7 @@ fn ctrl_c_between_targets_shows_what_was_measured() {
     let _machine = machine();
     let arguments = "measure sleep --wait --runtime python3 --targets 1ms,2ms,3ms,4ms --duration 1s";
     let mut child = command(arguments).start_piped();
-    // How much there is to do, and then the first target that is done.
+    // The first line is the amount of work, the second the first finished target.
     (0..2).for_each(|_| wait_for_progress(&mut child));
     process::signal(child.id(), libc::SIGINT).unwrap();
     let said = finish(child);
@@ -165,7 +165,7 @@ fn ctrl_c_between_targets_shows_what_was_measured() {
     assert!(running().is_empty(), "{:?} left", running());
 }
 
-/// `punctual ARGUMENTS` where `python3` is this shell script, which says where it is when asked with `-c`.
+/// `punctual ARGUMENTS` with a shell script as `python3`, which prints its path when called with `-c`.
 fn with_python(scratch: &Scratch, script: &str, arguments: &str) -> Command {
     let path = scratch.file("python3", format!("#!/bin/sh\n[ \"$1\" = -c ] && echo \"$0\" && exit\n{script}\n"));
     set_mode(&path, 0o755);
@@ -217,7 +217,7 @@ fn a_program_that_changes_its_policy_is_found_out() {
 }
 
 #[test]
-fn languages_and_targets_become_a_table_and_what_is_not_installed_is_named() {
+fn languages_and_targets_become_a_table_with_missing_ones_named() {
     let (_machine, scratch) = machine_and_scratch("table");
     skip_unless!(is_installed("python3", "python3"));
     let python = run(Command::new("python3").args(["-c", "import sys; print(sys.executable)"])).stdout;

@@ -1,4 +1,4 @@
-//! Stalls of known size: what is seen of a thread that was stopped, and of one that never ran.
+//! Stalls of known length: the record of a stopped thread, and of one that never ran.
 
 use crate::program::{
     a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, skip_unless, start_cell, wait_for_progress,
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sys::{process, sched, thread};
 
 #[test]
-fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
+fn a_stop_of_200_ms_is_one_late_wake_up_and_199_missed_cycles() {
     let _machine = machine();
     let mut child = start_cell(command("cell --progress"), &cell("other", "none", &a_cpu().to_string(), "2500ms"));
     wait_for_progress(&mut child);
@@ -21,7 +21,7 @@ fn a_stop_of_200_ms_shows_as_one_late_wake_up_and_about_199_missed_cycles() {
     let thread = &record.threads[0];
     let max_ns = thread.histogram.max_ns.unwrap();
     assert!(max_ns >= 199_000_000, "{max_ns}");
-    // What follows from the latencies: a due time is missed when the thread woke more than a period after it.
+    // A due time counts as missed if the thread woke more than a period after it.
     let missed = |latency_ns: i64| u64::try_from(latency_ns - 1_000_000).unwrap_or(0).div_ceil(1_000_000);
     assert!(thread.missed >= missed(max_ns) && missed(max_ns) >= 198, "{} missed, {max_ns} ns", thread.missed);
     let of_all_stalls: u64 = thread.worst.iter().map(|worst| missed(worst.latency_ns)).sum();
@@ -37,7 +37,7 @@ fn root_a_thread_that_never_runs_ends_in_time_with_a_censored_sample() {
     let cpu = a_cpu();
     skip_unless!(is_root() && sched::affinity(0).unwrap().len() > 1);
     let _machine = machine();
-    // A test machine may be so slow that the cell begins when the spinner ends: then it was no such case; try again.
+    // A slow machine may start the cell only when the spinner ends; such a cell is repeated.
     let starved = (0..5).find_map(|_| starved_cell(cpu)).expect("a cell within the time of a spinner");
     let thread = &starved.threads[0];
     let censored = thread.censored.expect("the wait was still open at the end");
@@ -46,7 +46,7 @@ fn root_a_thread_that_never_runs_ends_in_time_with_a_censored_sample() {
     assert_eq!((thread.usage, starved.ended), (None, Ended::Completed));
 }
 
-/// A thread that spins on `cpu` at the highest priority for this time.
+/// A thread that spins on `cpu` at the highest priority for `length`.
 fn spin(cpu: u32, length: Duration) -> JoinHandle<()> {
     std::thread::spawn(move || {
         sched::set_affinity(thread::id(), &[cpu].into_iter().collect()).unwrap();
@@ -56,9 +56,9 @@ fn spin(cpu: u32, length: Duration) -> JoinHandle<()> {
     })
 }
 
-/// A cell of 500 ms on `cpu` while another thread spins there at the highest priority, for 1.3 s at most. The throttling
-/// of real-time threads (the fair server) stays on: after 0.95 s it lets normal threads run, so the cell has to end
-/// before; `None` if it did not.
+/// A cell of 500 ms on `cpu` while another thread spins there at the highest priority, for 1.3 s at most. Real-time
+/// throttling (the fair server) stays on and lets normal threads run after 0.95 s; `None` if the cell did not end
+/// before.
 fn starved_cell(cpu: u32) -> Option<Record> {
     let spun_since = sys::clock::monotonic();
     let spinner = spin(cpu, Duration::from_millis(1300));
@@ -67,7 +67,7 @@ fn starved_cell(cpu: u32) -> Option<Record> {
     let record = record(start_cell(command("cell"), &cell("other", "none", &cpu.to_string(), "500ms")));
     assert!(begun.elapsed() < Duration::from_secs(10), "it ended by the wall clock: {:?}", begun.elapsed());
     spinner.join().unwrap();
-    // Waited for until 250 ms after its end.
+    // The cell waits until 250 ms after its end.
     let cut = record.started.since(spun_since).0 + 750_000_000;
     (cut < 930_000_000).then_some(record)
 }
@@ -86,9 +86,9 @@ fn a_signal_ends_a_cell_early_with_what_was_measured() {
     assert!((100..60_000).contains(&thread.cycles_due), "{}", thread.cycles_due);
 }
 
-/// What a limiter of real-time threads leaves to normal ones: the measured thread runs for 50 ms of each second.
+/// The measured thread gets the 50 ms of each second that real-time throttling leaves to normal threads.
 #[test]
-fn root_a_thread_that_real_time_throttling_lets_run_now_and_then_accounts_for_every_due_time() {
+fn root_a_thread_under_throttling_accounts_for_every_due_time() {
     let cpu = a_cpu();
     skip_unless!(is_root() && sched::affinity(0).unwrap().len() > 1);
     let _machine = machine();
@@ -103,7 +103,7 @@ fn root_a_thread_that_real_time_throttling_lets_run_now_and_then_accounts_for_ev
     let of_all_stalls: u64 = thread.worst.iter().map(|worst| missed(worst.latency_ns)).sum();
     let open = u64::from(thread.censored.is_some());
     assert!(thread.missed <= of_all_stalls + open, "{} missed, {of_all_stalls} follow", thread.missed);
-    // 2.5 s less what normal threads were given, in which this one was only one of those that wanted to run.
+    // 2.5 s less the share of normal threads, of which this is only one.
     assert!(thread.missed > 1000, "{} missed", thread.missed);
     assert_eq!(thread.seconds.iter().map(|second| second.n).sum::<u64>(), thread.recorded);
 }

@@ -1,4 +1,4 @@
-//! Without privileges: what can be measured is, and the rest is named with the command that would allow it.
+//! Without privileges: the possible part is measured, and the error for the rest has the command that permits it.
 
 use crate::program::{
     PROGRAM, ProgramOutput, UNPRIVILEGED, a_cpu, is_installed, is_root, machine_and_scratch, run, skip_unless, wrapped,
@@ -32,7 +32,7 @@ fn root_nobody_measures_normal_threads_and_is_told_what_the_rest_needs() {
 fn root_the_right_that_came_with_the_file_is_for_measured_threads_only() {
     skip_unless!(is_root() && is_installed("setpriv", "util-linux") && is_installed("setcap", "libcap2-bin"));
     let (_machine, scratch) = machine_and_scratch("setcap");
-    // A user of its own, who may get rights from files.
+    // A separate user, which can gain capabilities from files.
     let user = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"];
     let of_user = |arguments: &str, more: &[&str]| run(wrapped(&scratch, &user, arguments).args(more));
     let refused = of_user("load cpu --policy fifo:1 --for 1s", &[]);
@@ -64,7 +64,7 @@ fn root_the_right_that_came_with_the_file_is_for_measured_threads_only() {
     assert_eq!(launch("batch").stdout, "ran\n");
 }
 
-/// One line, and no word of a panic.
+/// Asserts an error of one line.
 #[track_caller]
 fn expect_one_line(said: &ProgramOutput, words: &str) {
     assert_eq!((said.status, said.stderr.lines().count()), (1, 1), "{said:?}");
@@ -76,7 +76,7 @@ fn root_limits_on_threads_are_one_line() {
     skip_unless!(is_root() && is_installed("setpriv", "util-linux") && is_installed("prlimit", "util-linux"));
     let (_machine, scratch) = machine_and_scratch("threads");
     let arguments = format!("measure --wait --policy other --duration 100ms --cpus {} --format json", a_cpu());
-    // A user whose processes are of no other test: all of a user's count.
+    // A user without processes of other tests: the limit counts all processes of a user.
     let user =
         ["setpriv", "--reuid=54329", "--regid=54329", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
     let mut measured = 0;
@@ -87,7 +87,7 @@ fn root_limits_on_threads_are_one_line() {
             measured += 1;
             continue;
         }
-        // What is to be measured may have been said before.
+        // The announcement may precede the error.
         let last = said.last_line();
         assert!(said.status == 1 && !said.stderr.contains("panicked"), "{limit}: {said:?}");
         let reason = "Resource temporarily unavailable (os error 11)";
@@ -106,7 +106,7 @@ fn root_limits_and_signals_of_the_parent_are_met_in_good_order() {
         let path = std::env::var_os("PATH").unwrap_or_default();
         run(command.env_clear().env("PATH", path).env(crate::program::MARK, std::process::id().to_string()))
     };
-    // Up to the hard limit it is raised.
+    // The soft limit is raised up to the hard limit.
     let listed = bare(&["prlimit", "--stack=65536:"], "load --list");
     assert!(listed.status == 0 && listed.stdout.contains("messaging"), "{listed:?}");
     let refused = bare(&[&["prlimit", "--stack=65536:65536"], UNPRIVILEGED].concat(), "load --list");

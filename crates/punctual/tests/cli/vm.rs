@@ -1,4 +1,4 @@
-//! What cannot be done to the machine that the tests run on: clocks that are set, groups that are confined, in a guest.
+//! Tests that this machine does not permit: clock steps, confined control groups, CPUs off line, in a guest.
 
 use crate::program::{PROGRAM, Scratch, cell};
 use model::{Cell, Conditions, Record};
@@ -6,19 +6,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How the init of every guest begins.
+/// Beginning of every guest's init.
 pub(crate) const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev run tmp; do /busybox mkdir -p /$dir; done\n\
     /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n";
 
-/// Carries out cells in a guest whose clock is set while they run.
+/// Runs cells in a guest whose clock is set meanwhile.
 ///
-/// The guest is a kernel, a static busybox and this program; its init runs each cell, sets the clock 2 s after each
+/// The guest is a kernel, a static busybox and this program. Its init runs each cell, sets the clock 2 s after the cell
 /// began, and prints the records.
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounted_for() {
+fn vm_a_clock_step_is_recorded_and_every_due_time_accounted_for() {
     let Some(kernel) = kernel() else { return };
-    // Seconds that the clock is set by, and the method of the cell.
+    // Step of the clock in seconds, and the method of the cell.
     let cases: [(i64, &str); 4] = [
         (-100, "clock_nanosleep:realtime"),
         (30, "clock_nanosleep:tai"),
@@ -54,22 +54,22 @@ fn vm_a_clock_that_is_set_while_measuring_is_noticed_and_every_due_time_accounte
             continue;
         }
         let [step] = record.clock_steps[..] else { panic!("{method}: {:?}", record.clock_steps) };
-        // To the full second.
+        // `date -s` sets full seconds.
         assert!((by * 1_000_000_000 - step.step_ns).abs() < 1_500_000_000, "{method}: {step:?}");
         assert!(thread.censored.is_none(), "{method}: {:?}", thread.censored);
         if *by < 0 {
-            // The thread waits for a due time that lies in the future again: later ones are not of this measurement.
+            // The next due time lies in the future again and past the end of the measurement.
             assert!(thread.cycles_due < 500 && thread.recorded > 0, "{method}: {} due", thread.cycles_due);
         } else {
-            // By that clock, all due times that were jumped over have come late.
+            // On that clock, all skipped due times are late.
             assert_eq!(thread.cycles_due, 500, "{method}");
             assert!(thread.missed > 100 && thread.histogram.max_ns > Some(1_000_000_000), "{method}");
         }
     }
 }
 
-/// A guest with two CPUs, of which one is measured: interrupts, services and kernel work have to be on the other
-/// meanwhile, and everywhere afterwards. The first cell has a load in a control group, the second one without groups.
+/// A guest with two CPUs, one of them measured: interrupts, services and kernel work run on the other one during the
+/// cell, and everywhere afterwards. The first cell has a load in a control group, the second one without groups.
 #[test]
 #[ignore = "long: boots guests"]
 fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
@@ -105,7 +105,7 @@ fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
     };
     let during = seen("during");
     assert!(during.starts_with("0 1 0 "), "group, mask, migration: {during}; {said:.2000}");
-    // Without the controller, before and after, the group has no such file.
+    // Without the controller, before and after, the file does not exist.
     assert!(
         seen("before").starts_with("3 1 ") && seen("before") == seen("after"),
         "{} {}",
@@ -125,11 +125,11 @@ fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
     assert!(said.contains("left: 0"), "{said:.2000}");
 }
 
-/// A measured CPU that is taken off line: its thread goes on elsewhere, every due time is accounted for, and the record
-/// says that the machine was not the same.
+/// A measured CPU goes off line: its thread continues elsewhere, every due time is counted, and the record shows the
+/// change of the machine.
 #[test]
 #[ignore = "long: boots guests"]
-fn vm_a_cpu_that_goes_off_line_while_it_is_measured_shows_in_the_record() {
+fn vm_a_measured_cpu_that_goes_off_line_is_recorded() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("guest-unplug");
     scratch.file("cell0", serde_json::to_vec(&cell("other", "messaging:groups=1", "0-1", "4s")).unwrap());
@@ -148,7 +148,7 @@ fn vm_a_cpu_that_goes_off_line_while_it_is_measured_shows_in_the_record() {
     );
 }
 
-/// A kernel to boot, if there is all it takes; otherwise the test says that it is skipped.
+/// A kernel to boot; prints that the test is skipped and returns `None` if a requirement is missing.
 pub(crate) fn kernel() -> Option<PathBuf> {
     let skip = |what: &str| eprintln!("skipped: needs {what}");
     for (program, package) in
@@ -159,7 +159,7 @@ pub(crate) fn kernel() -> Option<PathBuf> {
             return None;
         }
     }
-    // One that needs a loader cannot be the guest's only program.
+    // A dynamic busybox would need a loader in the guest.
     let busybox = std::fs::read("/bin/busybox").unwrap_or_default();
     if busybox.is_empty() || busybox.windows(9).any(|bytes| bytes == b"/ld-linux") {
         skip("a static /bin/busybox (apt-get install busybox-static)");
@@ -176,7 +176,7 @@ pub(crate) fn kernel() -> Option<PathBuf> {
     kernels.into_iter().next().filter(|_| cfg!(target_arch = "x86_64"))
 }
 
-/// Boots a guest of two CPUs with the files of `scratch`, and returns what its `init` prints.
+/// Boots a guest of two CPUs with the files of `scratch` and returns the output of its `init`.
 pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str) -> String {
     scratch.file("init", init);
     std::fs::copy(PROGRAM, scratch.path("punctual")).unwrap();
@@ -194,7 +194,7 @@ pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str) -> String {
     let list = names.iter().map(|name| format!("{}\n", name.to_str().unwrap())).collect::<String>();
     cpio.stdin.take().unwrap().write_all(list.as_bytes()).unwrap();
     assert!(cpio.wait().unwrap().success());
-    // Ended after five minutes, whatever the guest does.
+    // Killed after five minutes, whatever the guest does.
     let output = Command::new("timeout")
         .args([
             "300",
@@ -218,7 +218,7 @@ pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The records among what a guest has printed.
+/// The records in the output of a guest.
 fn records(said: &str) -> Vec<Record> {
     let records = said.lines().filter_map(|line| line.split_once("record: "));
     records

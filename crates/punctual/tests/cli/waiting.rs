@@ -1,11 +1,11 @@
-//! Measurements that wait for the machine (`--wait`): the machine is recorded as it is once they have it.
+//! Measurements that wait for the machine (`--wait`): its state is recorded after the wait.
 
 use crate::program::{Scratch, Start, a_cpu, comes_true, command, machine_and_scratch};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr};
 use sys::process;
 
-/// Starts a measurement that holds the lock of the machine until it is told to stop.
+/// Starts a measurement that holds the lock of the machine until it is interrupted.
 fn holder() -> Child {
     let holder = command("measure --wait --duration 60s").start_silent();
     let pid = format!("pid {} ", holder.id());
@@ -23,7 +23,7 @@ fn read_until_waiting(stderr: &mut BufReader<ChildStderr>, arguments: &str) {
     }
 }
 
-/// The result of `punctual ARGUMENTS` on a machine whose timer migration is switched off while it waits for the lock.
+/// The result of `punctual ARGUMENTS` on a machine whose timer migration is switched off during the wait for the lock.
 fn changed_while_waiting(scratch: &Scratch, arguments: &str) -> serde_json::Value {
     let setting = scratch.file("proc/sys/kernel/timer_migration", "1\n");
     let mut holder = holder();

@@ -1,4 +1,4 @@
-//! A browser without a window, driven through chromedriver: the few commands of W3C WebDriver that looking at a page takes.
+//! A headless browser, driven through chromedriver: the subset of W3C WebDriver that the page tests need.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Chromium and its driver; both end with this value.
+/// Chromium and its driver; both are killed with this value.
 #[derive(Debug)]
 pub(crate) struct Browser {
     driver: Child,
@@ -16,7 +16,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// `Err` says what is missing on this machine.
+    /// Starts the browser; the error names the missing program.
     pub(crate) fn start() -> Result<Browser, String> {
         let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| is_there(name));
         let chromium = chromium.ok_or("needs chromium; apt-get install chromium")?;
@@ -29,12 +29,12 @@ impl Browser {
         let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         let port =
             lines.find_map(|line| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok());
-        // Whatever else it says is read, so that it never waits for a reader.
+        // Its remaining output is drained, so that it never blocks.
         std::thread::spawn(move || lines.for_each(drop));
         let mut browser = Browser { driver, port: port.expect("chromedriver says its port"), session: String::new() };
         let options = json!({
             "binary": which(chromium),
-            // As root, which containers run as, Chromium has no sandbox; the only pages shown are our own.
+            // Chromium has no sandbox as root, the user in containers; only pages of this program are shown.
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"],
         });
         let asked = json!({ "capabilities": { "alwaysMatch": {
@@ -51,12 +51,12 @@ impl Browser {
         self.ask("url", &json!({ "url": format!("file://{}", file.display()) }));
     }
 
-    /// The value of a piece of script, which `return`s it.
+    /// Value that a script returns by `return`.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.ask("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// The value that a piece of script hands to its last argument, `done`, within 30 s.
+    /// Value that a script passes to its last argument, `done`, within 30 s.
     pub(crate) fn wait_for(&self, script: &str) -> Value {
         let script = format!("const done = arguments[arguments.length - 1]; {script}");
         self.ask("execute/async", &json!({ "script": script, "args": [] }))
@@ -67,7 +67,7 @@ impl Browser {
         self.ask("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
-    /// How large the page is shown, in CSS pixels, and whether in the dark theme.
+    /// Sets the size of the window in CSS pixels, and the theme.
     pub(crate) fn look(&self, width: u32, height: u32, is_dark: bool) {
         let mobile = width < 600;
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": if mobile { 2 } else { 1 }, "mobile": mobile });
@@ -82,20 +82,20 @@ impl Browser {
         self.devtools("Input.dispatchMouseEvent", &moved);
     }
 
-    /// Presses and lets go of a key.
+    /// Presses and releases a key.
     pub(crate) fn press(&self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
             self.devtools("Input.dispatchKeyEvent", &json!({ "type": kind, "key": key, "code": key }));
         }
     }
 
-    /// A picture of what is in the window, in a file.
+    /// Saves a screenshot of the window.
     pub(crate) fn picture(&self, file: &Path) {
         let png = self.devtools("Page.captureScreenshot", &json!({ "format": "png" }));
         std::fs::write(file, base64(png["data"].as_str().unwrap_or_default())).expect("a picture can be written");
     }
 
-    /// What the browser logged since it was last asked: "browser" for the console, "performance" for what it did.
+    /// Log entries since the last call: "browser" for the console, "performance" for requests.
     pub(crate) fn log(&self, kind: &str) -> Vec<Value> {
         let entries = self.ask("se/log", &json!({ "type": kind }));
         entries.as_array().cloned().unwrap_or_default()
@@ -106,7 +106,7 @@ impl Browser {
         self.send("POST", &path, body).unwrap_or_else(|err| panic!("{command}: {err}"))
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on its own connection.
     fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let failed = |err: std::io::Error| err.to_string();
         let body = if method == "POST" { body.to_string() } else { String::new() };

@@ -1,10 +1,10 @@
-//! Comma-separated values (RFC 4180, lines ended by a line feed): one row for each cell, units in the heads.
+//! Comma-separated values (RFC 4180, but with LF line endings): one row for each cell, units in the column names.
 
 use super::Page;
 use analysis::{CellSummary, Level, Osnoise, Row, Timerlat};
 use std::fmt::Display;
 
-/// A column: its head, and what it holds of a cell; empty where nothing is known.
+/// A column: its name, and the value for a cell, empty if unknown.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
 const COLUMNS: [Column; 44] = [
@@ -46,7 +46,7 @@ const COLUMNS: [Column; 44] = [
     ("n_eff", |row| known(row.n_eff)),
     ("miss_episodes", |row| known(row.own().and_then(|cell| cell.misses).map(|rate| rate.episodes))),
     ("misses_upper_per_hour", |row| known(row.own().and_then(|cell| cell.misses).map(|rate| rate.upper_per_hour))),
-    // Behind those that have always been there, whose places programs may know.
+    // After the original columns, because programs may rely on their positions.
     ("p9999_ns", |row| value(row, Level::P9999)),
     ("p9999_lower_ns", |row| lower(row, Level::P9999)),
     ("p9999_upper_ns", |row| upper(row, Level::P9999)),
@@ -55,7 +55,7 @@ const COLUMNS: [Column; 44] = [
     ("p99999_upper_ns", |row| upper(row, Level::P99999)),
 ];
 
-/// Those of a run whose plan asks for the kernel's tracers, after all others.
+/// Columns of a run whose plan asks for the kernel's tracers, after all others.
 const OF_TRACERS: [Column; 15] = [
     ("timerlat_irq_samples", |row| known(timerlat(row).map(|seen| seen.irq.samples))),
     ("timerlat_irq_p50_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.p50_ns))),
@@ -74,7 +74,7 @@ const OF_TRACERS: [Column; 15] = [
     ("osnoise_thread", |row| known(osnoise(row).map(|seen| seen.thread))),
 ];
 
-/// The cells of a run as CSV. The first columns say which run it is, so that files can be put below each other.
+/// The cells of a run as CSV. The first columns identify the run, so that files can be concatenated.
 pub fn csv(page: &Page<'_>) -> String {
     let is_traced = page.rows.iter().any(|row| row.own().is_some_and(|cell| cell.tracers.is_some()));
     let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).collect();
@@ -114,8 +114,9 @@ fn upper(row: &Row<'_>, level: Level) -> String {
     known(row.quantiles.at(level).interval_ns().map(|(_, upper)| upper))
 }
 
-/// A field as RFC 4180 wants it: in quotes where it holds a comma, a quote or a line break; or a semicolon or a tab, which some
-/// spreadsheets divide at. A text that a spreadsheet would take for a formula gets an apostrophe; numbers stay numbers.
+/// A field in the form of RFC 4180: quoted if it contains a comma, a quote or a line break, or a semicolon or a tab, at
+/// which some spreadsheets split. An apostrophe disarms text that a spreadsheet would take for a formula; numbers stay
+/// numbers.
 fn field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };

@@ -1,16 +1,16 @@
 //! The percentile distribution of HdrHistogram, which its plotters read.
 //!
-//! Layout as `HistogramLogProcessor` writes it: four columns with five steps to each halving of the distance to 100 %, then three
-//! lines of `#`. Values are in microseconds, three decimals.
+//! Layout of `HistogramLogProcessor`: four columns with five steps per halving of the distance to 100 %, then three
+//! lines of `#`. Values are in microseconds with three decimals.
 
 use analysis::{Row, quantile};
 use model::Histogram;
 use std::fmt::Write;
 
-/// Steps for each halving of what is left to 100 %, as the original has by default.
+/// Steps per halving of the distance to 100 %, the default of the original.
 const STEPS_PER_HALVING: i32 = 5;
 
-/// One cell's distribution. `buckets` of the last line are those that hold samples.
+/// The distribution of one cell. `Buckets` in the last line counts nonempty ones.
 pub fn hgrm(row: &Row<'_>, histogram: &Histogram) -> String {
     let mut text = format!(
         "# {}: latency by wake-up, {}\n{:>12} {:>14} {:>10} {:>14}\n\n",
@@ -52,7 +52,7 @@ pub fn hgrm(row: &Row<'_>, histogram: &Histogram) -> String {
     text
 }
 
-/// The share of samples at a step: 0, 0.1 ... 0.5, 0.55 ... 0.75, and so on towards 1.
+/// Share of samples at a step: 0, 0.1 ... 0.5, 0.55 ... 0.75, and so on towards 1.
 fn share(step: i32) -> f64 {
     let (halvings, within) = (step / STEPS_PER_HALVING, step % STEPS_PER_HALVING);
     let left = 0.5_f64.powi(halvings);
@@ -65,7 +65,7 @@ mod tests {
     use analysis::summarise;
     use analysis::testing::RunBuilder;
 
-    /// A cell on this kernel, as if it had these latencies and this name.
+    /// A cell with this name, kernel and latencies.
     fn named(name: &str, kernel: &str, latencies_ns: &[i64]) -> String {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80").header.cells[0].kernel = kernel.parse().unwrap();

@@ -1,6 +1,6 @@
-//! JUnit XML as Jenkins, GitLab and most CI systems read it (the `junit-10.xsd` of Jenkins' xUnit plugin, the Surefire schema).
+//! JUnit XML for Jenkins, GitLab and most CI systems (`junit-10.xsd` of Jenkins' xUnit plugin, the Surefire schema).
 //!
-//! A violated limit is a `failure`. One that was not shown is an `error`: no verdict came out, and that must not be green.
+//! A violated limit is a `failure`. An inconclusive one is an `error`: it has no verdict and must not be green.
 
 use super::page::Page;
 use super::{Outcome, Test, as_tests};
@@ -29,7 +29,7 @@ pub fn junit(page: &Page<'_>) -> String {
     text
 }
 
-/// What the numbers are of.
+/// Writes the machine and the program version as properties.
 fn properties(text: &mut String, page: &Page<'_>) {
     let host = page.host;
     let facts = [
@@ -59,13 +59,13 @@ fn case(text: &mut String, test: &Test<'_>) {
     text.push_str("</testcase>\n");
 }
 
-/// ISO 8601 without a zone, as the schema has it; the time is UTC.
+/// ISO 8601 without a zone, as the schema requires; the time is UTC.
 fn timestamp(unix_ms: u64) -> String {
     let text = crate::rfc3339(unix_ms);
     format!(" timestamp=\"{}\"", text.trim_end_matches('Z'))
 }
 
-/// Text for an attribute or an element. XML 1.0 has no way to write most control characters: they become blanks.
+/// Text for an attribute or an element. XML 1.0 cannot represent most control characters; they become blanks.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
@@ -74,7 +74,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // Noncharacters are no XML either (Extensible Markup Language 1.0, 2.2).
+            // XML excludes noncharacters (Extensible Markup Language 1.0, 2.2).
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
             c => escaped.push(c),
         }

@@ -1,7 +1,7 @@
-//! Test-case signals of LAVA: lines that the dispatcher picks from a board's console.
+//! Test-case signals of LAVA: lines that the dispatcher recognizes on a board's console.
 //!
-//! Each parameter is `KEY=VALUE` without blanks or a second `=`; the dispatcher splits at both (`handle_testcase` of its
-//! lava_test_shell). Results are pass, fail, skip and unknown.
+//! Each parameter is `KEY=VALUE` without blanks or a second `=`; the dispatcher splits at both (`handle_testcase` of
+//! its lava_test_shell). Results are pass, fail, skip and unknown.
 
 use super::page::Page;
 use super::{Outcome, as_tests, decimal};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 pub fn lava(page: &Page<'_>) -> String {
     let mut signals = Signals { text: String::new(), used: HashSet::new() };
     for cell in &page.rows {
-        // Virtual microseconds are never shown as if they were time.
+        // Virtual microseconds never appear as time.
         let unit = if cell.is_virtual() { "virtual-us" } else { "us" };
         let quantile = |level| cell.quantiles.at(level).value_ns().map(|ns| ns as f64);
         let values = [
@@ -22,7 +22,7 @@ pub fn lava(page: &Page<'_>) -> String {
             ("p50", quantile(Level::P50)),
             ("p99", quantile(Level::P99)),
             ("p99.9", quantile(Level::P999)),
-            // A wait that never ended has no largest latency, only a bound.
+            // A wait that never ended has only a lower bound.
             ("max", cell.max_ns.filter(|_| !cell.max().is_some_and(|max| max.at_least)).map(|ns| ns as f64)),
         ];
         for (name, value_ns) in values {
@@ -56,7 +56,7 @@ impl Signals {
         let plain = slug(name);
         let mut id = plain.clone();
         let mut again = 2;
-        // Two names that differ only in what an identifier cannot hold stay two.
+        // Distinct names stay distinct, although identifiers lose characters.
         while !self.used.insert(id.clone()) {
             id = format!("{plain}-{again}");
             again += 1;
@@ -65,7 +65,7 @@ impl Signals {
     }
 }
 
-/// Letters, digits, `_`, `.` and `-`; everything else becomes one `-`.
+/// Keeps letters, digits, `_`, `.` and `-`; other characters become a single `-`.
 fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars() {

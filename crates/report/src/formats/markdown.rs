@@ -1,4 +1,4 @@
-//! What one pastes into an issue: verdict, table, findings and machine in GitHub-flavoured Markdown.
+//! A report for issue trackers: verdict, table, findings and machine in GitHub-flavored Markdown.
 
 use super::super::table::Table;
 use super::page::Page;
@@ -44,13 +44,13 @@ fn table(text: &mut String, Table { columns, rows, .. }: &Table) {
     }
 }
 
-/// Text that means itself: what Markdown and HTML would read otherwise gets a backslash.
+/// Literal text: characters with a meaning in Markdown or HTML get a backslash.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let mut before = ' ';
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
-        // An underscore within a word marks nothing (GitHub Flavored Markdown, 6.2).
+        // An underscore within a word has no meaning (GitHub Flavored Markdown, 6.2).
         let is_within = before.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
         match c {
             '_' if is_within => escaped.push(c),
@@ -58,7 +58,7 @@ fn escaped(text: &str) -> String {
                 escaped.push(c)
             }
             '\\' | '`' | '*' | '_' | '|' | '<' | '~' => escaped.extend(['\\', c]),
-            // The middle of a link, a picture or the definition of one.
+            // The middle of a link, an image or a link definition.
             ']' if rest.peek().is_some_and(|next| "([:".contains(*next)) => escaped.push_str("\\]"),
             // An entity.
             '&' if rest.peek().is_some_and(|next| next.is_ascii_alphabetic() || *next == '#') => {
@@ -82,7 +82,7 @@ mod tests {
             escaped("clock_nanosleep <b> a|b _c_\n*x* 1 <= 2"),
             "clock_nanosleep \\<b> a\\|b \\_c\\_ \\*x\\* 1 <= 2"
         );
-        // Neither links nor pictures.
+        // Links and images are disarmed.
         assert_eq!(
             escaped("[x](javascript:alert(1)) ![](http://a/b.png) [x][y] [y]: http://a [22-72] &lt;"),
             "[x\\](javascript:alert(1)) ![\\](http://a/b.png) [x\\][y] [y\\]: http://a [22-72] \\&lt;"

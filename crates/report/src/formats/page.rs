@@ -1,4 +1,4 @@
-//! What every format shows, of a run of ours as of imported measurements: a fact that is not known is `None`.
+//! Content of every format, for own runs and imported measurements; unknown facts are `None`.
 
 use super::super::table::Table;
 use crate::sections::{Section, conclusion, findings, imported, latencies, machine, tracers};
@@ -6,7 +6,7 @@ use crate::{ImportedSet, OwnRun, Results};
 use analysis::{Case, Row, Verdict};
 use model::Host;
 
-/// A run, ready to be written in any form.
+/// A run, ready for any format.
 #[derive(Debug)]
 pub struct Page<'a> {
     pub(super) title: &'a str,
@@ -16,25 +16,25 @@ pub struct Page<'a> {
     pub(super) rows: Vec<Row<'a>>,
     pub(super) verdict: &'a Verdict,
     pub(super) cases: &'a [Case],
-    /// Said in place of a verdict where nothing was required.
+    /// Answer without a requirement, in place of a verdict.
     pub(super) answer: String,
-    /// The table that people read.
+    /// The table of the text formats.
     pub(super) table: Table,
-    /// How to read the table.
+    /// Legend of the table.
     pub(super) legend: String,
-    /// What the kernel's tracers saw; `None` where none was asked for.
+    /// Section of the kernel's tracers; `None` if not requested.
     pub(super) traced: Option<Section>,
-    /// What stands out.
+    /// The findings in sentences.
     pub(super) sentences: Vec<String>,
-    /// Machine and extent in a line.
+    /// Machine and extent in one line.
     pub(super) about: String,
 }
 
-/// A host of which nothing is known.
+/// A host without known facts.
 static UNKNOWN: std::sync::LazyLock<Host> = std::sync::LazyLock::new(Host::default);
 
 impl<'a> Page<'a> {
-    /// Of a run, or of imported measurements.
+    /// The page of a run or of imported measurements.
     #[must_use]
     pub fn of(results: &Results<'a>, all_findings: bool) -> Page<'a> {
         match results {
@@ -48,12 +48,12 @@ impl<'a> Page<'a> {
         let mut facts = vec![header.tool.clone()];
         facts.extend(machine::named(&header.host));
         Page {
-            // A plan need not have a title.
+            // The title of a plan is optional.
             title: if header.plan.title.is_empty() { "punctual run" } else { &header.plan.title },
             tool: &header.tool,
             started_unix_ms: Some(header.started_unix_ms),
             host: &header.host,
-            // What operations cost is in the text, the document and the page.
+            // Costs of operations appear in text, JSON and HTML only.
             rows: rows.into_iter().filter(Row::has_latencies).collect(),
             verdict: &summary.verdict,
             cases: &summary.cases,

@@ -1,10 +1,10 @@
-//! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units, `HELP` and `TYPE`.
+//! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units.
 
 use super::Page;
 use analysis::{Level, Row};
 use std::fmt::Write;
 
-/// A gauge: its name, what it says, and its value for a cell; `None` leaves the line out.
+/// A gauge: name, help text and value for a cell; `None` omits the line.
 type Gauge = (&'static str, &'static str, fn(&Row<'_>) -> Option<f64>);
 
 const NS: f64 = 1e-9;
@@ -30,7 +30,7 @@ const GAUGES: [Gauge; 8] = [
     }),
 ];
 
-/// The run as metrics; time series come from scraping page after page.
+/// The run as metrics; repeated scrapes make a time series.
 pub fn prometheus(page: &Page<'_>) -> String {
     let mut text = String::new();
     info(&mut text, page);
@@ -47,7 +47,7 @@ pub fn prometheus(page: &Page<'_>) -> String {
     text
 }
 
-/// When and where, as the labels of a constant.
+/// Writes date and machine of the run as the labels of a constant.
 fn info(text: &mut String, page: &Page<'_>) {
     let host = page.host;
     let fact = |value: Option<&str>| escaped(value.unwrap_or_default());
@@ -70,13 +70,13 @@ fn info(text: &mut String, page: &Page<'_>) {
     );
 }
 
-/// Quantiles, sum and count as one summary.
+/// Writes quantiles, sum and count as one summary.
 fn latency(text: &mut String, page: &Page<'_>) {
     let name = "punctual_latency_seconds";
     let _ = writeln!(text, "# HELP {name} How late threads woke after their due time.\n# TYPE {name} summary");
     for cell in &page.rows {
         for level in Level::ALL {
-            // NaN is the format's word for a quantile that is not known.
+            // NaN stands for an unknown quantile.
             let value = cell.quantiles.at(level).value_ns().map_or("NaN".to_owned(), |ns| number(ns as f64 * NS));
             let _ = writeln!(text, "{name}{} {value}", labels(cell, &[("quantile", &level.p().to_string())]));
         }
@@ -88,7 +88,7 @@ fn latency(text: &mut String, page: &Page<'_>) {
     }
 }
 
-/// The ends of the intervals of the quantiles.
+/// Writes the ends of the quantiles' intervals.
 fn bounds(text: &mut String, page: &Page<'_>) {
     let rows = page.rows.iter().flat_map(|cell| {
         Level::ALL.into_iter().flat_map(move |level| {
@@ -114,15 +114,15 @@ fn metric(text: &mut String, name: &str, help: &str, kind: &str, rows: impl Iter
     }
 }
 
-/// A value with all the digits it takes to read it back.
+/// A value with all significant digits.
 fn number(value: f64) -> String {
-    // Products with 1e-9 leave noise in the last digits; a nanosecond has nine decimals.
+    // Products with 1e-9 have rounding noise; nanoseconds have nine decimals.
     super::decimal(value)
 }
 
-/// Which cell, as labels.
+/// The labels of a cell.
 fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
-    // An empty label is as good as none to Prometheus: that is how unknown reads.
+    // Prometheus treats an empty label as a missing one, which stands for unknown.
     let own = [
         ("cell", cell.name.to_owned()),
         ("time", cell.own().map(|cell| cell.cell.kernel.time().to_owned()).unwrap_or_default()),
@@ -137,7 +137,7 @@ fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-/// A label's value: backslash, quote and line feed are escaped.
+/// Value of a label with backslash, quote and line feed escaped.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,10 +1,10 @@
-//! Test Anything Protocol, version 13 (testanything.org), as `prove` and kernel selftests read it.
+//! Test Anything Protocol, version 13 (testanything.org), for `prove` and kernel selftests.
 
 use super::page::Page;
 use super::{Outcome, as_tests};
 use std::fmt::Write;
 
-/// The cases of a run. One that was not shown is `not ok`, with its verdict in the block below it.
+/// The cases of a run. An inconclusive one is `not ok`, with its verdict in the YAML block.
 pub fn tap(page: &Page<'_>) -> String {
     let tests = as_tests(page);
     let mut text = format!("TAP version 13\n1..{}", tests.len());
@@ -27,12 +27,12 @@ pub fn tap(page: &Page<'_>) -> String {
     text
 }
 
-/// A description must not hold what begins a directive, nor a line break.
+/// A description without line breaks and directives.
 fn described(text: &str) -> String {
     text.replace(char::is_control, " ").replace('\\', "\\\\").replace('#', "\\#")
 }
 
-/// Inside the double quotes of YAML.
+/// Text for a double-quoted YAML string.
 fn quoted(text: &str) -> String {
     text.replace(char::is_control, " ").replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,4 +1,4 @@
-//! Every format against golden files, and against the rules of who reads it. `UPDATE_EXPECT=1` renews the files.
+//! Every format against golden files and the rules of its readers. `UPDATE_EXPECT=1` renews the files.
 
 use super::*;
 use crate::tests::{lab, own, run, starved};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Runs that show everything: nothing required, a violated limit, one that is not shown, and nothing measured.
+/// Runs that cover all outcomes: no requirement, a violated limit, an inconclusive one, and no measurement.
 fn runs() -> [RunBuilder; 4] {
     let mut failed = run();
     failed.header.plan.title = "\"Quick\" <look> | 1 & 2 # a_b".to_owned();
@@ -35,7 +35,7 @@ fn csv_has_as_many_fields_as_heads() {
     let heads: Vec<_> = lines.next().unwrap().split(',').collect();
     assert_eq!(heads.iter().collect::<BTreeSet<_>>().len(), heads.len(), "no head twice");
     for row in lines {
-        // A list of CPUs like 0,2 would be quoted; here there is none.
+        // A CPU list like 0,2 would be quoted; these runs have none.
         assert_eq!(row.split(',').count(), heads.len(), "{row}");
     }
 }
@@ -64,7 +64,7 @@ fn junit_keeps_the_rules_of_its_schema() {
     }
 }
 
-/// Asserts that an outside program, if it is installed, takes the text.
+/// Asserts that an external program, if installed, accepts the text.
 #[track_caller]
 fn accepted(program: &str, arguments: &[&str], text: &str) {
     let mut command = Command::new(program);
@@ -79,10 +79,10 @@ fn accepted(program: &str, arguments: &[&str], text: &str) {
     assert!(output.status.success(), "{program}: {said}\n{text}");
 }
 
-/// What `junit-10.xsd` of Jenkins asks: which elements lie in which, their attributes, and that the counts are right.
+/// Asserts the rules of Jenkins' `junit-10.xsd`: nesting of elements, attributes and correct counts.
 #[track_caller]
 fn junit_rules(text: &str) {
-    /// Element, what may be in it, attributes it must have, attributes it may have.
+    /// Element, its children, required attributes, optional attributes.
     type Rule = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
     const MAY: [Rule; 8] = [
         ("testsuites", &["testsuite"], &[], &["name", "tests", "failures", "errors", "time"]),
@@ -174,7 +174,8 @@ fn lava_takes_every_signal() {
     for text in texts {
         let mut ids = BTreeSet::new();
         for line in text.lines() {
-            // The dispatcher's pattern: `<LAVA_SIGNAL_(\S+) ([^>]+)>`; parameters apart by blanks, each with one `=`.
+            // The dispatcher's pattern: `<LAVA_SIGNAL_(\S+) ([^>]+)>`; parameters separated by blanks, each with one
+            // `=`.
             let signal = line.strip_prefix("<LAVA_SIGNAL_").and_then(|rest| rest.strip_suffix('>')).expect(line);
             let (name, parameters) = signal.split_once(' ').unwrap();
             assert!(name == "TESTCASE" && !parameters.contains('>'), "{line}");
@@ -230,8 +231,8 @@ fn prometheus_keeps_its_grammar() {
     }
 }
 
-/// The text format 0.0.4: each family once, its HELP and TYPE before its samples, names and labels as allowed, no sample
-/// twice, and what `promtool check metrics` asks of names.
+/// Asserts the text format 0.0.4: each family once, HELP and TYPE before its samples, valid names and labels, no
+/// duplicate samples, and the naming rules of `promtool check metrics`.
 #[track_caller]
 fn prometheus_grammar(text: &str) {
     assert!(text.ends_with('\n'));

@@ -4,7 +4,7 @@ use analysis::frontier::{Frontier, Search, SearchParameters, Step, Trial};
 use model::{Cell, Conditions, CpuSet, Header, Host, Load, Policy, Prepare, Span, Task};
 use serde::Serialize;
 
-/// A search as one document: what `punctual frontier --format json` prints.
+/// A search as one document, printed by `punctual frontier --format json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrontierDocument<'a> {
@@ -47,13 +47,13 @@ struct TrialDocument {
 #[serde(untagged)]
 enum AnswerDocument {
     Ended(Frontier),
-    /// Broken off before there was an answer.
+    /// Interrupted before there was an answer.
     Interrupted {
         kind: &'static str,
     },
 }
 
-/// The machine, what was asked, every trial and the answer; `cell` is what every trial was but for its period.
+/// The document of a search; `cell` is the cell of every trial, except for its period.
 pub(crate) fn document<'a>(
     header: &'a Header,
     cell: &'a Cell,

@@ -1,17 +1,17 @@
-//! Imported measurements as one JSON document: units in the keys, and `null` for what is not known.
+//! Imported measurements as one JSON document: units in the keys, `null` for unknown values.
 
 use analysis::{Case, Courses, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
 use model::{Host, ImportHeader, Source, Span, StatedConditions};
 use serde::Serialize;
 
-/// What `punctual show --format json` prints of imported measurements.
+/// Imported measurements, printed by `punctual show --format json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImportedDocument<'a> {
     imported: &'a ImportHeader,
     cells: Vec<CellDocument<'a>>,
     verdict: &'a Verdict,
-    /// One for each limit in each cell; empty when nothing was required.
+    /// One for each limit in each cell; empty without requirements.
     cases: &'a [Case],
 }
 
@@ -30,7 +30,7 @@ struct CellDocument<'a> {
     findings: Vec<Remark<'a>>,
 }
 
-/// A finding and its sentence, so that a program need not know every kind.
+/// A finding and its sentence, so that programs need not know every kind.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ImportedRemark"))]
@@ -48,7 +48,7 @@ struct SummaryDocument<'a> {
     #[serde(flatten)]
     cell: &'a ImportedCell,
     n_eff: Option<u64>,
-    /// Whether it stayed the same; `at` is the stretch of `stretches` before which it changed.
+    /// Stability over time; `at` is the index of the first of the `stretches` after a change.
     steadiness: CoursesDocument,
 }
 
@@ -61,7 +61,7 @@ struct CoursesDocument {
     courses: Courses<usize>,
 }
 
-/// The measurements, and the verdict.
+/// The document of imported measurements with their verdict.
 pub(crate) fn document<'a>(header: &'a ImportHeader, summary: &'a ImportedSummary) -> ImportedDocument<'a> {
     let ImportedSummary { cells, cell_findings, verdict, cases } = summary;
     let cells = cells.iter().zip(cell_findings).map(|(one, findings)| cell(one, findings)).collect();

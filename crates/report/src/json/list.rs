@@ -1,4 +1,4 @@
-//! Runs below a directory as one JSON document: what `punctual list --format json` prints.
+//! Runs below a directory as one JSON document, for `punctual list --format json`.
 
 use crate::{ImportedSet, OwnRun, Results};
 use analysis::Verdict;
@@ -11,49 +11,49 @@ use serde::Serialize;
 pub struct Listed {
     /// Its directory.
     pub path: String,
-    /// When it began, or was imported, ms since 1970-01-01 UTC.
+    /// Start of the run, or time of the import, ms since 1970-01-01 UTC.
     pub started_unix_ms: u64,
     /// Node name of the machine.
     pub host: Option<String>,
     /// Its kernel, `uname -r`.
     pub kernel_release: Option<String>,
-    /// Of the plan, or of the import.
+    /// Title of the plan or of the import.
     pub title: String,
-    /// `none` (asked), `pass`, `fail` or `not_shown`.
+    /// `none` (no requirement), `pass`, `fail` or `not_shown`.
     pub verdict: String,
     /// The verdict in one line.
     pub text: String,
     /// Cells of the plan.
     pub cells: usize,
-    /// Measurements that can be read.
+    /// Number of readable measurements.
     pub measurements: usize,
-    /// Measurements that the plan asks for.
+    /// Number of planned measurements.
     pub planned: usize,
-    /// All files in its directory, bytes.
+    /// Size of all files in the directory, bytes.
     pub bytes: u64,
-    /// Lines that cannot be read.
+    /// Damaged lines.
     pub damage: Vec<String>,
 }
 
-/// A directory whose run cannot be read at all.
+/// A directory with an unreadable run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreadable {
     /// The directory.
     pub path: String,
-    /// All files in it, bytes.
+    /// Size of all files in the directory, bytes.
     pub bytes: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// All that was found.
+/// All runs found.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct List {
-    /// Runs, the oldest first.
+    /// Runs, oldest first.
     pub runs: Vec<Listed>,
-    /// What is damaged beyond reading.
+    /// Unreadable runs.
     pub unreadable: Vec<Unreadable>,
 }
 

@@ -1,18 +1,18 @@
-//! One JSON document for a run: units in the keys, and `null` for what is not known.
+//! A run as one JSON document: units in the keys, `null` for unknown values.
 
 use analysis::enough::Shortfall;
 use analysis::{Case, CellSummary, Finding, Max, RunSummary, Verdict};
 use model::{Cell, Header, Host};
 use serde::Serialize;
 
-/// A run as one document: what `punctual show --format json` prints.
+/// A run as one document, printed by `punctual show --format json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunDocument<'a> {
     run: AboutRun<'a>,
     cells: Vec<CellDocument<'a>>,
     verdict: &'a Verdict,
-    /// One for each limit in each cell; empty when nothing was required.
+    /// One for each limit in each cell; empty without requirements.
     cases: &'a [Case],
 }
 
@@ -34,14 +34,14 @@ struct AboutRun<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
     name: &'a str,
-    /// What all times of the cell are of: `real`, or the clock of its guest (`virtual`, `emulated`, `kvm`).
+    /// Clock of all times of the cell: `real`, or the clock of its guest (`virtual`, `emulated`, `kvm`).
     time: &'static str,
     cell: &'a Cell,
     summary: SummaryDocument<'a>,
     findings: Vec<Remark<'a>>,
 }
 
-/// A finding and its sentence, so that a program need not know every kind.
+/// A finding and its sentence, so that programs need not know every kind.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Remark<'a> {
@@ -60,7 +60,7 @@ struct SummaryDocument<'a> {
     max_at: Option<Max>,
 }
 
-/// The run, its cells and the verdict.
+/// The document of a run, its cells and the verdict.
 pub(crate) fn document<'a>(header: &'a Header, summary: &'a RunSummary) -> RunDocument<'a> {
     RunDocument {
         run: AboutRun {

@@ -1,4 +1,4 @@
-//! Two configurations side by side, and the answer; which cells of a page are worth comparing.
+//! Two configurations side by side with the answer; selection of the comparisons on a page.
 
 use crate::Style;
 use crate::lines::Lines;
@@ -10,13 +10,13 @@ use model::{Cell, Conditions, Entry, Header};
 use std::collections::HashMap;
 use std::io;
 
-/// Comparisons on a page; more would be too many to read.
+/// Limit of comparisons on a page, which has to stay readable.
 const MOST: usize = 40;
 
-/// Writes the comparison: the metric that decides, the others, the answer, and what else has to be known.
+/// Writes the comparison: the deciding metric, the others, the answer, and remarks.
 ///
 /// # Errors
-/// When `out` does not take it.
+/// If writing to `out` fails.
 pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let Comparison { a, b, blocks, margin, primary, secondary, answer, .. } = comparison;
@@ -53,11 +53,12 @@ fn row(other: &Measured) -> String {
     format!("  {:<7}{a:>9}{b:>9}   {ratio:<22} {differs}", other.metric.to_string())
 }
 
-/// A run for comparisons: the letter that stands before the names of its cells, where there are several runs, and its records.
+/// A run for comparisons: the letter before the names of its cells if there are several runs, its header and its
+/// entries.
 pub(crate) type Run<'a> = (Option<char>, &'a Header, &'a [Entry]);
 
-/// Cells of one run that differ in policy, or in load, only; where nothing does, its only two, or its only one with itself;
-/// or the same cells of several runs.
+/// Comparisons of cells of one run that differ only in policy or only in load; without any, of its only two cells, or
+/// of its only cell with its repetition; or of equal cells of several runs.
 pub(crate) fn comparisons(runs: &[Run<'_>]) -> Vec<Comparison> {
     let question = Question::default();
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
@@ -78,18 +79,18 @@ pub(crate) fn comparisons(runs: &[Run<'_>]) -> Vec<Comparison> {
     same.take(MOST).map(|(a, other, b)| compare(&lettered(first, a), &lettered(other, b), None, &question)).collect()
 }
 
-/// A cell of one of several runs.
+/// A cell of one of several runs, with the letter of the run in its name.
 fn lettered<'a>((letter, header, entries): &Run<'a>, cell: usize) -> Arm<'a> {
     let Arm { name, entries } = arm(header, entries, cell);
     Arm { name: letter.map(|letter| format!("{letter} ")).unwrap_or_default() + &name, entries }
 }
 
-/// Where each cell of a run is first.
+/// Index of the first occurrence of each cell.
 fn positions(header: &Header) -> HashMap<&Cell, usize> {
     header.first_cells().into_iter().filter_map(|index| Some((header.cells.get(index)?, index))).collect()
 }
 
-/// Each cell against the first that differs from it in the policy only, then in the load only, then in the kernel only.
+/// Each cell with the first that differs only in policy, then only in load, then only in kernel.
 pub(crate) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let cells: Vec<(usize, &Cell)> =
         header.first_cells().into_iter().filter_map(|index| Some((index, header.cells.get(index)?))).collect();
@@ -97,11 +98,11 @@ pub(crate) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     let Some((_, model)) = cells.first() else { return Vec::new() };
     let mut pairs = Vec::new();
     for with in [with_policy, with_load, with_kernel] {
-        // Cells that are the same once all have the policy, or the load, of one; the first of each kind. A run may have
-        // thousands of cells, too many to compare each with each.
+        // Cells that become equal with the policy, load or kernel of the model share a key; the first of each key is
+        // the base. All pairs would be too many for a run of thousands of cells.
         let mut firsts: HashMap<String, usize> = HashMap::new();
         for (b, cell) in &cells {
-            // Kernels whose time is not the same are not compared.
+            // Kernels with different clocks are not compared.
             let key = format!("{:?} {:?}", cell.kernel.clock(), with(cell, model));
             let a = *firsts.entry(key).or_insert(*b);
             if a != *b {

@@ -46,7 +46,7 @@ fn worst_within(summary: &RunSummary, has_time: bool) -> String {
 fn chance(summary: &RunSummary) -> Option<String> {
     let mut waiting = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies());
     let can_differ = waiting.any(|cell| !cell.cell.kernel.is_virtual()) && !by_policy(summary).is_empty();
-    // m more seconds exceed the maximum of n with probability m/(n+m) when nothing changes, whatever the distribution.
+    // m more seconds exceed the maximum of n with probability m/(n+m) for any stationary distribution.
     can_differ.then(|| "If you measure as long again, expect a new maximum with 50 % probability.".to_owned())
 }
 
@@ -58,7 +58,7 @@ fn by_policy(summary: &RunSummary) -> Vec<String> {
     policies.filter_map(|policy| worst_as(policy, &summary.cells)).collect()
 }
 
-/// Whether a run that was to end when its numbers are sure enough has come to that.
+/// Result of a run that ends once its numbers are precise enough.
 pub(crate) fn enough(shortfalls: &[Shortfall]) -> String {
     const SHOWN: usize = 2;
     let shown: Vec<String> = shortfalls.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -74,7 +74,7 @@ fn worst_as(policy: Policy, cells: &[CellSummary]) -> Option<String> {
     let maxima = of_policy.filter_map(|cell| Some((cell, cell.max?)));
     let (cell, Max { latency_ns, at_least, cpu, .. }) = maxima.max_by_key(|(_, max)| (max.latency_ns, max.at_least))?;
     let more_than = if at_least { "more than " } else { "" };
-    // The policy was just named.
+    // The policy precedes it.
     let place = cell.name.replacen(&format!("/{policy}"), "", 1);
     Some(format!("{policy} {more_than}{} ({place}, CPU {cpu})", duration(latency_ns as f64)))
 }

@@ -1,4 +1,4 @@
-//! What operations cost, as a table; two configurations beside each other; what there is to be measured.
+//! Costs of operations as a table; two configurations side by side; the list of operations.
 
 use super::Section;
 use crate::Style;
@@ -11,12 +11,12 @@ use model::CostScope;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// The cost cells of a run that were measured.
+/// The measured cost cells of a run.
 fn cells(summary: &RunSummary) -> Vec<(&CellSummary, &CostSummary)> {
     summary.cells.iter().filter_map(|cell| Some((cell, cell.cost.as_ref()?))).collect()
 }
 
-/// The costs of a run; `None` where none were measured.
+/// The costs of a run; `None` without any.
 pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     let cells = cells(summary);
     let (table, mut notes) = match cells.as_slice() {
@@ -34,7 +34,7 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     Some(Section { title: "What operations cost", table: Some(table), sentences: Vec::new(), notes })
 }
 
-/// One cell: the distribution of each operation over its batches.
+/// Table of one cell: the distribution of each operation over its batches.
 fn of_one(cost: &CostSummary) -> (Table, Vec<String>) {
     let [operation, each] = ["operation", "each"].map(Column::text);
     let [median, p99, worst, batches, of, rate] =
@@ -47,7 +47,7 @@ fn of_one(cost: &CostSummary) -> (Table, Vec<String>) {
     let mut rows: Vec<_> = cost.operations.iter().map(row).collect();
     let mut notes = vec!["p99, worst: of batches, divided by the operations in them.".to_owned()];
     if let Some(total_ns) = cost.total_ns {
-        // Each has one batch, of a fixed number.
+        // Each operation has one batch of a fixed size.
         rows.iter_mut().for_each(|row| row.truncate(2));
         notes = vec![format!("The fixed amount of work took {}.", duration(total_ns))];
         return (Table::new(vec![operation, each], rows), notes);
@@ -55,7 +55,7 @@ fn of_one(cost: &CostSummary) -> (Table, Vec<String>) {
     (Table::new(vec![operation, median, p99, worst, each, batches, of, rate], rows), notes)
 }
 
-/// Several: their medians beside each other, and how much more than the first.
+/// Table of several cells: medians side by side, and the increase over the first.
 fn of_several(cells: &[(&CellSummary, &CostSummary)]) -> (Table, Vec<String>) {
     let names: Vec<String> = (1..=cells.len()).map(|n| format!("({n})")).collect();
     let notes = cells.iter().zip(&names).map(|((cell, _), name)| format!("{name} {}", cell.name)).collect();
@@ -85,7 +85,7 @@ fn of_several(cells: &[(&CellSummary, &CostSummary)]) -> (Table, Vec<String>) {
     (Table::new(std::iter::once(Column::text("operation")).chain(figures).collect(), rows), notes)
 }
 
-/// The answer of a run that measured nothing but costs.
+/// The answer of a run with costs only.
 pub(crate) fn answer(summary: &RunSummary) -> String {
     let cells = cells(summary);
     let operations = cells.iter().map(|(_, cost)| cost.operations.len() as u64).max().unwrap_or(0);
@@ -103,10 +103,10 @@ pub(crate) fn answer(summary: &RunSummary) -> String {
     }
 }
 
-/// Writes two configurations beside each other, operation by operation, and the answer.
+/// Writes two configurations side by side, operation by operation, and the answer.
 ///
 /// # Errors
-/// When `out` does not take it.
+/// If writing to `out` fails.
 pub fn compared(out: &mut dyn Write, comparison: &CostComparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let CostComparison { a, b, blocks, .. } = comparison;
@@ -148,7 +148,7 @@ fn chance(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// What can be measured, and how.
+/// The available operations and their methods as text.
 pub fn list_text(scope: CostScope, style: Style) -> Vec<u8> {
     let lines = Lines::new(style);
     let mut text = Vec::new();
@@ -161,7 +161,7 @@ pub fn list_text(scope: CostScope, style: Style) -> Vec<u8> {
     text
 }
 
-/// The same for programs.
+/// The available operations and their methods as JSON.
 pub fn list_json(scope: CostScope) -> Vec<u8> {
     let all = scope.operations().map(|operation| serde_json::json!(operation));
     format!("{:#}\n", serde_json::Value::from_iter(all)).into_bytes()

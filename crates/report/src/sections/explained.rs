@@ -1,4 +1,4 @@
-//! What made late wake-ups late: each of the worst as a story, and a table of the causes of a cell.
+//! Explanations of late wake-ups: each of the worst in detail, and a table of the causes of a cell.
 
 use crate::lines::{Lines, shortened};
 use crate::table::{Column, Table, UNKNOWN};
@@ -8,12 +8,12 @@ use analysis::{RunSummary, Stages};
 use model::{CauseTotal, Evidence, ExplainRecord, Explanation, PhaseLength};
 use std::io;
 
-/// Shares of one wake-up that are shown; the rest is summed.
+/// Number of shares shown for a wake-up; the rest is summed.
 const SHARES: usize = 4;
-/// Causes below this share of the time are not given advice about, percent.
+/// Least share of the time for which advice is given, percent.
 const NOTABLE_PERCENT: f64 = 5.0;
 
-/// Writes what is known of each cell whose late wake-ups were explained; `each` also tells the worst one by one.
+/// Writes the explanations of each cell; with `each`, also the worst wake-ups one by one.
 pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, each: bool) -> io::Result<()> {
     for cell in &summary.cells {
         let Some(explained) = &cell.explained else { continue };
@@ -39,7 +39,7 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     Ok(())
 }
 
-/// One late wake-up.
+/// Writes one late wake-up.
 fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, lines: &Lines) -> io::Result<()> {
     let Explanation { cpu, due_ns, latency, phases, shares, doubts, .. } = explanation;
     let head = format!(
@@ -66,12 +66,12 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
     doubts.iter().try_for_each(|doubt| lines.paragraph(out, "  ", &format!("Doubt: {doubt}.")))
 }
 
-/// The checks of `punctual doctor` that tell more.
+/// The related checks of `punctual doctor`.
 fn checks(names: &[&str]) -> String {
     if names.is_empty() { String::new() } else { format!(" (punctual doctor: {})", names.join(", ")) }
 }
 
-/// The phases as a bar of `width` characters, each at least as wide as its edge, and their lengths below.
+/// The phases as a bar of `width` characters, each at least as wide as its edge, with their lengths below.
 fn bar(phases: &[PhaseLength], latency_ns: u64, width: usize) -> [String; 2] {
     let room = width.saturating_sub(phases.len() + 1);
     let mut drawn = String::from("|");
@@ -80,7 +80,7 @@ fn bar(phases: &[PhaseLength], latency_ns: u64, width: usize) -> [String; 2] {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a small width")]
         let cells = (share * room as f64).round() as usize;
         let label = format!(" {} ", duration(phase.length.ns() as f64));
-        // Without room for its label, a phase is a line.
+        // A phase without room for its label is a line.
         let text = if label.len() <= cells { label } else { String::new() };
         let left = (cells - text.len()) / 2;
         drawn += &format!("{}{text}{}|", "-".repeat(left), "-".repeat(cells - text.len() - left));
@@ -89,7 +89,7 @@ fn bar(phases: &[PhaseLength], latency_ns: u64, width: usize) -> [String; 2] {
     [drawn, phases.iter().map(named).collect::<Vec<_>>().join(" | ")]
 }
 
-/// The table of causes, how sure it is, and what to do.
+/// Writes the table of causes, the evidence, and advice.
 fn causes(
     out: &mut dyn io::Write,
     name: &str,
@@ -140,7 +140,7 @@ fn causes(
     missing.iter().try_for_each(|lost| lines.paragraph(out, "", &format!("Not traced here: {lost}.")))
 }
 
-/// A row for each cause of what was explained.
+/// A row for each cause of the explained wake-ups.
 pub(crate) fn totals(explained: &ExplainRecord) -> Table {
     let ExplainRecord { causes, late, .. } = explained;
     let columns = vec![
@@ -165,7 +165,7 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
     Table::new(columns, causes.iter().map(row).collect())
 }
 
-/// A row for each of the two stages of every wake-up, late or not.
+/// A row for each of the two stages of all wake-ups, late or not.
 pub(crate) fn stages(stages: &Stages) -> Table {
     let figure = |head: &'static str| Column::figure(head).after(1).at_least(9);
     let figures = ["seen", "min", "p50", "p99", "max"].map(figure);
@@ -178,13 +178,13 @@ pub(crate) fn stages(stages: &Stages) -> Table {
     Table::new(columns, rows.collect())
 }
 
-/// The two stages of every wake-up.
+/// Writes the two stages of all wake-ups.
 fn write_stages(out: &mut dyn io::Write, both: &Stages, explained: &ExplainRecord, lines: &Lines) -> io::Result<()> {
     stages(both).lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
     unseen(both, explained).map_or(Ok(()), |said| lines.paragraph(out, "  ", &said))
 }
 
-/// Why not every wake-up was seen, where that is known.
+/// Reason for unseen wake-ups, if known.
 pub(crate) fn unseen(stages: &Stages, explained: &ExplainRecord) -> Option<String> {
     let ExplainRecord { stood_still, overwritten, .. } = explained;
     let n = stages.thread.samples.checked_sub(stages.irq.as_ref()?.samples).filter(|n| *n > 0)?;

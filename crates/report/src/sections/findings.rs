@@ -14,13 +14,13 @@ pub(crate) const MOST: usize = 5;
 /// Findings that a brief report has even where they do not fit the screen.
 const LEAST: usize = 2;
 
-/// Findings of one kind that differ only in their numbers; more of them come after everything else.
+/// Findings of one kind with different numbers; further ones come after all others.
 const OF_ONE_KIND: usize = 2;
 
-/// Names of cells that are listed one by one.
+/// Number of cells listed by name.
 const NAMES: usize = 3;
 
-/// A finding and the cells it is about; none for the run as a whole.
+/// A finding and its cells; none for the run as a whole.
 struct Remark<'a> {
     finding: &'a Finding,
     cells: Vec<&'a CellSummary>,
@@ -87,7 +87,7 @@ pub(crate) fn all(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
-/// How to see all findings of the run in `dir`, which is empty for a run that was not kept.
+/// Command that shows all findings of the run in `dir`, which is empty if the run was not kept.
 pub(crate) fn rest(dir: &str) -> String {
     if dir.is_empty() { "keep the run to see all".to_owned() } else { format!("all: {}", show_all(dir)) }
 }
@@ -97,7 +97,7 @@ pub(crate) fn show_all(dir: &str) -> String {
     format!("punctual show {} --all", shell_word(dir))
 }
 
-/// The first `most` sentences, and how many more there are.
+/// The first `most` sentences, and the number of the others.
 pub(crate) fn first(mut sentences: Vec<String>, most: usize) -> (Vec<String>, usize) {
     let more = sentences.len().saturating_sub(most);
     sentences.truncate(most);
@@ -137,10 +137,10 @@ fn steadiness(cells: &[CellSummary]) -> Option<String> {
     })
 }
 
-/// Findings of the run, then those of cells; cells with an equal finding share one remark.
+/// Findings of the run, then those of cells; cells with equal findings share one remark.
 fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     let mut remarks: Vec<_> = summary.findings.iter().map(|finding| Remark { finding, cells: Vec::new() }).collect();
-    // By their sentences, because findings hold floats: to compare each with each would take minutes for 10 000 cells.
+    // Keyed by sentence because findings contain floats: pairwise comparison would take minutes for 10 000 cells.
     let mut of_cells = HashMap::new();
     for (cell, findings) in summary.cells.iter().zip(&summary.cell_findings) {
         for finding in findings {
@@ -163,7 +163,7 @@ fn most_important<'a, 'b>(remarks: &'b [Remark<'a>], most: usize) -> Vec<&'b Rem
         *of_kind += 1;
         order.push((*of_kind > OF_ONE_KIND, remark.finding.importance(), remark));
     }
-    // Stable: equally important ones stay in the order of the cells.
+    // Stable: equally important ones keep the order of the cells.
     order.sort_by_key(|(is_repeated, importance, _)| (*is_repeated, *importance));
     order.truncate(most);
     order.into_iter().map(|(_, _, remark)| remark).collect()
@@ -176,7 +176,7 @@ fn sentence(remark: &Remark<'_>, summary: &RunSummary) -> String {
     }
 }
 
-/// The shortest words for a set of cells: an axis value that means just them, or their names.
+/// The shortest description of a set of cells: an axis value that selects exactly them, or their names.
 fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
     let first = some.first()?;
     if some.len() == all.len() && all.len() > 1 {

@@ -1,4 +1,4 @@
-//! Imported measurements as people and programs read them.
+//! Imported measurements as text and tables.
 
 use super::latencies::{dash, latency, latency_or_dash, quantile};
 use super::{findings, machine};
@@ -38,7 +38,7 @@ pub(crate) fn text(out: &mut dyn io::Write, run: &ImportedSet<'_>, style: Style)
     lines.verdict(out, &summary.verdict)
 }
 
-/// The machines that the files describe, each once.
+/// The machines of the files, without duplicates.
 pub(crate) fn machines(summary: &ImportedSummary) -> Vec<String> {
     let mut machines: Vec<String> = Vec::new();
     for cell in &summary.cells {
@@ -71,7 +71,7 @@ pub(crate) fn table(summary: &ImportedSummary) -> Table {
     Table::of(&fields, &summary.cells)
 }
 
-/// Under which conditions each was measured, as far as the files say it; the names are those of the page.
+/// Conditions of each measurement, as far as the files contain them; the names are those of the page.
 pub(crate) fn conditions<'a>(all: impl Iterator<Item = (String, &'a Imported)>) -> Table {
     let all: Vec<_> = all.collect();
     let fields: [Field<(String, &Imported)>; 11] = [
@@ -92,7 +92,7 @@ pub(crate) fn conditions<'a>(all: impl Iterator<Item = (String, &'a Imported)>) 
     Table::of(&fields, &all)
 }
 
-/// How the threads were scheduled; `?:80` where only the priority is known.
+/// Scheduling of the threads; `?:80` if only the priority is known.
 fn policy(conditions: &StatedConditions) -> String {
     let priority = conditions.priority.map(|priority| format!("?:{priority}"));
     conditions.policy.map(|policy| policy.to_string()).or(priority).unwrap_or_else(dash)
@@ -110,7 +110,7 @@ fn span(span: Span) -> String {
     duration(span.ns() as f64)
 }
 
-/// The findings of all cells, equal ones together.
+/// The findings of all cells, equal ones merged.
 pub(crate) fn sentences(summary: &ImportedSummary) -> Vec<String> {
     let mut found: Vec<(&ImportedFinding, Vec<&str>)> = Vec::new();
     for (cell, findings) in summary.cells.iter().zip(&summary.cell_findings) {
@@ -121,7 +121,7 @@ pub(crate) fn sentences(summary: &ImportedSummary) -> Vec<String> {
             }
         }
     }
-    // Stable: equally important ones stay in the order of the files.
+    // Stable: equally important ones keep the order of the files.
     found.sort_by_key(|(finding, _)| finding.importance());
     let sentence = |(finding, names): &(&ImportedFinding, Vec<&str>)| {
         let is_all = names.len() == summary.cells.len();
@@ -136,7 +136,7 @@ pub(crate) fn sentences(summary: &ImportedSummary) -> Vec<String> {
     found.iter().map(sentence).collect()
 }
 
-/// The largest latency, and how little of a bound that is.
+/// The largest latency, and its limits as a bound.
 pub(crate) fn answer(summary: &ImportedSummary) -> String {
     let largest = summary.cells.iter().filter_map(|cell| Some((cell.max_ns?, cell))).max_by_key(|(max_ns, _)| *max_ns);
     match largest {

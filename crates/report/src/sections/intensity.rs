@@ -1,4 +1,4 @@
-//! The table of what went on while measuring: the load's work, and how busy the machine was.
+//! The table of activity during the measurement: the load's work and the machine's CPU time.
 
 use super::latencies::dash;
 use crate::lines::{Lines, shortened};
@@ -8,17 +8,17 @@ use analysis::{CellSummary, LoadRate, RunSummary};
 use model::{LoadRecord, MachineSecond};
 use std::io;
 
-/// Columns are not cut to fewer characters.
+/// Columns are not cut below this width.
 const NARROWEST: usize = 14;
 
-/// Writes one row for each part of each cell's load; nothing when no cell has one.
+/// Writes one row for each part of each cell's load; nothing without loads.
 pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines) -> io::Result<()> {
     let loaded: Vec<_> = summary.cells.iter().filter(|cell| !cell.loads.is_empty()).collect();
     if loaded.is_empty() {
         return Ok(());
     }
     let mut table = table(summary);
-    // The name of a cell gives way first: the table of latencies has it, too.
+    // Cell names are cut first, because the table of latencies repeats them.
     for column in [0, 1] {
         let excess = table.width().saturating_sub(lines.width);
         if excess > 0 {
@@ -31,7 +31,7 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     table.write(out, lines)
 }
 
-/// The cells that were measured, whether they had a load or not.
+/// The measured cells, with or without a load.
 pub(crate) fn table(summary: &RunSummary) -> Table {
     let columns = vec![
         Column::text("while measuring").after(1),
@@ -44,7 +44,7 @@ pub(crate) fn table(summary: &RunSummary) -> Table {
     Table::new(columns, measured.flat_map(rows).map(Vec::from).collect())
 }
 
-/// The first row has the name of the cell and what the machine did; further parts of its load come below.
+/// Rows of a cell: the first has its name and the machine's activity; further parts of its load follow.
 fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
     let percent = |share: Option<f64>| share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0));
     let (idle, steal) = (percent(cell.machine.idle), percent(cell.machine.steal));
@@ -59,7 +59,7 @@ fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
     rows
 }
 
-/// `745 000 messages/s`, with the part's name where there are several.
+/// `745 000 messages/s`, with the part's name if there are several.
 fn did(part: &LoadRate, several: bool) -> String {
     let rate = rate(part.per_second, &part.operation);
     if several { format!("{}: {rate}", part.load) } else { rate }
@@ -72,14 +72,14 @@ fn rate(per_second: Option<f64>, operation: &str) -> String {
     format!("{} {thing}/s", number(three_digits(per_second)))
 }
 
-/// What one part of a load did: `745 000 messages/s, 1.9 CPUs`.
+/// Rate of one part of a load: `745 000 messages/s, 1.9 CPUs`.
 pub fn load_rate(record: &LoadRecord) -> String {
     let used = record.cpus_used().map(|cpus| format!(", {cpus:.2} CPUs")).unwrap_or_default();
     format!("{}{used}", rate(record.per_second(), &record.operation))
 }
 
-/// How busy the machine was in one stretch: `machine idle 12 %, steal 0 %`. Nothing without the number of CPUs `online`
-/// that these times are summed over.
+/// CPU time of the machine in one interval: `machine idle 12 %, steal 0 %`. Empty without the number of CPUs `online`,
+/// over which the times are summed.
 pub fn machine_share(row: &MachineSecond, online: Option<usize>) -> String {
     let all_ms = row.elapsed.ns() as f64 / 1e6 * online.unwrap_or(0) as f64;
     let share = |ms: Option<u64>| ms.filter(|_| all_ms > 0.0).map(|ms| (ms as f64 / all_ms).min(1.0) * 100.0);
@@ -88,7 +88,7 @@ pub fn machine_share(row: &MachineSecond, online: Option<usize>) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// The nearest number with three digits that matter.
+/// The value rounded to three significant digits.
 fn three_digits(value: f64) -> f64 {
     if value < 1000.0 {
         return value;

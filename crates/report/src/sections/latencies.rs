@@ -1,4 +1,4 @@
-//! The table of latencies: one row for each cell, as many columns as the terminal has room for.
+//! The table of latencies: one row for each cell, as many columns as fit the terminal.
 
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
@@ -9,13 +9,13 @@ use std::io;
 
 type Field = crate::table::Field<CellSummary>;
 
-/// The head of an interval's column.
+/// Head of an interval's column.
 const INTERVAL: &str = "[95 %]";
 
 /// The head of the column of effective sample sizes.
 const EFFECTIVE: &str = "n_eff";
 
-/// An interval belongs to the figure on its left.
+/// Column of an interval, which belongs to the figure on its left.
 fn interval_of(order: u8) -> Column {
     Column::text(INTERVAL).after(1).spare(order)
 }
@@ -43,13 +43,13 @@ fn figures(levels: &[Level]) -> Vec<Field> {
     figures
 }
 
-/// The levels that a table of cells has: the usual ones, and above them those that a cell knows.
+/// Quantile levels of a table: the usual ones, and higher ones that some cell knows.
 pub(crate) fn shown_levels<'a>(cells: impl Iterator<Item = &'a Quantiles> + Clone) -> Vec<Level> {
     let is_known = |level: Level| cells.clone().any(|quantiles| quantiles.at(level).value_ns().is_some());
     Level::ALL.into_iter().filter(|level| Level::USUAL.contains(level) || is_known(*level)).collect()
 }
 
-/// The figures of sleeps, which are no due times that could be missed.
+/// The figures of sleeps, which have no due times to miss.
 fn sleep_figures() -> Vec<Field> {
     vec![
         (Column::figure("sleeps"), |cell| count(cell.samples)),
@@ -87,12 +87,12 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     lines.paragraph(out, " ", &legend.join("; "))
 }
 
-/// Every column there is for these cells, and the cells in the order of the table.
+/// All columns for these cells, and the cells in the order of the table.
 fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
     let mut cells: Vec<_> = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies()).collect();
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
-        // The sleeps of one language below each other, in the order in which they were asked for.
+        // Groups the sleeps of one language, in the requested order.
         cells.sort_by_key(|cell| (cell.cell.task, cell.cell.policy, cell.cell.load.clone()));
     }
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
@@ -108,13 +108,13 @@ fn are_sleeps(cells: &[&CellSummary]) -> bool {
     !cells.is_empty() && cells.iter().all(|cell| matches!(cell.cell.task, Task::Sleep(_)))
 }
 
-/// All columns of all cells: the table where nothing limits its width.
+/// All columns of all cells: the table without a limit of its width.
 pub(crate) fn table(summary: &RunSummary) -> Table {
     let (fields, cells) = asked(summary);
     Table::of(&fields, cells)
 }
 
-/// The columns that say which sleeps they are.
+/// The columns that identify a cell of sleeps.
 fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
     let runtime = |cell: &CellSummary| match cell.cell.task {
         Task::Sleep(runtime) => runtime.to_string(),
@@ -128,7 +128,7 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
     columns
 }
 
-/// The columns that say which cell it is: an axis with one value only is said above the table.
+/// The columns that identify a cell: an axis with a single value appears above the table.
 fn axes(cells: &[&CellSummary]) -> Vec<Field> {
     let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
     let period: Field = (Column::text("period"), |cell| duration(cell.cell.period.ns() as f64));
@@ -154,7 +154,7 @@ pub(crate) fn dash() -> String {
     UNKNOWN.to_owned()
 }
 
-/// A latency as the table shows it: microseconds, and from 100 000 of them on milliseconds or seconds with their unit.
+/// A latency in the form of the table: microseconds, and from 100 000 us milliseconds or seconds with their unit.
 pub(crate) fn latency(ns: f64) -> String {
     let us = ns / 1e3;
     match us.abs() {
@@ -177,7 +177,7 @@ pub(crate) fn latency_or_dash(ns: Option<i64>) -> String {
     ns.map_or_else(dash, |ns| latency(ns as f64))
 }
 
-/// Relative waits have no due times that could be missed.
+/// Relative waits have no due times to miss.
 fn missed(cell: &CellSummary) -> String {
     if cell.cell.task.is_relative() { dash() } else { count(cell.missed) }
 }
@@ -186,10 +186,10 @@ fn value(cell: &CellSummary, level: Level) -> String {
     quantile(cell.quantiles.at(level))
 }
 
-/// What marks a quantile of which too little is known.
+/// Mark of an uncertain quantile.
 const ABOUT: char = '~';
 
-/// A quantile; of one that is refused what is known all the same, with a mark.
+/// A quantile; a refused one as an estimate or bound with a mark.
 pub(crate) fn quantile(quantile: &Quantile) -> String {
     let latency = |ns: i64| latency(ns as f64);
     match quantile.told() {
@@ -205,7 +205,7 @@ fn interval(cell: &CellSummary, level: Level) -> String {
     interval.map_or_else(String::new, |(lower, upper)| format!("[{}-{}]", latency(lower as f64), latency(upper as f64)))
 }
 
-/// The largest latency; of a wait that never ended, what it is more than.
+/// The largest latency; for a wait that never ended, its lower bound.
 fn max(cell: &CellSummary) -> String {
     cell.max.map_or_else(dash, |max| {
         let more_than = if max.at_least { ">" } else { "" };
@@ -213,7 +213,7 @@ fn max(cell: &CellSummary) -> String {
     })
 }
 
-/// Minutes and seconds since the run began.
+/// Minutes and seconds since the start of the run.
 fn when(cell: &CellSummary) -> String {
     cell.max.and_then(|max| max.run_ms).map_or_else(dash, |ms| {
         let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);

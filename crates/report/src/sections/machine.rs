@@ -1,4 +1,4 @@
-//! The machine: which it is, what was measured on it, and what changed on it meanwhile.
+//! The machine: its facts, the extent of the measurement, and its changes meanwhile.
 
 use crate::lines::Lines;
 use analysis::wording::{duration, things};
@@ -14,7 +14,7 @@ pub(crate) fn write(out: &mut dyn io::Write, header: &Header, lines: &Lines) -> 
     lines.facts(out, &machine)
 }
 
-/// What was measured on: this machine, or guests whose virtual time does not depend on it.
+/// The measured machine, or guests whose virtual time does not depend on it.
 pub(crate) fn measured_on(header: &Header) -> Vec<String> {
     const NAMED: usize = 4;
     if !header.is_virtual() {
@@ -29,14 +29,14 @@ pub(crate) fn measured_on(header: &Header) -> Vec<String> {
     guests.chain(kernels).chain((more > 0).then(|| format!("{more} more kernels"))).collect()
 }
 
-/// What is known of a machine that was not looked at by us: nothing is concluded from what is missing.
+/// Known facts of a machine that was not examined here: absence permits no conclusion.
 pub(crate) fn known_facts(host: &Host) -> Vec<String> {
     let hypervisor = host.hypervisor.as_ref().map(|_| ground(host));
     let all = [host.hostname.clone(), processors(host), kernel(host), host.architecture.clone(), hypervisor];
     all.into_iter().flatten().collect()
 }
 
-/// What is known of the machine; what is not is left out.
+/// Known facts of the machine.
 pub(crate) fn named(host: &Host) -> Vec<String> {
     let container = host.container.as_ref().map(|name| format!("container ({name})"));
     let all = [host.hostname.clone(), processors(host), kernel(host), Some(ground(host)), container];
@@ -56,8 +56,8 @@ fn kernel(host: &Host) -> Option<String> {
     host.kernel_release.as_ref().map(|release| format!("Linux {release}{model}"))
 }
 
-/// What the kernel runs on. On x86 a hypervisor shows itself unless it hides (a bit of CPUID); elsewhere it often does
-/// not, so there its absence says little.
+/// Platform of the kernel. On x86 a hypervisor announces itself unless it hides (a bit of CPUID); on other
+/// architectures it often does not, so its absence has little meaning.
 fn ground(host: &Host) -> String {
     match (&host.hypervisor, host.architecture.as_deref()) {
         (Some(name), _) => format!("virtual machine ({name})"),
@@ -66,7 +66,7 @@ fn ground(host: &Host) -> String {
     }
 }
 
-/// How much was measured, and whatever is the same for all cells.
+/// Extent of the measurement, and the values common to all cells.
 pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     let span = |span: model::Span| duration(span.ns() as f64);
     let n_cells = u64::try_from(header.cells.len()).unwrap_or(0);
@@ -99,16 +99,16 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     parts.join(", ")
 }
 
-/// What is known of one machine.
+/// Facts of one machine.
 pub(crate) struct Machine {
     /// The head of its column.
     pub(crate) head: String,
     facts: Vec<Option<String>>,
-    /// Whether it is of a target, which is another machine than that of its run.
+    /// Whether it is a target, a machine other than that of its run.
     is_target: bool,
 }
 
-/// The machine of a run, called `head`, and its targets; none of which nothing is known.
+/// The machine of a run with the name `head`, and its targets; machines without known facts are omitted.
 pub(crate) fn of_run(head: String, target: &str, header: &Header, summary: &RunSummary) -> Vec<Machine> {
     let targets = summary.cells.iter().filter_map(|cell| cell.response.as_ref()?.target.as_ref()?.host.as_deref());
     let mut hosts: Vec<&Host> = targets.collect();
@@ -118,7 +118,7 @@ pub(crate) fn of_run(head: String, target: &str, header: &Header, summary: &RunS
     known(std::iter::once(machine(head, &header.host, false)).chain(targets))
 }
 
-/// The machines that imported files describe, each called by the names of its files after `prefix`.
+/// The machines of imported files, named by their files after `prefix`.
 pub(crate) fn of_imported(prefix: &str, summary: &ImportedSummary) -> Vec<Machine> {
     let mut hosts: Vec<(&Host, Vec<&str>)> = Vec::new();
     for cell in &summary.cells {
@@ -141,28 +141,28 @@ fn known(machines: impl Iterator<Item = Machine>) -> Vec<Machine> {
 /// A fact about the machines of all runs.
 pub(crate) struct Fact<'a> {
     pub(crate) name: &'static str,
-    /// At the start of each run; `None`: unknown.
+    /// Value at the start of each run; `None`: unknown.
     pub(crate) values: Vec<Option<&'a str>>,
-    /// What it was later.
+    /// Later values.
     pub(crate) became: Vec<&'a str>,
     /// Whether the runs began with different values.
     pub(crate) differs: bool,
 }
 
 impl Fact<'_> {
-    /// Whether it changed, or differs.
+    /// Whether the fact changed or differs.
     pub(crate) fn is_marked(&self) -> bool {
         self.differs || !self.became.is_empty()
     }
 }
 
-/// Every fact that is known of a machine; those that changed, or differ between the runs, come first.
+/// Every known fact; those that changed, or differ between the runs, come first.
 pub(crate) fn facts<'a>(machines: &'a [Machine], changes: &'a [Changes]) -> Vec<Fact<'a>> {
     let fact = |(index, name)| {
         let values: Vec<_> =
             machines.iter().map(|machine| machine.facts.get(index).and_then(Option::as_deref)).collect();
         let became = changes.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
-        // What one of them does not say is no difference.
+        // A missing value is not a difference.
         let of_runs = values.iter().zip(machines).filter(|(_, machine)| !machine.is_target);
         let differs = of_runs.filter_map(|(value, _)| *value).collect::<BTreeSet<_>>().len() > 1;
         Fact { name, values, became, differs }
@@ -174,10 +174,10 @@ pub(crate) fn facts<'a>(machines: &'a [Machine], changes: &'a [Changes]) -> Vec<
     facts
 }
 
-/// What facts became later, by their names.
+/// Later values of facts, by name.
 pub(crate) type Changes = BTreeMap<&'static str, Vec<String>>;
 
-/// Settings that were changed for the cells, each once, with their values before and meanwhile.
+/// Settings that the cells changed, without duplicates, with their values before and during the cells.
 pub(crate) fn settings(entries: &[Entry]) -> Vec<(&str, String)> {
     let mut settings: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
     for setting in entries.iter().flat_map(|entry| &entry.record.prepared) {
@@ -188,14 +188,14 @@ pub(crate) fn settings(entries: &[Entry]) -> Vec<(&str, String)> {
     settings.into_iter().map(|(what, values)| (what, listed(values))).collect()
 }
 
-/// What facts became later, each other value once, in the order of time.
+/// Later values of facts, without duplicates, in order of time.
 pub(crate) fn changes(header: &Header, entries: &[Entry]) -> Changes {
     let start = &header.host;
     let mut last = start;
     let mut changes: Changes = BTreeMap::new();
     let here = entries.iter().filter(|entry| !entry.record.cell.conditions.roles.is_logged_elsewhere());
     for host in here.flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
-        // Thousands of records have the same machine.
+        // Thousands of records have equal hosts.
         if **host == *last {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is said of links: what came beside answers in time, what the logger takes itself, and what a responder did.
+//! Sentences on links: answers, late and missing ones, the logger's own part, and the record of a responder.
 
 use super::Section;
 use super::latencies::latency;
@@ -8,7 +8,7 @@ use analysis::{Part, Response, RunSummary, Target};
 use model::{Link, Roles, TargetRecord};
 use std::io;
 
-/// What is said of each cell that measured answers over a line; before, which machines answered.
+/// Sentences on each cell that measured answers over a link, after those on the answering machines.
 pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     let sentences = sentences(summary);
     let section = Section { title: "Triggers and answers", table: None, sentences, notes: Vec::new() };
@@ -29,7 +29,7 @@ fn sentences(summary: &RunSummary) -> Vec<String> {
     said
 }
 
-/// Whose latency it is, which is not that of the machine in the first line.
+/// The measured machine, which is not the one in the first line.
 fn machines(roles: &Roles, target: &Target) -> String {
     let Target { policy, cpus, host, .. } = target;
     let site = roles.target.as_ref().map(|site| format!(" ({site})")).unwrap_or_default();
@@ -88,10 +88,10 @@ fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
     said
 }
 
-/// Writes what a responder did.
+/// Writes the record of a responder.
 ///
 /// # Errors
-/// When `out` does not take it.
+/// If writing to `out` fails.
 pub fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
     let TargetRecord {
         link,

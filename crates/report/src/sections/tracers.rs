@@ -1,4 +1,4 @@
-//! The table of what the kernel's tracers saw: the same in every form that people read.
+//! The table of the kernel's tracers, common to all text formats.
 
 use super::Section;
 use super::latencies::latency;
@@ -7,7 +7,7 @@ use analysis::wording::count;
 use analysis::{CellSummary, Osnoise, RunSummary, Timerlat, Tracers};
 use std::collections::BTreeSet;
 
-/// A column, and what it shows.
+/// A column and its content.
 type Field = (Column, fn(&Tracers) -> Option<String>);
 
 fn fields() -> [Field; 11] {
@@ -38,7 +38,7 @@ fn shown(ns: i64) -> String {
     latency(ns as f64)
 }
 
-/// What the tracers of a run saw; `None` where none was asked for, or nothing is measured yet.
+/// The section of the tracers of a run; `None` if not requested, or before the first measurement.
 pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     let traced: Vec<(&CellSummary, &Tracers)> =
         summary.cells.iter().filter_map(|cell| Some((cell, cell.tracers.as_ref()?))).collect();

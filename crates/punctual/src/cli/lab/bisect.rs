@@ -1,4 +1,4 @@
-//! `punctual lab bisect-step`: whether a kernel keeps a limit, as `git bisect run` wants to hear it.
+//! `punctual lab bisect-step`: tests a kernel against limits, for `git bisect run`.
 
 use super::super::arguments::LabBisectArguments;
 use super::super::{Outcome, note, one_line, output};
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 const GOOD: u8 = 0;
 const BAD: u8 = 1;
-/// This kernel says nothing: git leaves it out and goes on with another (git-bisect(1)).
+/// This kernel cannot be judged: git skips it (git-bisect(1)).
 const CANNOT_BE_TESTED: u8 = 125;
-/// It is no matter of this kernel: git ends the bisection. Everything from 128 on does that.
+/// An error independent of the kernel: git aborts the bisection, as with every status from 128.
 pub(in super::super) const ABORT: u8 = 128;
 
-/// Measures, says the answer in one line on stdout, and returns the status. A mistake is never a status of git's that
-/// says something about a kernel.
+/// Measures, prints the answer in one line on stdout, and returns the status. Errors never have a status that judges a
+/// kernel.
 pub(super) fn bisect_step(arguments: LabBisectArguments) -> Outcome {
     match step(arguments) {
         Ok((status, line)) => output::write(format!("{line}\n").as_bytes()).map(|()| status),

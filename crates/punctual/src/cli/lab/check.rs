@@ -1,4 +1,4 @@
-//! `punctual lab check`: whether virtual time is the same here, whatever else this machine does.
+//! `punctual lab check`: tests whether virtual time is independent of other work on this machine.
 
 use super::super::arguments::{Format, LabCheckArguments};
 use super::super::{ERROR, Outcome, note, output};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use sys::sched;
 use workload::load::{self, Place};
 
-/// How many differences are shown: the first says which kind it is.
-const SHOWN: usize = 5;
-/// The load beside the second guest ends by itself after this, should nobody end it.
-const AT_MOST: Span = Span(600_000_000_000);
+/// Number of differences in the text; the first shows their kind.
+const MAX_SHOWN: usize = 5;
+/// Time limit of the load beside the second guest, in case it is not stopped.
+const LOAD_TIMEOUT: Span = Span(600_000_000_000);
 
 type Difference = RecordDifference<Value>;
 
@@ -57,10 +57,10 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     Ok(if is_same { 0 } else { ERROR })
 }
 
-/// A busy loop on every CPU, until it is dropped.
+/// Starts a busy loop on every CPU, until dropped.
 fn beside(cpus: &CpuSet) -> Result<Vec<load::Running>, Box<dyn Error>> {
     let cpu: Load = "cpu".parse()?;
-    Ok(load::start(&cpu, &Place { cpus, policy: Policy::OTHER, at_most: AT_MOST })?)
+    Ok(load::start(&cpu, &Place { cpus, policy: Policy::OTHER, at_most: LOAD_TIMEOUT })?)
 }
 
 fn cpus_of(cpus: &CpuSet) -> String {
@@ -76,11 +76,11 @@ fn said(kernel: &str, alone: &Record, cpus: &CpuSet, differences: &[Difference])
         return format!("{kernel}: identical, alone and beside a load on {}{numbers}\n", cpus_of(cpus));
     }
     let mut text = format!("{kernel}: DIFFERENT in {}\n", things(differences.len()));
-    for Difference { path, alone, loaded } in differences.iter().take(SHOWN) {
+    for Difference { path, alone, loaded } in differences.iter().take(MAX_SHOWN) {
         text += &format!("  {path}: {alone} alone, {loaded} beside a load\n");
     }
-    if differences.len() > SHOWN {
-        text += &format!("  and {} more; --format json has all\n", differences.len() - SHOWN);
+    if differences.len() > MAX_SHOWN {
+        text += &format!("  and {} more; --format json has all\n", differences.len() - MAX_SHOWN);
     }
     text
 }
@@ -89,7 +89,7 @@ fn things(places: usize) -> String {
     analysis::wording::things(places.try_into().unwrap_or(u64::MAX), "place")
 }
 
-/// Where two records differ.
+/// Differences of two records.
 fn differences(alone: &Record, loaded: &Record) -> Result<Vec<Difference>, serde_json::Error> {
     let mut found = Vec::new();
     compare("", &serde_json::to_value(alone)?, &serde_json::to_value(loaded)?, &mut found);

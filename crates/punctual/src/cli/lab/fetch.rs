@@ -1,4 +1,4 @@
-//! `punctual lab fetch`: kernels into the cache, with a line that says how far it is.
+//! `punctual lab fetch`: downloads kernels into the cache, with a progress line.
 
 use super::super::arguments::LabFetchArguments;
 use super::super::redrawn::Redrawn;

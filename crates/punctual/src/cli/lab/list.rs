@@ -1,4 +1,4 @@
-//! `punctual lab list`: the kernels that can be had.
+//! `punctual lab list`: the available kernels.
 
 use super::super::arguments::{Format, LabListArguments};
 use super::super::{Outcome, note, output};
@@ -26,7 +26,7 @@ pub(super) fn list(arguments: &LabListArguments) -> Outcome {
     Ok(0)
 }
 
-/// A row for each kernel; what is not known is a dash.
+/// A row for each kernel, with a dash for unknown values.
 fn drawn(kernels: &[ListedKernel]) -> String {
     let dash = || "-".to_owned();
     let mut table = Table::new();
@@ -51,7 +51,7 @@ fn drawn(kernels: &[ListedKernel]) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// The preemption models, as far as they are known.
+/// The known preemption models.
 fn models(kernel: &ListedKernel) -> String {
     let choices = kernel.preempt.as_ref().filter(|choices| !choices.is_empty());
     let choices = choices.map(|choices| format!("preempt={}", choices.join("|")));

@@ -1,4 +1,4 @@
-//! The lines of the live view: a row for each CPU, the latencies of all of them in a few bins, the last spikes.
+//! The lines of the live view: a row per CPU, a histogram of all latencies with few bins, the last spikes.
 
 use super::latency;
 use analysis::wording::{count, duration};
@@ -6,14 +6,14 @@ use model::{Bin, Progress, Span, Spike, ThreadProgress};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What there is to draw on.
+/// Size and character set of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     /// Columns.
     pub(super) width: usize,
     /// Rows.
     pub(super) height: usize,
-    /// Whether characters beyond ASCII are shown.
+    /// Whether non-ASCII characters are shown.
     pub(super) unicode: bool,
 }
 
@@ -21,9 +21,9 @@ pub(super) struct Room {
 const FIRST: usize = 10;
 const LATENCY: usize = 9;
 const COUNT: usize = 11;
-/// Rows for bins. From 1 us to 100 s there are 25; more are put together.
+/// Rows for bins. From 1 us to 100 s there are 25 bins; surplus ones are merged.
 const MOST_BINS: usize = 12;
-/// Spikes shown, of all CPUs.
+/// Number of spikes, over all CPUs.
 const MOST_SPIKES: usize = 5;
 
 /// One column of the rows of CPUs.
@@ -31,7 +31,7 @@ struct Column {
     head: &'static str,
     width: usize,
     show: fn(&ThreadProgress) -> String,
-    /// Left out on a narrow terminal, those with the lowest number first; `None`: never.
+    /// Priority on a narrow terminal: the lowest number is omitted first; `None`: never omitted.
     spare: Option<u8>,
 }
 
@@ -44,13 +44,13 @@ const COLUMNS: [Column; 6] = [
     Column { head: "missed", width: LATENCY, show: |thread| count(thread.missed), spare: None },
 ];
 
-/// The view of a cell that is to be measured for `duration`. No line is longer than the room is wide, and there are no
-/// more than it has rows: the bins, or the spikes, are left out where they do not fit.
+/// The view of a cell that is measured for `duration`. Lines and rows stay within the room: the bins or the spikes are
+/// omitted if they do not fit.
 pub(super) fn lines(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
     let mut lines = cpus(progress, duration, room);
     for section in [bins(&progress.threads, room), spikes(&progress.threads, room)] {
         let left = room.height.saturating_sub(lines.len() + 1);
-        // A head with nothing below says nothing.
+        // A heading without rows is omitted.
         if section.len() >= 2 && left >= section.len() || section.len() == 1 && left >= 1 {
             lines.push(String::new());
             lines.extend(section);
@@ -60,7 +60,7 @@ pub(super) fn lines(progress: &Progress, duration: Span, room: Room) -> Vec<Stri
     lines.into_iter().take(room.height).map(cut).collect()
 }
 
-/// A row for each CPU; where there is no room for all, for those with the latest wake-ups.
+/// A row for each CPU, or for those with the latest wake-ups if not all fit.
 fn cpus(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
     let mut columns: Vec<&Column> = COLUMNS.iter().collect();
     while FIRST + columns.iter().map(|column| column.width).sum::<usize>() > room.width {
@@ -92,8 +92,8 @@ fn cpus(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
     lines
 }
 
-/// The latencies of all CPUs: a row for each bin from the first to the last that holds any, its bar as long as the
-/// logarithm of its count.
+/// Latencies of all CPUs: a row for each bin from the first to the last nonempty one, with a bar on a logarithmic
+/// scale.
 fn bins(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for bin in threads.iter().flat_map(|thread| &thread.bins) {
@@ -105,7 +105,7 @@ fn bins(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     let all: Vec<u64> = std::iter::successors(Some(first), |lower| Some(Bin::after(*lower)))
         .take_while(|lower| *lower <= last)
         .collect();
-    // The tail is what matters: where there are too many, the first ones share a row.
+    // Surplus bins at the low end share a row, which keeps the tail.
     let shown = &all[all.len().saturating_sub(MOST_BINS)..];
     let below: u64 =
         counts.iter().filter(|(lower, _)| shown.first().is_some_and(|first| *lower < first)).map(|(_, n)| n).sum();
@@ -130,16 +130,16 @@ fn bins(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     lines
 }
 
-/// As long as the logarithm of `n`, against that of `most`; at least 1 when there is any.
+/// A bar of logarithmic length relative to `most`; at least 1 for a nonzero `n`.
 fn bar(n: u64, most: u64, longest: usize, unicode: bool) -> String {
     let size = |n: u64| ((n as f64).ln_1p() / (most as f64).ln_1p()).clamp(0.0, 1.0);
-    // A share of a width has few values: counting up to it needs no cast.
+    // Counting up to the width needs no cast.
     let length =
         (1..=longest).take_while(|i| n > 0 && (*i == 1 || *i as f64 - 0.5 <= size(n) * longest as f64)).count();
     if unicode { "\u{2588}" } else { "#" }.repeat(length)
 }
 
-/// The last spikes of all CPUs, in time.
+/// The last spikes of all CPUs, in order of time.
 fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     let factor = Spike::FACTOR;
     let mut all: Vec<_> =
@@ -163,7 +163,7 @@ fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     std::iter::once(head).chain(shown.iter().map(line)).collect()
 }
 
-/// The line with what explains it, where there is room for that.
+/// The line with its explanation, if both fit.
 fn with_room_for(line: String, more: &str, room: Room) -> String {
     if line.chars().count() + more.chars().count() <= room.width { line + more } else { line }
 }

@@ -1,4 +1,4 @@
-//! What is seen of a load that runs alone: on a terminal a block that is redrawn in place, elsewhere a line each second.
+//! Output of a load that runs alone: a redrawn block on a terminal, otherwise a line each second.
 
 use super::super::arguments::Format;
 use super::super::redrawn::Redrawn;
@@ -10,19 +10,19 @@ use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-/// How it is shown.
+/// Output of a load.
 pub(super) struct Shown {
     way: Way,
-    /// CPUs that the machine's idle time is summed over.
+    /// Number of CPUs over which the machine's idle time is summed.
     online: Option<usize>,
-    /// How long it is to run.
+    /// Requested duration.
     ends: Option<Span>,
 }
 
 enum Way {
-    /// Nothing until its end.
+    /// No output before the end.
     Not,
-    /// A line each second, on stdout.
+    /// A line each second on stdout.
     Lines,
     /// A block on the terminal.
     Block(Redrawn),
@@ -39,7 +39,7 @@ impl Shown {
         Shown { way, online, ends }
     }
 
-    /// Says what was started.
+    /// Prints the parts that were started.
     pub(super) fn started(&self, records: &[LoadRecord], cpus: &CpuSet) -> Result<(), Box<dyn Error>> {
         if matches!(self.way, Way::Not) {
             return Ok(());
@@ -48,7 +48,7 @@ impl Shown {
         output::write(lines.as_bytes())
     }
 
-    /// Shows the last reading. Whether anybody still reads it.
+    /// Shows the last reading; returns whether stdout still has a reader.
     pub(super) fn second(&mut self, work: &Work) -> Result<bool, Box<dyn Error>> {
         let machine = work.machine.last().map(|row| report::machine_share(row, self.online)).unwrap_or_default();
         match &mut self.way {
@@ -56,7 +56,7 @@ impl Shown {
             Way::Lines => output::write_while_read(line(work, &machine).as_bytes()),
             Way::Block(redrawn) => {
                 let size = Redrawn::size();
-                // The last column stays free, because not all terminals wrap alike there.
+                // The last column stays empty because terminals differ in wrapping there.
                 let fitting = |line: String| line.chars().take(size.columns.saturating_sub(1)).collect();
                 let lines: Vec<String> = block(work, &machine, self.ends).into_iter().map(fitting).collect();
                 let rows = lines.len().min(size.rows.saturating_sub(1));
@@ -66,7 +66,7 @@ impl Shown {
         }
     }
 
-    /// Leaves the terminal as it was.
+    /// Erases the block.
     pub(super) fn finish(&mut self) {
         if let Way::Block(redrawn) = &mut self.way {
             redrawn.erase();
@@ -91,7 +91,7 @@ fn last(record: &LoadRecord) -> LoadRecord {
     LoadRecord { seconds: record.seconds.last().copied().into_iter().collect(), ..record.clone() }
 }
 
-/// What happened since the line before.
+/// The activity since the previous line.
 fn line(work: &Work, machine: &str) -> String {
     let records = work.records();
     let name = |record: &LoadRecord| if records.len() > 1 { format!("{}: ", record.load) } else { String::new() };
@@ -100,7 +100,7 @@ fn line(work: &Work, machine: &str) -> String {
     format!("{:7.1} s  {}  {machine}\n", work.elapsed().as_secs_f64(), parts.join("  "))
 }
 
-/// The same as a block of lines, with what was the lowest so far.
+/// The activity as a block of lines, with the lowest rate so far.
 fn block(work: &Work, machine: &str, ends: Option<Span>) -> Vec<String> {
     let until = ends.map_or_else(|| ", Ctrl-C ends it".to_owned(), |ends| format!(" of {ends}"));
     let mut lines = vec![format!("{:7.1} s{until}   {machine}", work.elapsed().as_secs_f64())];
@@ -118,7 +118,7 @@ fn lowest(record: &LoadRecord) -> String {
     record.lowest_share().map(share).unwrap_or_default()
 }
 
-/// Says what was done in all of the time, and how long it took to stop.
+/// Prints the average rates and the time to stop.
 pub(super) fn sum(work: &Work, stopped: Duration) -> Result<(), Box<dyn Error>> {
     for record in work.records() {
         let (rate, lowest) = (report::load_rate(&record), lowest(&record));

@@ -1,7 +1,8 @@
-//! Runs and imports that are nearly right: read, judged and shown in every format, for as long as `cargo xtask fuzz` asks.
+//! Mutated runs and imports, read, judged and shown in every format, for as long as `cargo xtask fuzz` requests.
 //!
-//! Whatever is refused or accepted, nothing may panic: in a release build that is an abort. Sums of impossible numbers wrap
-//! there; they are counted and pass. `PUNCTUAL_FUZZ_RUNS` names a directory with real runs, which are mutated, too.
+//! Inputs may be accepted or refused, but nothing may panic: in a release build that is an abort. Overflowing sums of
+//! impossible numbers wrap there; they are counted and pass. `PUNCTUAL_FUZZ_RUNS` names a directory with real runs to
+//! mutate.
 
 #![expect(clippy::disallowed_macros, reason = "developer output")]
 
@@ -28,7 +29,7 @@ impl Random {
     }
 }
 
-/// Values that arithmetic, dates and layouts stumble over.
+/// Values at the limits of arithmetic, dates and layouts.
 fn strange(random: &mut Random) -> Value {
     let numbers: [Value; 12] = [
         0.into(),
@@ -48,14 +49,14 @@ fn strange(random: &mut Random) -> Value {
     if random.below(4) > 0 { random.one(&numbers).clone() } else { random.one(&others).clone() }
 }
 
-/// Changes one value somewhere below.
+/// Changes one value at random depth.
 fn mutate(value: &mut Value, random: &mut Random) {
     let length = match value {
         Value::Array(items) => items.len(),
         Value::Object(members) => members.len(),
         _ => 0,
     };
-    // Deep values are the many; each level is left with the same chance.
+    // Most values are deep; each level ends the descent with the same chance.
     if length == 0 || random.below(12) == 0 {
         *value = match value {
             Value::Number(number) if random.below(2) == 0 => {
@@ -89,7 +90,7 @@ fn mutate(value: &mut Value, random: &mut Random) {
     }
 }
 
-/// The file of a run, line by line.
+/// The lines of a run file.
 fn run() -> Vec<Value> {
     let mut run = RunBuilder::new();
     run.cell("none", "other").cell("messaging", "fifo:80").require("max=1ms,p99=200us,misses_per_hour=1");
@@ -136,7 +137,7 @@ const FORMATS: [RunFormat; 9] = [
     RunFormat::Prom,
 ];
 
-/// In every format, on a page, and on one beside itself.
+/// Shows the results in every format, on a page, and side by side with themselves.
 fn show_all(results: Results<'_>) {
     for format in FORMATS {
         let _ = document(&results, Shown { all_findings: true, each_spike: true, ..format.into() });
@@ -145,7 +146,7 @@ fn show_all(results: Results<'_>) {
     html(&[results, results]);
 }
 
-/// Does with a run all that the commands do. Whether its header could be read.
+/// Runs the analysis and output of all commands on a run; returns whether its header was readable.
 fn is_shown(dir: &Path) -> bool {
     let Ok(run) = store::read(dir) else { return false };
     let (header, entries) = (&run.header, &run.entries[..]);
@@ -160,7 +161,7 @@ fn is_shown(dir: &Path) -> bool {
     true
 }
 
-/// The same with imported measurements.
+/// Runs the analysis and output of all commands on imported measurements.
 fn is_import_shown(dir: &Path) -> bool {
     let Ok(Some(run)) = store::read_imported(dir) else { return false };
     let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
@@ -171,7 +172,7 @@ fn is_import_shown(dir: &Path) -> bool {
     true
 }
 
-/// Calls `tried` with mutations for as long as is asked; it says whether what it was given could be read.
+/// Calls `tried` with mutations for the requested time; it returns whether its input was readable.
 fn fuzz(name: &str, mut mutated: impl FnMut(&mut Random) -> Vec<u8>, tried: impl Fn(&Path, &[u8]) -> bool) {
     let dir = std::env::temp_dir().join(format!("punctual-fuzz-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
@@ -198,13 +199,14 @@ fn fuzz(name: &str, mut mutated: impl FnMut(&mut Random) -> Vec<u8>, tried: impl
     assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the reader show nothing");
 }
 
-/// Whether arithmetic has overflowed, which only builds with checks see.
+/// Whether the panic is an arithmetic overflow, which only builds with checks detect.
 fn is_overflow(panic: &(dyn std::any::Any + Send)) -> bool {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.is_some_and(|text| text.starts_with("attempt to ") && text.ends_with(" with overflow"))
 }
 
-/// A file with some of its values changed, and sometimes a bit. Without checksums, so that more than these is tried.
+/// A file with some values changed and sometimes one bit flipped. Checksums are omitted, because they would reject most
+/// changes.
 fn changed(lines: &[Value], random: &mut Random) -> Vec<u8> {
     let mut lines = lines.to_vec();
     for _ in 0..=random.below(3) {
@@ -229,7 +231,7 @@ fn lines_of(path: &Path) -> Vec<Value> {
     text.lines().map(line).collect()
 }
 
-/// Real runs, where some are named.
+/// Real runs, if a directory is given.
 fn real_runs() -> Vec<Vec<Value>> {
     let dir = std::env::var_os("PUNCTUAL_FUZZ_RUNS").map(PathBuf::from);
     let found = dir.map(|dir| store::below(&dir).unwrap().0).unwrap_or_default();
@@ -283,7 +285,7 @@ fn fuzz_plans() {
                 1 => drop(bytes.drain(at..(at + random.below(40)).min(bytes.len()))),
                 2 => drop(bytes.splice(at..at, random.one(&words).to_vec())),
                 _ => {
-                    // A number becomes another one.
+                    // Replaces a number.
                     let is_digit = |byte: &u8| byte.is_ascii_digit();
                     let Some(start) = bytes[at..].iter().position(is_digit).map(|n| at + n) else { continue };
                     let end = bytes[start..].iter().position(|byte| !is_digit(byte)).map_or(bytes.len(), |n| start + n);

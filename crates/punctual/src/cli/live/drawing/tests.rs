@@ -39,7 +39,7 @@ fn progress() -> Progress {
 fn check(progress: &Progress, room: Room, expected: &Expect) {
     let lines = lines(progress, Span(10_000_000_000), room);
     assert!(lines.len() <= room.height && lines.iter().all(|line| line.chars().count() <= room.width), "{lines:#?}");
-    // The bar keeps the indentation, which `expect!` would take away.
+    // The bar keeps the indentation, which `expect!` would strip.
     let drawn: String = lines.iter().map(|line| format!("|{line}\n")).collect();
     expected.assert_eq(&drawn);
 }
