@@ -16,10 +16,10 @@ pub struct CpuSet(BTreeSet<u32>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuSetError {
     /// Not numbers and ranges.
-    #[error("`{0}` is no list of CPUs; write it like 0-3,5")]
+    #[error("invalid CPU list `{0}`: expected a list like 0-3,5")]
     Malformed(String),
     /// Beyond what Linux can have.
-    #[error("CPU {0} cannot exist; Linux numbers CPUs from 0 to {max}", max = CpuSet::MAX_CPU)]
+    #[error("invalid CPU `{0}`: expected a number from 0 to {max}", max = CpuSet::MAX_CPU)]
     TooLarge(u64),
 }
 

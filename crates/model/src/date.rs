@@ -21,5 +21,8 @@ pub(crate) fn imported<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64
 }
 
 fn checked<E: Error>(field: &str, ms: u64) -> Result<u64, E> {
-    if ms <= LAST_UNIX_MS { Ok(ms) } else { Err(E::custom(format_args!("{field} {ms} is after the year 9999"))) }
+    if ms > LAST_UNIX_MS {
+        return Err(E::custom(format_args!("invalid {field} `{ms}`: expected a date up to the year 9999")));
+    }
+    Ok(ms)
 }

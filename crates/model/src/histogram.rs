@@ -172,20 +172,20 @@ impl TryFrom<Stored> for Histogram {
 
     fn try_from(stored: Stored) -> Result<Histogram, String> {
         if let Some((lower, _)) = stored.buckets.iter().find(|(lower, _)| edges(bucket_of(*lower)).0 != *lower) {
-            return Err(format!("{lower} ns is not the lower edge of a histogram bucket"));
+            return Err(format!("invalid histogram: {lower} ns is not the lower edge of a bucket"));
         }
         let sum = stored.buckets.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count));
         if !stored.buckets.is_sorted_by(|a, b| a.0 < b.0) || sum != Some(stored.n) {
-            return Err(format!("the histogram's buckets do not add up to n = {}", stored.n));
+            return Err(format!("invalid histogram: the buckets do not add up to n = {}", stored.n));
         }
-        let integer = |text: &str| text.parse().map_err(|_| format!("`{text}` is no integer"));
+        let integer = |text: &str| text.parse().map_err(|_| format!("invalid integer `{text}`"));
         let squares = &stored.sum_of_squares_ns2;
         Ok(Histogram {
             n: stored.n,
             min_ns: stored.min_ns,
             max_ns: stored.max_ns,
             sum_ns: integer(&stored.sum_ns)?,
-            sum_of_squares_ns2: squares.parse().map_err(|_| format!("`{squares}` is no integer"))?,
+            sum_of_squares_ns2: squares.parse().map_err(|_| format!("invalid integer `{squares}`"))?,
             counts: stored.buckets.iter().map(|(lower, n)| Count { bucket: bucket_of(*lower), n: *n }).collect(),
         })
     }

@@ -127,17 +127,17 @@ pub enum KernelError {
     Unknown(#[from] UnknownWord),
     /// Not a path that a guest can be given.
     #[error(
-        "`{0}` is no path for a guest; write it from the root and without blanks, like /usr/bin/fio or /usr/bin/dash:/bin/sh"
+        "invalid guest path `{0}`: expected an absolute path without blanks, like /usr/bin/fio or /usr/bin/dash:/bin/sh"
     )]
     Path(String),
     /// Modules are named once.
-    #[error("modules stands twice; name one module, or the directory that holds all of them")]
+    #[error("duplicate `modules`; name one module, or the directory that holds all of them")]
     ModulesTwice,
     /// There is no such clock.
     #[error(transparent)]
     Clock(UnknownWord),
     /// No number of CPUs that a guest can have.
-    #[error("a guest has 1 to {most} CPUs, not `{0}`", most = LabKernel::MOST_CPUS)]
+    #[error("invalid number of guest CPUs `{0}`: expected 1 to {most}", most = LabKernel::MOST_CPUS)]
     Cpus(String),
     /// Two CPUs in virtual time.
     #[error(
@@ -307,11 +307,11 @@ mod tests {
         }
         for text in ["file=", "file=/", "file=usr/bin/fio", "file=/a:b", "file=/a:/b:/c", "file=/a/../b", "modules=x"] {
             let said = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
-            assert!(said.contains("is no path for a guest"), "{said}");
+            assert!(said.starts_with("invalid guest path `"), "{said}");
         }
         for cpus in ["0", "256", "two", "-1", ""] {
             let said = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();
-            assert_eq!(said, format!("a guest has 1 to 255 CPUs, not `{cpus}`"));
+            assert_eq!(said, format!("invalid number of guest CPUs `{cpus}`: expected 1 to 255"));
         }
         assert_eq!("/k cpus=2".parse::<Kernel>(), Err(KernelError::VirtualCpus));
         let said = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();

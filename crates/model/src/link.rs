@@ -145,7 +145,7 @@ pub enum LinkError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// Something is missing, or not what has to stand there.
-    #[error("`{given}` is no link; write {form}")]
+    #[error("invalid link `{given}`: expected {form}")]
     Form {
         /// As typed.
         given: String,
@@ -154,7 +154,7 @@ pub enum LinkError {
     },
     /// No speed of a serial port.
     #[error(
-        "`{0}` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000"
+        "invalid baud rate `{0}`: expected one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000"
     )]
     Baud(String),
 }
@@ -261,34 +261,37 @@ mod tests {
     fn a_wrong_link_is_one_line() {
         let long = format!("udp:{}:1", "h".repeat(62));
         for (text, message) in [
-            ("uio:3", "`uio:3` is no link; write uio:/dev/uioN, or uio alone in the lab"),
-            ("gpio", "`gpio` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:gpiochip0/1", "`gpio:gpiochip0/1` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:/1,2", "`gpio:/1,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:g/1,+2", "`gpio:g/1,+2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("uio:3", "invalid link `uio:3`: expected uio:/dev/uioN, or uio alone in the lab"),
+            ("gpio", "invalid link `gpio`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            (
+                "gpio:gpiochip0/1",
+                "invalid link `gpio:gpiochip0/1`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
+            ),
+            ("gpio:/1,2", "invalid link `gpio:/1,2`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio:g/1,+2", "invalid link `gpio:g/1,+2`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
             (
                 "gpio:g/4294967296,2",
-                "`gpio:g/4294967296,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
+                "invalid link `gpio:g/4294967296,2`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
             ),
             (
                 "gpio-loop:g/3,3",
-                "`gpio-loop:g/3,3` is no link; write gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24",
+                "invalid link `gpio-loop:g/3,3`: expected gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24",
             ),
-            ("parport:0", "`parport:0` is no link; write parport:/dev/parportN"),
-            ("parport", "`parport` is no link; write parport:/dev/parportN"),
-            ("udp", "`udp` is no link; write udp:HOST:PORT"),
-            ("udp:host", "`udp:host` is no link; write udp:HOST:PORT"),
-            ("udp:host:0", "`udp:host:0` is no link; write udp:HOST:PORT"),
-            ("udp:host:65536", "`udp:host:65536` is no link; write udp:HOST:PORT"),
-            ("udp::9", "`udp::9` is no link; write udp:HOST:PORT"),
-            ("udp:1::2:9", "`udp:1::2:9` is no link; write udp:HOST:PORT"),
-            (&long, &format!("`{long}` is no link; write udp:HOST:PORT")),
-            ("serial", "`serial` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
-            ("serial:ttyS0", "`serial:ttyS0` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
-            ("serial:/dev/", "`serial:/dev/` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("parport:0", "invalid link `parport:0`: expected parport:/dev/parportN"),
+            ("parport", "invalid link `parport`: expected parport:/dev/parportN"),
+            ("udp", "invalid link `udp`: expected udp:HOST:PORT"),
+            ("udp:host", "invalid link `udp:host`: expected udp:HOST:PORT"),
+            ("udp:host:0", "invalid link `udp:host:0`: expected udp:HOST:PORT"),
+            ("udp:host:65536", "invalid link `udp:host:65536`: expected udp:HOST:PORT"),
+            ("udp::9", "invalid link `udp::9`: expected udp:HOST:PORT"),
+            ("udp:1::2:9", "invalid link `udp:1::2:9`: expected udp:HOST:PORT"),
+            (&long, &format!("invalid link `{long}`: expected udp:HOST:PORT")),
+            ("serial", "invalid link `serial`: expected serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("serial:ttyS0", "invalid link `serial:ttyS0`: expected serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("serial:/dev/", "invalid link `serial:/dev/`: expected serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
             (
                 "serial:/dev/ttyS0,12345",
-                "`12345` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 \
+                "invalid baud rate `12345`: expected one of 9600 19200 38400 57600 115200 230400 460800 921600 \
                  1000000 3000000",
             ),
             (

@@ -78,28 +78,28 @@ pub enum LoadError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// An option that the load does not take.
-    #[error("`{0}` is no share of a CPU; write cpu:1 to cpu:100, in percent")]
+    #[error("invalid load `{0}`: expected a share of 1 to 100 percent, like cpu:50")]
     Percent(String),
     /// Another number of groups than can be.
-    #[error("`{0}` has no number of groups from 1 to 1000; write messaging:groups=10")]
+    #[error("invalid load `{0}`: expected 1 to 1000 groups, like messaging:groups=10")]
     Groups(String),
     /// A directory that depends on where one stands.
-    #[error("`{0}` names no directory from the root on; write {1}:/var/tmp")]
+    #[error("invalid load `{0}`: expected an absolute path, like {1}:/var/tmp")]
     Directory(String, String),
     /// A program without anything to do.
-    #[error("load `{0}` does not say what to do, on one line; write it like `{1}`")]
+    #[error("invalid load `{0}`: expected arguments on one line, like `{1}`")]
     Arguments(String, &'static str),
     /// A load that is started twice.
-    #[error("`{0}` stands twice in a load; once is enough")]
+    #[error("duplicate part `{0}` in a load; give each part once")]
     Twice(String),
     /// Nothing, and something.
-    #[error("`none` cannot be part of another load; leave it out")]
+    #[error("load `none` cannot be combined with others; leave it out")]
     NoneAndMore,
     /// A name that is no name.
-    #[error("`{0}` is no name for a load; write lower-case letters, digits, - and _, beginning with a letter")]
+    #[error("invalid load name `{0}`: expected lower-case letters, digits, - and _, beginning with a letter")]
     Name(String),
     /// A name that means something else.
-    #[error("`{0}` is a load already; give yours another name")]
+    #[error("invalid load name `{0}`: already a built-in load; choose another name")]
     Taken(String),
 }
 

@@ -153,7 +153,7 @@ pub enum MethodError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// An option that the method does not have.
-    #[error("{method} takes no `{given}`; it takes {takes}")]
+    #[error("invalid option `{given}` for method {method}: expected {takes}")]
     Option {
         /// The method as typed.
         method: String,
@@ -186,7 +186,7 @@ impl FromStr for Method {
                 _ if Method::KNOWN.iter().any(|known| known.split([':', '[']).next() == Some(word)) => {
                     let mut takes: Vec<_> = can_be_relative.then_some("relative").into_iter().collect();
                     takes.extend(clocks.iter().map(|clock| clock.name()));
-                    let takes = if takes.is_empty() { "none".to_owned() } else { takes.join(" ") };
+                    let takes = if takes.is_empty() { "no option".to_owned() } else { takes.join(" ") };
                     return Err(MethodError::Option { method: word.to_owned(), given: option.to_owned(), takes });
                 }
                 _ => {}
@@ -247,18 +247,18 @@ mod tests {
     #[test]
     fn a_wrong_method_or_option_is_one_line() {
         for (text, message) in [
-            ("timerfd:tai", "timerfd takes no `tai`; it takes monotonic realtime boottime"),
-            ("futex:boottime", "futex takes no `boottime`; it takes monotonic realtime"),
-            ("timerfd:relative", "timerfd takes no `relative`; it takes monotonic realtime boottime"),
-            ("poll:", "poll takes no ``; it takes none"),
-            ("itimer:realtime", "itimer takes no `realtime`; it takes none"),
+            ("timerfd:tai", "invalid option `tai` for method timerfd: expected monotonic realtime boottime"),
+            ("futex:boottime", "invalid option `boottime` for method futex: expected monotonic realtime"),
+            ("timerfd:relative", "invalid option `relative` for method timerfd: expected monotonic realtime boottime"),
+            ("poll:", "invalid option `` for method poll: expected no option"),
+            ("itimer:realtime", "invalid option `realtime` for method itimer: expected no option"),
             (
                 "clock_nanosleep:tai:tai",
-                "clock_nanosleep takes no `tai`; it takes relative monotonic realtime boottime tai",
+                "invalid option `tai` for method clock_nanosleep: expected relative monotonic realtime boottime tai",
             ),
             (
                 "clock_nanosleep:monotonic_raw",
-                "clock_nanosleep takes no `monotonic_raw`; it takes relative monotonic realtime boottime tai",
+                "invalid option `monotonic_raw` for method clock_nanosleep: expected relative monotonic realtime boottime tai",
             ),
         ] {
             assert_eq!(text.parse::<Method>().map_err(|err| err.to_string()), Err(message.to_owned()));

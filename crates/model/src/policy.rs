@@ -82,7 +82,7 @@ pub enum PolicyError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// A priority outside 1..=99.
-    #[error("`{policy}:{given}` has no priority from 1 to 99; write {policy}:80")]
+    #[error("invalid policy `{policy}:{given}`: expected a priority from 1 to 99, like {policy}:80")]
     Priority {
         /// The policy as typed.
         policy: &'static str,
@@ -90,14 +90,15 @@ pub enum PolicyError {
         given: String,
     },
     /// `fifo` alone.
-    #[error("`{0}` needs a priority from 1 to 99; write {0}:80")]
+    #[error("invalid policy `{0}`: expected a priority from 1 to 99, like {0}:80")]
     NoPriority(&'static str),
     /// A nice value outside -20..=19, or something else than one.
-    #[error("`other:{0}` has no nice value from -20 to 19; write other:nice=5")]
+    #[error("invalid policy `other:{0}`: expected a nice value from -20 to 19, like other:nice=5")]
     Nice(String),
     /// No budget, or one that contradicts itself.
     #[error(
-        "`deadline:{0}` is no RUNTIME/DEADLINE/PERIOD with 0 < RUNTIME <= DEADLINE <= PERIOD; write deadline:200us/1ms/1ms"
+        "invalid policy `deadline:{0}`: expected deadline:RUNTIME/DEADLINE/PERIOD with 0 < RUNTIME <= DEADLINE <= \
+         PERIOD, like deadline:200us/1ms/1ms"
     )]
     Budget(String),
 }
@@ -213,21 +214,48 @@ mod tests {
     #[test]
     fn priorities_and_nice_values_have_their_range_and_unknown_policies_are_refused() {
         let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD";
-        let budget = "0 < RUNTIME <= DEADLINE <= PERIOD; write deadline:200us/1ms/1ms";
+        let budget = "0 < RUNTIME <= DEADLINE <= PERIOD, like deadline:200us/1ms/1ms";
         for (text, message) in [
-            ("fifo:0", "`fifo:0` has no priority from 1 to 99; write fifo:80"),
-            ("fifo:100", "`fifo:100` has no priority from 1 to 99; write fifo:80"),
-            ("rr:-1", "`rr:-1` has no priority from 1 to 99; write rr:80"),
-            ("fifo", "`fifo` needs a priority from 1 to 99; write fifo:80"),
-            ("rr:", "`rr` needs a priority from 1 to 99; write rr:80"),
-            ("other:nice=20", "`other:nice=20` has no nice value from -20 to 19; write other:nice=5"),
-            ("other:nice=-21", "`other:nice=-21` has no nice value from -20 to 19; write other:nice=5"),
-            ("other:5", "`other:5` has no nice value from -20 to 19; write other:nice=5"),
-            ("deadline", &format!("`deadline:` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:1ms", &format!("`deadline:1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:0us/1ms/1ms", &format!("`deadline:0us/1ms/1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:2ms/1ms/2ms", &format!("`deadline:2ms/1ms/2ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:1ms/2ms/1ms", &format!("`deadline:1ms/2ms/1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
+            ("fifo:0", "invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80"),
+            ("fifo:100", "invalid policy `fifo:100`: expected a priority from 1 to 99, like fifo:80"),
+            ("rr:-1", "invalid policy `rr:-1`: expected a priority from 1 to 99, like rr:80"),
+            ("fifo", "invalid policy `fifo`: expected a priority from 1 to 99, like fifo:80"),
+            ("rr:", "invalid policy `rr`: expected a priority from 1 to 99, like rr:80"),
+            (
+                "other:nice=20",
+                "invalid policy `other:nice=20`: expected a nice value from -20 to 19, like other:nice=5",
+            ),
+            (
+                "other:nice=-21",
+                "invalid policy `other:nice=-21`: expected a nice value from -20 to 19, like other:nice=5",
+            ),
+            ("other:5", "invalid policy `other:5`: expected a nice value from -20 to 19, like other:nice=5"),
+            (
+                "deadline",
+                &format!("invalid policy `deadline:`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"),
+            ),
+            (
+                "deadline:1ms",
+                &format!("invalid policy `deadline:1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"),
+            ),
+            (
+                "deadline:0us/1ms/1ms",
+                &format!(
+                    "invalid policy `deadline:0us/1ms/1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
+                ),
+            ),
+            (
+                "deadline:2ms/1ms/2ms",
+                &format!(
+                    "invalid policy `deadline:2ms/1ms/2ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
+                ),
+            ),
+            (
+                "deadline:1ms/2ms/1ms",
+                &format!(
+                    "invalid policy `deadline:1ms/2ms/1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
+                ),
+            ),
             ("fifoo:80", &format!("unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? {known})")),
             ("idle:5", &format!("unknown scheduling policy `idle:5` ({known})")),
         ] {

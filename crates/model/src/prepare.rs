@@ -60,13 +60,13 @@ pub enum PrepareError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// A value that the setting cannot have.
-    #[error("`{0} = {1}` cannot be; write {2}")]
+    #[error("invalid setting `{0} = {1}`: expected {2}")]
     Value(&'static str, String, &'static str),
     /// The same setting twice.
-    #[error("`{0}` stands twice; give each setting once")]
+    #[error("duplicate setting `{0}`; give each setting once")]
     Twice(String),
     /// Not `key=value`.
-    #[error("`{0}` is no setting; write it like governor=performance")]
+    #[error("invalid setting `{0}`: expected KEY=VALUE, like governor=performance")]
     NoValue(String),
 }
 
@@ -134,8 +134,7 @@ impl Prepare {
             }
             "cgroup" => {
                 let path = Some(value.to_owned()).filter(|path| path.starts_with('/'));
-                self.cgroup =
-                    Some(path.ok_or(wrong("cgroup", "a directory from the root on, like /sys/fs/cgroup/rt"))?);
+                self.cgroup = Some(path.ok_or(wrong("cgroup", "an absolute path, like /sys/fs/cgroup/rt"))?);
             }
             _ => return Err(UnknownWord::new("setting", key, Prepare::KNOWN).into()),
         }
@@ -210,11 +209,11 @@ impl CpusAway {
         };
         if cpus.is_empty() {
             return Err(format!(
-                "every CPU ({online}) is measured, so none is left; measure fewer (--cpus, key `cpus`)"
+                "no CPU is left: all online CPUs ({online}) are measured; measure fewer (--cpus, key `cpus`)"
             ));
         }
         let absent = cpus.minus(online);
-        if absent.is_empty() { Ok(cpus) } else { Err(format!("CPU {absent} is not there; there are {online}")) }
+        if absent.is_empty() { Ok(cpus) } else { Err(format!("CPU {absent} is not online; online CPUs: {online}")) }
     }
 }
 
@@ -226,7 +225,8 @@ impl FromStr for CpusAway {
             return Ok(CpusAway::Others);
         }
         let cpus = text.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
-        cpus.map(CpusAway::Only).ok_or_else(|| format!("`{text}` names no CPUs; write others, or a list like 0-1"))
+        cpus.map(CpusAway::Only)
+            .ok_or_else(|| format!("invalid CPU list `{text}`: expected others, or a list like 0-1"))
     }
 }
 
@@ -262,16 +262,16 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_for_is_one_line_that_says_what_to_write() {
         for (text, message) in [
-            ("governor", "`governor` is no setting; write it like governor=performance"),
-            ("", "`` is no setting; write it like governor=performance"),
-            ("governor=", "`governor = ` cannot be; write a name like performance"),
-            ("governor=../x", "`governor = ../x` cannot be; write a name like performance"),
-            ("rt_runtime=1", "`rt_runtime = 1` cannot be; write a time like 950ms, or unlimited"),
-            ("rt_runtime=1ns", "`rt_runtime = 1ns` cannot be; write a time like 950ms, or unlimited"),
-            ("timer_migration=yes", "`timer_migration = yes` cannot be; write on or off"),
-            ("irq_cpus=", "`irq_cpus = ` cannot be; write others, or CPUs like 0-1"),
-            ("cgroup=rt", "`cgroup = rt` cannot be; write a directory from the root on, like /sys/fs/cgroup/rt"),
-            ("timer_migration=on,timer_migration=off", "`timer_migration` stands twice; give each setting once"),
+            ("governor", "invalid setting `governor`: expected KEY=VALUE, like governor=performance"),
+            ("", "invalid setting ``: expected KEY=VALUE, like governor=performance"),
+            ("governor=", "invalid setting `governor = `: expected a name like performance"),
+            ("governor=../x", "invalid setting `governor = ../x`: expected a name like performance"),
+            ("rt_runtime=1", "invalid setting `rt_runtime = 1`: expected a time like 950ms, or unlimited"),
+            ("rt_runtime=1ns", "invalid setting `rt_runtime = 1ns`: expected a time like 950ms, or unlimited"),
+            ("timer_migration=yes", "invalid setting `timer_migration = yes`: expected on or off"),
+            ("irq_cpus=", "invalid setting `irq_cpus = `: expected others, or CPUs like 0-1"),
+            ("cgroup=rt", "invalid setting `cgroup = rt`: expected an absolute path, like /sys/fs/cgroup/rt"),
+            ("timer_migration=on,timer_migration=off", "duplicate setting `timer_migration`; give each setting once"),
         ] {
             assert_eq!(Prepare::default().set_all(text).map_err(|err| err.to_string()), Err(message.to_owned()));
         }
@@ -285,7 +285,7 @@ mod tests {
         let resolve = |text: &str, measured: &str| text.parse::<CpusAway>()?.resolve(&cpus("0-3"), &cpus(measured));
         assert_eq!(resolve("others", "2-3"), Ok(cpus("0-1")));
         assert_eq!(resolve("1", "1"), Ok(cpus("1")));
-        assert!(resolve("others", "0-3").unwrap_err().contains("none is left"));
-        assert_eq!(resolve("3-4", "0"), Err("CPU 4 is not there; there are 0-3".to_owned()));
+        assert!(resolve("others", "0-3").unwrap_err().contains("no CPU is left"));
+        assert_eq!(resolve("3-4", "0"), Err("CPU 4 is not online; online CPUs: 0-3".to_owned()));
     }
 }

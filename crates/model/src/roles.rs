@@ -32,7 +32,7 @@ pub enum SiteError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// What has to stand behind the word is missing, or cannot stand there.
-    #[error("`{given}` names no machine; write {form}")]
+    #[error("invalid machine `{given}`: expected {form}")]
     Form {
         /// As typed.
         given: String,
@@ -149,10 +149,10 @@ impl Roles {
     /// One line: what is wrong, and what to do.
     pub fn check_plan(&self, cpus: Option<&CpuSet>, loads: &[Load]) -> Result<(), String> {
         if self.is_logged_elsewhere() && cpus.is_none() {
-            return Err("the logger is another machine; name the CPU to log on there, like cpus = \"1\"".to_owned());
+            return Err("a remote logger needs a CPU to log on; name it, like cpus = \"1\"".to_owned());
         }
         if self.host.is_some() && !loads.iter().flat_map(Load::parts).any(is_ping) {
-            return Err("a host is where load ping:HOST comes from, and no load has that; leave host out".to_owned());
+            return Err("role host applies to load ping:HOST only; leave host out".to_owned());
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ mod tests {
             ("exec:a\nb", exec),
         ] {
             let said = text.parse::<Site>().unwrap_err().to_string();
-            assert_eq!(said, format!("`{text}` names no machine; write {form}"));
+            assert_eq!(said, format!("invalid machine `{text}`: expected {form}"));
         }
         assert_eq!(
             "shs:board".parse::<Site>().unwrap_err().to_string(),
@@ -229,9 +229,9 @@ mod tests {
     fn roles_that_a_plan_cannot_have_are_refused() {
         let elsewhere = Roles { logger: Some("ssh:pc".parse().unwrap()), ..Roles::default() };
         let said = elsewhere.check_plan(None, &[]).unwrap_err();
-        assert_eq!(said, "the logger is another machine; name the CPU to log on there, like cpus = \"1\"");
+        assert_eq!(said, "a remote logger needs a CPU to log on; name it, like cpus = \"1\"");
         let host = Roles { host: Some(Site::Here), ..Roles::default() };
         let said = host.check_plan(None, &[Load::messaging()]).unwrap_err();
-        assert_eq!(said, "a host is where load ping:HOST comes from, and no load has that; leave host out");
+        assert_eq!(said, "role host applies to load ping:HOST only; leave host out");
     }
 }

@@ -69,9 +69,9 @@ impl FromStr for Selector {
     fn from_str(text: &str) -> Result<Selector, String> {
         let mut selector = Selector::default();
         for part in parts(text) {
-            let (axis, value) = part
-                .split_once('=')
-                .ok_or_else(|| format!("`{part}` names no cells; write it like load=messaging,policy=fifo:80"))?;
+            let (axis, value) = part.split_once('=').ok_or_else(|| {
+                format!("invalid selector `{part}`: expected AXIS=VALUE, like load=messaging,policy=fifo:80")
+            })?;
             match axis {
                 "kernel" => set(&mut selector.kernel, axis, value)?,
                 "load" => set(&mut selector.load, axis, value)?,
@@ -136,7 +136,7 @@ fn parts(text: &str) -> Vec<&str> {
 
 fn set<T: FromStr<Err: Display>>(slot: &mut Option<T>, axis: &str, value: &str) -> Result<(), String> {
     let value = value.parse().map_err(|err: T::Err| err.to_string())?;
-    slot.replace(value).map_or(Ok(()), |_| Err(format!("axis `{axis}` stands twice; give each once")))
+    slot.replace(value).map_or(Ok(()), |_| Err(format!("duplicate axis `{axis}`; give each once")))
 }
 
 #[cfg(test)]
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn what_is_no_selector_is_refused() {
         for (text, message) in [
-            ("messaging", "`messaging` names no cells; write it like load=messaging,policy=fifo:80"),
-            ("", "`` names no cells; write it like load=messaging,policy=fifo:80"),
-            ("load=none,load=cpu", "axis `load` stands twice; give each once"),
+            ("messaging", "invalid selector `messaging`: expected AXIS=VALUE, like load=messaging,policy=fifo:80"),
+            ("", "invalid selector ``: expected AXIS=VALUE, like load=messaging,policy=fifo:80"),
+            ("load=none,load=cpu", "duplicate axis `load`; give each once"),
             ("laod=none", "unknown axis `laod` (did you mean `load`? known: kernel load policy period method)"),
         ] {
             assert_eq!(text.parse::<Selector>(), Err(message.to_owned()));

@@ -160,10 +160,10 @@ pub enum TaskError {
     #[error(transparent)]
     Method(MethodError),
     /// `sleep` alone.
-    #[error("`sleep` needs a language; write sleep:python3 (known: c python3 node go java)")]
+    #[error("invalid method `sleep`: expected a language, like sleep:python3 (known: c python3 node go java)")]
     NoRuntime,
     /// `response` alone.
-    #[error("`response` needs a link; write response:uio, or response:udp:HOST:PORT")]
+    #[error("invalid method `response`: expected a link, like response:uio or response:udp:HOST:PORT")]
     NoLink,
     /// A link that is none.
     #[error(transparent)]
@@ -229,10 +229,13 @@ mod tests {
     #[test]
     fn a_wrong_task_is_one_line() {
         for (text, message) in [
-            ("poll:", "poll takes no ``; it takes none"),
-            ("sleep", "`sleep` needs a language; write sleep:python3 (known: c python3 node go java)"),
-            ("response", "`response` needs a link; write response:uio, or response:udp:HOST:PORT"),
-            ("response:udp:x", "`udp:x` is no link; write udp:HOST:PORT"),
+            ("poll:", "invalid option `` for method poll: expected no option"),
+            (
+                "sleep",
+                "invalid method `sleep`: expected a language, like sleep:python3 (known: c python3 node go java)",
+            ),
+            ("response", "invalid method `response`: expected a link, like response:uio or response:udp:HOST:PORT"),
+            ("response:udp:x", "invalid link `udp:x`: expected udp:HOST:PORT"),
             ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
         ] {
             assert_eq!(text.parse::<Task>().map_err(|err| err.to_string()), Err(message.to_owned()));

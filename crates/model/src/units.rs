@@ -59,19 +59,19 @@ pub struct Span(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
     /// The text has no number, or something else than a number before its unit.
-    #[error("`{0}` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h")]
+    #[error("invalid duration `{0}`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h")]
     Malformed(String),
     /// A bare number: guessing the unit is how wrong measurements are made.
-    #[error("`{0}` has no unit; write {0}us, {0}ms, {0}s, {0}min or {0}h")]
+    #[error("invalid duration `{0}`: expected a unit, as in {0}us, {0}ms, {0}s, {0}min or {0}h")]
     NoUnit(String),
     /// A negative length.
-    #[error("`{0}` is negative; a duration is 0 or more")]
+    #[error("invalid duration `{0}`: expected 0 or more")]
     Negative(String),
     /// Longer than [`Span::MAX`].
-    #[error("`{0}` is too long; the longest duration is 366d")]
+    #[error("invalid duration `{0}`: expected at most 366d")]
     TooLong(String),
     /// A [`Period`] outside its range.
-    #[error("period `{0}` is out of range; a period is 10us to 100s")]
+    #[error("invalid period `{0}`: expected 10us to 100s")]
     Period(String),
 }
 

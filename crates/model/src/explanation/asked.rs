@@ -38,11 +38,12 @@ impl Explain {
     /// One line.
     pub fn check(&self) -> Result<(), String> {
         if !Self::KEEP.contains(&self.keep) {
-            return Err(format!("{} to {} explanations can be kept", Self::KEEP.start(), Self::KEEP.end()));
+            let (min, max) = (Self::KEEP.start(), Self::KEEP.end());
+            return Err(format!("invalid number of explanations `{}`: expected {min} to {max}", self.keep));
         }
-        if self.witness.is_some_and(|period| !Self::WITNESS.contains(&period)) {
+        if let Some(period) = self.witness.filter(|period| !Self::WITNESS.contains(period)) {
             let (min, max) = (Self::WITNESS.start(), Self::WITNESS.end());
-            return Err(format!("a witness has a period of {min} to {max}"));
+            return Err(format!("invalid witness period `{period}`: expected {min} to {max}"));
         }
         Ok(())
     }

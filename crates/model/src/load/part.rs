@@ -59,7 +59,7 @@ impl TryFrom<u32> for Percent {
     type Error = String;
 
     fn try_from(value: u32) -> Result<Percent, String> {
-        Percent::new(value).ok_or_else(|| format!("{value} is no percentage; write 1 to 100"))
+        Percent::new(value).ok_or_else(|| format!("invalid percentage `{value}`: expected 1 to 100"))
     }
 }
 

@@ -38,7 +38,7 @@ impl LoadCpus {
             return Err(format!("load_cpus: CPU {absent} cannot be used here; this process may use {allowed}"));
         }
         if cpus.is_empty() {
-            return Err("load_cpus: every CPU that may be used is measured, so none is left for the load; \
+            return Err("load_cpus: no CPU is left for the load: all that may be used are measured; \
                  measure fewer (--cpus, key `cpus`)"
                 .to_owned());
         }
@@ -65,7 +65,7 @@ impl FromStr for LoadCpus {
 
 /// Why a text says no CPUs for a load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` says no CPUs for a load; write all, measured, others, or a list like 0-3,5")]
+#[error("invalid load CPUs `{0}`: expected all, measured, others, or a list like 0-3,5")]
 pub struct LoadCpusError(String, #[source] Option<CpuSetError>);
 
 impl fmt::Display for LoadCpus {
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!((asked.resolve(&allowed, &measured), asked.to_string()), (resolved, text.to_owned()));
         }
         let none_left = LoadCpus::Others.resolve(&allowed, &allowed).unwrap_err();
-        assert!(none_left.contains("none is left for the load"), "{none_left}");
+        assert!(none_left.contains("no CPU is left for the load"), "{none_left}");
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
             let said = text.parse::<LoadCpus>().unwrap_err().to_string();
             assert_eq!(
                 said,
-                format!("`{text}` says no CPUs for a load; write all, measured, others, or a list like 0-3,5")
+                format!("invalid load CPUs `{text}`: expected all, measured, others, or a list like 0-3,5")
             );
         }
     }

@@ -38,16 +38,16 @@ pub enum RequirementError {
     #[error(transparent)]
     Span(#[from] SpanError),
     /// A limit of 0 can never be kept.
-    #[error("`{0} = {1}` can never be kept; a limit is more than 0")]
+    #[error("invalid limit `{0} = {1}`: expected more than 0")]
     Zero(String, String),
     /// Not a rate.
-    #[error("`{0}` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01")]
+    #[error("invalid misses_per_hour `{0}`: expected a number above 0, like 1 or 0.01")]
     Rate(String),
     /// The same limit twice.
-    #[error("`{0}` stands twice; give each limit once")]
+    #[error("duplicate limit `{0}`; give each limit once")]
     Twice(String),
     /// Not `key=value`.
-    #[error("`{0}` is no requirement; write it like max=1ms or p999=200us")]
+    #[error("invalid requirement `{0}`: expected LIMIT=VALUE, like max=1ms or p999=200us")]
     NoValue(String),
 }
 
@@ -148,18 +148,18 @@ mod tests {
         signs.set_all("max<1ms,p999 <= 200us,misses_per_hour<0.5").unwrap();
         assert_eq!(signs, require);
         for (text, message) in [
-            ("max<max=1ms", "`max=1ms` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
-            ("max", "`max` is no requirement; write it like max=1ms or p999=200us"),
-            ("max=1ms,max=2ms", "`max` stands twice; give each limit once"),
-            ("max=0s", "`max = 0s` can never be kept; a limit is more than 0"),
-            ("max=1", "`1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
-            ("misses_per_hour=0", "`0` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
-            ("misses_per_hour=nan", "`nan` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
+            ("max<max=1ms", "invalid duration `max=1ms`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
+            ("max", "invalid requirement `max`: expected LIMIT=VALUE, like max=1ms or p999=200us"),
+            ("max=1ms,max=2ms", "duplicate limit `max`; give each limit once"),
+            ("max=0s", "invalid limit `max = 0s`: expected more than 0"),
+            ("max=1", "invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
+            ("misses_per_hour=0", "invalid misses_per_hour `0`: expected a number above 0, like 1 or 0.01"),
+            ("misses_per_hour=nan", "invalid misses_per_hour `nan`: expected a number above 0, like 1 or 0.01"),
             (
                 "p98=1ms",
                 "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 misses_per_hour)",
             ),
-            ("p99.9=1ms,p999=1ms", "`p999` stands twice; give each limit once"),
+            ("p99.9=1ms,p999=1ms", "duplicate limit `p999`; give each limit once"),
         ] {
             assert_eq!(Requirement::default().set_all(text).map_err(|e| e.to_string()), Err(message.to_owned()));
         }
