@@ -24,12 +24,12 @@ impl RtPriority {
     }
 }
 
-/// A nice value: -20 (favoured) to 19, sched(7). 0 unless asked otherwise.
+/// A nice value: -20 (favored) to 19, sched(7). The default is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nice(i8);
 
 impl Nice {
-    /// The most favoured.
+    /// The most favored value.
     pub const HIGHEST: Nice = Nice(-20);
 
     /// `None` outside -20..=19.
@@ -45,40 +45,40 @@ impl Nice {
     }
 }
 
-/// What a `SCHED_DEADLINE` thread asks of the kernel, sched(7): `runtime <= deadline <= period`, none of them 0.
+/// Parameters of a `SCHED_DEADLINE` thread, sched(7): `runtime <= deadline <= period`, none of them 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadlineBudget {
-    /// CPU time it may use in each period.
+    /// CPU time in each period.
     pub runtime: Span,
-    /// How long after the begin of a period it must have had it.
+    /// Time from the start of a period until the runtime must have been provided.
     pub deadline: Span,
-    /// Distance between two begins.
+    /// Distance between two starts.
     pub period: Span,
 }
 
-/// How the kernel schedules the measured thread, sched(7).
+/// Scheduling policy of the measured thread, sched(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// `SCHED_OTHER`: what every program gets, at nice 0 unless asked otherwise.
+    /// `SCHED_OTHER`: the default policy of every program, at nice 0 unless set otherwise.
     Other(Nice),
-    /// `SCHED_BATCH`: as other, but it does not preempt on waking.
+    /// `SCHED_BATCH`: as other, but a waking thread does not preempt.
     Batch,
-    /// `SCHED_IDLE`: runs when nothing else wants to.
+    /// `SCHED_IDLE`: runs when no other thread is runnable.
     Idle,
     /// `SCHED_FIFO` at the given priority.
     Fifo(RtPriority),
-    /// `SCHED_RR`: as fifo, taking turns with threads of the same priority.
+    /// `SCHED_RR`: as fifo, with time slices among threads of the same priority.
     RoundRobin(RtPriority),
-    /// `SCHED_DEADLINE` with the given budget: before all others, and on any CPU of its root domain.
+    /// `SCHED_DEADLINE` with these parameters: before all other policies, on any CPU of the root domain.
     Deadline(DeadlineBudget),
 }
 
-/// Why a text names no policy.
+/// Parse error of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// No such policy; it never falls back to another one.
+    /// Unknown policy; there is no fallback to another one.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// A priority outside 1..=99.
@@ -86,16 +86,16 @@ pub enum PolicyError {
     Priority {
         /// The policy as typed.
         policy: &'static str,
-        /// What stands for the priority.
+        /// The text in place of the priority.
         given: String,
     },
     /// `fifo` alone.
     #[error("invalid policy `{0}`: expected a priority from 1 to 99, like {0}:80")]
     NoPriority(&'static str),
-    /// A nice value outside -20..=19, or something else than one.
+    /// A nice value outside -20..=19, or not a number.
     #[error("invalid policy `other:{0}`: expected a nice value from -20 to 19, like other:nice=5")]
     Nice(String),
-    /// No budget, or one that contradicts itself.
+    /// Missing or contradictory deadline parameters.
     #[error(
         "invalid policy `deadline:{0}`: expected deadline:RUNTIME/DEADLINE/PERIOD with 0 < RUNTIME <= DEADLINE <= \
          PERIOD, like deadline:200us/1ms/1ms"
@@ -104,7 +104,7 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// Every policy as it is typed.
+    /// Every policy in its typed form.
     pub const KNOWN: &[&str] =
         &["other", "other:nice=N", "batch", "idle", "fifo:PRIORITY", "rr:PRIORITY", "deadline:RUNTIME/DEADLINE/PERIOD"];
 
@@ -117,28 +117,28 @@ impl Policy {
         matches!(self, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_))
     }
 
-    /// Whether the thread can be held on one CPU. The kernel admits a deadline thread only if it may use all CPUs of its
-    /// root domain (`__sched_setscheduler`, kernel/sched/syscalls.c).
+    /// Whether the thread can be pinned to one CPU. The kernel admits a deadline thread only if its affinity covers all
+    /// CPUs of its root domain (`__sched_setscheduler`, kernel/sched/syscalls.c).
     #[must_use]
     pub fn can_be_pinned(self) -> bool {
         !matches!(self, Policy::Deadline(_))
     }
 }
 
-/// The priority of a real-time policy, given as text.
+/// The priority of a real-time policy, from text.
 fn priority(policy: &'static str, given: Option<&str>) -> Result<RtPriority, PolicyError> {
     let given = given.filter(|given| !given.is_empty()).ok_or(PolicyError::NoPriority(policy))?;
     let priority = given.parse().ok().and_then(RtPriority::new);
     priority.ok_or_else(|| PolicyError::Priority { policy, given: given.to_owned() })
 }
 
-/// The nice value of `nice=N`.
+/// The nice value, from `nice=N`.
 fn nice(option: &str) -> Result<Nice, PolicyError> {
     let nice = option.strip_prefix("nice=").and_then(|n| n.parse().ok()).and_then(Nice::new);
     nice.ok_or_else(|| PolicyError::Nice(option.to_owned()))
 }
 
-/// The budget of `RUNTIME/DEADLINE/PERIOD`.
+/// The deadline parameters, from `RUNTIME/DEADLINE/PERIOD`.
 fn budget(option: &str) -> Result<DeadlineBudget, PolicyError> {
     let spans: Vec<Span> = option.split('/').map_while(|span| span.parse().ok()).collect();
     match spans[..] {

@@ -1,4 +1,4 @@
-//! Settings of the machine that a cell changes for as long as it lasts.
+//! Settings of the machine that are changed for the length of a cell.
 
 use crate::word::as_text;
 use crate::{CpuSet, Span, UnknownWord};
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Changes to the machine, for the length of a cell; what is left out is not changed. Nothing is by default.
+/// Changes to the machine for the length of a cell. An omitted setting is not changed; by default none is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -15,33 +15,34 @@ pub struct Prepare {
     /// Frequency governor of the measured CPUs, as the kernel names it (`scaling_governor`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// Measured CPUs may use no idle state that takes longer to leave, ns (`cpuidle/state*/disable`).
+    /// Longest exit latency, ns, of the idle states that measured CPUs may use (`cpuidle/state*/disable`).
     #[serde(rename = "idle_latency_ns", skip_serializing_if = "Option::is_none")]
     pub idle_latency: Option<Span>,
-    /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`).
+    /// CPU time, us, of real-time threads in each period; -1: no limit (`sched_rt_runtime_us`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rt_runtime_us: Option<i64>,
     /// Whether timers of an idle CPU may move to a busy one (`timer_migration`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_migration: Option<bool>,
-    /// Where huge pages are used without being asked for: `always`, `madvise` or `never`.
+    /// Use of transparent huge pages: `always`, `madvise` or `never`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transparent_hugepages: Option<String>,
-    /// Whether irqbalance is stopped meanwhile.
+    /// Whether irqbalance is stopped for the length of the cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_irqbalance: Option<bool>,
-    /// CPUs for all interrupts that can be moved.
+    /// CPUs for all movable interrupts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irq_cpus: Option<CpusAway>,
-    /// CPUs for the kernel's unbound work and, with control groups of version 2, for all services and users.
+    /// CPUs for the kernel's unbound work and, with control groups v2, for all services and users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub housekeeping_cpus: Option<CpusAway>,
-    /// Control group, an absolute path, that the measuring process moves to: what an application there would get.
+    /// Control group, an absolute path, that the measuring process moves to, so that it gets the CPU time of an
+    /// application there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
 }
 
-/// CPUs that something is to be kept on, away from those that are measured.
+/// CPUs that other work is confined to, away from the measured ones.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -49,17 +50,17 @@ pub struct Prepare {
 pub enum CpusAway {
     /// Every CPU that is not measured.
     Others,
-    /// These.
+    /// A fixed set.
     Only(CpuSet),
 }
 
-/// Why a setting cannot be asked for.
+/// Parse error of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
-    /// No such setting.
+    /// Unknown setting.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// A value that the setting cannot have.
+    /// An invalid value of a setting.
     #[error("invalid setting `{0} = {1}`: expected {2}")]
     Value(&'static str, String, &'static str),
     /// The same setting twice.
@@ -71,7 +72,7 @@ pub enum PrepareError {
 }
 
 impl Prepare {
-    /// Every setting as it is typed.
+    /// Every setting in its typed form.
     pub const KNOWN: &[&str] = &[
         "governor",
         "idle_latency",
@@ -84,16 +85,16 @@ impl Prepare {
         "cgroup",
     ];
 
-    /// Whether nothing is to be changed.
+    /// Whether no setting is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Prepare::default()
     }
 
-    /// Sets one from its text forms.
+    /// Sets one setting from its text forms.
     ///
     /// # Errors
-    /// When `key` names no setting or `value` is none of its values.
+    /// If `key` is not a setting or `value` is invalid for it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), PrepareError> {
         let wrong = |key: &'static str, forms| PrepareError::Value(key, value.to_owned(), forms);
         let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -141,16 +142,16 @@ impl Prepare {
         Ok(())
     }
 
-    /// Sets several from text like `governor=performance,timer_migration=off`.
+    /// Sets several settings from text like `governor=performance,timer_migration=off`.
     ///
     /// # Errors
-    /// As [`Prepare::set`], and when a part is no `key=value`.
+    /// As [`Prepare::set`], and if a part is not `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), PrepareError> {
         let mut seen = HashSet::new();
         let mut parts: Vec<String> = Vec::new();
         for part in text.split(',') {
             match parts.last_mut() {
-                // A list of CPUs has commas of its own.
+                // A list of CPUs contains commas.
                 Some(last) if !part.contains('=') && !part.is_empty() => *last = format!("{last},{part}"),
                 _ => parts.push(part.to_owned()),
             }
@@ -176,7 +177,7 @@ fn rt_runtime_us(text: &str) -> Option<i64> {
 }
 
 impl fmt::Display for Prepare {
-    /// As it is typed, parted by commas.
+    /// The typed form, separated by commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runtime = |us: i64| {
             u64::try_from(us).map_or_else(|_| "unlimited".to_owned(), |us| Span(us.saturating_mul(1000)).to_string())
@@ -198,10 +199,10 @@ impl fmt::Display for Prepare {
 }
 
 impl CpusAway {
-    /// The CPUs, on a machine with `online` of which `measured` are measured.
+    /// The CPUs on a machine with `online` CPUs, of which `measured` are measured.
     ///
     /// # Errors
-    /// One line, when there are none, or they are not there.
+    /// One line, if the set is empty or not online.
     pub fn resolve(&self, online: &CpuSet, measured: &CpuSet) -> Result<CpuSet, String> {
         let cpus = match self {
             CpusAway::Others => online.minus(measured),

@@ -1,20 +1,20 @@
-//! What cannot be measured, whoever asks for it.
+//! Checks of a cell that do not depend on the machine.
 
 use super::Cell;
 use crate::{CpuSet, Explain, Kernel, Link, Method, Policy, Span, Task};
 use std::mem::discriminant;
 
-/// Periods that timerlat knows (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
+/// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
 const TIMERLAT_PERIODS: std::ops::RangeInclusive<Span> = Span(100_000)..=Span::SECOND;
 
-/// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
+/// Valid timer slack. To the kernel 0 means "the default"; a slack above 1 s would act as another period.
 const TIMER_SLACK: std::ops::RangeInclusive<Span> = Span(1)..=Span::SECOND;
 
 impl Cell {
-    /// What no machine can do, however the cell came to be.
+    /// Checks the cell against limits that hold on every machine.
     ///
     /// # Errors
-    /// One line: what is wrong and what to do.
+    /// One line: the error and the remedy.
     pub fn check(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         if self.cpus.is_empty() {
@@ -63,7 +63,7 @@ impl Cell {
         self.check_task()
     }
 
-    /// What a machine cannot do where this process may use the CPUs `allowed`.
+    /// Checks the cell against the CPUs `allowed` that this process may use.
     ///
     /// # Errors
     /// As [`Cell::check`].
@@ -76,7 +76,7 @@ impl Cell {
         Ok(())
     }
 
-    /// What does not go together with the cost suite, which has processes that do not wait for due times.
+    /// Conditions that contradict the cost suite, whose processes do not wait for due times.
     fn check_cost(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         let given = [
@@ -104,7 +104,7 @@ impl Cell {
         self.check_load_policy()
     }
 
-    /// What the processes of a load cannot have.
+    /// Policies that contradict a load.
     fn check_load_policy(&self) -> Result<(), String> {
         match self.conditions.load_policy {
             Some(Policy::Deadline(_)) => {
@@ -114,7 +114,7 @@ impl Cell {
         }
     }
 
-    /// What the kernel's tracers cannot do.
+    /// Conditions that contradict the kernel's tracers.
     fn check_tracers(&self) -> Result<(), String> {
         let (period, policy) = (self.period.span(), self.policy);
         match () {
@@ -136,7 +136,7 @@ impl Cell {
         }
     }
 
-    /// What does not go together with the task.
+    /// Conditions that contradict the task.
     fn check_task(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         if task.is_in_other_processes() && asked.explain.is_some() {
@@ -167,7 +167,7 @@ impl Cell {
         }
     }
 
-    /// What does not go together with the way to wait.
+    /// Policies and periods that contradict the wait method.
     fn check_method(&self, method: Method) -> Result<(), String> {
         let (policy, period) = (self.policy, self.period);
         match (method, policy) {
@@ -188,7 +188,7 @@ impl Cell {
         }
     }
 
-    /// What does not go together with answers over `link`.
+    /// Conditions that contradict response times over `link`.
     fn check_link(&self, link: Link) -> Result<(), String> {
         match () {
             () if matches!(self.policy, Policy::Deadline(_)) => {
@@ -211,7 +211,7 @@ impl Cell {
         }
     }
 
-    /// What does not go together with the machines that take part.
+    /// Conditions that contradict the roles.
     fn check_roles(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         let roles = &asked.roles;

@@ -1,4 +1,4 @@
-//! Tests of cells, and of what is refused.
+//! Tests of cells, and of the checks.
 
 use super::*;
 use crate::{Explain, Method, Percent, Prepare, Roles};

@@ -1,4 +1,4 @@
-//! Loads as text, and what is none.
+//! Tests of the text forms of loads.
 
 use super::*;
 

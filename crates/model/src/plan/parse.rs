@@ -1,4 +1,4 @@
-//! Reading a plan from TOML, with the place of every mistake.
+//! Reading a plan from TOML, with the line and column of every error.
 
 use super::{Axes, Plan, Requirement};
 use crate::{
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A mistake in the text of a plan and where it is; lines and columns count from 1.
+/// An error in the text of a plan and its position; lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct PlanError {
@@ -21,11 +21,11 @@ pub struct PlanError {
     pub line: usize,
     /// Column in characters.
     pub column: usize,
-    /// What is wrong and what to write instead.
+    /// The error and the expected form.
     pub message: String,
 }
 
-/// A mistake and the offset of its first byte.
+/// An error and its byte offset.
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
@@ -36,10 +36,10 @@ const KEYS: &[&str] = &[
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
 impl Plan {
-    /// Reads a plan. Keys that are left out have the values of [`Plan::default`], except that nothing is required.
+    /// Parses a plan. Omitted keys have the values of [`Plan::default`], except that nothing is required.
     ///
     /// # Errors
-    /// The first mistake: TOML syntax, an unknown key or word, an impossible value, a contradiction.
+    /// The first error: TOML syntax, an unknown key or word, an impossible value, a contradiction.
     pub fn parse(text: &str) -> Result<Plan, PlanError> {
         plan(text).map_err(|(offset, message)| {
             let before = text.get(..offset).unwrap_or(text);
@@ -121,10 +121,10 @@ fn plan(text: &str) -> Located<Plan> {
 }
 
 impl Plan {
-    /// Reads a value to hold in `/dev/cpu_dma_latency`: a length of time, or `leave`.
+    /// Parses a value for `/dev/cpu_dma_latency`: a duration, or `leave`.
     ///
     /// # Errors
-    /// One line that says what to write.
+    /// One line with the expected form.
     pub fn cpu_dma_latency(text: &str) -> Result<Option<u32>, String> {
         if text == "leave" {
             return Ok(None);
@@ -137,7 +137,7 @@ impl Plan {
     }
 }
 
-/// The loads that the plan gives a name. Each may use those above it.
+/// The named loads of the plan. Each may use those above it.
 fn named_loads(table: &DeTable<'_>) -> Located<NamedLoads> {
     let mut named = NamedLoads::new();
     let mut entries: Vec<_> = table.iter().collect();
@@ -158,7 +158,7 @@ fn share(value: &Spanned<DeValue<'_>>) -> Located<Option<Percent>> {
     }
 }
 
-/// `true`, or a table of what is asked.
+/// `true`, or a table of options.
 fn explain(value: &Spanned<DeValue<'_>>) -> Located<Option<Explain>> {
     let DeValue::Table(table) = value.get_ref() else {
         return boolean(value).map(|asked| asked.then(Explain::default)).map_err(|(at, _)| {
@@ -217,7 +217,7 @@ where
     axis_of(key, value, |item| parse(string(item)?).map_err(|err| (item.span().start, err.to_string())))
 }
 
-/// The values of one axis: at least one, none twice.
+/// The values of one axis: at least one, no duplicates.
 fn axis_of<T>(
     key: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
@@ -282,7 +282,7 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
     Ok(kernel)
 }
 
-/// What guests are given.
+/// Files for guests.
 fn guest_files(value: &Spanned<DeValue<'_>>) -> Located<Vec<GuestFile>> {
     match value.get_ref() {
         DeValue::Array(items) => items.iter().map(parsed).collect(),
@@ -339,7 +339,7 @@ fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
     Ok(())
 }
 
-/// At least one CPU.
+/// A non-empty set of CPUs.
 fn some_cpus(value: &Spanned<DeValue<'_>>) -> Located<CpuSet> {
     let empty = || (value.span().start, "`cpus` is empty; name at least one CPU or leave the key out".to_owned());
     Some(parsed(value)?).filter(|cpus: &CpuSet| !cpus.is_empty()).ok_or_else(empty)
@@ -359,7 +359,7 @@ fn boolean(value: &Spanned<DeValue<'_>>) -> Located<bool> {
     }
 }
 
-/// A text that is a word or a list of words. It is shown on one line wherever it stands.
+/// A text that is a word or a list of words, without control characters, so that it prints on one line.
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
     let unplain = || (value.span().start, "control characters are not allowed; write it on one line".to_owned());
     Some(any_text(value)?).filter(|text| text.chars().all(is_plain)).ok_or_else(unplain)
@@ -390,7 +390,7 @@ where
     })
 }
 
-/// What a TOML value is, for messages.
+/// The kind of a TOML value, for messages.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",

@@ -1,4 +1,4 @@
-//! What the machine has to keep.
+//! Limits on the latency of a machine.
 
 use crate::{Level, Span, SpanError, UnknownWord};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// No wake-up later than this. It is also the deadline that misses are counted against.
+    /// Latency limit of every wake-up. It is also the deadline by which misses are counted.
     #[serde(rename = "max_ns")]
     pub max: Option<Span>,
     /// 99 % of the wake-ups no later than this.
@@ -24,20 +24,20 @@ pub struct Requirement {
     /// 99.999 % of the wake-ups no later than this.
     #[serde(rename = "p99999_ns", default, skip_serializing_if = "Option::is_none")]
     pub p99999: Option<Span>,
-    /// Episodes of missed deadlines (the `max`, else the period) an hour, at most.
+    /// Maximum rate of episodes of missed deadlines (the `max`, else the period), per hour.
     pub misses_per_hour: Option<f64>,
 }
 
-/// Why a limit cannot be taken.
+/// Error in a limit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RequirementError {
-    /// No such limit.
+    /// Unknown limit.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// Not a length of time.
+    /// Not a duration.
     #[error(transparent)]
     Span(#[from] SpanError),
-    /// A limit of 0 can never be kept.
+    /// A limit of 0, which cannot be met.
     #[error("invalid limit `{0} = {1}`: expected more than 0")]
     Zero(String, String),
     /// Not a rate.
@@ -52,7 +52,7 @@ pub enum RequirementError {
 }
 
 impl Requirement {
-    /// Every limit as it is typed.
+    /// Every limit in its typed form.
     pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "misses_per_hour"];
 
     /// Whether nothing is required.
@@ -72,7 +72,7 @@ impl Requirement {
         all.into_iter().filter_map(|(level, limit)| Some((level, limit?)))
     }
 
-    /// The limits of latencies as plans and reports name them, the maximum first.
+    /// The latency limits by their names in plans and reports, the maximum first.
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, Span)> {
         self.max.map(|max| ("max", max)).into_iter().chain(self.quantiles().map(|(level, limit)| (level.key(), limit)))
     }
@@ -80,7 +80,7 @@ impl Requirement {
     /// Sets one limit from its text forms.
     ///
     /// # Errors
-    /// When `key` names no limit or `value` is none.
+    /// If `key` is not a limit or `value` is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), RequirementError> {
         if key == "misses_per_hour" {
             let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
@@ -104,11 +104,11 @@ impl Requirement {
         Ok(())
     }
 
-    /// Sets limits from text like `max=1ms,p999=200us`, or `max<1ms`, `max<=1ms`, which shells want in quotes. However it is
-    /// written, a latency equal to its limit keeps it.
+    /// Sets limits from text like `max=1ms,p999=200us`, or `max<1ms`, `max<=1ms`, which shells require in quotes. In
+    /// every form, a latency equal to its limit meets it.
     ///
     /// # Errors
-    /// As [`Requirement::set`], and when a part is no `key=value`.
+    /// As [`Requirement::set`], and if a part is not `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), RequirementError> {
         let mut seen = HashSet::new();
         for part in text.split(',') {
@@ -124,7 +124,7 @@ impl Requirement {
     }
 }
 
-/// The name of a limit; that of a quantile may be typed as tables head it: `p99.9` is `p999`.
+/// The name of a limit. A quantile may also be typed as in table headings: `p99.9` is `p999`.
 fn name(key: &str) -> &str {
     if let Ok(level) = key.parse::<Level>() { level.key() } else { key }
 }
