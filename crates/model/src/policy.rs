@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_and_nice_values_have_their_range_and_unknown_policies_are_refused() {
+    fn invalid_priorities_nice_values_and_policies_are_refused() {
         let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD";
         let budget = "0 < RUNTIME <= DEADLINE <= PERIOD, like deadline:200us/1ms/1ms";
         for (text, message) in [
