@@ -1,7 +1,7 @@
 /* Sleeps for TARGET_NS in a loop and writes the start and end of each sleep: see sleep error in docs/sleep.md.
  *
- * The call is nanosleep(2): POSIX removed usleep, sleep(3) counts whole seconds, and clock_nanosleep(2) with an absolute
- * time is a method of punctual. */
+ * The call is nanosleep(2): POSIX removed usleep, sleep(3) counts whole seconds, and clock_nanosleep(2) with an
+ * absolute time is a method of punctual. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>

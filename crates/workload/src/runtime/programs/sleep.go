@@ -15,8 +15,8 @@ import (
 
 const clockMonotonic = 1
 
-// A reading of Go's clock and the same instant on CLOCK_MONOTONIC, ns. Go does not export its monotonic readings, so the
-// kernel's clock is read once, and all other times are differences of Go's readings.
+// A reading of Go's clock and the same instant on CLOCK_MONOTONIC, ns. Go does not export its monotonic readings, so
+// the kernel's clock is read once, and all other times are differences of Go's readings.
 var (
 	origin   time.Time
 	originNs int64
