@@ -1,13 +1,13 @@
 //! Explanation of a late wake-up: its latency divided into phases and owners, each with a cause.
 
-mod asked;
 mod cause;
+mod options;
 
 use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
-pub use asked::Explain;
 pub use cause::{Cause, Evidence};
+pub use options::Explain;
 
 /// An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,
 /// and any of them may be missing.

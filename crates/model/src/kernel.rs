@@ -302,20 +302,20 @@ mod tests {
         for text in
             ["", "runing", "debian:", "debian:6", "debian:6.", "debian:6.1-arm", "debian:six.1", "running quiet"]
         {
-            let said = text.parse::<Kernel>().unwrap_err().to_string();
-            assert!(said.starts_with(&format!("unknown kernel `{text}`")), "{said}");
+            let message = text.parse::<Kernel>().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("unknown kernel `{text}`")), "{message}");
         }
         for text in ["file=", "file=/", "file=usr/bin/fio", "file=/a:b", "file=/a:/b:/c", "file=/a/../b", "modules=x"] {
-            let said = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
-            assert!(said.starts_with("invalid guest path `"), "{said}");
+            let message = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
+            assert!(message.starts_with("invalid guest path `"), "{message}");
         }
         for cpus in ["0", "256", "two", "-1", ""] {
-            let said = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();
-            assert_eq!(said, format!("invalid number of guest CPUs `{cpus}`: expected 1 to 255"));
+            let message = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();
+            assert_eq!(message, format!("invalid number of guest CPUs `{cpus}`: expected 1 to 255"));
         }
         assert_eq!("/k cpus=2".parse::<Kernel>(), Err(KernelError::VirtualCpus));
-        let said = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();
-        assert!(said.contains("did you mean `virtual`?"), "{said}");
+        let message = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();
+        assert!(message.contains("did you mean `virtual`?"), "{message}");
         assert_eq!("/k modules=/a modules=/b".parse::<Kernel>(), Err(KernelError::ModulesTwice));
         assert!("runing".parse::<Kernel>().unwrap_err().to_string().contains("did you mean `running`?"));
     }

@@ -164,13 +164,13 @@ impl Roles {
 impl fmt::Display for Roles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Roles { target, target_cpu, target_link, logger, host } = self;
-        let mut told = Vec::new();
-        told.extend(target.as_ref().map(|site| format!("target {site}")));
-        told.extend(target_cpu.map(|cpu| format!("target_cpu {cpu}")));
-        told.extend(target_link.map(|link| format!("target_link {link}")));
-        told.extend(logger.as_ref().map(|site| format!("logger {site}")));
-        told.extend(host.as_ref().map(|site| format!("host {site}")));
-        f.pad(&told.join(", "))
+        let mut words = Vec::new();
+        words.extend(target.as_ref().map(|site| format!("target {site}")));
+        words.extend(target_cpu.map(|cpu| format!("target_cpu {cpu}")));
+        words.extend(target_link.map(|link| format!("target_link {link}")));
+        words.extend(logger.as_ref().map(|site| format!("logger {site}")));
+        words.extend(host.as_ref().map(|site| format!("host {site}")));
+        f.pad(&words.join(", "))
     }
 }
 
@@ -203,8 +203,8 @@ mod tests {
             ("exec: ", exec),
             ("exec:a\nb", exec),
         ] {
-            let said = text.parse::<Site>().unwrap_err().to_string();
-            assert_eq!(said, format!("invalid machine `{text}`: expected {form}"));
+            let message = text.parse::<Site>().unwrap_err().to_string();
+            assert_eq!(message, format!("invalid machine `{text}`: expected {form}"));
         }
         assert_eq!(
             "shs:board".parse::<Site>().unwrap_err().to_string(),
@@ -230,10 +230,10 @@ mod tests {
     #[test]
     fn roles_that_a_plan_cannot_have_are_refused() {
         let elsewhere = Roles { logger: Some("ssh:pc".parse().unwrap()), ..Roles::default() };
-        let said = elsewhere.check_plan(None, &[]).unwrap_err();
-        assert_eq!(said, "a remote logger needs a CPU to log on; name it, like cpus = \"1\"");
+        let message = elsewhere.check_plan(None, &[]).unwrap_err();
+        assert_eq!(message, "a remote logger needs a CPU to log on; name it, like cpus = \"1\"");
         let host = Roles { host: Some(Site::Here), ..Roles::default() };
-        let said = host.check_plan(None, &[Load::messaging()]).unwrap_err();
-        assert_eq!(said, "role host applies to load ping:HOST only; leave host out");
+        let message = host.check_plan(None, &[Load::messaging()]).unwrap_err();
+        assert_eq!(message, "role host applies to load ping:HOST only; leave host out");
     }
 }

@@ -111,7 +111,7 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
         twenty.iter().for_each(|slice| pooled.merge(slice));
         let mut sorted = latencies;
         sorted.sort_unstable();
-        let passed = !matches!(specified.kind, Kind::Regimes(_)) || is_one_of_a_kind(&hundred);
+        let passed = !matches!(specified.kind, Kind::Regimes(_)) || passes_gate(&hundred);
         for (i, level) in levels.into_iter().enumerate() {
             let binomial = order_ranks(SAMPLES as u64, level.p(), 0.95).and_then(|(low, high)| {
                 let at = |rank: u64| sorted.get(usize::try_from(rank).ok()? - 1).copied();
@@ -171,7 +171,7 @@ fn width_expected(specified: f64, runs: u32) -> Expected {
 }
 
 /// Whether the gate accepts a run with these slices, each taken for a second.
-fn is_one_of_a_kind(slices: &[Histogram]) -> bool {
+fn passes_gate(slices: &[Histogram]) -> bool {
     let maxima: Vec<f64> = slices.iter().filter_map(|slice| slice.max_ns).map(|max_ns| max_ns as f64).collect();
     matches!(Gate::of(&maxima), Gate::Passed { .. })
 }

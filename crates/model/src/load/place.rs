@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn what_is_no_place_is_said_so() {
         for text in ["", "some", "3-1", "-1"] {
-            let said = text.parse::<LoadCpus>().unwrap_err().to_string();
+            let message = text.parse::<LoadCpus>().unwrap_err().to_string();
             assert_eq!(
-                said,
+                message,
                 format!("invalid load CPUs `{text}`: expected all, measured, others, or a list like 0-3,5")
             );
         }
