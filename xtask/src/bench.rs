@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: this program beside the peers that are installed, in interleaved pairs, as ratios.
+//! `cargo xtask bench`: interleaved pairs of this program and installed peer programs, compared by ratios.
 //!
-//! Noise that both suffer cancels in a pair; which of the two goes first alternates. Nothing is asserted: a ratio comes
-//! with its interval, and the promise it belongs to.
+//! Noise that affects both cancels in a pair; the order within pairs alternates. Nothing is asserted: each ratio is
+//! printed with its confidence interval and the promise that it belongs to.
 
 mod cost;
 mod explain;
@@ -20,7 +20,7 @@ mod statistics;
 use analysis::median_interval;
 use std::path::Path;
 
-/// What one run of either program cost, and what it measured.
+/// Cost and results of one run of either program.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     /// Mean latency, ns.
@@ -31,24 +31,24 @@ struct Run {
     cpu_us_per_wakeup: f64,
     /// Largest resident set of one process, KiB.
     max_rss_kib: f64,
-    /// Due times missed; `None` where the program does not say.
+    /// Due times missed; `None` where the program does not report them.
     missed: Option<f64>,
 }
 
-/// What both programs are asked: one FIFO 80 thread, memory locked, on one CPU.
+/// The task of both programs: one FIFO 80 thread, memory locked, on one CPU.
 #[derive(Debug, Clone, Copy)]
 struct Task {
     cpu: u32,
-    /// Where the main threads go; `None` when there is only one CPU.
+    /// CPU of the main threads; `None` when there is only one CPU.
     other_cpu: Option<u32>,
     cycles: u64,
     period_us: u64,
 }
 
-/// One of ours beside the peer that does the same.
+/// A mode of this program and the peer with the same function.
 struct Contest {
     name: &'static str,
-    /// The periods, us, and how many times the asked cycles a run has at each: 10 s, 4 s and 2 s by default.
+    /// Periods, us, each with a factor of the requested number of cycles: 10 s, 4 s and 2 s by default.
     periods: &'static [(u64, u64)],
     ours: fn(&Path, Task) -> Result<Run, String>,
     theirs: fn(Task) -> Result<Run, String>,
@@ -75,10 +75,10 @@ const CONTESTS: [Contest; 3] = [
     },
 ];
 
-/// The periods that are promised.
+/// The periods of the promise.
 const PERIODS: [(u64, u64); 3] = [(1000, 1), (200, 2), (50, 4)];
 
-/// Confidence of all intervals, as everywhere in punctual.
+/// Confidence of all intervals, as in all of punctual.
 const CONFIDENCE: f64 = 0.95;
 const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
@@ -165,7 +165,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     first_sample::report(&program, task)
 }
 
-/// Runs the pairs of one contest at one period and prints their table.
+/// Runs the pairs of one contest at one period and prints the table.
 fn compare(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let mut both = Vec::new();
     for pair in 0..pairs {
@@ -192,7 +192,7 @@ fn compare(contest: &Contest, program: &Path, task: Task, pairs: u64) -> Result<
     Ok(())
 }
 
-/// Due times missed beside cyclictest, whose own latencies tell how many it missed.
+/// Due times missed, compared with cyclictest, whose latencies give its number of misses.
 fn missed(program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
@@ -221,7 +221,7 @@ fn missed(program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What an interval says of a promise: kept or broken when it lies wholly on one side of the limit.
+/// Result of an interval against a promise: kept or broken when the interval lies wholly on one side of the limit.
 fn judged(lower: f64, upper: f64, limit: f64) -> &'static str {
     match () {
         () if upper <= limit => "kept",
@@ -242,7 +242,7 @@ fn row(name: &str, both: &[(Run, Run)], of: fn(&Run) -> f64, limit: f64) {
     println!("{name:<22}{ours:>12.2}{theirs:>12.2}{ratio:>8.3}  {interval:<16}<= {limit:.2} {kept}");
 }
 
-/// The middle value; of an even number the mean of the middle two. Not a number for none.
+/// The median; for an even number the mean of the middle two. NaN for an empty list.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: every check of CI, one line each, all of them even when one fails.
+//! `cargo xtask check`: every check of CI, one line each. A failed check does not stop the others.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::time::Instant;
 
 use crate::{schema, tidy};
 
-/// Which steps to run.
+/// Selection of the steps.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Extent {
     All,
-    /// Only what compiles nothing beyond xtask itself: fit for a hook before each commit.
+    /// Only steps that compile nothing but xtask itself: fit for a hook before each commit.
     Fast,
 }
 
-/// How one step ended. A skipped step is no failure, but it must be seen.
+/// Result of one step. A skipped step is not a failure, but it is reported.
 enum Outcome {
     Passed,
     Failed(String),
@@ -42,7 +42,7 @@ const STEPS: [Step; 5] = [
     Step { name: "doc", fast: false, run: doc },
 ];
 
-/// Runs the steps and says how each went.
+/// Runs the steps and prints the result of each.
 pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), String> {
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
     for step in STEPS.iter().filter(|step| step.fast || extent == Extent::All) {
@@ -79,7 +79,7 @@ fn fmt(root: &Path) -> Outcome {
     cargo(root, &["fmt", "--all", "--check"], None)
 }
 
-/// Skipped too when clippy belongs to another compiler than the one in use: it could not read what that one compiled.
+/// Skipped, too, when clippy belongs to another compiler version than the one in use, whose output it cannot read.
 fn clippy(root: &Path) -> Outcome {
     let ours = output(root, Command::new(tool("RUSTC", "rustc")).arg("--version"));
     match (ours.as_deref().and_then(minor), version(root, "clippy").as_deref().and_then(minor)) {
@@ -98,7 +98,7 @@ fn doc(root: &Path) -> Outcome {
     cargo(root, &words, Some(("RUSTDOCFLAGS", "-D warnings")))
 }
 
-/// Runs cargo; what it prints goes to the terminal, because it says more than a summary would.
+/// Runs cargo with its output on the terminal, because it is more specific than a summary.
 fn cargo(root: &Path, words: &[&str], variable: Option<(&str, &str)>) -> Outcome {
     match Command::new(tool("CARGO", "cargo")).args(words).envs(variable).current_dir(root).status() {
         Ok(status) if status.success() => Outcome::Passed,
@@ -107,12 +107,12 @@ fn cargo(root: &Path, words: &[&str], variable: Option<(&str, &str)>) -> Outcome
     }
 }
 
-/// The version line of a cargo subcommand, or `None` where it does not exist.
+/// The version line of a cargo subcommand; `None` where the subcommand does not exist.
 fn version(root: &Path, subcommand: &str) -> Option<String> {
     output(root, Command::new(tool("CARGO", "cargo")).args([subcommand, "--version"]))
 }
 
-/// The toolchain that the caller chose; it need not be the first one in PATH.
+/// The caller's toolchain, which is not always the first one in PATH.
 fn tool(variable: &str, name: &str) -> OsString {
     std::env::var_os(variable).unwrap_or_else(|| name.into())
 }

@@ -1,22 +1,23 @@
-//! `cargo xtask fuzz`: parsers against mutations of what they read, for as long as is asked.
+//! `cargo xtask fuzz`: runs parsers on mutations of their inputs for the given time.
 //!
-//! They are those of `punctual import`, that of the kernel's trace, and those of runs, plans and cells. The loops are in the
-//! program's tests (`import/fuzz.rs`, `trace/fuzz.rs`, `cli/output/fuzz.rs`), where a short one always runs; this runs them optimised, and long.
+//! The parsers are those of `punctual import`, of the kernel's trace, and of runs, plans and cells. The loops are tests
+//! of the program (`import/fuzz.rs`, `trace/fuzz.rs`, `cli/output/fuzz.rs`), where a short one always runs; this
+//! command runs them optimized and long.
 
 use model::Span;
 use std::path::Path;
 use std::process::Command;
 
-/// Parsers of files, by the beginnings of their names; and the kernel's trace.
+/// Parsers of files, by the beginnings of their names, and of the kernel's trace.
 const TARGETS: [&str; 12] = [
     "cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl", TRACE, "runs", "imports", "plans",
     "cells",
 ];
 const TRACE: &str = "trace";
-/// What commands read and show, beyond the parsers of `import`.
+/// Inputs of other commands than `import`.
 const SHOWN: [&str; 4] = ["runs", "imports", "plans", "cells"];
 
-/// Runs all targets, or the one that is named.
+/// Runs all targets, or the given one.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut arguments = arguments.iter();
     let (mut targets, mut time) = (TARGETS.to_vec(), Span(600 * Span::SECOND.ns()));
@@ -32,7 +33,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         }
     }
     let seconds = time.ns() / Span::SECOND.ns();
-    // Another seed each time: what one run has seen, the next need not see again.
+    // A new seed each time, so that two runs try different inputs.
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let mut failed = Vec::new();
     for target in targets {
@@ -43,7 +44,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         };
         let name = format!("{module}::fuzz::fuzz_{target}");
         let mut cargo = test_of_the_program(root, &name);
-        // An overflow is a finding, too; built apart, because nothing else wants these checks.
+        // An overflow is a finding, too. Built separately, because other builds omit these checks.
         let checks = ["OVERFLOW_CHECKS", "DEBUG_ASSERTIONS"].map(|check| format!("CARGO_PROFILE_RELEASE_{check}"));
         cargo.envs(checks.iter().map(|check| (check, "true"))).env("CARGO_TARGET_DIR", root.join("target/fuzz"));
         cargo.env("PUNCTUAL_FUZZ_SECONDS", seconds.to_string());
@@ -55,7 +56,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("{} failed with seed {seed}", failed.join(", "))) }
 }
 
-/// One test of the program's own, optimised, and with what it prints.
+/// A test of the program, optimized, with its output.
 pub(crate) fn test_of_the_program(root: &Path, name: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", name]);

@@ -44,14 +44,14 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // Nothing is left to do when stderr is closed.
+            // With stderr closed, the message cannot be reported.
             let _ = writeln!(std::io::stderr(), "xtask: {message}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The directory of the workspace: where it was compiled, so that the command works from any place.
+/// The directory of the workspace, fixed at compile time, so that the command works from any directory.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a member of the workspace").to_path_buf()
 }

@@ -1,4 +1,4 @@
-//! The JSON schemas of what users and other programs read.
+//! The JSON schemas of all data for users and other programs.
 
 use report::json;
 use serde_json::{Map, Value, json};
@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Below this directory, the name of each file and what it must hold now.
+/// The directory of the schemas.
 const PLACE: &str = "schema";
 
-/// Holds the definitions that several schemas of what is written share.
+/// Name of the file of definitions that several schemas of output share.
 const COMMON: &str = "common.schema.json";
 
-/// The schema of records, which are read as well; shared definitions that it has are kept there.
+/// Name of the schema of records, which are input as well; definitions that it shares are kept there.
 const RECORD: &str = "record.schema.json";
 
 type Schemas = BTreeMap<&'static str, Value>;
 
-/// Every committed schema, by its file's name.
+/// Every committed schema, by file name.
 fn schemas() -> Schemas {
     let mut schemas = Schemas::from(
         [
@@ -42,9 +42,9 @@ fn schemas() -> Schemas {
     schemas
 }
 
-/// Keeps each definition that several schemas have alike in one of them, to which the others refer.
+/// Moves each definition that several schemas have in common to one of them, to which the others refer.
 fn share(schemas: &mut Schemas) {
-    // Two definitions of one name are alike when all that they refer to is alike as well.
+    // Two definitions of one name are equal when all definitions that they refer to are also equal.
     let mut users: BTreeMap<(String, String), Vec<&'static str>> = BTreeMap::new();
     for (file, schema) in &*schemas {
         for name in definitions(schema).keys() {
@@ -100,7 +100,7 @@ fn definitions(schema: &Value) -> Map<String, Value> {
     schema.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// A definition with all those that it refers to, each once, as a text that is the same for the same meaning.
+/// A definition with all those that it refers to, each once, as canonical text.
 fn expanded(schema: &Value, name: &str) -> String {
     let all = definitions(schema);
     let (mut text, mut open, mut seen) = (String::new(), vec![name.to_owned()], BTreeSet::new());
@@ -117,7 +117,7 @@ fn expanded(schema: &Value, name: &str) -> String {
     text
 }
 
-/// Puts what `change` makes of the name of each definition that is referred to in the place of the reference.
+/// Replaces each reference by the result of `change` for the name of its definition.
 fn each_reference(value: &mut Value, change: &mut dyn FnMut(&str) -> String) {
     match value {
         Value::Object(members) => {
@@ -134,7 +134,7 @@ fn each_reference(value: &mut Value, change: &mut dyn FnMut(&str) -> String) {
     }
 }
 
-/// The schema of what is only ever written: every key is there, `null` where nothing is known.
+/// The schema of an output-only type: every key is present, `null` where the value is unknown.
 fn written<T: schemars::JsonSchema>() -> schemars::Schema {
     schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
@@ -155,7 +155,7 @@ pub(crate) fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Says which schemas no longer match the types.
+/// Reports schemas that do not match the types.
 pub(crate) fn compare(root: &Path) -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, wanted) in schemas() {
@@ -173,7 +173,7 @@ pub(crate) fn compare(root: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A schema with references instead of what they name, so that two can be compared wherever definitions lie.
+    /// A schema with its references resolved, so that two schemas can be compared wherever definitions are stored.
     fn resolved(schemas: &Schemas, file: &str, value: &Value) -> Value {
         match value {
             Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {

@@ -1,7 +1,7 @@
-//! `cargo xtask simulate NAME`: how often the statistics of punctual are right, counted on noise whose truth is known.
+//! `cargo xtask simulate NAME`: error rates of the statistics of punctual, counted on noise with known parameters.
 //!
-//! Every table of the specification of the statistics has a simulation here. Each row compares what was counted with
-//! what the specification says, within the chance error of both. Seeds are fixed: a result repeats to the last digit.
+//! Every table of the specification of the statistics has a simulation here. Each row compares the counted number with
+//! the specified one, within the standard errors of both. Seeds are fixed: a result repeats to the last digit.
 
 mod courses;
 mod fitness;
@@ -17,10 +17,10 @@ mod tail;
 
 use std::process::Command;
 
-/// What the specification says of a row.
+/// The specified value of a row.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
-    /// A share, counted in so many runs.
+    /// A share, counted in this number of runs.
     Share(f64, u32),
     /// At most this share.
     AtMost(f64),
@@ -28,31 +28,31 @@ enum Expected {
     AtLeast(f64),
     /// A value, to within this share of it.
     Value(f64, f64),
-    /// Nothing: it is shown for comparison.
+    /// No specified value: the row is for comparison only.
     Unknown,
 }
 
-/// One number that was counted.
+/// One counted number.
 #[derive(Debug, Clone)]
 struct ResultRow {
     what: String,
     got: f64,
-    /// Runs it was counted in.
+    /// Number of runs that it was counted in.
     runs: u32,
     expected: Expected,
 }
 
-/// Chance errors, in standard deviations, within which a share is what was expected. With a hundred rows, about one
-/// table in three would have a row beyond 3 by chance; seeds are fixed, so it does so always or never.
+/// Standard errors within which a share agrees with the specification. With a hundred rows, about one table in three
+/// would have a row beyond 3 by chance; seeds are fixed, so such a row is always or never present.
 const WITHIN: f64 = 3.5;
 
 impl ResultRow {
-    /// A share of `runs`.
+    /// A row with a share of `runs`.
     fn share(what: impl Into<String>, count: u32, runs: u32, expected: Expected) -> ResultRow {
         ResultRow { what: what.into(), got: f64::from(count) / f64::from(runs), runs, expected }
     }
 
-    /// Whether it is as expected, within chance.
+    /// Whether it agrees with the specification, within the standard errors.
     fn is_as_expected(&self) -> bool {
         let error = |p: f64, runs: f64| (p.clamp(0.01, 0.99) * (1.0 - p.clamp(0.01, 0.99)) / runs).sqrt();
         let runs = f64::from(self.runs);
@@ -82,14 +82,14 @@ impl ResultRow {
     }
 }
 
-/// A simulation: its name, what it is of, and what carries it out with a share of its runs.
+/// A simulation: its name, its subject, and the function that runs a share of its runs.
 struct Simulation {
     name: &'static str,
     about: &'static str,
     run: fn(Scale) -> Vec<ResultRow>,
 }
 
-/// How many of the runs to make: all, or one in so many.
+/// Share of the runs: all, or one in so many.
 #[derive(Debug, Clone, Copy)]
 struct Scale(u32);
 
@@ -142,7 +142,7 @@ const SIMULATIONS: [Simulation; 12] = [
     },
 ];
 
-/// Carries out the simulation of this name, or `all`.
+/// Runs the simulation of this name, or `all`.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let names = SIMULATIONS.map(|simulation| simulation.name).join(", ");
     let name = match arguments {
@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         return Err(format!("simulation `{name}` is unknown; there are {names}, and all"));
     }
     if cfg!(debug_assertions) {
-        // Without optimisation it would take an hour.
+        // Without optimization it would take an hour.
         let words = ["run", "--quiet", "--release", "-p", "xtask", "--", "simulate", name];
         let status = Command::new("cargo").args(words).status().map_err(|err| format!("cargo: {err}"))?;
         return if status.success() { Ok(()) } else { Err(format!("the simulation ended with {status}")) };
@@ -182,7 +182,7 @@ fn printed(rows: Vec<ResultRow>) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// Reduced to what takes seconds; `cargo xtask simulate all` is the whole.
+    /// Runs the reduced form, which takes seconds; `cargo xtask simulate all` is the full form.
     fn check(name: &str, scale: u32) {
         let simulation = SIMULATIONS.iter().find(|simulation| simulation.name == name).unwrap();
         let wrong: Vec<_> = (simulation.run)(Scale(scale)).into_iter().filter(|row| !row.is_as_expected()).collect();

@@ -1,4 +1,4 @@
-//! Rules about the files of this repository that no compiler checks, as pure functions over their texts.
+//! Rules about the files of this repository beyond the compiler's, as pure functions of their texts.
 
 mod changelog;
 mod circles;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 use tree::Tree;
 
-/// A rule: everything in the tree that breaks it.
+/// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
 const RULES: [Rule; 12] = [
@@ -36,7 +36,7 @@ const RULES: [Rule; 12] = [
     documents::specification,
 ];
 
-/// One broken rule: where, what, and what to do about it.
+/// A violation of a rule: position, problem and remedy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Violation {
     path: String,
@@ -57,7 +57,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Applies all rules to the repository at `root` and prints what breaks them.
+/// Applies all rules to the repository at `root` and prints the violations.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let tree = Tree::read(root).map_err(|err| format!("reading {}: {err}", root.display()))?;
     let mut violations: Vec<Violation> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
@@ -75,7 +75,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
 }
 
-/// For tests: the violations as lines, so that a table can state them.
+/// For tests: the violations as lines, for comparison with a table.
 #[cfg(test)]
 fn lines(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
     rule(&Tree::of(files)).iter().map(ToString::to_string).collect()

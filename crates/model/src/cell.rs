@@ -1,4 +1,4 @@
-//! One point of the matrix, complete: everything needed to carry it out.
+//! One point of the matrix, complete: everything needed to measure it.
 
 mod check;
 
@@ -7,27 +7,27 @@ use crate::{Conditions, CpuSet, Kernel, Load, Period, Policy, Span, Task};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One measurement that can be carried out, here, in a guest or on another machine.
+/// One measurement, to be made here, in a guest or on another machine.
 ///
-/// Invariant: it carries *all* dimensions, so two equal cells ask for the same thing.
+/// Invariant: it holds *all* dimensions, so two equal cells specify the same measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// The kernel it runs on.
+    /// Kernel that it runs on.
     pub kernel: Kernel,
-    /// Background work while measuring.
+    /// Background work during the measurement.
     pub load: Load,
-    /// How the measured thread is scheduled.
+    /// Scheduling policy of the measured thread.
     pub policy: Policy,
     /// Distance between due times, ns.
     #[serde(rename = "period_ns")]
     pub period: Period,
-    /// What is measured.
+    /// Task that is measured.
     #[serde(rename = "method")]
     pub task: Task,
-    /// One measured thread runs on each of these CPUs, pinned. A deadline thread cannot be pinned: then it is one
-    /// thread for each of these CPUs, on any CPU.
+    /// CPUs with one measured thread each, pinned. A deadline thread cannot be pinned: then there is one thread for
+    /// each of these CPUs, on any CPU.
     pub cpus: CpuSet,
     /// Measured time, ns, after the warm-up.
     #[serde(rename = "duration_ns")]
@@ -40,7 +40,7 @@ pub struct Cell {
     /// CPUs of the load. `null`: every CPU that may be used.
     #[serde(default)]
     pub load_cpus: Option<CpuSet>,
-    /// What holds for every cell of the plan, as far as it applies to this one.
+    /// Conditions of the plan, as far as they apply to this cell.
     #[serde(flatten)]
     pub conditions: Conditions,
 }
@@ -52,7 +52,7 @@ impl Cell {
         self.period.cycles_in(self.conditions.warm_up)
     }
 
-    /// One past the last cycle: warm-up and measured cycles together.
+    /// One past the last cycle: warm-up plus measured cycles.
     #[must_use]
     pub fn end_cycle(&self) -> u64 {
         self.first_cycle() + self.period.cycles_in(self.duration)
@@ -70,7 +70,7 @@ impl Cell {
         CellId(format!("{:016x}", fnv1a(&canonical_text(self))))
     }
 
-    /// What people call the cell: the axes that a table shows.
+    /// Label of the cell: the axes that a table shows.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}/{}", self.load.label(), self.policy)
@@ -90,7 +90,7 @@ fn canonical_text(cell: &Cell) -> String {
     )
 }
 
-/// Identity of a [`Cell`]: 16 hexadecimal digits that follow from its contents.
+/// Identity of a [`Cell`]: a hash of its contents, 16 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -1,47 +1,48 @@
-//! The conditions of a measurement: what is the same in every cell of a plan.
+//! The conditions of a measurement: settings that are equal in every cell of a plan.
 
 use crate::{CpuSet, Explain, Percent, Policy, Prepare, Roles, Span, Task};
 use serde::{Deserialize, Serialize};
 
-/// What holds for every cell of a plan, apart from its point in the matrix.
+/// Settings of every cell of a plan, apart from its point in the matrix.
 ///
-/// A plan has it as it was asked for, a cell as far as it applies to it ([`Conditions::that_apply`]).
+/// A plan holds them as requested, a cell only as far as they apply to it ([`Conditions::that_apply`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditions {
-    /// Time, ns, whose cycles run but are not recorded.
+    /// Warm-up time, ns: its cycles run but are not recorded.
     #[serde(rename = "warm_up_ns")]
     pub warm_up: Span,
     /// Timer slack, ns, of the measured threads. `null`: the kernel's default for the policy (50 us for normal
     /// policies, none for real-time ones), `PR_SET_TIMERSLACK(2const)`.
     #[serde(rename = "timer_slack_ns")]
     pub timer_slack: Option<Span>,
-    /// First due time, ns after a full second of the method's clock. `null`: at once.
+    /// First due time, ns after a full second of the method's clock. `null`: as soon as possible.
     #[serde(rename = "align_ns", default)]
     pub align: Option<Span>,
-    /// How much later, ns, the due times of each next CPU are. `null`: all at the same time.
+    /// Offset, ns, between the due times of one CPU and the next. `null`: due times of all CPUs coincide.
     #[serde(rename = "distance_ns", default)]
     pub distance: Option<Span>,
-    /// Value, us, held in `/dev/cpu_dma_latency` while measuring. `null`: left alone.
+    /// Value, us, held in `/dev/cpu_dma_latency` during the measurement. `null`: not set.
     pub cpu_dma_latency_us: Option<u32>,
-    /// How the load is scheduled. `null`: `other` at nice 0.
+    /// Scheduling policy of the load. `null`: `other` at nice 0.
     #[serde(default)]
     pub load_policy: Option<Policy>,
-    /// Share, percent, of its rate at the start that the load has to keep, or the cell is an error. `null`: a load that
+    /// Minimum rate of the load, percent of its rate at the start; below it the cell is an error. `null`: a load that
     /// ends or falls behind is recorded as such, and is a finding.
     #[serde(rename = "load_must_hold_percent", default)]
     pub load_must_hold: Option<Percent>,
-    /// Settings of the machine that are changed for as long as the cell lasts.
+    /// Settings of the machine that are changed for the length of the cell.
     #[serde(default)]
     pub prepare: Prepare,
-    /// How late wake-ups are explained, by tracing the kernel meanwhile. `null`: they are not.
+    /// Options of explaining late wake-ups by a kernel trace during the cell. `null`: no trace.
     #[serde(default)]
     pub explain: Option<Explain>,
-    /// Latency, ns, above which a wake-up ends the cell for all its threads. `null`: none does.
+    /// Latency, ns, above which a wake-up ends the cell for all its threads. `null`: no limit.
     #[serde(rename = "stop_above_ns", default)]
     pub stop_above: Option<Span>,
-    /// Shell command that runs at a spike, outside the measured CPUs, with the spike as JSON on its stdin ([`Explanation`]). A
-    /// spike is what is explained or, where nothing is, the wake-up that ends the cell. `null`: none.
+    /// Shell command that runs at a spike, outside the measured CPUs, with the spike as JSON on its stdin
+    /// ([`Explanation`]). A spike is an explained wake-up or, without explanations, the wake-up that ends the cell.
+    /// `null`: none.
     ///
     /// [`Explanation`]: crate::Explanation
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,18 +50,18 @@ pub struct Conditions {
     /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracers: bool,
-    /// Machines that take part, where answers are measured over a link.
+    /// Machines of a measurement of response times over a link.
     #[serde(default, skip_serializing_if = "Roles::is_empty")]
     pub roles: Roles,
 }
 
 impl Conditions {
-    /// Those of them that a cell of `task` and `policy` can have. A cell without a load has no conditions of one.
+    /// The conditions that apply to a cell of `task` and `policy`. A cell without a load has no conditions of the load.
     #[must_use]
     pub fn that_apply(&self, task: Task, policy: Policy, is_loaded: bool) -> Conditions {
         let all = if task.has_latencies() { self.clone() } else { self.of_costs() };
         Conditions {
-            // A language's program warms up by itself, before it is let go.
+            // A language's program warms up by itself before the start.
             warm_up: if task.runtime().is_some() { Span(0) } else { all.warm_up },
             timer_slack: all.timer_slack.filter(|_| !policy.is_realtime()),
             load_policy: all.load_policy.filter(|_| is_loaded),
@@ -69,15 +70,16 @@ impl Conditions {
         }
     }
 
-    /// Those that apply where nothing waits for due times.
+    /// The conditions that apply where no thread waits for due times.
     fn of_costs(&self) -> Conditions {
         let Conditions { cpu_dma_latency_us, load_policy, load_must_hold, ref prepare, ref roles, .. } = *self;
         let (prepare, roles) = (prepare.clone(), roles.clone());
         Conditions { cpu_dma_latency_us, load_policy, load_must_hold, prepare, roles, ..Conditions::default() }
     }
 
-    /// Those that were not always there, in a fixed order, as they are part of a cell's identity, with the CPUs of its
-    /// load. What is not asked for is left out, so that a cell keeps its identity when more can be asked.
+    /// Text form of the conditions that were added after the first version, in a fixed order, with the CPUs of the
+    /// load. It is part of a cell's identity; unset conditions are omitted, so that a new condition does not change
+    /// existing identities.
     pub(crate) fn canonical_text(&self, load_cpus: Option<&CpuSet>) -> String {
         let Conditions { align, distance, load_policy, load_must_hold, prepare, explain, stop_above, .. } = self;
         let prepare = Some(prepare).filter(|prepare| !prepare.is_empty());

@@ -1,4 +1,4 @@
-//! What the cost suite measures: its operations, by group, and the words that select some of them.
+//! The cost suite: its operations, by group, and the words that select them.
 
 mod operations;
 
@@ -13,19 +13,19 @@ use std::sync::LazyLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostGroup {
-    /// Entering the kernel, and the calls made most.
+    /// Entry into the kernel, and the most frequent system calls.
     Syscall,
-    /// Signals and faults that are handled.
+    /// Handled signals and faults.
     Signal,
-    /// Making processes.
+    /// Creation of processes.
     Process,
-    /// Switching between tasks.
+    /// Switches between tasks.
     Switch,
     /// Communication between processes.
     Ipc,
     /// The network, through the loopback device.
     Net,
-    /// Mapping and moving memory.
+    /// Mapping and copying of memory.
     Memory,
     /// Files.
     File,
@@ -34,7 +34,7 @@ pub enum CostGroup {
 }
 
 impl CostGroup {
-    /// All of them, in the order in which they are shown.
+    /// All groups, in the order of the output.
     pub const ALL: [CostGroup; 9] = [
         CostGroup::Syscall,
         CostGroup::Signal,
@@ -47,7 +47,7 @@ impl CostGroup {
         CostGroup::Sched,
     ];
 
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,20 +70,20 @@ impl fmt::Display for CostGroup {
     }
 }
 
-/// One operation of the suite, as it is documented.
+/// One operation of the suite with its documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CostOperation {
     /// Group and name: `syscall/read`.
     pub name: &'static str,
-    /// Its group.
+    /// Group of the operation.
     pub group: CostGroup,
-    /// What one of them is, in the singular: `call`, `round trip`.
+    /// Name of a single one, in the singular: `call`, `round trip`.
     pub unit: &'static str,
-    /// Bytes that one moves; `None` where that is not what it is about.
+    /// Bytes moved by one; `None` where bandwidth is not measured.
     pub bytes: Option<u64>,
-    /// How many of them `cost:total` carries out.
+    /// Number of them in `cost:total`.
     pub fixed: u64,
-    /// How it is measured.
+    /// Description of the measurement.
     pub does: &'static str,
 }
 
@@ -95,24 +95,24 @@ impl CostOperation {
     }
 }
 
-/// Which operations are measured.
+/// Selection of the measured operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CostScope {
-    /// All of them, each by itself.
+    /// All operations, each measured by itself.
     All,
     /// A fixed number of each: the time of a fixed amount of work.
     Total,
-    /// Those of one group.
+    /// The operations of one group.
     Group(CostGroup),
-    /// One: its place in [`COST_OPERATIONS`].
+    /// One operation: its index in [`COST_OPERATIONS`].
     Operation(u8),
 }
 
 impl CostScope {
-    /// What [`CostScope::Total`] is called.
+    /// The word for [`CostScope::Total`].
     const TOTAL: &str = "total";
 
-    /// The operations meant, in the order of the suite.
+    /// The selected operations, in the order of the suite.
     pub fn operations(self) -> impl Iterator<Item = &'static CostOperation> {
         let is_meant = move |(place, operation): &(u8, &CostOperation)| match self {
             CostScope::All | CostScope::Total => true,
@@ -123,11 +123,11 @@ impl CostScope {
     }
 }
 
-/// What can be typed, without the operations.
+/// The words for selections, without single operations.
 const KNOWN: &[&str] =
     &["syscall", "signal", "process", "switch", "ipc", "net", "memory", "file", "sched", CostScope::TOTAL];
 
-/// The operations as they are typed.
+/// The names of the operations as typed.
 static NAMES: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| COST_OPERATIONS.iter().map(|operation| operation.name).collect());
 

@@ -1,4 +1,4 @@
-//! Sets of CPU numbers, written as the kernel writes them: `0-3,5`.
+//! Sets of CPU numbers in the kernel's list format: `0-3,5`.
 
 use crate::word::as_text;
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,14 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet(BTreeSet<u32>);
 
-/// Why a text is no set of CPUs.
+/// Parse error of a CPU set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuSetError {
-    /// Not numbers and ranges.
-    #[error("`{0}` is no list of CPUs; write it like 0-3,5")]
+    /// Something other than numbers and ascending ranges.
+    #[error("invalid CPU list `{0}`: expected a list like 0-3,5")]
     Malformed(String),
-    /// Beyond what Linux can have.
-    #[error("CPU {0} cannot exist; Linux numbers CPUs from 0 to {max}", max = CpuSet::MAX_CPU)]
+    /// A number above the highest that Linux supports.
+    #[error("invalid CPU `{0}`: expected a number from 0 to {max}", max = CpuSet::MAX_CPU)]
     TooLarge(u64),
 }
 
@@ -38,13 +38,13 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
-    /// How many CPUs.
+    /// The number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,8 +1,8 @@
-//! Dates in files: milliseconds since 1970, up to the last that a calendar of four digits holds.
+//! Dates in files: milliseconds since 1970, up to the last one with a year of four digits.
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-/// 9999-12-31T23:59:59.999Z: later dates have no form in RFC 3339.
+/// 9999-12-31T23:59:59.999Z: later dates cannot be written in RFC 3339.
 pub const LAST_UNIX_MS: u64 = 253_402_300_799_999;
 
 /// Reads `started_unix_ms`.
@@ -10,7 +10,7 @@ pub(crate) fn started<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64,
     checked("started_unix_ms", u64::deserialize(deserializer)?)
 }
 
-/// Reads `started_unix_ms` where it may not be known.
+/// Reads `started_unix_ms` that may be absent.
 pub(crate) fn started_if_known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Option::deserialize(deserializer)?.map(|ms| checked("started_unix_ms", ms)).transpose()
 }
@@ -21,5 +21,8 @@ pub(crate) fn imported<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64
 }
 
 fn checked<E: Error>(field: &str, ms: u64) -> Result<u64, E> {
-    if ms <= LAST_UNIX_MS { Ok(ms) } else { Err(E::custom(format_args!("{field} {ms} is after the year 9999"))) }
+    if ms > LAST_UNIX_MS {
+        return Err(E::custom(format_args!("invalid {field} `{ms}`: expected a date up to the year 9999")));
+    }
+    Ok(ms)
 }

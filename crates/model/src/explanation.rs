@@ -1,99 +1,99 @@
-//! What made a wake-up late: its time divided into phases and owners, and what is said to be the cause.
+//! Explanation of a late wake-up: its latency divided into phases and owners, each with a cause.
 
-mod asked;
 mod cause;
+mod options;
 
 use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
-pub use asked::Explain;
 pub use cause::{Cause, Evidence};
+pub use options::Explain;
 
-/// A stretch between the due time of a wake-up and its first reading of the clock. They follow each other in this order,
+/// An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,
 /// and any of them may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// From the due time until the thread had begun to wait: it was not asleep when it was due.
+    /// From the due time until the thread began to wait: it was not asleep at the due time.
     NotAsleep,
-    /// Of an answer: from the sending of the trigger until the thread had begun to wait.
+    /// Of an answer: from the sending of the trigger until the thread began to wait.
     Sending,
-    /// Of an answer: from then until it came to this machine. The way, and who answers.
+    /// Of an answer: from then until its arrival at this machine, which includes the link and the peer.
     Away,
-    /// From the due time until the kernel was to let the timer expire: what timer slack allows.
+    /// From the due time until the latest timer expiry that timer slack allows.
     Slack,
-    /// From the expiry of the timer, or from when a device was due, until its interrupt began.
+    /// From the expiry of the timer, or from the due time of a device, until its interrupt began.
     Expiry,
-    /// From the interrupt until the thread was being woken.
+    /// From the interrupt until the wake-up of the thread began.
     Handler,
-    /// From the waking until the thread was switched in.
+    /// From the wake-up until the thread was switched in.
     Queue,
-    /// From the switch until the clock was read.
+    /// From the switch until the clock reading.
     Return,
-    /// A stretch in which the events are missing that would divide it.
+    /// An interval that cannot be divided, because events are missing.
     Undivided,
 }
 
-/// Who had the CPU.
+/// The thread, interrupt or other code that had the CPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Owner {
     /// Name of the program, interrupt or softirq: `stress-ng-vm`, `interrupt 36 virtio1-req`, `softirq RCU`, `idle`.
     pub name: String,
-    /// Id of the thread; `null` for what is no thread.
+    /// Thread id; `null` for an owner that is not a thread.
     pub pid: Option<i32>,
 }
 
-/// A stretch of a late wake-up with one owner and one cause.
+/// An interval of a late wake-up with one owner and one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
-    /// When it began, ns after the due time.
+    /// Start, ns after the due time.
     #[serde(rename = "at_ns")]
     pub at: Span,
     /// Its length, ns.
     #[serde(rename = "length_ns")]
     pub length: Span,
-    /// The phase that it is part of.
+    /// Phase that it is part of.
     pub phase: Phase,
-    /// Who had the CPU.
+    /// Owner of the CPU.
     pub owner: Owner,
-    /// Why the wake-up had to wait for it.
+    /// Cause of the delay.
     pub cause: Cause,
-    /// The other reading, if there are two.
+    /// The alternative cause, if the trace allows two.
     pub or: Option<Cause>,
-    /// How sure that is.
+    /// Strength of the evidence.
     pub evidence: Evidence,
-    /// Where in the kernel the owner was, or what was found, in words; `null` when there is nothing to say.
+    /// Place in the kernel where the owner was, or a further observation, as text; `null` when there is none.
     pub place: Option<String>,
 }
 
-/// What one cause, with one owner, took of a late wake-up in all.
+/// Total share of one cause with one owner in a late wake-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
-    /// The phase in which it took most.
+    /// Phase with most of it.
     pub phase: Phase,
-    /// Who had the CPU; of several threads of one program the one with the longest stretch.
+    /// Owner of the CPU; of several threads of one program the one with the longest interval.
     pub owner: Owner,
-    /// Threads of that name; 1 for what is no thread.
+    /// Number of threads of that name; 1 for an owner that is not a thread.
     pub threads: u32,
-    /// Why the wake-up had to wait.
+    /// Cause of the delay.
     pub cause: Cause,
-    /// The other reading, if there are two.
+    /// The alternative cause, if the trace allows two.
     pub or: Option<Cause>,
-    /// How sure that is: the weakest of its stretches.
+    /// Strength of the evidence: the weakest of its intervals.
     pub evidence: Evidence,
-    /// Its time in all, ns.
+    /// Total time, ns.
     #[serde(rename = "total_ns")]
     pub total: Span,
-    /// Its longest stretch, ns.
+    /// Longest interval, ns.
     #[serde(rename = "longest_ns")]
     pub longest: Span,
-    /// Of how many stretches it is the sum.
+    /// Number of intervals in the sum.
     pub pieces: u32,
-    /// Where in the kernel the owner was, or what was found, at the longest stretch.
+    /// Place in the kernel where the owner was, or a further observation, at the longest interval.
     pub place: Option<String>,
 }
 
@@ -101,9 +101,9 @@ pub struct Share {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseLength {
-    /// Which.
+    /// The phase.
     pub phase: Phase,
-    /// How long, ns; never 0.
+    /// Its length, ns; never 0.
     #[serde(rename = "length_ns")]
     pub length: Span,
 }
@@ -114,27 +114,28 @@ pub struct PhaseLength {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
-    /// The CPU that the thread was made for.
+    /// CPU that the thread belongs to.
     pub cpu: u32,
     /// Index of the cycle, counted from the first measured one; negative in the warm-up.
     pub cycle: i64,
-    /// When it was due, ns after the first measured cycle of the record was due; negative in the warm-up.
+    /// Due time, ns after the first measured due time of the record; negative in the warm-up.
     pub due_ns: i64,
-    /// How late it was, ns.
+    /// Latency, ns.
     #[serde(rename = "latency_ns")]
     pub latency: Span,
-    /// The phases in their order, those without length left out.
+    /// Phases in their order, without empty ones.
     pub phases: Vec<PhaseLength>,
-    /// What took the time, largest first; the first is the blame.
+    /// Shares of the latency, largest first; the first is the main cause.
     pub shares: Vec<Share>,
-    /// The longest stretches, in time, for a picture: up to [`Explanation::STRETCHES`]. They need not cover the latency.
+    /// The longest intervals, in order of time, for a timeline: up to [`Explanation::STRETCHES`]. They need not cover
+    /// the latency.
     pub segments: Vec<Segment>,
-    /// What makes the explanation less sure, in words; empty when nothing does.
+    /// Reasons that weaken the explanation, as text; empty when there are none.
     pub doubts: Vec<String>,
 }
 
 impl Explanation {
-    /// Stretches that are kept of one explanation.
+    /// The most intervals that are kept of one explanation.
     pub const STRETCHES: usize = 40;
 
     /// Whether phases and shares add up to the latency.
@@ -146,60 +147,60 @@ impl Explanation {
             && sum(&mut self.shares.iter().map(|share| share.total)) == latency
     }
 
-    /// The time, ns, that is said with this evidence.
+    /// The time, ns, with this evidence.
     #[must_use]
     pub fn time_with(&self, evidence: Evidence) -> Span {
         Span(self.shares.iter().filter(|share| share.evidence == evidence).map(|share| share.total.ns()).sum())
     }
 
-    /// What took most of the time.
+    /// The largest share.
     #[must_use]
     pub fn blame(&self) -> Option<&Share> {
         self.shares.first()
     }
 }
 
-/// What a cause took of all explained wake-ups of a cell.
+/// Share of a cause in all explained wake-ups of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
-    /// The other reading, if there are two.
+    /// The alternative cause, if the trace allows two.
     pub or: Option<Cause>,
-    /// Its time in all of them, ns.
+    /// Total time in all of them, ns.
     #[serde(rename = "total_ns")]
     pub total: Span,
-    /// The most that it took of one, ns.
+    /// Largest time in one of them, ns.
     #[serde(rename = "worst_ns")]
     pub worst: Span,
-    /// Wake-ups of which it took something.
+    /// Number of wake-ups with this cause.
     pub wakeups: u64,
-    /// Wake-ups of which it took most.
+    /// Number of wake-ups in which it is the largest share.
     pub blamed: u64,
-    /// Names of those that took most by it, largest first, up to five.
+    /// Names of the owners with most of its time, largest first, up to five.
     pub owners: Vec<String>,
 }
 
-/// How late the interrupts of a thread's wake-ups were: of all of them, as far as they were seen.
+/// Delay of the timer interrupts of a thread's wake-ups: of all that the trace covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IrqLatency {
-    /// The CPU that the thread was made for.
+    /// CPU that the thread belongs to.
     pub cpu: u32,
     /// From the due time to the handler of the timer.
     pub histogram: Histogram,
 }
 
-/// What answers to triggers, and interrupts of devices, took within this machine: of all of them, as far as they were seen.
+/// Stages of answers to triggers and to device interrupts within this machine: of all that the trace covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerStages {
-    /// The CPU that the thread was made for.
+    /// CPU that the thread belongs to.
     pub cpu: u32,
-    /// From the interrupt until the thread was being woken.
+    /// From the interrupt until the wake-up of the thread began.
     pub handler: Histogram,
-    /// From then until it was switched in.
+    /// From then until the thread was switched in.
     pub queue: Histogram,
 }
 
@@ -207,63 +208,64 @@ pub struct AnswerStages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotCovered {
-    /// The CPU that the thread was made for.
+    /// CPU that the thread belongs to.
     pub cpu: u32,
-    /// When it was due, ns after the first measured cycle of the record was due; negative in the warm-up.
+    /// Due time, ns after the first measured due time of the record; negative in the warm-up.
     pub due_ns: i64,
-    /// How late it was, ns.
+    /// Latency, ns.
     #[serde(rename = "latency_ns")]
     pub latency: Span,
 }
 
-/// What explaining a cell came to.
+/// Results of explaining a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainRecord {
-    /// The first threshold, ns: a later wake-up is a spike. `null`: none was known before the cell ended.
+    /// First threshold, ns: a later wake-up is a spike. `null`: none was known before the cell ended.
     #[serde(rename = "above_ns")]
     pub above: Option<Span>,
-    /// The last threshold, ns; it rises once as many spikes are kept as were asked for.
+    /// Last threshold, ns; it rises once the requested number of spikes is kept.
     #[serde(rename = "above_at_end_ns")]
     pub above_at_end: Option<Span>,
-    /// Wake-ups later than the threshold was when they came.
+    /// Number of wake-ups later than the threshold at that time.
     pub spikes: u64,
-    /// Those of them that were explained.
+    /// Number of explained spikes.
     pub explained: u64,
-    /// Those that the trace did not cover: it stood still for another one, or had just begun again.
+    /// Number of spikes that the trace did not cover: it was stopped for another spike, or had just restarted.
     pub not_covered: u64,
     /// The latest of those; `null` when the trace covered all, and in old runs.
     #[serde(default)]
     pub latest_not_covered: Option<NotCovered>,
-    /// How long the trace stood still in all, ns: wake-ups meanwhile are not among those of `irq`. `null` in old runs.
+    /// Total time, ns, in which the trace was stopped: `irq` lacks wake-ups of this time. `null` in old runs.
     #[serde(default, rename = "stood_still_ns")]
     pub stood_still: Option<Span>,
-    /// How many times events were overwritten before they were read, for the same. `null` in old runs.
+    /// Number of times that events were overwritten before they were read: `irq` lacks wake-ups then, too. `null` in
+    /// old runs.
     #[serde(default)]
     pub overwritten: Option<u64>,
-    /// The longest time, ns, that a thread took to stop the trace; `null` when none did.
+    /// Longest time, ns, that a thread took to stop the trace; `null` when none did.
     #[serde(rename = "longest_freeze_ns")]
     pub longest_freeze: Option<Span>,
-    /// Events that were read.
+    /// Number of events read.
     #[serde(default)]
     pub events: u64,
-    /// CPU time, us, of the thread that read and explained them; `null` when that cannot be read.
+    /// CPU time, us, of the thread that reads and explains them; `null` when it cannot be read.
     #[serde(default)]
     pub explaining_us: Option<u64>,
-    /// Time, ns, of all explained wake-ups.
+    /// Total latency, ns, of all explained wake-ups.
     #[serde(rename = "late_ns")]
     pub late: Span,
     /// That time by evidence, ns: direct, inferred, two readings, cannot tell.
     pub evidence_ns: [u64; 4],
-    /// How late the interrupt of every wake-up was; empty where the kernel has no events of timers.
+    /// Delay of the interrupt of every wake-up; empty where the kernel has no timer events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub irq: Vec<IrqLatency>,
-    /// Of methods that wait for answers, the stages of every one; else empty.
+    /// Stages of every answer, with methods that wait for answers; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AnswerStages>,
-    /// What could not be traced here, and which answers that costs.
+    /// Events that could not be traced here, with the explanations that this makes impossible.
     pub missing: Vec<String>,
-    /// What took the time, largest first.
+    /// Causes, largest first.
     pub causes: Vec<CauseTotal>,
     /// The worst explained wake-ups, worst first.
     pub worst: Vec<Explanation>,

@@ -1,4 +1,4 @@
-//! A histogram of latencies that cannot overflow: log-linear, 128 steps per octave.
+//! A log-linear histogram of latencies, 128 steps per octave, without an upper limit.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ const STEP_BITS: u32 = 7;
 /// One bucket: the values from `lower_ns` to `upper_ns`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// Smallest value that falls into it.
+    /// Smallest value of the bucket.
     pub lower_ns: u64,
-    /// Largest value that falls into it.
+    /// Largest value of the bucket.
     pub upper_ns: u64,
-    /// How many samples did.
+    /// Number of samples in it.
     pub count: u64,
 }
 
-/// Counts of latencies in buckets whose width grows with the value: exact below 256 ns, 0.78 % wide at most above.
+/// Counts of latencies in buckets whose width grows with the value: exact below 256 ns, at most 0.78 % wide above.
 ///
 /// `n`, `min`, `max`, `sum` and `sum_of_squares` are exact for every sample, early ones included; only the position
-/// inside a bucket is lost. Early samples (negative latency) are counted in the first bucket. Any value has a bucket.
+/// inside a bucket is lost. Early samples (negative latency) are counted in the first bucket. Every value has a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Histogram {
-    /// How many samples.
+    /// Number of samples.
     pub n: u64,
     /// Smallest latency, ns; `None` without samples.
     pub min_ns: Option<i64>,
@@ -32,13 +32,14 @@ pub struct Histogram {
     pub max_ns: Option<i64>,
     /// Sum of all latencies, ns.
     pub sum_ns: i128,
-    /// Sum of the squares of all latencies, ns²; stops at the largest number, which takes 300 000 samples of a year.
+    /// Sum of the squares of all latencies, ns²; saturates, which takes 300 000 samples of a year.
     pub sum_of_squares_ns2: u128,
-    /// Ascending, none empty. A list, because runs hold hundreds of thousands of histograms with few buckets each.
+    /// Non-empty buckets, ascending. A list, because a run holds hundreds of thousands of histograms with few buckets
+    /// each.
     counts: Vec<Count>,
 }
 
-/// The number of a bucket, below 2^13, and how many samples it has: packed, because most of the memory of a run is these.
+/// Index of a bucket, below 2^13, and its number of samples: packed, because these make up most of the memory of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, packed(2))]
 struct Count {
@@ -46,7 +47,7 @@ struct Count {
     n: u64,
 }
 
-/// The form in JSON. Sums are text because they do not fit what most readers of JSON take for a number.
+/// The JSON form. Sums are text, because they exceed the range of numbers in most JSON parsers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Histogram"))]
@@ -58,11 +59,11 @@ struct Stored {
     sum_ns: String,
     /// Integer as text, ns².
     sum_of_squares_ns2: String,
-    /// `[lowest value of the bucket in ns, count]`, ascending, empty buckets left out.
+    /// `[lowest value of the bucket in ns, count]`, ascending, without empty buckets.
     buckets: Vec<(u64, u64)>,
 }
 
-/// The number of the bucket that `ns` falls into: each value below 256 ns has its own.
+/// Index of the bucket of `ns`: each value below 256 ns has its own.
 fn bucket_of(ns: u64) -> u16 {
     let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
     let step = u16::try_from(ns >> shift).unwrap_or(u16::MAX);
@@ -78,7 +79,7 @@ fn edges(bucket: u16) -> (u64, u64) {
 }
 
 impl Histogram {
-    /// The histogram of these latencies.
+    /// Creates the histogram of these latencies.
     #[must_use]
     pub fn of(latencies_ns: &[i64]) -> Self {
         let mut histogram = Histogram::default();
@@ -91,7 +92,7 @@ impl Histogram {
         self.record_n(latency_ns, 1);
     }
 
-    /// Counts the same latency `n` times.
+    /// Counts one latency `n` times.
     pub fn record_n(&mut self, latency_ns: i64, n: u64) {
         if n == 0 {
             return;
@@ -109,7 +110,7 @@ impl Histogram {
         }
     }
 
-    /// Adds all of `other`, exactly as if its samples had been recorded here.
+    /// Adds `other`, exactly as if its samples had been recorded here.
     pub fn merge(&mut self, other: &Histogram) {
         self.n += other.n;
         self.min_ns = [self.min_ns, other.min_ns].into_iter().flatten().min();
@@ -120,7 +121,7 @@ impl Histogram {
             self.counts.clone_from(&other.counts);
             return;
         }
-        // Both are ascending, and short enough that to step through them is quicker than to search.
+        // Both are ascending, and so short that a linear scan is faster than a search.
         let mut at = 0;
         for &count in &other.counts {
             let before = |own: &&Count| own.bucket < count.bucket;
@@ -138,7 +139,7 @@ impl Histogram {
         i64::try_from(self.sum_ns.checked_div(i128::from(self.n))?).ok()
     }
 
-    /// The buckets that hold samples, ascending.
+    /// The non-empty buckets, ascending.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
         self.counts.iter().map(|&Count { bucket, n }| {
             let (lower_ns, upper_ns) = edges(bucket);
@@ -146,7 +147,7 @@ impl Histogram {
         })
     }
 
-    /// How many samples lie in buckets wholly above `ns`: exceedances, counted with the bucket's resolution.
+    /// Number of samples in buckets wholly above `ns`: exceedances, at the resolution of a bucket.
     #[must_use]
     pub fn count_above(&self, ns: u64) -> u64 {
         let highest = bucket_of(ns);
@@ -172,20 +173,20 @@ impl TryFrom<Stored> for Histogram {
 
     fn try_from(stored: Stored) -> Result<Histogram, String> {
         if let Some((lower, _)) = stored.buckets.iter().find(|(lower, _)| edges(bucket_of(*lower)).0 != *lower) {
-            return Err(format!("{lower} ns is not the lower edge of a histogram bucket"));
+            return Err(format!("invalid histogram: {lower} ns is not the lower edge of a bucket"));
         }
         let sum = stored.buckets.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count));
         if !stored.buckets.is_sorted_by(|a, b| a.0 < b.0) || sum != Some(stored.n) {
-            return Err(format!("the histogram's buckets do not add up to n = {}", stored.n));
+            return Err(format!("invalid histogram: the buckets do not add up to n = {}", stored.n));
         }
-        let integer = |text: &str| text.parse().map_err(|_| format!("`{text}` is no integer"));
+        let integer = |text: &str| text.parse().map_err(|_| format!("invalid integer `{text}`"));
         let squares = &stored.sum_of_squares_ns2;
         Ok(Histogram {
             n: stored.n,
             min_ns: stored.min_ns,
             max_ns: stored.max_ns,
             sum_ns: integer(&stored.sum_ns)?,
-            sum_of_squares_ns2: squares.parse().map_err(|_| format!("`{squares}` is no integer"))?,
+            sum_of_squares_ns2: squares.parse().map_err(|_| format!("invalid integer `{squares}`"))?,
             counts: stored.buckets.iter().map(|(lower, n)| Count { bucket: bucket_of(*lower), n: *n }).collect(),
         })
     }

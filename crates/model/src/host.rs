@@ -1,4 +1,4 @@
-//! Facts about a machine, taken at one instant and never changed.
+//! Facts about a machine: an immutable snapshot.
 
 mod clock;
 mod interrupts;
@@ -33,15 +33,15 @@ use serde::{Deserialize, Serialize};
 pub struct Host {
     /// Node name, `uname(2)`.
     pub hostname: Option<String>,
-    /// CPU model as `/proc/cpuinfo` names it.
+    /// CPU model from `/proc/cpuinfo`.
     pub cpu_model: Option<String>,
-    /// CPUs that are on line.
+    /// CPUs that are online.
     pub cpus_online: Option<CpuSet>,
-    /// CPUs this process may use.
+    /// CPUs that this process may use.
     pub cpus_allowed: Option<CpuSet>,
-    /// CPUs taken from the scheduler by `isolcpus=`.
+    /// CPUs isolated by `isolcpus=`.
     pub cpus_isolated: Option<CpuSet>,
-    /// Memory in all, bytes.
+    /// Total memory, bytes.
     pub memory_bytes: Option<u64>,
     /// Machine architecture, `uname -m`.
     pub architecture: Option<String>,
@@ -51,27 +51,28 @@ pub struct Host {
     pub kernel_version: Option<String>,
     /// Kernel command line.
     pub command_line: Option<String>,
-    /// Preemption model in force.
+    /// Preemption model in effect.
     pub preemption: Option<Preemption>,
-    /// The hypervisor that runs this machine; `null` when none shows itself.
+    /// Hypervisor of this machine; `null` when none is detected.
     pub hypervisor: Option<String>,
-    /// The container this runs in; `null` when none shows itself.
+    /// Container of this process; `null` when none is detected.
     pub container: Option<String>,
     /// Clock source in use.
     pub clock_source: Option<String>,
     /// Frequency governors in use, each once; empty when there is no frequency scaling.
     pub governors: Vec<String>,
-    /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`). Since Linux 6.12
-    /// it stops them only with `CONFIG_RT_GROUP_SCHED`; otherwise the fair server does ([`Host::has_fair_server`]).
+    /// CPU time, us, of real-time threads in each period; -1: no limit (`sched_rt_runtime_us`). Since Linux 6.12 it
+    /// takes effect only with `CONFIG_RT_GROUP_SCHED`; otherwise the fair server limits them
+    /// ([`Host::has_fair_server`]).
     pub rt_runtime_us: Option<i64>,
-    /// The period, us, of real-time throttling (`sched_rt_period_us`).
+    /// Period, us, of real-time throttling (`sched_rt_period_us`).
     pub rt_period_us: Option<u64>,
-    /// Identifies this boot.
+    /// Identifier of this boot.
     pub boot_id: Option<String>,
-    /// Processors: which they are, what they share, what they guard against.
+    /// Processors: models, topology, caches and mitigations.
     #[serde(default)]
     pub processors: Processors,
-    /// How the kernel was built, and what of it costs time.
+    /// Kernel build options and debugging features that cost time.
     #[serde(default)]
     pub kernel: KernelFacts,
     /// Clock sources and timers.
@@ -80,32 +81,32 @@ pub struct Host {
     /// Frequency and idle states.
     #[serde(default)]
     pub power: Power,
-    /// What the scheduler was told.
+    /// Scheduler settings.
     #[serde(default)]
     pub scheduling: Scheduling,
-    /// Other programs that matter.
+    /// Other programs that affect latency.
     #[serde(default)]
     pub tasks: Tasks,
-    /// Where interrupts go.
+    /// Interrupt affinities.
     #[serde(default)]
     pub interrupts: Interrupts,
-    /// What the memory management does beside.
+    /// Memory management settings.
     #[serde(default)]
     pub memory: Memory,
-    /// Firmware, temperature and what a hypervisor took.
+    /// Firmware, temperature and steal time.
     #[serde(default)]
     pub platform: Platform,
 }
 
 impl Host {
-    /// Major and minor number of the kernel's release; `None` when it is unknown or has another form.
+    /// Major and minor number of the kernel release; `None` when it is unknown or has another form.
     #[must_use]
     pub fn kernel_version_number(&self) -> Option<(u32, u32)> {
         let mut parts = self.kernel_release.as_ref()?.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
-    /// The value of the last `key=value` on the kernel command line; for a bare `key` the empty text.
+    /// Value of the last `key=value` on the kernel command line; empty for a bare `key`.
     #[must_use]
     pub fn boot_parameter(&self, key: &str) -> Option<&str> {
         let words = self.command_line.as_deref()?.split_whitespace();
@@ -113,14 +114,14 @@ impl Host {
         pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).next_back()
     }
 
-    /// Whether the kernel was built with `option`, like `PREEMPT_RT`; `None` when its configuration is not known.
+    /// Whether the kernel was built with `option`, like `PREEMPT_RT`; `None` when its configuration is unknown.
     #[must_use]
     pub fn is_built_with(&self, option: &str) -> Option<bool> {
         self.kernel.config_file.as_ref()?;
         Some(self.kernel.options.get(option).is_some_and(|value| value == "y" || value == "m"))
     }
 
-    /// CPUs that the scheduler leaves alone: `isolcpus=` and `nohz_full=`. `None` when neither is known.
+    /// CPUs isolated from the scheduler: `isolcpus=` and `nohz_full=`. `None` when both are unknown.
     #[must_use]
     pub fn isolated(&self) -> Option<CpuSet> {
         match (&self.cpus_isolated, &self.scheduling.nohz_full) {
@@ -129,8 +130,8 @@ impl Host {
         }
     }
 
-    /// Whether normal threads have a deadline server of their own, which took the place of real-time throttling in
-    /// Linux 6.12 (kernel/sched/deadline.c, `fair_server_init`). `None` when the release is unknown.
+    /// Whether normal threads have a deadline server, which replaced real-time throttling in Linux 6.12
+    /// (kernel/sched/deadline.c, `fair_server_init`). `None` when the release is unknown.
     #[must_use]
     pub fn has_fair_server(&self) -> Option<bool> {
         Some(self.kernel_version_number()? >= (6, 12))

@@ -1,4 +1,4 @@
-//! What another tool measured, as far as its files say it: a fact that they do not tell is `null`, never a default.
+//! Results of other tools, as far as their files contain them: a missing fact is `null`, never a default.
 
 mod load;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// One measurement of another tool, read from its files.
 ///
-/// It is no [`crate::Record`]: there are no due times, so nothing is known of missed ones unless the tool counted them,
-/// and most tools tell a distribution only as a whole, so that its stability in time cannot be judged.
+/// Not a [`crate::Record`]: there are no due times, so missed ones are unknown unless the tool counted them, and most
+/// tools report only the whole distribution, so that its stability in time cannot be judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Imported {
@@ -17,24 +17,24 @@ pub struct Imported {
     pub format: u32,
     /// Name and version of the program that imported it.
     pub tool: String,
-    /// Where it comes from.
+    /// Origin of the data.
     pub source: Source,
-    /// Under which conditions it was measured.
+    /// Conditions of the measurement.
     pub conditions: StatedConditions,
     /// Wall-clock time of its start, ms since 1970-01-01 UTC.
     #[serde(default, deserialize_with = "crate::date::started_if_known")]
     pub started_unix_ms: Option<u64>,
-    /// How long was measured, ns, where the files say it.
+    /// Measured time, ns, where the files give it.
     #[serde(rename = "measured_ns")]
     pub measured: Option<Span>,
-    /// Unit of its values, ns: 1000 where they are whole microseconds. A value may be larger by less than that.
+    /// Unit of its values, ns: 1000 for whole microseconds. A true value may be larger by less than one unit.
     #[serde(rename = "resolution_ns")]
     pub resolution: Span,
     /// The machine, as far as the files describe it.
     pub host: Host,
     /// One for each measured thread or CPU.
     pub threads: Vec<ImportedThread>,
-    /// What has to be known of this measurement before it is believed: sentences without their full stop.
+    /// Caveats of this measurement: sentences without a full stop.
     pub remarks: Vec<String>,
 }
 
@@ -46,50 +46,50 @@ pub struct ImportHeader {
     pub format: u32,
     /// Name and version of the program that wrote it.
     pub tool: String,
-    /// When it was imported, ms since 1970-01-01 UTC.
+    /// Time of the import, ms since 1970-01-01 UTC.
     #[serde(deserialize_with = "crate::date::imported")]
     pub imported_unix_ms: u64,
-    /// What the measurements are called together; may be empty.
+    /// Title of the measurements; may be empty.
     pub title: String,
-    /// What has to be kept.
+    /// Latency limits.
     pub require: Requirement,
 }
 
-/// Which tool wrote which file.
+/// Origin of a measurement: tool and file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// The tool: `cyclictest`, `jitterdebugger`, `rtla timerlat`.
     pub tool: String,
-    /// Its version as it says it.
+    /// Version that the tool reports.
     pub version: Option<String>,
-    /// The file as it was named.
+    /// The file as named on the command line.
     pub file: String,
-    /// How the tool was called.
+    /// Command line of the tool.
     pub command_line: Option<String>,
 }
 
-/// What is known of how it was measured.
+/// Known conditions of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatedConditions {
-    /// What the latencies are of, in the tool's words: `wake-up`, `irq`, `thread`, `user`, `noise`.
+    /// Kind of the latencies, in the tool's words: `wake-up`, `irq`, `thread`, `user`, `noise`.
     pub what: String,
-    /// How the thread was scheduled.
+    /// Scheduling policy of the thread.
     pub policy: Option<Policy>,
-    /// Its priority, 0 to 99, where the policy is not known.
+    /// Priority, 0 to 99, where the policy is unknown.
     pub priority: Option<u32>,
     /// Time between two due times, ns.
     #[serde(rename = "period_ns")]
     pub period: Option<Period>,
     /// Background work.
     pub load: Option<ImportedLoad>,
-    /// What whoever imported it added: "period", "load".
+    /// Conditions that were given at the import: "period", "load".
     pub stated: Vec<String>,
 }
 
 impl StatedConditions {
-    /// Latencies of `what`, of whose conditions nothing is known.
+    /// Latencies of kind `what` under unknown conditions.
     #[must_use]
     pub fn of(what: &str) -> StatedConditions {
         StatedConditions {
@@ -103,44 +103,44 @@ impl StatedConditions {
     }
 }
 
-/// What one thread, or one CPU, measured.
+/// The measurement of one thread, or one CPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImportedThread {
-    /// Its number as the tool counts.
+    /// Thread number in the tool's numbering.
     pub number: u32,
-    /// The CPU it was on; `null` where the number is only the thread's.
+    /// CPU of the thread; `null` where only the thread number is known.
     pub cpu: Option<u32>,
-    /// Samples that the tool says it took.
+    /// Number of samples that the tool reports.
     pub samples: Option<u64>,
-    /// Samples whose value is known, or `null` where there is no distribution.
+    /// Samples with a known value; `null` where there is no distribution.
     pub histogram: Option<Histogram>,
-    /// Samples beyond the tool's histogram; `null` where none can be.
+    /// Samples beyond the tool's histogram; `null` where there can be none.
     pub beyond: Option<Beyond>,
-    /// Smallest latency, ns, as the tool says it.
+    /// Smallest latency, ns, as the tool reports it.
     pub min_ns: Option<i64>,
-    /// Largest latency, ns, as the tool says it.
+    /// Largest latency, ns, as the tool reports it.
     pub max_ns: Option<i64>,
-    /// Mean latency, ns, as the tool says it; most of them cut it to whole microseconds.
+    /// Mean latency, ns, as the tool reports it; most tools truncate it to whole microseconds.
     pub mean_ns: Option<f64>,
     /// Due times that were past before the thread could wait again, where the tool counts them.
     pub missed: Option<u64>,
-    /// Histograms of consecutive stretches, where the tool keeps samples; `first_cycle` is the number of the sample.
+    /// Histograms of consecutive intervals, where the tool keeps samples; `first_cycle` is the number of the sample.
     pub slices: Vec<Slice>,
 }
 
-/// Samples of which it is only known that they were too large for the tool's histogram.
+/// Samples known only to exceed the range of the tool's histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Beyond {
-    /// How many; `null` where that is not known.
+    /// Number of samples; `null` when unknown.
     pub samples: Option<u64>,
-    /// They are at least this large, ns.
+    /// Lower bound of their latency, ns.
     pub at_least_ns: i64,
 }
 
 impl ImportedThread {
-    /// Whether the counts and values agree with each other, whatever wrote them.
+    /// Whether the counts and values are consistent, whatever their source.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         let known = self.histogram.as_ref().map_or(0, |histogram| histogram.n);

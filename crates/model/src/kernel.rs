@@ -13,68 +13,68 @@ use std::str::FromStr;
 pub enum Kernel {
     /// The kernel of this machine, as booted.
     Running,
-    /// One that is booted in the lab.
+    /// A kernel that is booted in the lab.
     Lab(LabKernel),
 }
 
-/// A kernel of the lab: where it comes from, its further arguments, and what its guests are given.
+/// A kernel of the lab: source, further arguments, and files of its guests.
 ///
-/// Invariant of a parsed one: no path holds white space, and those here begin at the root.
+/// Invariant of a parsed one: no path contains white space, and paths on this machine are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabKernel {
-    /// Where it comes from.
+    /// Source of the image.
     pub source: KernelSource,
     /// Arguments for its command line (kernel-parameters.txt), one space between two; may be empty.
     pub arguments: String,
-    /// A module, or a directory of modules, that its guests load before anything is measured.
+    /// Module, or directory of modules, that guests load before the measurement.
     pub modules: Option<String>,
-    /// Files and directories that its guests are given, as they were asked for.
+    /// Files and directories copied into guests, in the order given.
     pub files: Vec<GuestFile>,
-    /// What time is in its guests.
+    /// Clock of its guests.
     pub clock: LabClock,
     /// CPUs of its guests: 1 to [`LabKernel::MOST_CPUS`], and 1 in virtual time.
     pub cpus: u32,
 }
 
-/// A file or a directory of this machine that a guest is given.
+/// A file or a directory of this machine that is copied into a guest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestFile {
-    /// Where it is here.
+    /// Path on this machine.
     pub from: String,
-    /// Where it is in the guest.
+    /// Path in the guest.
     pub to: String,
 }
 
-/// Where a kernel of the lab comes from.
+/// Source of a lab kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelSource {
-    /// The newest package of Debian for a version and a flavour.
+    /// The newest Debian package of a version and a flavor.
     Debian {
         /// The first two numbers of its version: `6.1`.
         version: String,
-        /// How it was built.
+        /// The flavor.
         flavour: Flavour,
     },
     /// A file: bzImage, vmlinux, or a package that holds one (`.deb`).
     File(String),
 }
 
-/// How Debian builds its kernels.
+/// Debian's kernel flavors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavour {
-    /// The ordinary one.
+    /// The standard build.
     Stock,
     /// With PREEMPT_RT.
     Rt,
-    /// For virtual machines: less of everything.
+    /// The reduced build for virtual machines.
     Cloud,
 }
 
 impl Flavour {
-    /// Every flavour, with what stands behind the version.
+    /// Every flavor, with its suffix to the version.
     pub const ALL: [(Flavour, &str); 3] = [(Flavour::Stock, ""), (Flavour::Rt, "-rt"), (Flavour::Cloud, "-cloud")];
 
-    /// What stands behind the version; may be empty.
+    /// Suffix to the version; may be empty.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Flavour {
 }
 
 impl Kernel {
-    /// What time is in its guests; `None` for the kernel that runs here, whose time is this machine's.
+    /// Clock of its guests; `None` for the running kernel, whose clock is this machine's.
     #[must_use]
     pub fn clock(&self) -> Option<LabClock> {
         match self {
@@ -95,22 +95,22 @@ impl Kernel {
         }
     }
 
-    /// What times measured on it are of, in a word: `real`, or the clock of its guests.
+    /// Name of the clock of its times: `real`, or the clock of its guests.
     #[must_use]
     pub fn time(&self) -> &'static str {
         self.clock().map_or("real", LabClock::name)
     }
 
-    /// Whether its times are virtual: instructions that count as a nanosecond each.
+    /// Whether its times are virtual: one nanosecond per instruction.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.clock() == Some(LabClock::Virtual)
     }
 
-    /// Every form as it is typed.
+    /// Every form of a kernel as typed.
     pub const KNOWN: &[&str] = &["running", "debian:VERSION[-rt|-cloud][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
 
-    /// Adds files to what its guests are given; nothing for the kernel that runs here.
+    /// Adds files for its guests; no effect on the running kernel.
     pub fn give(&mut self, files: &[GuestFile]) {
         if let Kernel::Lab(kernel) = self {
             let new = files.iter().filter(|file| !kernel.files.contains(file)).cloned().collect::<Vec<_>>();
@@ -119,27 +119,27 @@ impl Kernel {
     }
 }
 
-/// Why a text is no kernel.
+/// Parse error of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
-    /// No kernel is called so.
+    /// Unknown kernel.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// Not a path that a guest can be given.
+    /// An invalid path of a guest file.
     #[error(
-        "`{0}` is no path for a guest; write it from the root and without blanks, like /usr/bin/fio or /usr/bin/dash:/bin/sh"
+        "invalid guest path `{0}`: expected an absolute path without blanks, like /usr/bin/fio or /usr/bin/dash:/bin/sh"
     )]
     Path(String),
-    /// Modules are named once.
-    #[error("modules stands twice; name one module, or the directory that holds all of them")]
+    /// `modules` given more than once.
+    #[error("duplicate `modules`; name one module, or the directory that holds all of them")]
     ModulesTwice,
-    /// There is no such clock.
+    /// Unknown clock.
     #[error(transparent)]
     Clock(UnknownWord),
-    /// No number of CPUs that a guest can have.
-    #[error("a guest has 1 to {most} CPUs, not `{0}`", most = LabKernel::MOST_CPUS)]
+    /// A number of guest CPUs out of range.
+    #[error("invalid number of guest CPUs `{0}`: expected 1 to {most}", most = LabKernel::MOST_CPUS)]
     Cpus(String),
-    /// Two CPUs in virtual time.
+    /// More than one CPU in virtual time.
     #[error(
         "a guest in virtual time has one CPU: its instructions are the clock, and two CPUs would take turns at whole time \
          slices; leave cpus out, or add clock=emulated"
@@ -166,20 +166,20 @@ impl fmt::Display for GuestFile {
     }
 }
 
-/// Whether a path can stand among other words, and means the same wherever the program was started.
+/// Whether a path is one word and independent of the working directory.
 fn is_path(text: &str) -> bool {
     let has_parents = text.split('/').any(|part| part == "..");
     text.len() > 1 && text.starts_with('/') && !text.contains(char::is_whitespace) && !has_parents
 }
 
-/// Words behind the name of a kernel that say what its guests are given; all others are the kernel's.
+/// Prefixes of words that configure the guest; all other words are kernel arguments.
 const FILE: &str = "file=";
 const MODULES: &str = "modules=";
 const CLOCK: &str = "clock=";
 const CPUS: &str = "cpus=";
 
 impl LabKernel {
-    /// As many CPUs as QEMU's `pc` machine takes without further devices.
+    /// The limit of QEMU's `pc` machine without further devices.
     pub const MOST_CPUS: u32 = 255;
 }
 
@@ -229,7 +229,7 @@ impl FromStr for Kernel {
     }
 }
 
-/// `6.1-rt`: two numbers and a flavour.
+/// Parses `6.1-rt`: two numbers and a flavor.
 fn debian(text: &str) -> Option<KernelSource> {
     let flavours = Flavour::ALL.into_iter().filter(|(flavour, _)| *flavour != Flavour::Stock);
     let named = flavours.into_iter().find_map(|(flavour, suffix)| Some((flavour, text.strip_suffix(suffix)?)));
@@ -302,20 +302,20 @@ mod tests {
         for text in
             ["", "runing", "debian:", "debian:6", "debian:6.", "debian:6.1-arm", "debian:six.1", "running quiet"]
         {
-            let said = text.parse::<Kernel>().unwrap_err().to_string();
-            assert!(said.starts_with(&format!("unknown kernel `{text}`")), "{said}");
+            let message = text.parse::<Kernel>().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("unknown kernel `{text}`")), "{message}");
         }
         for text in ["file=", "file=/", "file=usr/bin/fio", "file=/a:b", "file=/a:/b:/c", "file=/a/../b", "modules=x"] {
-            let said = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
-            assert!(said.contains("is no path for a guest"), "{said}");
+            let message = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
+            assert!(message.starts_with("invalid guest path `"), "{message}");
         }
         for cpus in ["0", "256", "two", "-1", ""] {
-            let said = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();
-            assert_eq!(said, format!("a guest has 1 to 255 CPUs, not `{cpus}`"));
+            let message = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();
+            assert_eq!(message, format!("invalid number of guest CPUs `{cpus}`: expected 1 to 255"));
         }
         assert_eq!("/k cpus=2".parse::<Kernel>(), Err(KernelError::VirtualCpus));
-        let said = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();
-        assert!(said.contains("did you mean `virtual`?"), "{said}");
+        let message = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();
+        assert!(message.contains("did you mean `virtual`?"), "{message}");
         assert_eq!("/k modules=/a modules=/b".parse::<Kernel>(), Err(KernelError::ModulesTwice));
         assert!("runing".parse::<Kernel>().unwrap_err().to_string().contains("did you mean `running`?"));
     }

@@ -1,31 +1,32 @@
-//! What the time of a guest is.
+//! The clock of a guest.
 
 use crate::UnknownWord;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the times of a guest are. Times of different clocks are never compared.
+/// The clock of the times of a guest. Times of different clocks are never compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LabClock {
-    /// Instructions: each counts as a nanosecond, and nothing else takes time (QEMU, "TCG Instruction Counting"). One CPU.
+    /// Virtual time: each instruction counts as one nanosecond, and nothing else takes time (QEMU, "TCG Instruction
+    /// Counting"). One CPU.
     #[default]
     Virtual,
-    /// This machine's time, while QEMU translates the guest's instructions: tens of times slower than hardware.
+    /// Host time, with instructions translated by QEMU: tens of times slower than hardware.
     Emulated,
-    /// This machine's time, while its processor runs the guest's instructions (KVM).
+    /// Host time, with instructions run by the host's processor (KVM).
     Kvm,
 }
 
 impl LabClock {
     const ALL: [(LabClock, &str); 3] =
         [(LabClock::Virtual, "virtual"), (LabClock::Emulated, "emulated"), (LabClock::Kvm, "kvm")];
-    /// Every clock as it is typed.
+    /// Every clock in its typed form.
     pub const KNOWN: &[&str] = &["virtual", "emulated", "kvm"];
 
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         LabClock::ALL.into_iter().find(|(clock, _)| *clock == self).map_or("", |(_, name)| name)

@@ -1,4 +1,4 @@
-//! The levels of quantiles that summaries show and limits are set for.
+//! The levels of quantiles that summaries show and requirements limit.
 
 use crate::UnknownWord;
 use serde::{Deserialize, Serialize};
@@ -23,14 +23,14 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them, ascending.
+    /// All levels, ascending.
     pub const ALL: [Level; 5] = [Level::P50, Level::P99, Level::P999, Level::P9999, Level::P99999];
 
-    /// Those that a measurement of a usual length can show, ascending: tables always have them, and one that cannot be
-    /// shown is a finding.
+    /// Levels that a measurement of usual length can show, ascending. Tables always have them; a finding reports one
+    /// that cannot be shown.
     pub const USUAL: [Level; 3] = [Level::P50, Level::P99, Level::P999];
 
-    /// Every level as it is typed.
+    /// Every level in its typed form.
     pub const KNOWN: &[&str] = &["p50", "p99", "p99.9", "p99.99", "p99.999"];
 
     /// The share of samples at or below the quantile, 0 to 1.
@@ -45,7 +45,7 @@ impl Level {
         }
     }
 
-    /// As limits and JSON name it: `p999`.
+    /// The name in limits and JSON: `p999`.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl FromStr for Level {
 }
 
 impl fmt::Display for Level {
-    /// As tables head it: `p99.9`.
+    /// The name in table headings: `p99.9`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Level::P50 => "p50",

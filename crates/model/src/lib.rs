@@ -1,6 +1,6 @@
-//! Words and plain data of punctual: units, policy, CPU set, plan, cell, record.
+//! The vocabulary and plain data of punctual: units, policy, CPU set, plan, cell, record.
 //!
-//! Everything here is a value: no I/O, no clock, no host facts that were not handed in. The same words are used in
+//! Everything here is a value: no I/O, no clock, and no host facts but those passed in. The same words are used in
 //! code, on the command line, in JSON and in reports (GLOSSARY.md).
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! By which way a trigger reaches the thread that answers it.
+//! The link that carries a trigger to the thread that answers it.
 
 use crate::word::as_text;
 use crate::{Period, Span, UnknownWord};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A name of a device or of another machine, 1 to 63 bytes without white space. It has no heap, because what holds it is
-/// copied freely.
+/// The name of a device or of another machine, 1 to 63 bytes without white space. Stored inline, so that a [`Link`] is
+/// `Copy`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     bytes: [u8; Place::MOST],
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The longest, bytes.
+    /// The longest name, bytes.
     pub const MOST: usize = 63;
 
     /// `None` for a text that is too long, empty, or holds white space.
@@ -48,12 +48,12 @@ pub struct Pins {
     pub chip: Place,
     /// The line that interrupts, by its number on the chip.
     pub input: u32,
-    /// The line that is set, another one.
+    /// The line that is set; differs from `input`.
     pub output: u32,
 }
 
 impl Pins {
-    /// The lines that `CHIP/IN,OUT` names.
+    /// Parses `CHIP/IN,OUT`.
     fn new(text: &str) -> Option<Pins> {
         let (chip, lines) = text.split_once('/')?;
         let (input, output) = lines.split_once(',')?;
@@ -69,19 +69,18 @@ impl fmt::Display for Pins {
     }
 }
 
-/// What carries a trigger there and an answer back.
+/// The carrier of a trigger and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Link {
-    /// In a guest of the lab: interrupts of PCI devices at times known to the nanosecond, waited for at `/dev/uioN`.
+    /// Interrupts of PCI devices in a guest of the lab, at times known to the nanosecond, read from `/dev/uioN`.
     Uio,
-    /// The serial port with this device, whose chip sends to itself (the loop-back bit of a 16550): trigger and answer
-    /// are one.
+    /// A serial port whose chip sends to itself (the loop-back bit of a 16550): trigger and answer are the same byte.
     SerialLoop(Place),
-    /// The serial port with this device, to which a responder is wired.
+    /// A serial port wired to a responder.
     Serial {
-        /// Its device, like `/dev/ttyS0`.
+        /// The port's device, like `/dev/ttyS0`.
         device: Place,
         /// Bits a second.
         baud: u32,
@@ -90,21 +89,21 @@ pub enum Link {
     Udp(Place),
     /// Lines of a GPIO chip, wired to those of a responder.
     Gpio(Pins),
-    /// Lines of a GPIO chip, wired to each other: trigger and answer are one.
+    /// Lines of a GPIO chip, wired to each other: trigger and answer are the same edge.
     GpioLoop(Pins),
-    /// The parallel port with this device, wired to that of a responder.
+    /// A parallel port wired to that of a responder.
     Parport(Place),
-    /// The device with this file, which interrupts by itself: it can be answered, and not be triggered.
+    /// A UIO device that interrupts by itself: its interrupts can be answered, but not triggered.
     UioDevice(Place),
 }
 
-/// Bits a second, where none are named.
+/// The default speed, bits a second.
 const BAUD: u32 = 115_200;
-/// Speeds that termios knows by a name of their own (termios(3)).
+/// Speeds with a constant of their own in termios(3).
 const BAUDS: [u32; 10] = [9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 921_600, 1_000_000, 3_000_000];
 
 impl Link {
-    /// Every link as it is typed.
+    /// Every link in its typed form.
     pub const KNOWN: &[&str] = &[
         "uio",
         "serial-loop[:/dev/ttyX]",
@@ -116,18 +115,18 @@ impl Link {
         "uio:/dev/uioN",
     ];
 
-    /// What the guests of the lab have for `serial-loop`: the console and the results have the ports before it.
+    /// The port of `serial-loop` in guests of the lab. The ports before it carry the console and the results.
     pub const LOOP_PORT: &str = "/dev/ttyS2";
 
-    /// How long after its start a device of [`Link::Uio`] interrupts: the 100 ms of QEMU's `edu`, from the last whole
-    /// millisecond on (hw/misc/edu.c).
+    /// Delay from the start of a device of [`Link::Uio`] to its interrupt: the 100 ms of QEMU's `edu`, from the last
+    /// whole millisecond on (hw/misc/edu.c).
     pub const DEVICE_DELAY: Span = Span(100_000_000);
 
-    /// The most devices that a machine of the lab is given: its bus has 32 places, some of them taken.
+    /// The most devices of a guest: its PCI bus has 32 slots, some of them taken.
     pub const MOST_DEVICES: u64 = 20;
 
-    /// How many devices interrupt once a `period` between them, each once in [`Link::DEVICE_DELAY`]; `None` when no number
-    /// of them does.
+    /// The number of devices that together interrupt once a `period`, each once in [`Link::DEVICE_DELAY`]; `None` when
+    /// no number of them does.
     #[must_use]
     pub fn devices(period: Period) -> Option<u64> {
         let (delay, period) = (Link::DEVICE_DELAY.ns(), period.ns());
@@ -136,25 +135,23 @@ impl Link {
     }
 }
 
-impl Link {}
-
-/// Why a text names no link.
+/// Parse error of a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// No such link.
+    /// Unknown link.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// Something is missing, or not what has to stand there.
-    #[error("`{given}` is no link; write {form}")]
+    /// A missing or malformed part.
+    #[error("invalid link `{given}`: expected {form}")]
     Form {
-        /// As typed.
+        /// The link as typed.
         given: String,
-        /// As it has to be.
+        /// The expected form.
         form: &'static str,
     },
-    /// No speed of a serial port.
+    /// Not a speed of a serial port.
     #[error(
-        "`{0}` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000"
+        "invalid baud rate `{0}`: expected one of 9600 19200 38400 57600 115200 230400 460800 921600 1000000 3000000"
     )]
     Baud(String),
 }
@@ -164,7 +161,7 @@ fn device(text: &str) -> Option<Place> {
     Place::new(text).filter(|_| text.starts_with("/dev/") && text.len() > "/dev/".len())
 }
 
-/// `HOST:PORT`, where an IPv6 address stands in brackets.
+/// `HOST:PORT`, with an IPv6 address in brackets.
 fn endpoint(text: &str) -> Option<Place> {
     let (host, port) = text.rsplit_once(':')?;
     let is_whole = host.starts_with('[') == host.ends_with(']') && (host.starts_with('[') || !host.contains(':'));
@@ -261,34 +258,37 @@ mod tests {
     fn a_wrong_link_is_one_line() {
         let long = format!("udp:{}:1", "h".repeat(62));
         for (text, message) in [
-            ("uio:3", "`uio:3` is no link; write uio:/dev/uioN, or uio alone in the lab"),
-            ("gpio", "`gpio` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:gpiochip0/1", "`gpio:gpiochip0/1` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:/1,2", "`gpio:/1,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
-            ("gpio:g/1,+2", "`gpio:g/1,+2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("uio:3", "invalid link `uio:3`: expected uio:/dev/uioN, or uio alone in the lab"),
+            ("gpio", "invalid link `gpio`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            (
+                "gpio:gpiochip0/1",
+                "invalid link `gpio:gpiochip0/1`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
+            ),
+            ("gpio:/1,2", "invalid link `gpio:/1,2`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
+            ("gpio:g/1,+2", "invalid link `gpio:g/1,+2`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
             (
                 "gpio:g/4294967296,2",
-                "`gpio:g/4294967296,2` is no link; write gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
+                "invalid link `gpio:g/4294967296,2`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24",
             ),
             (
                 "gpio-loop:g/3,3",
-                "`gpio-loop:g/3,3` is no link; write gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24",
+                "invalid link `gpio-loop:g/3,3`: expected gpio-loop:CHIP/IN,OUT, like gpio-loop:gpiochip0/23,24",
             ),
-            ("parport:0", "`parport:0` is no link; write parport:/dev/parportN"),
-            ("parport", "`parport` is no link; write parport:/dev/parportN"),
-            ("udp", "`udp` is no link; write udp:HOST:PORT"),
-            ("udp:host", "`udp:host` is no link; write udp:HOST:PORT"),
-            ("udp:host:0", "`udp:host:0` is no link; write udp:HOST:PORT"),
-            ("udp:host:65536", "`udp:host:65536` is no link; write udp:HOST:PORT"),
-            ("udp::9", "`udp::9` is no link; write udp:HOST:PORT"),
-            ("udp:1::2:9", "`udp:1::2:9` is no link; write udp:HOST:PORT"),
-            (&long, &format!("`{long}` is no link; write udp:HOST:PORT")),
-            ("serial", "`serial` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
-            ("serial:ttyS0", "`serial:ttyS0` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
-            ("serial:/dev/", "`serial:/dev/` is no link; write serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("parport:0", "invalid link `parport:0`: expected parport:/dev/parportN"),
+            ("parport", "invalid link `parport`: expected parport:/dev/parportN"),
+            ("udp", "invalid link `udp`: expected udp:HOST:PORT"),
+            ("udp:host", "invalid link `udp:host`: expected udp:HOST:PORT"),
+            ("udp:host:0", "invalid link `udp:host:0`: expected udp:HOST:PORT"),
+            ("udp:host:65536", "invalid link `udp:host:65536`: expected udp:HOST:PORT"),
+            ("udp::9", "invalid link `udp::9`: expected udp:HOST:PORT"),
+            ("udp:1::2:9", "invalid link `udp:1::2:9`: expected udp:HOST:PORT"),
+            (&long, &format!("invalid link `{long}`: expected udp:HOST:PORT")),
+            ("serial", "invalid link `serial`: expected serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("serial:ttyS0", "invalid link `serial:ttyS0`: expected serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
+            ("serial:/dev/", "invalid link `serial:/dev/`: expected serial:/dev/ttyX or serial:/dev/ttyX,BAUD"),
             (
                 "serial:/dev/ttyS0,12345",
-                "`12345` is no speed of a serial line; take one of 9600 19200 38400 57600 115200 230400 460800 921600 \
+                "invalid baud rate `12345`: expected one of 9600 19200 38400 57600 115200 230400 460800 921600 \
                  1000000 3000000",
             ),
             (

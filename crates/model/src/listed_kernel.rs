@@ -1,38 +1,38 @@
-//! A kernel that can be had: an entry of what `punctual lab list --format json` prints.
+//! An available kernel: an entry of the list that `punctual lab list --format json` prints.
 
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// A kernel that can be booted, or fetched.
+/// A kernel that can be booted or fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedKernel {
-    /// How a plan names it: `debian:6.1-rt`, or the file of an older one that is kept.
+    /// Name in a plan: `debian:6.1-rt`, or the path of an older cached image.
     pub kernel: String,
-    /// The package, or the file of one.
+    /// Name of the package, or its file.
     pub package: String,
-    /// Its version; `null` when it is not known.
+    /// Version; `null` when unknown.
     pub version: Option<String>,
-    /// How it was built: `stock`, `rt`, `cloud`; `null` for a package that is no kernel of Debian.
+    /// Flavor: `stock`, `rt`, `cloud`; `null` for a package that is not a Debian kernel.
     pub flavour: Option<&'static str>,
-    /// Whether it is PREEMPT_RT; `null` when that is not known before it is fetched.
+    /// Whether it is PREEMPT_RT; `null` when unknown before it is fetched.
     pub preempt_rt: Option<bool>,
-    /// What its argument `preempt=` takes, empty when it takes none; `null` when that is not known before it is fetched.
+    /// Values of its argument `preempt=`, empty when it has none; `null` when unknown before it is fetched.
     pub preempt: Option<Vec<String>>,
     /// Size of the package, bytes.
     pub package_bytes: Option<u64>,
     /// SHA-256 of the package.
     pub package_sha256: Option<String>,
-    /// The kernel in the cache; `null` when it is not there.
+    /// Path of the kernel in the cache; `null` when not cached.
     pub path: Option<PathBuf>,
     /// SHA-256 of that kernel.
     pub kernel_sha256: Option<String>,
 }
 
-/// All of them: what `punctual lab list --format json` prints.
+/// All kernels: the output of `punctual lab list --format json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedKernels<'a> {
-    /// The oldest first.
+    /// The kernels, oldest first.
     pub kernels: &'a [ListedKernel],
 }

@@ -1,4 +1,4 @@
-//! Background work while measuring.
+//! The load: background work during a measurement.
 
 mod about;
 mod part;
@@ -17,24 +17,24 @@ pub use part::{FileLoad, KernelLoad, LoadPart, Percent};
 pub use place::LoadCpus;
 pub use program::{Program, Tool};
 
-/// Background work while measuring: any number of parts at the same time, none for `none`.
+/// Background work during a measurement: any number of parts at the same time, none for `none`.
 ///
-/// Its text form is complete: `messaging+disk`, `cmd:make -j4`, `high`, and for one that a plan has given a name,
-/// `build=cmd:make -j4`. People see [`Load::label`].
+/// Its text form is complete: `messaging+disk`, `cmd:make -j4`, `high`, and for a load named in a plan, `build=cmd:make
+/// -j4`. Reports show [`Load::label`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 #[serde(try_from = "String", into = "String")]
 pub struct Load {
-    /// What a plan, or this program, calls it.
+    /// The name from a plan's `[loads]` or from a preset.
     name: Option<String>,
     parts: Vec<LoadPart>,
 }
 
-/// Loads of a plan by their names.
+/// Named loads of a plan.
 pub type NamedLoads = BTreeMap<String, Load>;
 
-/// Every word, as help shows it.
+/// Every load, as help shows it.
 const WORDS: &[&str] = &[
     "none",
     "cpu[:PERCENT]",
@@ -65,72 +65,72 @@ const WORDS: &[&str] = &[
     "cmd:COMMAND",
 ];
 
-/// Loads of the studies: their names, and what they are made of.
+/// Presets of the studies: their names and parts.
 const PRESETS: [(&str, &str); 3] = [("high", "cpu+disk"), ("half", "cpu:50"), ("low", "light")];
 
-/// The most characters of a load's label.
+/// The longest label of a load, characters.
 const LABEL: usize = 32;
 
-/// Why a text names no load.
+/// Parse error of a load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// No such load.
+    /// Unknown load.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// An option that the load does not take.
-    #[error("`{0}` is no share of a CPU; write cpu:1 to cpu:100, in percent")]
+    /// A CPU share outside 1 to 100 percent.
+    #[error("invalid load `{0}`: expected a share of 1 to 100 percent, like cpu:50")]
     Percent(String),
-    /// Another number of groups than can be.
-    #[error("`{0}` has no number of groups from 1 to 1000; write messaging:groups=10")]
+    /// A number of groups out of range.
+    #[error("invalid load `{0}`: expected 1 to 1000 groups, like messaging:groups=10")]
     Groups(String),
-    /// A directory that depends on where one stands.
-    #[error("`{0}` names no directory from the root on; write {1}:/var/tmp")]
+    /// A relative directory.
+    #[error("invalid load `{0}`: expected an absolute path, like {1}:/var/tmp")]
     Directory(String, String),
-    /// A program without anything to do.
-    #[error("load `{0}` does not say what to do, on one line; write it like `{1}`")]
+    /// A program without arguments.
+    #[error("invalid load `{0}`: expected arguments on one line, like `{1}`")]
     Arguments(String, &'static str),
-    /// A load that is started twice.
-    #[error("`{0}` stands twice in a load; once is enough")]
+    /// The same part twice.
+    #[error("duplicate part `{0}` in a load; give each part once")]
     Twice(String),
-    /// Nothing, and something.
-    #[error("`none` cannot be part of another load; leave it out")]
+    /// `none` among other parts.
+    #[error("load `none` cannot be combined with others; leave it out")]
     NoneAndMore,
-    /// A name that is no name.
-    #[error("`{0}` is no name for a load; write lower-case letters, digits, - and _, beginning with a letter")]
+    /// A malformed name.
+    #[error("invalid load name `{0}`: expected lower-case letters, digits, - and _, beginning with a letter")]
     Name(String),
-    /// A name that means something else.
-    #[error("`{0}` is a load already; give yours another name")]
+    /// A name of a built-in load.
+    #[error("invalid load name `{0}`: already a built-in load; choose another name")]
     Taken(String),
 }
 
 impl Load {
-    /// Nothing is started; whatever else the machine does goes on.
+    /// No load; the machine's other work goes on.
     pub const NONE: Load = Load { name: None, parts: Vec::new() };
-    /// Every load as it is typed.
+    /// Every load in its typed form.
     pub const KNOWN: &[&str] = WORDS;
 
-    /// Returns the name that a plan, or this program, gives it.
+    /// Returns the name from a plan or from a preset.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// What runs at the same time.
+    /// The parts that run at the same time.
     #[must_use]
     pub fn parts(&self) -> &[LoadPart] {
         &self.parts
     }
 
-    /// hackbench's pattern, as large as by default.
+    /// hackbench's pattern in its default size.
     #[must_use]
     pub fn messaging() -> Load {
         Load { name: None, parts: vec![LoadPart::Messaging { groups: None }] }
     }
 
-    /// Reads a load whose parts may be `named` ones, too.
+    /// Parses a load whose parts may also be `named` ones.
     ///
     /// # Errors
-    /// When a part is neither named nor known, or has another option than it can have.
+    /// If a part is neither named nor known, or has an invalid option.
     pub fn parse(text: &str, named: &NamedLoads) -> Result<Load, LoadError> {
         let preset = PRESETS.iter().find(|(name, _)| *name == text);
         if let Some((name, parts)) = preset {
@@ -163,18 +163,18 @@ impl Load {
         Ok(load)
     }
 
-    /// Those of its parts that `is_wanted` takes.
+    /// The load without the parts that `is_wanted` rejects.
     #[must_use]
     pub fn only(&self, is_wanted: impl Fn(&LoadPart) -> bool) -> Load {
         let parts: Vec<_> = self.parts.iter().filter(|part| is_wanted(part)).cloned().collect();
-        // A name is that of the whole.
+        // A name applies to the whole load only.
         if parts == self.parts { self.clone() } else { Load { name: None, parts } }
     }
 
     /// The same load with a name.
     ///
     /// # Errors
-    /// When the name is none, or means another load.
+    /// If the name is malformed or belongs to a built-in load.
     pub fn named(self, name: &str) -> Result<Load, LoadError> {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_word) {
@@ -186,7 +186,7 @@ impl Load {
         Ok(Load { name: Some(name.to_owned()), ..self })
     }
 
-    /// What people call it: its name, or what it is made of, cut off where that is long.
+    /// The label for reports: the name or the parts, cut off at the length of a label.
     #[must_use]
     pub fn label(&self) -> String {
         Load::shortened(&self.name.clone().unwrap_or_else(|| self.definition()))
@@ -200,7 +200,7 @@ impl Load {
         text.chars().take(LABEL - 3).chain("...".chars()).collect()
     }
 
-    /// Its parts as they are typed.
+    /// The parts in their typed form.
     #[must_use]
     pub fn definition(&self) -> String {
         let parts: Vec<_> = self.parts.iter().map(ToString::to_string).collect();
@@ -208,7 +208,8 @@ impl Load {
     }
 }
 
-/// The first part of a text, and what follows it. A program takes all the rest: its arguments may have any sign.
+/// Splits a text into its first part and the rest. A program takes all of the rest, because its arguments may have any
+/// character.
 fn first_part(text: &str) -> (&str, Option<&str>) {
     let word = text.split([':', '+']).next().unwrap_or(text);
     let is_program = Tool::ALL.iter().any(|tool| tool.name() == word && text[word.len()..].starts_with(':'));
@@ -218,7 +219,7 @@ fn first_part(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A name and what it stands for, if that is what the text is: a `=` before any option.
+/// Splits `NAME=LOAD`; `None` without a `=` before the first option.
 fn named_text(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(name, _)| !name.contains([':', '+']))
 }

@@ -1,4 +1,4 @@
-//! How a measured thread waits, and which clock it waits by.
+//! The wait methods of a measured thread, and the clocks they wait by.
 
 use crate::UnknownWord;
 use std::fmt;
@@ -7,24 +7,24 @@ use std::str::FromStr;
 /// A clock of the kernel, clock_gettime(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ClockId {
-    /// `CLOCK_MONOTONIC`: never set, but slewed by NTP; stands still during suspend.
+    /// `CLOCK_MONOTONIC`: never set, but slewed by NTP; stops during suspend.
     #[default]
     Monotonic,
-    /// `CLOCK_REALTIME`: the wall clock, which anybody with the privilege may set.
+    /// `CLOCK_REALTIME`: the wall clock, which any process with the privilege may set.
     Realtime,
-    /// `CLOCK_BOOTTIME`: as monotonic, and goes on during suspend.
+    /// `CLOCK_BOOTTIME`: as monotonic, and continues during suspend.
     Boottime,
     /// `CLOCK_TAI`: as realtime, without leap seconds.
     Tai,
-    /// `CLOCK_MONOTONIC_RAW`: not slewed. Nobody can wait by it; it is what the scheduler's own clock follows.
+    /// `CLOCK_MONOTONIC_RAW`: not slewed. No call waits by it; the scheduler's own clock follows it.
     MonotonicRaw,
 }
 
 impl ClockId {
-    /// The clocks that can be asked for.
+    /// The clocks that can be selected.
     const KNOWN: [ClockId; 4] = [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai];
 
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,53 +36,53 @@ impl ClockId {
         }
     }
 
-    /// Whether somebody may set it while we measure.
+    /// Whether the clock may be set during a measurement.
     #[must_use]
     pub fn can_be_set(self) -> bool {
         matches!(self, ClockId::Realtime | ClockId::Tai)
     }
 }
 
-/// How the measured thread waits.
+/// The wait method of the measured thread.
 ///
-/// All but the relative ones wait for instants on a grid, one a period, that nothing shifts. A *relative* method asks
-/// for a length of time from now: its latency is actual - asked, and what happens between two waits is in neither.
+/// All but the relative ones wait for instants on a fixed grid, one a period. A *relative* method waits for a length of
+/// time from now: its latency is actual minus requested, and time between two waits is part of neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// `clock_nanosleep(2)`: until an instant, or relative.
     ClockNanosleep {
-        /// Any.
+        /// Any clock.
         clock: ClockId,
-        /// For a length of time instead of until an instant.
+        /// Whether the wait is for a length of time instead of until an instant.
         relative: bool,
     },
     /// `nanosleep(2)`: relative, `CLOCK_MONOTONIC`.
     Nanosleep,
-    /// A timer file, armed for each cycle and read: `timerfd_settime(2)`, `read(2)`.
+    /// A timer file, armed and read in each cycle: `timerfd_settime(2)`, `read(2)`.
     Timerfd {
-        /// Not TAI.
+        /// Any clock but TAI.
         clock: ClockId,
     },
-    /// The process's one periodic timer, waited for by `sigwaitinfo(2)`: `setitimer(2)` with `ITIMER_REAL`.
+    /// The process's only periodic timer, waited for by `sigwaitinfo(2)`: `setitimer(2)` with `ITIMER_REAL`.
     Itimer,
     /// A periodic timer that signals its thread, waited for by `sigwaitinfo(2)`: `timer_settime(2)`, `SIGEV_THREAD_ID`.
     PosixTimer {
-        /// Any.
+        /// Any clock.
         clock: ClockId,
     },
-    /// A wait on a futex that nobody wakes, with a time-out: `FUTEX_WAIT_BITSET` (futex(2)).
+    /// A wait on a futex that is never woken, with a timeout: `FUTEX_WAIT_BITSET` (futex(2)).
     Futex {
-        /// Monotonic or realtime.
+        /// Monotonic or realtime clock.
         clock: ClockId,
     },
-    /// `ppoll(2)` of nothing with the time left as its time-out, as event loops do.
+    /// `ppoll(2)` without descriptors, with the remaining time as timeout, as event loops do.
     Poll,
-    /// `sched_yield(2)` of a `SCHED_DEADLINE` thread, which ends its work of this period (sched(7)).
+    /// `sched_yield(2)` of a `SCHED_DEADLINE` thread, which ends its job of this period (sched(7)).
     Deadline,
 }
 
 impl Method {
-    /// Every method as it is typed.
+    /// Every method in its typed form.
     pub const KNOWN: &[&str] = &[
         "clock_nanosleep[:relative][:CLOCK]",
         "nanosleep",
@@ -94,16 +94,16 @@ impl Method {
         "deadline",
     ];
 
-    /// What everybody uses: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
+    /// The most common method: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
     pub const CLOCK_NANOSLEEP: Method = Method::ClockNanosleep { clock: ClockId::Monotonic, relative: false };
 
-    /// Whether it asks for a length of time, so that there are no due times on a grid.
+    /// Whether it waits for a length of time, so that there are no due times on a grid.
     #[must_use]
     pub fn is_relative(self) -> bool {
         matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep)
     }
 
-    /// The clock by which its due times are known.
+    /// The clock of its due times.
     #[must_use]
     pub fn clock(self) -> ClockId {
         match self {
@@ -117,20 +117,20 @@ impl Method {
         }
     }
 
-    /// Whether timer slack delays its wake-ups: it belongs to sleeping calls, not to timers (fs/timerfd.c,
+    /// Whether timer slack delays its wake-ups. Slack applies to sleeping calls, not to timers (fs/timerfd.c,
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
     #[must_use]
     pub fn has_timer_slack(self) -> bool {
         !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline)
     }
 
-    /// Whether a process can wait this way in one thread only.
+    /// Whether a process can wait by it in one thread only.
     #[must_use]
     pub fn is_one_a_process(self) -> bool {
         matches!(self, Method::Itimer)
     }
 
-    /// The word, and the options in the order they are written.
+    /// The word, and the options in their written order.
     fn parts(self) -> (&'static str, bool, ClockId) {
         let default = ClockId::Monotonic;
         match self {
@@ -146,20 +146,20 @@ impl Method {
     }
 }
 
-/// Why a text names no method.
+/// Parse error of a method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
-    /// No such method.
+    /// Unknown method.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// An option that the method does not have.
-    #[error("{method} takes no `{given}`; it takes {takes}")]
+    #[error("invalid option `{given}` for method {method}: expected {takes}")]
     Option {
         /// The method as typed.
         method: String,
         /// The option as typed.
         given: String,
-        /// What it does take.
+        /// The options of the method.
         takes: String,
     },
 }
@@ -170,7 +170,7 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, MethodError> {
         use ClockId::{Boottime, Monotonic, Realtime};
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
-        // What each takes: futex(2), timerfd_create(2) know fewer clocks than clock_nanosleep(2), timer_create(2).
+        // futex(2) and timerfd_create(2) support fewer clocks than clock_nanosleep(2) and timer_create(2).
         let (clocks, can_be_relative): (&[ClockId], bool) = match word {
             "clock_nanosleep" => (&ClockId::KNOWN, true),
             "posix_timer" => (&ClockId::KNOWN, false),
@@ -186,7 +186,7 @@ impl FromStr for Method {
                 _ if Method::KNOWN.iter().any(|known| known.split([':', '[']).next() == Some(word)) => {
                     let mut takes: Vec<_> = can_be_relative.then_some("relative").into_iter().collect();
                     takes.extend(clocks.iter().map(|clock| clock.name()));
-                    let takes = if takes.is_empty() { "none".to_owned() } else { takes.join(" ") };
+                    let takes = if takes.is_empty() { "no option".to_owned() } else { takes.join(" ") };
                     return Err(MethodError::Option { method: word.to_owned(), given: option.to_owned(), takes });
                 }
                 _ => {}
@@ -247,18 +247,18 @@ mod tests {
     #[test]
     fn a_wrong_method_or_option_is_one_line() {
         for (text, message) in [
-            ("timerfd:tai", "timerfd takes no `tai`; it takes monotonic realtime boottime"),
-            ("futex:boottime", "futex takes no `boottime`; it takes monotonic realtime"),
-            ("timerfd:relative", "timerfd takes no `relative`; it takes monotonic realtime boottime"),
-            ("poll:", "poll takes no ``; it takes none"),
-            ("itimer:realtime", "itimer takes no `realtime`; it takes none"),
+            ("timerfd:tai", "invalid option `tai` for method timerfd: expected monotonic realtime boottime"),
+            ("futex:boottime", "invalid option `boottime` for method futex: expected monotonic realtime"),
+            ("timerfd:relative", "invalid option `relative` for method timerfd: expected monotonic realtime boottime"),
+            ("poll:", "invalid option `` for method poll: expected no option"),
+            ("itimer:realtime", "invalid option `realtime` for method itimer: expected no option"),
             (
                 "clock_nanosleep:tai:tai",
-                "clock_nanosleep takes no `tai`; it takes relative monotonic realtime boottime tai",
+                "invalid option `tai` for method clock_nanosleep: expected relative monotonic realtime boottime tai",
             ),
             (
                 "clock_nanosleep:monotonic_raw",
-                "clock_nanosleep takes no `monotonic_raw`; it takes relative monotonic realtime boottime tai",
+                "invalid option `monotonic_raw` for method clock_nanosleep: expected relative monotonic realtime boottime tai",
             ),
         ] {
             assert_eq!(text.parse::<Method>().map_err(|err| err.to_string()), Err(message.to_owned()));

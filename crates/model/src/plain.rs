@@ -1,14 +1,14 @@
-//! Text from elsewhere on its way to people: what a terminal or a page would act upon is taken out.
+//! Text from other sources made safe to print: characters that act on a terminal or a page are replaced.
 
 use std::borrow::Cow;
 
-/// What stands in place of a character that is taken out.
+/// The replacement of an unsafe character.
 const TAKEN_OUT: char = '\u{fffd}';
 
-/// Whether a character shows as itself.
+/// Whether a character prints as itself.
 ///
-/// Control characters move the cursor, change colors and titles (ECMA-48). Characters of direction turn the text after them
-/// (Unicode Standard Annex 9, table 4). Line and paragraph separators begin a line.
+/// Control characters move the cursor, change colors and titles (ECMA-48). Bidirectional formatting characters reorder
+/// the text after them (Unicode Standard Annex 9, table 4). Line and paragraph separators begin a line.
 #[must_use]
 pub fn is_plain(c: char) -> bool {
     let is_direction =
@@ -16,8 +16,7 @@ pub fn is_plain(c: char) -> bool {
     !(c.is_control() || is_direction || matches!(c, '\u{2028}' | '\u{2029}'))
 }
 
-/// The text on one line, with U+FFFD in place of each character that does not show as itself. Line feeds and tabs become
-/// blanks.
+/// The text on one line, with U+FFFD in place of each unsafe character. Line feeds and tabs become blanks.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {

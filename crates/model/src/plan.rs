@@ -1,4 +1,4 @@
-//! What is asked: axes, repetitions, duration, requirement.
+//! The plan: axes, repetitions, duration, requirement.
 
 mod parse;
 mod requirement;
@@ -12,48 +12,48 @@ pub use parse::PlanError;
 pub use requirement::Requirement;
 pub use until::Until;
 
-/// A campaign as it was asked for. It holds no host facts, so the same plan can be taken to another machine.
+/// A campaign as requested. It holds no host facts, so the same plan can be run on another machine.
 ///
-/// Invariant of a parsed plan: every axis has at least one value and none twice, `repetitions` is 1 or more, and
+/// Invariant of a parsed plan: every axis has at least one value and no value twice, `repetitions` is 1 or more, and
 /// every cell has room for at least one cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What the campaign is called.
+    /// Title of the campaign.
     pub title: String,
-    /// The published study that it repeats; `None`: a question of its own.
+    /// The published study that it repeats; `None`: not a repetition.
     #[serde(default)]
     pub study: Option<Study>,
-    /// Blocks: passes over all cells.
+    /// Number of blocks: passes over all cells.
     pub repetitions: u32,
-    /// Whether every cell is measured twice in each block, so that what comparing it with itself gives is known (A/A).
+    /// Whether every cell is measured twice in each block, so that the difference between equal cells is known (A/A).
     #[serde(default)]
     pub aa: bool,
-    /// What ends the run before all blocks are measured; `None`: nothing does.
+    /// Condition that ends the run before all blocks are measured; `None`: no such condition.
     #[serde(default)]
     pub until: Option<Until>,
     /// Measured time of one cell in one block.
     #[serde(rename = "duration_ns")]
     pub duration: Span,
-    /// Measured cycles of one cell in one block, in place of `duration`; `None`: as many as the duration holds.
+    /// Measured cycles of one cell in one block, in place of `duration`; `None`: as many as fit into the duration.
     #[serde(default)]
     pub cycles: Option<u64>,
-    /// Cycles that a cell has at least, where `duration` has room for fewer; `None`: `duration` is all.
+    /// Minimum number of cycles of a cell, if `duration` has room for fewer; `None`: the duration alone decides.
     #[serde(default)]
     pub min_cycles: Option<u64>,
-    /// Decides the order of the cells; `None`: drawn when the run starts, and recorded.
+    /// Seed of the order of the cells; `None`: drawn when the run starts, and recorded.
     pub seed: Option<u64>,
     /// CPUs to measure on; `None`: every CPU that may be used.
     pub cpus: Option<CpuSet>,
-    /// Where loads run.
+    /// CPUs of the loads.
     #[serde(default)]
     pub load_cpus: LoadCpus,
-    /// What holds for every cell.
+    /// Conditions of every cell.
     #[serde(flatten)]
     pub conditions: Conditions,
     /// The matrix.
     pub axes: Axes,
-    /// What the machine has to keep; empty when nothing is required.
+    /// Limits that the machine must meet; empty when nothing is required.
     pub require: Requirement,
 }
 
@@ -70,19 +70,19 @@ pub struct Axes {
     /// Periods of the measured thread.
     #[serde(rename = "period_ns")]
     pub period: Vec<Period>,
-    /// What is measured.
+    /// Tasks to measure.
     #[serde(rename = "method")]
     pub task: Vec<Task>,
-    /// Languages whose ordinary sleep is measured, in place of these; empty when none is asked for.
+    /// Languages whose ordinary sleep is measured, in place of `task`; empty when there is none.
     #[serde(default)]
     pub runtime: Vec<Runtime>,
 }
 
-/// One point of the axes, before the rest of a cell is known.
+/// One point of the axes, without the rest of a cell.
 pub type Point = (Kernel, Load, Policy, Period, Task);
 
 impl Axes {
-    /// How many combinations there are; stops at the largest number.
+    /// The number of combinations, saturating.
     #[must_use]
     pub fn n_points(&self) -> usize {
         let n_tasks = if self.runtime.is_empty() { self.task.len() } else { self.runtime.len() };
@@ -90,7 +90,7 @@ impl Axes {
         lengths.into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Every combination, the last axis turning fastest except that policies follow loads, as tables show them.
+    /// Every combination. The last axis varies fastest, except that policies follow loads, as in tables.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
@@ -126,7 +126,7 @@ impl Default for Axes {
 }
 
 impl Default for Plan {
-    /// The question everybody asks first, answered in about a minute.
+    /// A first overview of a machine, in about a minute.
     fn default() -> Self {
         Plan {
             title: "How late can this machine be?".to_owned(),
@@ -148,14 +148,14 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// How many blocks a plan can have.
+    /// Valid numbers of blocks.
     pub const REPETITIONS: std::ops::RangeInclusive<u32> = 1..=10_000;
 
-    /// Blocks of a plan that does not say how many, where all kernels are in virtual time: nothing varies there but the phase
-    /// that a cell meets the kernel in, another one in each block.
+    /// Default number of blocks if all kernels are in virtual time. There only the phase of a cell against the kernel's
+    /// tick varies, and it differs in each block.
     pub const PHASES: u32 = 8;
 
-    /// How many cycles a cell can be asked to have.
+    /// Valid numbers of cycles of a cell.
     pub const CYCLES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000_000;
 
     /// The measured time of a cell with this period.
@@ -171,8 +171,8 @@ impl Plan {
         self.axes.kernel.iter().all(Kernel::is_virtual)
     }
 
-    /// The same plan in its short form: 2 blocks, at most 1 s a cell, or one period where that is longer. Enough to see
-    /// that it runs, not to judge by. In virtual time, which has no noise, 4 blocks of at most 300 ms.
+    /// The same plan in its short form: 2 blocks, at most 1 s a cell, or one period if that is longer. Enough for a
+    /// trial, not for conclusions. In virtual time, which has no noise, 4 blocks of at most 300 ms.
     #[must_use]
     pub fn quick(mut self) -> Plan {
         let (blocks, duration) = if self.is_virtual() { (4, Span(300_000_000)) } else { (2, Span::SECOND) };

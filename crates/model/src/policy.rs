@@ -24,12 +24,12 @@ impl RtPriority {
     }
 }
 
-/// A nice value: -20 (favoured) to 19, sched(7). 0 unless asked otherwise.
+/// A nice value: -20 (favored) to 19, sched(7). The default is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nice(i8);
 
 impl Nice {
-    /// The most favoured.
+    /// The most favored value.
     pub const HIGHEST: Nice = Nice(-20);
 
     /// `None` outside -20..=19.
@@ -45,65 +45,66 @@ impl Nice {
     }
 }
 
-/// What a `SCHED_DEADLINE` thread asks of the kernel, sched(7): `runtime <= deadline <= period`, none of them 0.
+/// Parameters of a `SCHED_DEADLINE` thread, sched(7): `runtime <= deadline <= period`, none of them 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadlineBudget {
-    /// CPU time it may use in each period.
+    /// CPU time in each period.
     pub runtime: Span,
-    /// How long after the begin of a period it must have had it.
+    /// Time from the start of a period until the runtime must have been provided.
     pub deadline: Span,
-    /// Distance between two begins.
+    /// Distance between two starts.
     pub period: Span,
 }
 
-/// How the kernel schedules the measured thread, sched(7).
+/// Scheduling policy of the measured thread, sched(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// `SCHED_OTHER`: what every program gets, at nice 0 unless asked otherwise.
+    /// `SCHED_OTHER`: the default policy of every program, at nice 0 unless set otherwise.
     Other(Nice),
-    /// `SCHED_BATCH`: as other, but it does not preempt on waking.
+    /// `SCHED_BATCH`: as other, but a waking thread does not preempt.
     Batch,
-    /// `SCHED_IDLE`: runs when nothing else wants to.
+    /// `SCHED_IDLE`: runs when no other thread is runnable.
     Idle,
     /// `SCHED_FIFO` at the given priority.
     Fifo(RtPriority),
-    /// `SCHED_RR`: as fifo, taking turns with threads of the same priority.
+    /// `SCHED_RR`: as fifo, with time slices among threads of the same priority.
     RoundRobin(RtPriority),
-    /// `SCHED_DEADLINE` with the given budget: before all others, and on any CPU of its root domain.
+    /// `SCHED_DEADLINE` with these parameters: before all other policies, on any CPU of the root domain.
     Deadline(DeadlineBudget),
 }
 
-/// Why a text names no policy.
+/// Parse error of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// No such policy; it never falls back to another one.
+    /// Unknown policy; there is no fallback to another one.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// A priority outside 1..=99.
-    #[error("`{policy}:{given}` has no priority from 1 to 99; write {policy}:80")]
+    #[error("invalid policy `{policy}:{given}`: expected a priority from 1 to 99, like {policy}:80")]
     Priority {
         /// The policy as typed.
         policy: &'static str,
-        /// What stands for the priority.
+        /// The text in place of the priority.
         given: String,
     },
     /// `fifo` alone.
-    #[error("`{0}` needs a priority from 1 to 99; write {0}:80")]
+    #[error("invalid policy `{0}`: expected a priority from 1 to 99, like {0}:80")]
     NoPriority(&'static str),
-    /// A nice value outside -20..=19, or something else than one.
-    #[error("`other:{0}` has no nice value from -20 to 19; write other:nice=5")]
+    /// A nice value outside -20..=19, or not a number.
+    #[error("invalid policy `other:{0}`: expected a nice value from -20 to 19, like other:nice=5")]
     Nice(String),
-    /// No budget, or one that contradicts itself.
+    /// Missing or contradictory deadline parameters.
     #[error(
-        "`deadline:{0}` is no RUNTIME/DEADLINE/PERIOD with 0 < RUNTIME <= DEADLINE <= PERIOD; write deadline:200us/1ms/1ms"
+        "invalid policy `deadline:{0}`: expected deadline:RUNTIME/DEADLINE/PERIOD with 0 < RUNTIME <= DEADLINE <= \
+         PERIOD, like deadline:200us/1ms/1ms"
     )]
     Budget(String),
 }
 
 impl Policy {
-    /// Every policy as it is typed.
+    /// Every policy in its typed form.
     pub const KNOWN: &[&str] =
         &["other", "other:nice=N", "batch", "idle", "fifo:PRIORITY", "rr:PRIORITY", "deadline:RUNTIME/DEADLINE/PERIOD"];
 
@@ -116,28 +117,28 @@ impl Policy {
         matches!(self, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_))
     }
 
-    /// Whether the thread can be held on one CPU. The kernel admits a deadline thread only if it may use all CPUs of its
-    /// root domain (`__sched_setscheduler`, kernel/sched/syscalls.c).
+    /// Whether the thread can be pinned to one CPU. The kernel admits a deadline thread only if its affinity covers all
+    /// CPUs of its root domain (`__sched_setscheduler`, kernel/sched/syscalls.c).
     #[must_use]
     pub fn can_be_pinned(self) -> bool {
         !matches!(self, Policy::Deadline(_))
     }
 }
 
-/// The priority of a real-time policy, given as text.
+/// The priority of a real-time policy, from text.
 fn priority(policy: &'static str, given: Option<&str>) -> Result<RtPriority, PolicyError> {
     let given = given.filter(|given| !given.is_empty()).ok_or(PolicyError::NoPriority(policy))?;
     let priority = given.parse().ok().and_then(RtPriority::new);
     priority.ok_or_else(|| PolicyError::Priority { policy, given: given.to_owned() })
 }
 
-/// The nice value of `nice=N`.
+/// The nice value, from `nice=N`.
 fn nice(option: &str) -> Result<Nice, PolicyError> {
     let nice = option.strip_prefix("nice=").and_then(|n| n.parse().ok()).and_then(Nice::new);
     nice.ok_or_else(|| PolicyError::Nice(option.to_owned()))
 }
 
-/// The budget of `RUNTIME/DEADLINE/PERIOD`.
+/// The deadline parameters, from `RUNTIME/DEADLINE/PERIOD`.
 fn budget(option: &str) -> Result<DeadlineBudget, PolicyError> {
     let spans: Vec<Span> = option.split('/').map_while(|span| span.parse().ok()).collect();
     match spans[..] {
@@ -211,23 +212,50 @@ mod tests {
     }
 
     #[test]
-    fn priorities_and_nice_values_have_their_range_and_unknown_policies_are_refused() {
+    fn invalid_priorities_nice_values_and_policies_are_refused() {
         let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD";
-        let budget = "0 < RUNTIME <= DEADLINE <= PERIOD; write deadline:200us/1ms/1ms";
+        let budget = "0 < RUNTIME <= DEADLINE <= PERIOD, like deadline:200us/1ms/1ms";
         for (text, message) in [
-            ("fifo:0", "`fifo:0` has no priority from 1 to 99; write fifo:80"),
-            ("fifo:100", "`fifo:100` has no priority from 1 to 99; write fifo:80"),
-            ("rr:-1", "`rr:-1` has no priority from 1 to 99; write rr:80"),
-            ("fifo", "`fifo` needs a priority from 1 to 99; write fifo:80"),
-            ("rr:", "`rr` needs a priority from 1 to 99; write rr:80"),
-            ("other:nice=20", "`other:nice=20` has no nice value from -20 to 19; write other:nice=5"),
-            ("other:nice=-21", "`other:nice=-21` has no nice value from -20 to 19; write other:nice=5"),
-            ("other:5", "`other:5` has no nice value from -20 to 19; write other:nice=5"),
-            ("deadline", &format!("`deadline:` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:1ms", &format!("`deadline:1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:0us/1ms/1ms", &format!("`deadline:0us/1ms/1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:2ms/1ms/2ms", &format!("`deadline:2ms/1ms/2ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
-            ("deadline:1ms/2ms/1ms", &format!("`deadline:1ms/2ms/1ms` is no RUNTIME/DEADLINE/PERIOD with {budget}")),
+            ("fifo:0", "invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80"),
+            ("fifo:100", "invalid policy `fifo:100`: expected a priority from 1 to 99, like fifo:80"),
+            ("rr:-1", "invalid policy `rr:-1`: expected a priority from 1 to 99, like rr:80"),
+            ("fifo", "invalid policy `fifo`: expected a priority from 1 to 99, like fifo:80"),
+            ("rr:", "invalid policy `rr`: expected a priority from 1 to 99, like rr:80"),
+            (
+                "other:nice=20",
+                "invalid policy `other:nice=20`: expected a nice value from -20 to 19, like other:nice=5",
+            ),
+            (
+                "other:nice=-21",
+                "invalid policy `other:nice=-21`: expected a nice value from -20 to 19, like other:nice=5",
+            ),
+            ("other:5", "invalid policy `other:5`: expected a nice value from -20 to 19, like other:nice=5"),
+            (
+                "deadline",
+                &format!("invalid policy `deadline:`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"),
+            ),
+            (
+                "deadline:1ms",
+                &format!("invalid policy `deadline:1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"),
+            ),
+            (
+                "deadline:0us/1ms/1ms",
+                &format!(
+                    "invalid policy `deadline:0us/1ms/1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
+                ),
+            ),
+            (
+                "deadline:2ms/1ms/2ms",
+                &format!(
+                    "invalid policy `deadline:2ms/1ms/2ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
+                ),
+            ),
+            (
+                "deadline:1ms/2ms/1ms",
+                &format!(
+                    "invalid policy `deadline:1ms/2ms/1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
+                ),
+            ),
             ("fifoo:80", &format!("unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? {known})")),
             ("idle:5", &format!("unknown scheduling policy `idle:5` ({known})")),
         ] {

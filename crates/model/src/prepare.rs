@@ -1,4 +1,4 @@
-//! Settings of the machine that a cell changes for as long as it lasts.
+//! Settings of the machine that are changed for the length of a cell.
 
 use crate::word::as_text;
 use crate::{CpuSet, Span, UnknownWord};
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Changes to the machine, for the length of a cell; what is left out is not changed. Nothing is by default.
+/// Changes to the machine for the length of a cell. An omitted setting is not changed; by default none is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -15,33 +15,34 @@ pub struct Prepare {
     /// Frequency governor of the measured CPUs, as the kernel names it (`scaling_governor`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// Measured CPUs may use no idle state that takes longer to leave, ns (`cpuidle/state*/disable`).
+    /// Longest exit latency, ns, of the idle states that measured CPUs may use (`cpuidle/state*/disable`).
     #[serde(rename = "idle_latency_ns", skip_serializing_if = "Option::is_none")]
     pub idle_latency: Option<Span>,
-    /// Time, us, that real-time threads may use of each period; -1: no limit (`sched_rt_runtime_us`).
+    /// CPU time, us, of real-time threads in each period; -1: no limit (`sched_rt_runtime_us`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rt_runtime_us: Option<i64>,
     /// Whether timers of an idle CPU may move to a busy one (`timer_migration`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_migration: Option<bool>,
-    /// Where huge pages are used without being asked for: `always`, `madvise` or `never`.
+    /// Use of transparent huge pages: `always`, `madvise` or `never`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transparent_hugepages: Option<String>,
-    /// Whether irqbalance is stopped meanwhile.
+    /// Whether irqbalance is stopped for the length of the cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_irqbalance: Option<bool>,
-    /// CPUs for all interrupts that can be moved.
+    /// CPUs for all movable interrupts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irq_cpus: Option<CpusAway>,
-    /// CPUs for the kernel's unbound work and, with control groups of version 2, for all services and users.
+    /// CPUs for the kernel's unbound work and, with control groups v2, for all services and users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub housekeeping_cpus: Option<CpusAway>,
-    /// Control group, an absolute path, that the measuring process moves to: what an application there would get.
+    /// Control group, an absolute path, that the measuring process moves to, so that it gets the CPU time of an
+    /// application there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
 }
 
-/// CPUs that something is to be kept on, away from those that are measured.
+/// CPUs that other work is confined to, away from the measured ones.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -49,29 +50,29 @@ pub struct Prepare {
 pub enum CpusAway {
     /// Every CPU that is not measured.
     Others,
-    /// These.
+    /// A fixed set.
     Only(CpuSet),
 }
 
-/// Why a setting cannot be asked for.
+/// Parse error of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
-    /// No such setting.
+    /// Unknown setting.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// A value that the setting cannot have.
-    #[error("`{0} = {1}` cannot be; write {2}")]
+    /// An invalid value of a setting.
+    #[error("invalid setting `{0} = {1}`: expected {2}")]
     Value(&'static str, String, &'static str),
     /// The same setting twice.
-    #[error("`{0}` stands twice; give each setting once")]
+    #[error("duplicate setting `{0}`; give each setting once")]
     Twice(String),
     /// Not `key=value`.
-    #[error("`{0}` is no setting; write it like governor=performance")]
+    #[error("invalid setting `{0}`: expected KEY=VALUE, like governor=performance")]
     NoValue(String),
 }
 
 impl Prepare {
-    /// Every setting as it is typed.
+    /// Every setting in its typed form.
     pub const KNOWN: &[&str] = &[
         "governor",
         "idle_latency",
@@ -84,16 +85,16 @@ impl Prepare {
         "cgroup",
     ];
 
-    /// Whether nothing is to be changed.
+    /// Whether no setting is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Prepare::default()
     }
 
-    /// Sets one from its text forms.
+    /// Sets one setting from its text forms.
     ///
     /// # Errors
-    /// When `key` names no setting or `value` is none of its values.
+    /// If `key` is not a setting or `value` is invalid for it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), PrepareError> {
         let wrong = |key: &'static str, forms| PrepareError::Value(key, value.to_owned(), forms);
         let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -134,24 +135,23 @@ impl Prepare {
             }
             "cgroup" => {
                 let path = Some(value.to_owned()).filter(|path| path.starts_with('/'));
-                self.cgroup =
-                    Some(path.ok_or(wrong("cgroup", "a directory from the root on, like /sys/fs/cgroup/rt"))?);
+                self.cgroup = Some(path.ok_or(wrong("cgroup", "an absolute path, like /sys/fs/cgroup/rt"))?);
             }
             _ => return Err(UnknownWord::new("setting", key, Prepare::KNOWN).into()),
         }
         Ok(())
     }
 
-    /// Sets several from text like `governor=performance,timer_migration=off`.
+    /// Sets several settings from text like `governor=performance,timer_migration=off`.
     ///
     /// # Errors
-    /// As [`Prepare::set`], and when a part is no `key=value`.
+    /// As [`Prepare::set`], and if a part is not `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), PrepareError> {
         let mut seen = HashSet::new();
         let mut parts: Vec<String> = Vec::new();
         for part in text.split(',') {
             match parts.last_mut() {
-                // A list of CPUs has commas of its own.
+                // A list of CPUs contains commas.
                 Some(last) if !part.contains('=') && !part.is_empty() => *last = format!("{last},{part}"),
                 _ => parts.push(part.to_owned()),
             }
@@ -177,7 +177,7 @@ fn rt_runtime_us(text: &str) -> Option<i64> {
 }
 
 impl fmt::Display for Prepare {
-    /// As it is typed, parted by commas.
+    /// The typed form, separated by commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runtime = |us: i64| {
             u64::try_from(us).map_or_else(|_| "unlimited".to_owned(), |us| Span(us.saturating_mul(1000)).to_string())
@@ -199,10 +199,10 @@ impl fmt::Display for Prepare {
 }
 
 impl CpusAway {
-    /// The CPUs, on a machine with `online` of which `measured` are measured.
+    /// The CPUs on a machine with `online` CPUs, of which `measured` are measured.
     ///
     /// # Errors
-    /// One line, when there are none, or they are not there.
+    /// One line, if the set is empty or not online.
     pub fn resolve(&self, online: &CpuSet, measured: &CpuSet) -> Result<CpuSet, String> {
         let cpus = match self {
             CpusAway::Others => online.minus(measured),
@@ -210,11 +210,11 @@ impl CpusAway {
         };
         if cpus.is_empty() {
             return Err(format!(
-                "every CPU ({online}) is measured, so none is left; measure fewer (--cpus, key `cpus`)"
+                "no CPU is left: all online CPUs ({online}) are measured; measure fewer (--cpus, key `cpus`)"
             ));
         }
         let absent = cpus.minus(online);
-        if absent.is_empty() { Ok(cpus) } else { Err(format!("CPU {absent} is not there; there are {online}")) }
+        if absent.is_empty() { Ok(cpus) } else { Err(format!("CPU {absent} is not online; online CPUs: {online}")) }
     }
 }
 
@@ -226,7 +226,8 @@ impl FromStr for CpusAway {
             return Ok(CpusAway::Others);
         }
         let cpus = text.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty());
-        cpus.map(CpusAway::Only).ok_or_else(|| format!("`{text}` names no CPUs; write others, or a list like 0-1"))
+        cpus.map(CpusAway::Only)
+            .ok_or_else(|| format!("invalid CPU list `{text}`: expected others, or a list like 0-1"))
     }
 }
 
@@ -262,16 +263,16 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_for_is_one_line_that_says_what_to_write() {
         for (text, message) in [
-            ("governor", "`governor` is no setting; write it like governor=performance"),
-            ("", "`` is no setting; write it like governor=performance"),
-            ("governor=", "`governor = ` cannot be; write a name like performance"),
-            ("governor=../x", "`governor = ../x` cannot be; write a name like performance"),
-            ("rt_runtime=1", "`rt_runtime = 1` cannot be; write a time like 950ms, or unlimited"),
-            ("rt_runtime=1ns", "`rt_runtime = 1ns` cannot be; write a time like 950ms, or unlimited"),
-            ("timer_migration=yes", "`timer_migration = yes` cannot be; write on or off"),
-            ("irq_cpus=", "`irq_cpus = ` cannot be; write others, or CPUs like 0-1"),
-            ("cgroup=rt", "`cgroup = rt` cannot be; write a directory from the root on, like /sys/fs/cgroup/rt"),
-            ("timer_migration=on,timer_migration=off", "`timer_migration` stands twice; give each setting once"),
+            ("governor", "invalid setting `governor`: expected KEY=VALUE, like governor=performance"),
+            ("", "invalid setting ``: expected KEY=VALUE, like governor=performance"),
+            ("governor=", "invalid setting `governor = `: expected a name like performance"),
+            ("governor=../x", "invalid setting `governor = ../x`: expected a name like performance"),
+            ("rt_runtime=1", "invalid setting `rt_runtime = 1`: expected a time like 950ms, or unlimited"),
+            ("rt_runtime=1ns", "invalid setting `rt_runtime = 1ns`: expected a time like 950ms, or unlimited"),
+            ("timer_migration=yes", "invalid setting `timer_migration = yes`: expected on or off"),
+            ("irq_cpus=", "invalid setting `irq_cpus = `: expected others, or CPUs like 0-1"),
+            ("cgroup=rt", "invalid setting `cgroup = rt`: expected an absolute path, like /sys/fs/cgroup/rt"),
+            ("timer_migration=on,timer_migration=off", "duplicate setting `timer_migration`; give each setting once"),
         ] {
             assert_eq!(Prepare::default().set_all(text).map_err(|err| err.to_string()), Err(message.to_owned()));
         }
@@ -285,7 +286,7 @@ mod tests {
         let resolve = |text: &str, measured: &str| text.parse::<CpusAway>()?.resolve(&cpus("0-3"), &cpus(measured));
         assert_eq!(resolve("others", "2-3"), Ok(cpus("0-1")));
         assert_eq!(resolve("1", "1"), Ok(cpus("1")));
-        assert!(resolve("others", "0-3").unwrap_err().contains("none is left"));
-        assert_eq!(resolve("3-4", "0"), Err("CPU 4 is not there; there are 0-3".to_owned()));
+        assert!(resolve("others", "0-3").unwrap_err().contains("no CPU is left"));
+        assert_eq!(resolve("3-4", "0"), Err("CPU 4 is not online; online CPUs: 0-3".to_owned()));
     }
 }

@@ -1,20 +1,20 @@
-//! What a running cell says about itself once a second.
+//! Progress reports of a running cell, once a second.
 
 use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A running cell, seen at one instant. Written as one JSON line; not kept.
+/// The state of a running cell at one instant. Written as one JSON line; not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Time since the first measured cycle was due, ns; 0 during warm-up.
+    /// Time since the first measured due time, ns; 0 during warm-up.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Span,
     /// One entry for each measured CPU.
     pub threads: Vec<ThreadProgress>,
 }
 
-/// One measured thread, seen at one instant.
+/// The state of one measured thread at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadProgress {
     /// The CPU it is pinned to.
@@ -23,11 +23,11 @@ pub struct ThreadProgress {
     pub n: u64,
     /// Smallest latency so far, ns.
     pub min_ns: Option<i64>,
-    /// The latest latency, ns.
+    /// Most recent latency, ns.
     pub last_ns: Option<i64>,
     /// Mean of the latencies so far, ns.
     pub mean_ns: Option<i64>,
-    /// The latency that 99 % of the wake-ups did not exceed so far, ns; `None` while fewer than 10 exceed it.
+    /// 99th percentile of the latencies so far, ns; `None` while fewer than 10 wake-ups exceed it.
     pub p99_ns: Option<i64>,
     /// Largest latency so far, ns.
     pub max_ns: Option<i64>,
@@ -35,45 +35,45 @@ pub struct ThreadProgress {
     pub missed: u64,
     /// The latencies so far in a few bins.
     pub bins: Vec<Bin>,
-    /// The last spikes, in time.
+    /// The last spikes, in order of time.
     pub spikes: Vec<Spike>,
 }
 
 /// The latencies from `lower_ns` to the next 1, 2 or 5 times a power of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bin {
-    /// Its lowest latency, ns: 0, for all below 1 us, or 1, 2 or 5 times a power of ten.
+    /// Lowest latency, ns: 0 for all below 1 us, or 1, 2 or 5 times a power of ten.
     pub lower_ns: u64,
     /// Wake-ups in it; never 0.
     pub count: u64,
 }
 
-/// A wake-up later than what was its threshold when it came.
+/// A wake-up later than the threshold at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spike {
-    /// When it was due, ns since the first measured cycle of its thread was.
+    /// Due time, ns since the first measured due time of its thread.
     #[serde(rename = "at_ns")]
     pub at: Span,
     /// Latency, ns.
     pub latency_ns: i64,
-    /// The threshold, ns: [`Spike::FACTOR`] times p99 as it was about a second before.
+    /// The threshold, ns: [`Spike::FACTOR`] times the p99 of about a second before.
     pub above_ns: i64,
 }
 
 impl Spike {
-    /// How many times p99 is the threshold of a spike. Twice what only one in a hundred exceeds stands out on any
-    /// machine, and where latencies spread evenly it names none.
+    /// Threshold of a spike as a multiple of p99. Twice a latency that one wake-up in a hundred exceeds stands out on
+    /// any machine, and is above an evenly spread distribution.
     pub const FACTOR: i64 = 2;
-    /// How many of a thread are told.
+    /// The most spikes that are reported of a thread.
     pub const TOLD: usize = 5;
 }
 
 impl Bin {
-    /// Below this all latencies share a bin, ns.
+    /// Upper limit of the first bin, ns.
     pub const FIRST_NS: u64 = 1_000;
 
-    /// A histogram in bins, ascending, empty ones left out. A bucket that two bins share counts in the lower one: 0.8 %
-    /// of its value at most.
+    /// Groups a histogram into bins, ascending, without empty ones. A bucket shared by two bins counts in the lower
+    /// one: 0.8 % of its value at most.
     #[must_use]
     pub fn of(histogram: &Histogram) -> Vec<Bin> {
         let mut counts = BTreeMap::new();
@@ -83,7 +83,7 @@ impl Bin {
         counts.into_iter().map(|(lower_ns, count)| Bin { lower_ns, count }).collect()
     }
 
-    /// The lowest value of the bin that holds `ns`.
+    /// Lowest value of the bin of `ns`.
     #[must_use]
     pub fn containing(ns: u64) -> u64 {
         let power = 10_u64.pow(ns.max(1).ilog10());
@@ -95,12 +95,12 @@ impl Bin {
         }
     }
 
-    /// The lowest value of the bin above the one that begins at `lower_ns`; stops at the last.
+    /// Lowest value of the bin above the one that begins at `lower_ns`; saturates at the last.
     #[must_use]
     pub fn after(lower_ns: u64) -> u64 {
         match lower_ns {
             0 => Bin::FIRST_NS,
-            // 2 to 5 is the one step that is not twofold.
+            // The step from 2 to 5 is the only one that is not twofold.
             _ if lower_ns / 10_u64.pow(lower_ns.ilog10()) == 2 => lower_ns.saturating_mul(5) / 2,
             _ => lower_ns.saturating_mul(2),
         }

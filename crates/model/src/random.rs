@@ -1,14 +1,14 @@
-//! The generator that decides every order and every permutation: part of the result, so it never changes.
+//! The random number generator of every order and permutation: part of the result, so it never changes.
 
 /// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
 ///
-/// The same seed gives the same numbers, for ever and everywhere: the order of a run is recorded as its seed, so it
-/// comes from these few lines and not from a library whose next version may draw otherwise.
+/// The same seed gives the same numbers in every version and on every machine. A run records its order as a seed, so
+/// the generator is these few lines and not a library whose next version may draw other numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The generator that begins with this seed.
+    /// Creates a generator from this seed.
     #[must_use]
     pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
@@ -23,13 +23,13 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `n - 1`, all equally likely to within n / 2^64: the high half of a 128-bit product.
+    /// A number from 0 to `n - 1`, uniform to within n / 2^64: the high half of a 128-bit product.
     pub fn below(&mut self, n: usize) -> usize {
         let product = u128::from(self.next_bits()) * n as u128;
         usize::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// A random order of these, each equally likely (Fisher & Yates; Durstenfeld 1964).
+    /// Shuffles the items, each order equally likely (Fisher & Yates; Durstenfeld 1964).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

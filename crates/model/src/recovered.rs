@@ -1,30 +1,30 @@
-//! What was done about settings that a killed process has left changed.
+//! Recovery of settings that a killed process left changed.
 
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What was done about one journal.
+/// Recovery from one journal.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recovered {
     /// The process that made the changes; `null` when its journal cannot be read.
     pub pid: Option<u32>,
-    /// What was put back, in words.
+    /// Settings that were restored, as text.
     pub restored: Vec<String>,
-    /// What something else has changed since, so that it is left alone.
+    /// Settings that another program has changed since, and that are left unchanged.
     pub left: Vec<String>,
-    /// What could not be put back, and why.
+    /// Settings that could not be restored, with the reason.
     pub failed: Vec<String>,
-    /// Whether the machine was started anew since, which undid everything.
+    /// Whether the machine was rebooted since, which undid all changes.
     pub rebooted: bool,
 }
 
-/// All that was done: what `punctual recover --format json` prints.
+/// The whole recovery: the output of `punctual recover --format json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recovery {
-    /// What was done about each journal.
+    /// Recovery from each journal.
     pub recovered: Vec<Recovered>,
-    /// What a killed process had left behind, and is gone now.
+    /// Other remains of killed processes that were removed.
     pub removed: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Which machine does what where answers are measured: the target, the logger, the host.
+//! Roles of machines in a measurement of response times: target, logger, host.
 
 use crate::word::as_text;
 use crate::{CpuSet, Link, Load, LoadPart, Tool, UnknownWord};
@@ -6,37 +6,37 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A machine, as this one reaches it.
+/// A machine and the way to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 #[serde(try_from = "String", into = "String")]
 pub enum Site {
-    /// This one.
+    /// This machine.
     Here,
-    /// What `ssh` calls so: `HOST`, `USER@HOST`, or a name of its configuration.
+    /// A destination of `ssh`: `HOST`, `USER@HOST`, or a name from its configuration.
     Ssh(String),
-    /// What a command leads to that starts the words behind it as they are: `ip netns exec target`.
+    /// A command prefix that starts the words after it unchanged: `ip netns exec target`.
     Exec(String),
 }
 
 impl Site {
-    /// Every site as it is typed.
+    /// Every site in its typed form.
     pub const KNOWN: &[&str] = &["here", "ssh:HOST", "exec:COMMAND"];
 }
 
-/// Why a text names no machine.
+/// Parse error of a site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SiteError {
-    /// No such way.
+    /// Unknown kind of site.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// What has to stand behind the word is missing, or cannot stand there.
-    #[error("`{given}` names no machine; write {form}")]
+    /// Missing or malformed text after the word.
+    #[error("invalid machine `{given}`: expected {form}")]
     Form {
-        /// As typed.
+        /// The site as typed.
         given: String,
-        /// As it has to be.
+        /// The expected form.
         form: &'static str,
     },
 }
@@ -52,7 +52,7 @@ impl FromStr for Site {
         let word = text.split(':').next().unwrap_or_default();
         match text.split_once(':') {
             None if text == "here" => Ok(Site::Here),
-            // What begins with - would be an option of ssh.
+            // A host that begins with `-` would be an option of ssh.
             Some(("ssh", host)) if is_host(host) => Ok(Site::Ssh(host.to_owned())),
             Some(("exec", command)) if is_one_line && !command.trim().is_empty() => Ok(Site::Exec(command.to_owned())),
             _ if word == "ssh" => Err(wrong("ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config")),
@@ -74,45 +74,46 @@ impl fmt::Display for Site {
 
 as_text!(Site, SiteError);
 
-/// The machines of a measurement of answers; one that is not named is not started by this program, except the logger, which is
-/// here.
+/// The machines of a measurement of response times. A role without a machine is not started by this program, except the
+/// logger, which runs here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Roles {
-    /// Who answers, and is measured. `null`: somebody has started a responder.
+    /// Machine that answers and is measured. `null`: a responder that is already running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Site>,
-    /// CPU that answers. `null`: the last that may be used there.
+    /// CPU that answers. `null`: the last usable CPU of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_cpu: Option<u32>,
-    /// What the link is called there. `null`: as the logger calls it.
+    /// Name of the link on the target. `null`: the same as on the logger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_link: Option<Link>,
-    /// Who sends triggers and keeps the time. `null`: this machine.
+    /// Machine that sends triggers and keeps the time. `null`: this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<Site>,
-    /// Who disturbs the target from outside: whence load `ping` comes. `null`: nobody does, and it is a load like others.
+    /// Machine that loads the target from outside: the source of load `ping`. `null`: none; `ping` then runs like other
+    /// loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Site>,
 }
 
-/// The load of a cell by the machine that it runs on.
+/// The load of a cell, by machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shares {
-    /// What the target does besides.
+    /// Load on the target.
     pub target: Load,
-    /// What the logger does besides.
+    /// Load on the logger.
     pub logger: Load,
-    /// What the host does.
+    /// Load on the host.
     pub host: Load,
 }
 
 impl Roles {
-    /// Every key as a plan has it.
+    /// Every key in its form in a plan.
     pub const KNOWN: &[&str] = &["target", "target_cpu", "target_link", "logger", "host"];
 
-    /// Whether there are none.
+    /// Whether no role is given.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Roles::default()
@@ -124,14 +125,15 @@ impl Roles {
         self.logger.as_ref().is_some_and(|site| *site != Site::Here)
     }
 
-    /// The roles that programs are started for by way of another one, with their names.
+    /// The roles with programs on other machines, with their names.
     pub fn elsewhere(&self) -> impl Iterator<Item = (&'static str, &Site)> {
         let named = [("target", &self.target), ("logger", &self.logger), ("host", &self.host)];
         let named = named.into_iter().filter_map(|(role, site)| Some((role, site.as_ref()?)));
         named.filter(|(_, site)| **site != Site::Here)
     }
 
-    /// Who runs which part of `load`: `ping` comes from the host, all else is on the target, as far as they are named.
+    /// The parts of `load` by machine: `ping` runs on the host, all others on the target, as far as these roles are
+    /// given.
     #[must_use]
     pub fn shares(&self, load: &Load) -> Shares {
         let of_host = |part: &LoadPart| self.host.is_some() && is_ping(part);
@@ -143,32 +145,32 @@ impl Roles {
         }
     }
 
-    /// What is missing in a plan that has them, which measures on `cpus` under these `loads`.
+    /// Checks the roles against a plan that measures on `cpus` under these `loads`.
     ///
     /// # Errors
-    /// One line: what is wrong, and what to do.
+    /// One line: the error and the remedy.
     pub fn check_plan(&self, cpus: Option<&CpuSet>, loads: &[Load]) -> Result<(), String> {
         if self.is_logged_elsewhere() && cpus.is_none() {
-            return Err("the logger is another machine; name the CPU to log on there, like cpus = \"1\"".to_owned());
+            return Err("a remote logger needs a CPU to log on; name it, like cpus = \"1\"".to_owned());
         }
         if self.host.is_some() && !loads.iter().flat_map(Load::parts).any(is_ping) {
-            return Err("a host is where load ping:HOST comes from, and no load has that; leave host out".to_owned());
+            return Err("role host applies to load ping:HOST only; leave host out".to_owned());
         }
         Ok(())
     }
 }
 
-/// As they are told, each after its name.
+/// The roles in their typed form, each after its name.
 impl fmt::Display for Roles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Roles { target, target_cpu, target_link, logger, host } = self;
-        let mut told = Vec::new();
-        told.extend(target.as_ref().map(|site| format!("target {site}")));
-        told.extend(target_cpu.map(|cpu| format!("target_cpu {cpu}")));
-        told.extend(target_link.map(|link| format!("target_link {link}")));
-        told.extend(logger.as_ref().map(|site| format!("logger {site}")));
-        told.extend(host.as_ref().map(|site| format!("host {site}")));
-        f.pad(&told.join(", "))
+        let mut words = Vec::new();
+        words.extend(target.as_ref().map(|site| format!("target {site}")));
+        words.extend(target_cpu.map(|cpu| format!("target_cpu {cpu}")));
+        words.extend(target_link.map(|link| format!("target_link {link}")));
+        words.extend(logger.as_ref().map(|site| format!("logger {site}")));
+        words.extend(host.as_ref().map(|site| format!("host {site}")));
+        f.pad(&words.join(", "))
     }
 }
 
@@ -201,8 +203,8 @@ mod tests {
             ("exec: ", exec),
             ("exec:a\nb", exec),
         ] {
-            let said = text.parse::<Site>().unwrap_err().to_string();
-            assert_eq!(said, format!("`{text}` names no machine; write {form}"));
+            let message = text.parse::<Site>().unwrap_err().to_string();
+            assert_eq!(message, format!("invalid machine `{text}`: expected {form}"));
         }
         assert_eq!(
             "shs:board".parse::<Site>().unwrap_err().to_string(),
@@ -228,10 +230,10 @@ mod tests {
     #[test]
     fn roles_that_a_plan_cannot_have_are_refused() {
         let elsewhere = Roles { logger: Some("ssh:pc".parse().unwrap()), ..Roles::default() };
-        let said = elsewhere.check_plan(None, &[]).unwrap_err();
-        assert_eq!(said, "the logger is another machine; name the CPU to log on there, like cpus = \"1\"");
+        let message = elsewhere.check_plan(None, &[]).unwrap_err();
+        assert_eq!(message, "a remote logger needs a CPU to log on; name it, like cpus = \"1\"");
         let host = Roles { host: Some(Site::Here), ..Roles::default() };
-        let said = host.check_plan(None, &[Load::messaging()]).unwrap_err();
-        assert_eq!(said, "a host is where load ping:HOST comes from, and no load has that; leave host out");
+        let message = host.check_plan(None, &[Load::messaging()]).unwrap_err();
+        assert_eq!(message, "role host applies to load ping:HOST only; leave host out");
     }
 }

@@ -1,4 +1,4 @@
-//! What a run directory holds: a header, then one entry for each finished cell.
+//! Contents of a run directory: a header, then one entry for each finished cell.
 
 use crate::{Cell, Host, Plan, Record};
 use serde::{Deserialize, Serialize};
@@ -7,53 +7,54 @@ use std::collections::HashSet;
 /// The version of the run directory that this program writes.
 pub const RUN_FORMAT: u32 = 1;
 
-/// The first line of `run.jsonl`: everything that was decided before the first measurement.
+/// The first line of `run.jsonl`: everything decided before the first measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`RUN_FORMAT`] of the program that wrote it.
     pub format: u32,
     /// Name and version of the program that wrote it.
     pub tool: String,
-    /// When the run began, ms since 1970-01-01 UTC.
+    /// Start of the run, ms since 1970-01-01 UTC.
     #[serde(deserialize_with = "crate::date::started")]
     pub started_unix_ms: u64,
-    /// What was asked.
+    /// The plan as requested.
     pub plan: Plan,
-    /// Decides the order of the cells in each block.
+    /// Seed of the order of the cells in each block.
     pub seed: u64,
-    /// The machine at the start.
+    /// Snapshot of the machine at the start.
     pub host: Host,
-    /// The cells that the plan means on this machine, in the order of the plan.
+    /// The cells of the plan on this machine, in the order of the plan.
     pub cells: Vec<Cell>,
     /// Combinations of the plan that this machine or user cannot measure.
     pub skipped: Vec<Skipped>,
-    /// Whether the raw samples of each measurement are kept, too.
+    /// Whether the raw samples of each measurement are also kept.
     #[serde(default)]
     pub samples: bool,
-    /// Measurements that failed each time they were tried; kept in a file of their own, because they are tried again later.
+    /// Measurements whose every attempt failed; kept in a file of their own, because a later attempt may succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failed>,
 }
 
-/// A measurement that was tried and gave no record.
+/// A measurement whose attempts gave no record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
-    /// Which measurement of the run it is.
+    /// The measurement within the run.
     #[serde(flatten)]
     pub planned: Planned,
-    /// Why, in one line, the last time.
+    /// Reason of the last failure, one line.
     pub reason: String,
 }
 
 impl Header {
-    /// The cells that are not measured a second time of one before them in each block (A/A).
+    /// The cells without those that are the second measurement of an earlier one in each block (A/A).
     #[must_use]
     pub fn first_cells(&self) -> Vec<usize> {
         let mut seen = HashSet::new();
         self.cells.iter().enumerate().filter(|(_, cell)| seen.insert(*cell)).map(|(index, _)| index).collect()
     }
 
-    /// The cell that asks for the same as this one and stands behind it: then that is its second measurement.
+    /// The later cell equal to this one, which is its second measurement; `None` if there is none or this one is not
+    /// the first.
     #[must_use]
     pub fn again_of(&self, cell_index: usize) -> Option<usize> {
         let cell = self.cells.get(cell_index)?;
@@ -62,29 +63,29 @@ impl Header {
         same.next()
     }
 
-    /// Whether all of it is measured in virtual time, in which nothing of this machine is seen.
+    /// Whether all of it is measured in virtual time, which does not depend on this machine.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.kernel.is_virtual())
     }
 
-    /// How many measurements the run consists of.
+    /// The number of measurements of the run.
     #[must_use]
     pub fn n_measurements(&self) -> usize {
         self.cells.len().saturating_mul(usize::try_from(self.plan.repetitions).unwrap_or(usize::MAX))
     }
 }
 
-/// A combination that was not measured, and why.
+/// A combination that was not measured, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// The cell as asked.
+    /// The cell as requested.
     pub cell: Cell,
-    /// Why it cannot be measured and what would allow it, in one sentence.
+    /// Reason and remedy, one sentence.
     pub reason: String,
 }
 
-/// One measurement of a run: which cell, in which block.
+/// One measurement of a run: a cell in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Planned {
     /// The pass over all cells, from 0.
@@ -98,9 +99,9 @@ pub struct Planned {
 /// One line of `run.jsonl` after the header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Which measurement of the run it is.
+    /// The measurement within the run.
     #[serde(flatten)]
     pub planned: Planned,
-    /// What it measured.
+    /// Its record.
     pub record: Record,
 }

@@ -1,17 +1,17 @@
-//! Cycle arithmetic: which due time comes next, and how many were missed.
+//! Cycle arithmetic: the next due time, and the number of missed ones.
 
 use crate::{ClockTime, Nanos, Period};
 
-/// The due times of one measured thread: `first_due + index * period`. Nothing is rounded and nothing drifts.
+/// The due times of one measured thread: `first_due + index * period`, without rounding and drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// When cycle 0 is due.
+    /// Due time of cycle 0.
     pub first_due: ClockTime,
     /// The distance between due times.
     pub period: Period,
 }
 
-/// One wait of a measured thread: which cycle it is, and when it is due.
+/// One wait of a measured thread: the cycle's index and due time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cycle {
     /// 0 for the first due time.
@@ -28,29 +28,31 @@ impl Schedule {
         Cycle { index, due: ClockTime(self.first_due.0.saturating_add(offset)) }
     }
 
-    /// The cycle in whose period the instant `due` lies: what a relative wait counts as, which has no due time of its own.
+    /// The cycle in whose period the instant `due` lies. A relative wait, which has no due time of its own, counts as
+    /// this cycle.
     #[must_use]
     pub fn containing(&self, due: ClockTime) -> Cycle {
         Cycle { index: due.0.saturating_sub(self.first_due.0) / self.period.ns(), due }
     }
 
-    /// How many due times lie before `now`: the index of the first cycle that is due at or after `now`.
+    /// The number of due times before `now`: the index of the first cycle that is due at or after `now`.
     #[must_use]
     pub fn cycles_before(&self, now: ClockTime) -> u64 {
         now.0.saturating_sub(self.first_due.0).div_ceil(self.period.ns())
     }
 
-    /// Due times already past when a thread that woke `latency` late could sleep again. A due time equal to the
-    /// waking instant is not missed: the thread can still wait for it, and returns at once.
+    /// The number of due times already past when a thread that woke `latency` late can wait again. A due time equal to
+    /// the waking instant is not missed: the thread can still wait for it, and returns at once.
     ///
-    /// It follows from the latency alone, so a record of latencies holds the missed cycles without storing them.
+    /// The number follows from the latency alone, so a record of latencies holds the missed cycles without storing
+    /// them.
     #[must_use]
     pub fn missed(&self, latency: Nanos) -> u64 {
         let late_ns = u64::try_from(latency.0).unwrap_or(0);
         late_ns.saturating_sub(self.period.ns()).div_ceil(self.period.ns())
     }
 
-    /// The cycle a thread waits for after it woke from `cycle` with `latency`: the next one not yet past.
+    /// The cycle to wait for after a wake-up from `cycle` with `latency`: the next one not yet past.
     #[must_use]
     pub fn after(&self, cycle: Cycle, latency: Nanos) -> Cycle {
         let steps = 1 + self.missed(latency);
@@ -112,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the latencies, indices and due times stay on the grid and the next due time is not before waking.
+        /// For any latencies, indices and due times stay on the grid and the next due time is not before the wake-up.
         #[test]
         fn cycles_stay_on_the_grid(
             period in 10_000u64..1_000_000_000,

@@ -1,10 +1,10 @@
-//! Which cells of a run are meant: values of some axes, as typed.
+//! Selection of cells of a run by values of axes.
 
 use crate::{Cell, Kernel, Load, LoadError, Period, Policy, Task, UnknownWord};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Values of axes that a cell has to have, like `load=messaging,policy=fifo:80`.
+/// Values of axes that a cell must have, like `load=messaging,policy=fifo:80`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
     kernel: Option<Kernel>,
@@ -15,7 +15,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Every axis as it is typed.
+    /// Every axis in its typed form.
     pub const AXES: &[&str] = &["kernel", "load", "policy", "period", "method"];
 
     /// Whether the cell has all these values.
@@ -31,7 +31,7 @@ impl Selector {
             && is(self.task.as_ref(), &cell.task)
     }
 
-    /// The axes that both name, with different values.
+    /// The axes that both name with different values.
     #[must_use]
     pub fn apart_from(&self, other: &Selector) -> Vec<&'static str> {
         fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
@@ -65,13 +65,13 @@ impl From<&Cell> for Selector {
 impl FromStr for Selector {
     type Err = String;
 
-    /// One line says what is wrong and what to write.
+    /// The error is one line: the wrong value and the expected form.
     fn from_str(text: &str) -> Result<Selector, String> {
         let mut selector = Selector::default();
         for part in parts(text) {
-            let (axis, value) = part
-                .split_once('=')
-                .ok_or_else(|| format!("`{part}` names no cells; write it like load=messaging,policy=fifo:80"))?;
+            let (axis, value) = part.split_once('=').ok_or_else(|| {
+                format!("invalid selector `{part}`: expected AXIS=VALUE, like load=messaging,policy=fifo:80")
+            })?;
             match axis {
                 "kernel" => set(&mut selector.kernel, axis, value)?,
                 "load" => set(&mut selector.load, axis, value)?,
@@ -85,12 +85,12 @@ impl FromStr for Selector {
     }
 }
 
-/// A load as a selector names it.
+/// A load of a selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SelectedLoad {
-    /// By its text: with the name of a plan's `[loads]`, or without it.
+    /// The load's text form: with the name from a plan's `[loads]`, or without it.
     Text(Load),
-    /// By the name that a plan's `[loads]` gave it.
+    /// The name that a plan's `[loads]` defines.
     Name(String),
 }
 
@@ -108,14 +108,14 @@ impl FromStr for SelectedLoad {
 
     fn from_str(text: &str) -> Result<Self, LoadError> {
         text.parse().map(SelectedLoad::Text).or_else(|err| match err {
-            // Which names there are says the run, not the program.
+            // The run defines the names, not the program.
             LoadError::Unknown(_) if Load::NONE.named(text).is_ok() => Ok(SelectedLoad::Name(text.to_owned())),
             err => Err(err),
         })
     }
 }
 
-/// The parts of a selector, apart by commas. A load that runs a program may have commas in its arguments.
+/// Splits a selector at commas. A load that runs a program may have commas in its arguments.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -136,7 +136,7 @@ fn parts(text: &str) -> Vec<&str> {
 
 fn set<T: FromStr<Err: Display>>(slot: &mut Option<T>, axis: &str, value: &str) -> Result<(), String> {
     let value = value.parse().map_err(|err: T::Err| err.to_string())?;
-    slot.replace(value).map_or(Ok(()), |_| Err(format!("axis `{axis}` stands twice; give each once")))
+    slot.replace(value).map_or(Ok(()), |_| Err(format!("duplicate axis `{axis}`; give each once")))
 }
 
 #[cfg(test)]
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn what_is_no_selector_is_refused() {
         for (text, message) in [
-            ("messaging", "`messaging` names no cells; write it like load=messaging,policy=fifo:80"),
-            ("", "`` names no cells; write it like load=messaging,policy=fifo:80"),
-            ("load=none,load=cpu", "axis `load` stands twice; give each once"),
+            ("messaging", "invalid selector `messaging`: expected AXIS=VALUE, like load=messaging,policy=fifo:80"),
+            ("", "invalid selector ``: expected AXIS=VALUE, like load=messaging,policy=fifo:80"),
+            ("load=none,load=cpu", "duplicate axis `load`; give each once"),
             ("laod=none", "unknown axis `laod` (did you mean `load`? known: kernel load policy period method)"),
         ] {
             assert_eq!(text.parse::<Selector>(), Err(message.to_owned()));

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A published study whose numbers come with this program; reports show them beside the ones of a run that repeats it.
+/// A published study whose numbers are part of this program. Reports show them beside those of a run that repeats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Study(usize);
 
 impl Study {
-    /// Every study, by its name.
+    /// Every study, by name.
     pub const KNOWN: &[&str] = &[
         "adeos-2005",
         "arm64-preemption-models",
@@ -29,10 +29,10 @@ impl Study {
         "xeon-rteval",
     ];
 
-    /// Its name.
+    /// Name of the study.
     #[must_use]
     pub fn name(self) -> &'static str {
-        // Only `FromStr` makes one, from its place in the list.
+        // Only `FromStr` creates one, from its index in the list.
         Study::KNOWN.get(self.0).copied().unwrap_or_default()
     }
 }

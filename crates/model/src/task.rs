@@ -1,4 +1,4 @@
-//! What is measured in a cell.
+//! The task of a cell: the thing that is measured.
 
 use crate::word::as_text;
 use crate::{ClockId, CostScope, Link, LinkError, Method, MethodError, UnknownWord};
@@ -24,11 +24,11 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// Every runtime as it is typed.
+    /// Every runtime in its typed form.
     pub const KNOWN: &[&str] = &["c", "python3", "node", "go", "java"];
     const ALL: [Runtime; 5] = [Runtime::C, Runtime::Python3, Runtime::Node, Runtime::Go, Runtime::Java];
 
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,18 +58,18 @@ impl fmt::Display for Runtime {
 
 as_text!(Runtime, UnknownWord);
 
-/// What is measured in a cell. Its key in plans and records is `method`.
+/// The thing that is measured in a cell. Its key in plans and records is `method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Task {
-    /// How late a thread wakes up that waits for due times, one a period.
+    /// Wake-up latency of a thread that waits for due times, one a period.
     Cyclic(Method),
-    /// How late the ordinary sleep of a language ends, in a program of its own.
+    /// Wake-up latency of a language's ordinary sleep, in a program of its own.
     Sleep(Runtime),
-    /// How soon an interrupt is answered. The trigger is sent, or comes from a device, once a period.
+    /// Response time to an interrupt. The trigger is sent, or comes from a device, once a period.
     Response(Link),
-    /// What the kernel's operations cost.
+    /// Costs of the kernel's operations.
     Cost(CostScope),
 }
 
@@ -77,7 +77,7 @@ impl Task {
     /// `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`, the most common one.
     pub const CLOCK_NANOSLEEP: Task = Task::Cyclic(Method::CLOCK_NANOSLEEP);
 
-    /// Every task as it is typed: the methods, and what is none.
+    /// Every task in its typed form: the methods, and the other tasks.
     pub const KNOWN: &[&str] = &[
         "clock_nanosleep[:relative][:CLOCK]",
         "nanosleep",
@@ -92,25 +92,25 @@ impl Task {
         "cost[:GROUP]",
     ];
 
-    /// Whether latencies are measured, and not costs.
+    /// Whether latencies are measured, not costs.
     #[must_use]
     pub fn has_latencies(self) -> bool {
         !matches!(self, Task::Cost(_))
     }
 
-    /// How its thread waits for due times; `None` where none does.
+    /// The wait method; `None` where no thread waits for due times.
     #[must_use]
     pub fn method(self) -> Option<Method> {
         if let Task::Cyclic(method) = self { Some(method) } else { None }
     }
 
-    /// The language whose sleep is measured, if one is.
+    /// The language whose sleep is measured, if any.
     #[must_use]
     pub fn runtime(self) -> Option<Runtime> {
         if let Task::Sleep(runtime) = self { Some(runtime) } else { None }
     }
 
-    /// The link whose answers are measured, if any are.
+    /// The link whose answers are measured, if any.
     #[must_use]
     pub fn link(self) -> Option<Link> {
         if let Task::Response(link) = self { Some(link) } else { None }
@@ -122,8 +122,8 @@ impl Task {
         self.runtime().is_some() || self.method().is_some_and(Method::is_relative)
     }
 
-    /// Whether a late wake-up misses the due times before it. Not where waits are relative, and not where each trigger
-    /// has an answer of its own, however late that of another one is.
+    /// Whether a late wake-up misses the due times before it. Not with relative waits, and not where each trigger has
+    /// an answer of its own, independent of a late one before it.
     #[must_use]
     pub fn misses_when_late(self) -> bool {
         let is_answered_one_by_one =
@@ -131,7 +131,7 @@ impl Task {
         !self.is_relative() && !is_answered_one_by_one
     }
 
-    /// The clock by which its due times are known.
+    /// The clock of its due times.
     #[must_use]
     pub fn clock(self) -> ClockId {
         self.method().map_or(ClockId::Monotonic, Method::clock)
@@ -143,29 +143,29 @@ impl Task {
         self.runtime().is_some() || self.method().is_some_and(Method::has_timer_slack)
     }
 
-    /// Whether it measures in processes of their own: one for each CPU, or a language's.
+    /// Whether it measures in processes of their own: one for each CPU, or a language's program.
     #[must_use]
     pub fn is_in_other_processes(self) -> bool {
         self.runtime().is_some() || self.method().is_some_and(Method::is_one_a_process)
     }
 }
 
-/// Why a text names no task.
+/// Parse error of a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// No such task, or runtime.
+    /// Unknown task or runtime.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// An option that a method does not have.
     #[error(transparent)]
     Method(MethodError),
     /// `sleep` alone.
-    #[error("`sleep` needs a language; write sleep:python3 (known: c python3 node go java)")]
+    #[error("invalid method `sleep`: expected a language, like sleep:python3 (known: c python3 node go java)")]
     NoRuntime,
     /// `response` alone.
-    #[error("`response` needs a link; write response:uio, or response:udp:HOST:PORT")]
+    #[error("invalid method `response`: expected a link, like response:uio or response:udp:HOST:PORT")]
     NoLink,
-    /// A link that is none.
+    /// A malformed link.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -229,10 +229,13 @@ mod tests {
     #[test]
     fn a_wrong_task_is_one_line() {
         for (text, message) in [
-            ("poll:", "poll takes no ``; it takes none"),
-            ("sleep", "`sleep` needs a language; write sleep:python3 (known: c python3 node go java)"),
-            ("response", "`response` needs a link; write response:uio, or response:udp:HOST:PORT"),
-            ("response:udp:x", "`udp:x` is no link; write udp:HOST:PORT"),
+            ("poll:", "invalid option `` for method poll: expected no option"),
+            (
+                "sleep",
+                "invalid method `sleep`: expected a language, like sleep:python3 (known: c python3 node go java)",
+            ),
+            ("response", "invalid method `response`: expected a link, like response:uio or response:udp:HOST:PORT"),
+            ("response:udp:x", "invalid link `udp:x`: expected udp:HOST:PORT"),
             ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
         ] {
             assert_eq!(text.parse::<Task>().map_err(|err| err.to_string()), Err(message.to_owned()));

@@ -1,4 +1,4 @@
-//! Times and durations: newtypes where code computes, text with a unit where people type.
+//! Times and durations: newtypes where code computes, text with a unit where users type.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -55,23 +55,23 @@ pub struct Nanos(pub i64);
 #[serde(transparent)]
 pub struct Span(pub u64);
 
-/// Why a text is no length of time.
+/// Parse error of a [`Span`] or a [`Period`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
-    /// The text has no number, or something else than a number before its unit.
-    #[error("`{0}` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h")]
+    /// No number, or something other than a number before the unit.
+    #[error("invalid duration `{0}`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h")]
     Malformed(String),
-    /// A bare number: guessing the unit is how wrong measurements are made.
-    #[error("`{0}` has no unit; write {0}us, {0}ms, {0}s, {0}min or {0}h")]
+    /// A number without a unit. The unit is never guessed, because a wrong guess is a wrong measurement.
+    #[error("invalid duration `{0}`: expected a unit, as in {0}us, {0}ms, {0}s, {0}min or {0}h")]
     NoUnit(String),
     /// A negative length.
-    #[error("`{0}` is negative; a duration is 0 or more")]
+    #[error("invalid duration `{0}`: expected 0 or more")]
     Negative(String),
     /// Longer than [`Span::MAX`].
-    #[error("`{0}` is too long; the longest duration is 366d")]
+    #[error("invalid duration `{0}`: expected at most 366d")]
     TooLong(String),
     /// A [`Period`] outside its range.
-    #[error("period `{0}` is out of range; a period is 10us to 100s")]
+    #[error("invalid period `{0}`: expected 10us to 100s")]
     Period(String),
 }
 
@@ -89,7 +89,7 @@ const UNITS: [(&str, u64); 7] = [
 impl Span {
     /// One second.
     pub const SECOND: Span = Span(1_000_000_000);
-    /// The longest: 366 days, far inside the signed range of a latency.
+    /// The longest duration: 366 days, far inside the signed range of a latency.
     pub const MAX: Span = Span(366 * 86_400_000_000_000);
 
     /// The value in nanoseconds.
@@ -98,7 +98,7 @@ impl Span {
         self.0
     }
 
-    /// The value in seconds, for statistics and people; not for clocks.
+    /// The value in seconds, for statistics and reports; not for clocks.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
@@ -130,7 +130,7 @@ impl FromStr for Span {
     }
 }
 
-/// `number * factor` in integers, digits beyond a nanosecond refused. `None` when `number` is no decimal number.
+/// `number * factor` in integers. `None` when `number` is not a decimal number or is finer than a nanosecond.
 fn scaled(number: &str, factor: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.contains('.') || fraction.len() > 18 {
@@ -153,8 +153,8 @@ impl fmt::Display for Span {
 
 /// The period of a cyclic thread: 10 us to 100 s.
 ///
-/// The lower end is where a wake-up costs as much as the period on common machines: below it a FIFO thread would
-/// take its CPU for itself.
+/// The lower limit is where a wake-up costs as much as the period on common machines: with a shorter period a FIFO
+/// thread would occupy its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Span", into = "Span")]
@@ -178,7 +178,7 @@ impl Period {
         self.0
     }
 
-    /// How many periods it takes to fill `span`, rounded up.
+    /// The number of periods that fill `span`, rounded up.
     #[must_use]
     pub fn cycles_in(self, span: Span) -> u64 {
         span.0.div_ceil(self.0.0)

@@ -1,36 +1,36 @@
-//! A word that is not known, with the nearest one that is.
+//! An unknown word, with the nearest known one.
 
 use std::fmt;
 
-/// A typed word that no list knows: what it should have been, what was typed, what there is.
+/// An unknown word: the kind of word expected, the word as typed, and the known words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownWord {
-    /// What the word should name, in the singular: "policy", "axis".
+    /// The kind of thing the word names, in the singular: "policy", "axis".
     pub kind: &'static str,
     /// The word as typed.
     pub given: String,
-    /// Every form that is understood, as help shows it.
+    /// Every known form, as help shows it.
     pub known: &'static [&'static str],
 }
 
-/// Share of letters that must agree before a word is offered; half lets `policies` find `policy`, but not `foo` `fifo`.
+/// Share of equal letters above which a word is suggested; half lets `policies` find `policy`, but not `foo` `fifo`.
 const SUGGEST_ABOVE: f64 = 0.5;
 
-/// Bytes of the longest word that is compared.
+/// The longest word that is compared, bytes.
 const LONGEST: usize = 100;
 
 impl UnknownWord {
-    /// The error for `given`, which is none of `known`.
+    /// The error for `given`, which is not in `known`.
     #[must_use]
     pub fn new(kind: &'static str, given: &str, known: &'static [&'static str]) -> Self {
         Self { kind, given: given.to_owned(), known }
     }
 
-    /// The known word nearest to what was typed; only the part before a `:` is compared, the rest is kept as typed.
+    /// The known word nearest to the typed one. Only the part before a `:` is compared; the rest is kept as typed.
     #[must_use]
     pub fn nearest(&self) -> Option<String> {
         let (head, rest) = self.given.split_once(':').map_or((self.given.as_str(), None), |(h, r)| (h, Some(r)));
-        // Nothing that is known is half as long, and comparing takes the product of the lengths.
+        // No known word is half as long, and the cost of a comparison is the product of the lengths.
         if head.len() > LONGEST {
             return None;
         }
@@ -59,7 +59,7 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
-/// A type that is one word wherever it is written: its `FromStr` and `Display` become its form in JSON.
+/// Implements the JSON form of a type by its `FromStr` and `Display`: one word everywhere.
 macro_rules! as_text {
     ($type:ty, $error:ty) => {
         impl TryFrom<String> for $type {
@@ -93,7 +93,7 @@ mod tests {
         }
         let policies: &[&str] = &["other", "fifo:PRIORITY"];
         assert_eq!(UnknownWord::new("policy", "fifoo:80", policies).nearest().as_deref(), Some("fifo:80"));
-        // Not compared: that would take minutes.
+        // Not compared: the comparison would take minutes.
         assert_eq!(UnknownWord::new("policy", &"fifo".repeat(1_000_000), policies).nearest(), None);
     }
 

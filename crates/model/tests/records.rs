@@ -1,4 +1,4 @@
-//! Runs that were recorded before conditions and tasks had types of their own: one of each kind of task.
+//! Runs that were recorded before conditions and tasks had their own types: one of each kind of task.
 
 use punctual_model::{Entry, Header, Task};
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn what_is_not_known_is_refused() {
     }
 }
 
-/// The value without what says that nothing is asked for: it may be left out.
+/// The value without a `tracers` of `false`, which may be omitted.
 fn meaning(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

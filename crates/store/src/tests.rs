@@ -129,7 +129,7 @@ fn a_date_beyond_calendars_is_named_with_its_line_and_field() {
         assert!(line.contains(&old));
         line.replace(&old, new)
     };
-    let reason = "started_unix_ms 253402300800000 is after the year 9999";
+    let reason = "invalid started_unix_ms `253402300800000`: expected a date up to the year 9999";
     fs::write(&file, format!("{good}\n{}\n", late(&entry, entries[0].record.started_unix_ms))).unwrap();
     let damage = read(scratch.dir()).unwrap().damage[0].to_string();
     assert!(damage.starts_with(&format!("{}:2: the line is damaged ({reason}", file.display())), "{damage}");

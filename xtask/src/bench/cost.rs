@@ -1,4 +1,4 @@
-//! What operations cost beside what `perf bench` says of the same, and how long the suite takes.
+//! Costs of operations beside those of `perf bench`, and the duration of the suite.
 
 use super::{CONFIDENCE, judged, median, process};
 use analysis::median_interval;
@@ -7,16 +7,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Runs of perf in one pair, of which the middle one counts, as the middle batch does. Each is long enough that making the
-/// second process, which `sched pipe` counts, is no part worth naming, and short of what real-time throttling allows.
+/// Runs of perf in one pair, of which the median counts, as the median batch does. Each run is so long that the
+/// creation of the second process, which `sched pipe` includes, is negligible, and too short for real-time throttling.
 const RUNS: usize = 15;
 
-/// What the promise is: the ratio lies between these.
+/// The promise: the ratio lies between these limits.
 const LEAST: f64 = 0.9;
 const MOST: f64 = 1.1;
 
-/// One operation of ours, and a benchmark of perf that does the same. `perf bench mem memcpy` does not: 1 MiB of it stays in the
-/// caches, and 16 MiB are copied past them, by stores that glibc uses from a part of the shared cache's size on.
+/// One operation, and the equivalent benchmark of perf. `perf bench mem memcpy` is not one: 1 MiB of it stays in the
+/// caches, and 16 MiB are copied past them, by stores that glibc uses above a share of the shared cache's size.
 struct Pair {
     operation: &'static str,
     theirs: &'static [&'static str],
@@ -31,13 +31,13 @@ fn us_of_one(text: &str) -> Option<f64> {
     Some(number_before(text, "usecs/op")? * 1e3)
 }
 
-/// The number that stands before a unit.
+/// The number before a unit.
 fn number_before(text: &str, unit: &str) -> Option<f64> {
     text.split(unit).next().filter(|before| before.len() < text.len())?.split_whitespace().last()?.parse().ok()
 }
 
 pub(super) fn report(program: &Path, cpu: u32, pairs: u64) -> Result<(), String> {
-    // In real time, so that neither is preempted: perf tells the mean of a run.
+    // Both under real-time policies, so that neither is preempted: perf reports the mean of a run.
     println!("\ncost of operations, beside perf bench on the same CPU ({cpu}), both FIFO 80");
     println!("{:<22}{:>12}{:>12}{:>8}  {:<16}promise", "median", "ours", "perf", "ratio", "[95 %]");
     for pair in PAIRS {
@@ -95,7 +95,7 @@ fn ours(program: &Path, operation: &str, cpu: u32) -> Result<f64, String> {
     found.ok_or_else(|| format!("{operation} was not measured"))
 }
 
-/// The middle of several short runs of perf, ns.
+/// The median of several short runs of perf, ns.
 fn theirs(pair: &Pair, cpu: u32) -> Result<f64, String> {
     let mut times = Vec::new();
     for _ in 0..RUNS {
@@ -110,7 +110,7 @@ fn theirs(pair: &Pair, cpu: u32) -> Result<f64, String> {
     Ok(median(times.into_iter()))
 }
 
-/// How long the program takes, from its start to its end.
+/// Duration of the program, s, from start to end.
 fn seconds(program: &Path, cpu: u32, arguments: &[&str]) -> Result<f64, String> {
     let began = Instant::now();
     measure(program, cpu, arguments)?;

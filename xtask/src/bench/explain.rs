@@ -1,4 +1,4 @@
-//! Explaining late wake-ups: what tracing adds to a wake-up, what stopping the trace takes, what an event costs.
+//! Costs of explaining late wake-ups: added latency, time to stop the trace, CPU time of an event.
 
 use super::process::{finish, quiet_cell};
 use super::statistics::row;
@@ -6,18 +6,19 @@ use model::{Cell, Conditions, CpuSet, Explain, ExplainRecord, Load, Record, Span
 use std::path::Path;
 use std::process::Command;
 
-/// Promises: us that the default events add to the smallest latency, us that a thread takes to stop the trace, ms of CPU time
-/// to take and explain 150 000 events, and CPU time as a share of what trace-cmd takes to print the same events.
+/// Promises: us that the default events add to the smallest latency, us that a thread takes to stop the trace, ms of
+/// CPU time to read and explain 150 000 events, and CPU time as a share of that of trace-cmd for printing the same
+/// events.
 const ADDED_US: f64 = 0.6;
 const FREEZE_US: f64 = 40.0;
 const EXPLAIN_MS: f64 = 200.0;
 const OF_TRACE_CMD: f64 = 0.1;
 /// Five million events a second.
 const READ_NS: f64 = 200.0;
-/// The events that the third promise is about.
+/// Number of events in the third promise.
 const EVENTS: f64 = 150_000.0;
 
-/// Measures all and prints the table.
+/// Measures all of them and prints the table.
 pub(super) fn report(root: &Path, program: &Path, cpus: &CpuSet, pairs: u64) -> Result<(), String> {
     println!("\nexplain: {pairs} pairs");
     println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
@@ -32,7 +33,7 @@ pub(super) fn report(root: &Path, program: &Path, cpus: &CpuSet, pairs: u64) -> 
     };
     let (mut events, mut with_stacks) = (Added::default(), Added::default());
     for pair in 0..pairs {
-        // Each of the three goes first, second and last in turn.
+        // The order of the three rotates.
         let mut cells = [&plain, &traced, &stacks];
         let turn = usize::try_from(pair % 3).unwrap_or(0);
         cells.rotate_left(turn);
@@ -54,12 +55,12 @@ pub(super) fn report(root: &Path, program: &Path, cpus: &CpuSet, pairs: u64) -> 
     row("to read an event of the kernel, CPU ns", &read_ns, READ_NS);
     let dir = std::env::temp_dir().join(format!("punctual-bench-explain-{}", std::process::id()));
     let measured = loaded(program, cpus, &dir, pairs);
-    // Nothing of it is worth keeping, whatever came of it.
+    // The directory is removed on success and on failure.
     let _ = std::fs::remove_dir_all(&dir);
     measured
 }
 
-/// What is added to latencies, of each pair.
+/// Added latency, for each pair.
 #[derive(Default)]
 struct Added {
     min_us: Vec<f64>,
@@ -73,13 +74,14 @@ impl Added {
     }
 }
 
-/// What spikes cost on all CPUs under a load.
+/// Costs of spikes on all CPUs under a load.
 fn loaded(program: &Path, cpus: &CpuSet, dir: &Path, pairs: u64) -> Result<(), String> {
     let load: Load = "messaging".parse().map_err(|err| format!("{err}"))?;
     let (mut freeze_us, mut explain_ms, mut of_trace_cmd) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..pairs {
         std::fs::create_dir_all(dir).map_err(|err| format!("{}: {err}", dir.display()))?;
-        // The threshold finds itself: a fixed one is met by every other wake-up of a slow machine, and each stops the trace.
+        // An automatic threshold: every other wake-up of a slow machine would exceed a fixed one, and each stops the
+        // trace.
         let asked = Explain { keep: 1, ..Explain::default() };
         let cell = Cell {
             load: load.clone(),
@@ -106,7 +108,7 @@ fn loaded(program: &Path, cpus: &CpuSet, dir: &Path, pairs: u64) -> Result<(), S
     Ok(())
 }
 
-/// CPU time, ns, that the program's own reader takes for an event: a test of it prints that.
+/// CPU time, ns, of the program's own reader for each event, as printed by one of its tests.
 fn read_ns(root: &Path) -> Result<f64, String> {
     const NAME: &str = "trace::rate::root_events_of_the_kernel_are_read";
     let finished = finish(crate::fuzz::test_of_the_program(root, NAME).arg("--ignored"), b"")?;

@@ -1,4 +1,4 @@
-//! How soon the measuring process has its first sample.
+//! Time from the start of the measuring process to its first sample.
 
 use super::process::{Finished, finish, quiet_cell};
 use super::{CONFIDENCE, Task, judged};
@@ -11,7 +11,7 @@ const RUNS: usize = 20;
 /// The promise, ms from just before `fork` to the first wake-up.
 const LIMIT_MS: f64 = 20.0;
 
-/// Runs short cells and prints the time from starting the process to its first wake-up.
+/// Runs short cells and prints the time from the start of the process to its first wake-up.
 pub(super) fn report(program: &Path, task: Task) -> Result<(), String> {
     let times: Vec<f64> = (0..RUNS).map(|_| once(program, task)).collect::<Result<_, _>>()?;
     let (lower, median, upper) = median_interval(&times, CONFIDENCE).ok_or("too few runs")?;
@@ -29,7 +29,7 @@ fn once(program: &Path, task: Task) -> Result<f64, String> {
     let input = serde_json::to_vec(&cell).map_err(|err| text(&err))?;
     let Finished { started, stdout, .. } = finish(Command::new(program).arg("cell"), &input)?;
     let record: Record = serde_json::from_str(&stdout).map_err(|err| text(&err))?;
-    // So few samples are all among the largest 1000, each with its cycle.
+    // With so few samples, all of them are among the largest 1000, each with its cycle.
     let first = record.threads.first().and_then(|thread| thread.worst.iter().min_by_key(|worst| worst.cycle));
     let first = first.ok_or("punctual cell: no sample")?;
     let due = record.started.since(started).0 + i64::try_from(first.cycle).map_err(|err| text(&err))? * 1_000_000;

@@ -1,4 +1,4 @@
-//! The machine looked at: how long a snapshot takes, and how much of a CPU the log of what happens around the threads.
+//! Costs of observing the machine: duration of a snapshot, and CPU time of the per-second log.
 
 use super::process::{Finished, finish, quiet_cell};
 use super::statistics::row;
@@ -21,9 +21,9 @@ pub(super) fn report(program: &Path, cpus: &CpuSet, pairs: u64) -> Result<(), St
     log(program, cpus, pairs)
 }
 
-/// What `doctor` takes longer than a program that looks at nothing: one snapshot, the checks and their JSON.
+/// Duration of `doctor` minus that of an empty program: one snapshot, the checks and their JSON.
 fn snapshot(program: &Path, pairs: u64) -> Result<(), String> {
-    // Something is always wrong, which is an exit status of its own.
+    // Some check always fails, which has an exit status of its own.
     let doctor = || timed("/bin/sh", &["-c", "\"$0\" doctor --format json >/dev/null; [ $? != 1 ]", &text(program)]);
     let nothing = || timed("/bin/sh", &["-c", "\"$0\" --version >/dev/null; [ $? != 1 ]", &text(program)]);
     let (mut wall_ms, mut cpu_ms) = (Vec::new(), Vec::new());
@@ -37,8 +37,8 @@ fn snapshot(program: &Path, pairs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What the log takes by its own count, and what all helpers of a cell take: the CPU time of both processes in a cell that
-/// wakes once a second, the longer cell less the shorter.
+/// CPU time of the log by its own count, and of all helpers of a cell: both processes of a cell that wakes once a
+/// second, the longer cell minus the shorter.
 fn log(program: &Path, cpus: &CpuSet, pairs: u64) -> Result<(), String> {
     let cpu: CpuSet = cpus.iter().last().into_iter().collect();
     let (mut own, mut all) = (Vec::new(), Vec::new());
@@ -70,7 +70,7 @@ fn measure_ms(program: &Path, cpu: &CpuSet, seconds: u64) -> Result<f64, String>
     Ok(cpu_ms(&finished))
 }
 
-/// A cell of 5 s, as `measure` would have it.
+/// A cell of 5 s with the defaults of `measure`.
 fn record(program: &Path, cpus: &CpuSet) -> Result<Record, String> {
     let cell = quiet_cell(cpus.clone(), Span(5_000_000_000));
     let json = serde_json::to_vec(&cell).map_err(|err| err.to_string())?;

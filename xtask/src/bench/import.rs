@@ -1,4 +1,4 @@
-//! Import of a large `samples.raw` of jitterdebugger: speed, memory, and beside a conversion to CSV in Python.
+//! Import of a large `samples.raw` of jitterdebugger: speed, memory, and comparison with a conversion to CSV in Python.
 
 use super::process::{Finished, finish};
 use super::{CONFIDENCE, judged, median};
@@ -16,12 +16,13 @@ const RECORD: usize = 28;
 const LARGE: u64 = 400_000_000 / RECORD as u64;
 const SMALL: u64 = LARGE / 10;
 
-/// Promised: bytes a second, how many times as fast as Python, and memory that does not grow with the file.
+/// Promises: bytes a second, the factor over Python, and memory that does not grow with the file.
 const MB_PER_SECOND: f64 = 100.0;
 const TIMES_AS_FAST: f64 = 20.0;
 const GROWTH: f64 = 1.1;
 
-/// What `jittersamples` does with a file, by Python's own means and to nowhere: a line `CPU;SECONDS;LATENCY` for each record.
+/// Conversion of a file as `jittersamples` does it, in pure Python and to /dev/null: a line `CPU;SECONDS;LATENCY` for
+/// each record.
 const PYTHON: &str = "\
 import struct, sys
 record = struct.Struct('<IqqQ')
@@ -73,7 +74,7 @@ pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Of the large file.
+/// Size of the large file, MB.
 fn megabytes() -> f64 {
     (LARGE * RECORD as u64) as f64 / 1e6
 }
@@ -83,7 +84,7 @@ fn at_least(name: &str, values: &[f64], limit: f64) {
     println!("{name:<46}{:>10.1}  {said:<20}{promise}", median(values.iter().copied()));
 }
 
-/// The interval of a median, and what it says of a promise.
+/// The interval of a median, and the result of a promise.
 fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, String) {
     match median_interval(values, CONFIDENCE) {
         Some((lower, _, upper)) => (format!("[{lower:.3}-{upper:.3}]"), promise(lower, upper)),
@@ -91,7 +92,7 @@ fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, St
     }
 }
 
-/// A process that was timed.
+/// A finished process with its times.
 struct Timed {
     wall_s: f64,
     cpu_s: f64,
@@ -123,7 +124,7 @@ fn write(path: &Path, records: u64) -> std::io::Result<()> {
     file.flush()
 }
 
-/// A directory that goes with it.
+/// A directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

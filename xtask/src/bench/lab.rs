@@ -1,4 +1,4 @@
-//! What measuring in the lab costs, and what it says beside cyclictest in one guest.
+//! Costs of measuring in the lab, and its results beside those of cyclictest in one guest.
 
 use super::process::finish;
 use super::statistics::row;
@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The kernels of the campaign that is promised, and its loads.
+/// Kernels and loads of the campaign in the promise.
 const KERNELS: [&str; 4] =
     ["debian:6.1 preempt=none", "debian:6.1 preempt=voluntary", "debian:6.1 preempt=full", "debian:6.1-rt"];
 const LOADS: [&str; 4] = ["none", "exec", "tcp", "mmap"];
 const PHASES: u32 = 4;
 
-/// What is promised, CPU seconds: a kernel started up to its first sample, a guest that goes on to its first sample, a cell of
-/// 300 samples on average over the loads, and the whole campaign.
+/// Promises, CPU seconds: boot of a kernel to its first sample, resume of a saved guest to its first sample, a cell of
+/// 300 samples averaged over the loads, and the whole campaign.
 const COLD_S: f64 = 4.5;
 const RESTORED_S: f64 = 0.5;
 const CELL_S: f64 = 1.5;
@@ -23,7 +23,7 @@ const CAMPAIGN_S: f64 = 120.0;
 /// Measures all of it and prints the table.
 pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
     let scratch = Scratch::new()?;
-    // What is fetched is no part of it.
+    // Downloads are not part of it.
     let kernels = fetched(program, &KERNELS)?;
     println!("\nlab: CPU time of QEMU and punctual together; {times} times each");
     println!("{:<52}{:>8}  {:<20}promise", "", "median", "[95 %]");
@@ -69,12 +69,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// CPU time, s, of a campaign that finds its kernels started and saved.
+    /// CPU time, s, of a campaign whose kernels are already booted and saved.
     fn warm(&self, ask: &Ask<'_>) -> Result<f64, String> {
         self.carried_out(ask, &self.scratch.0.join("warm"))
     }
 
-    /// The same of one that has to start them.
+    /// CPU time, s, of a campaign that boots its kernels.
     fn cold(&self, ask: &Ask<'_>) -> Result<f64, String> {
         let cache = self.scratch.0.join("cold");
         let _ = fs::remove_dir_all(&cache);
@@ -110,7 +110,7 @@ fn repeated(times: u64, of: impl Fn() -> Result<f64, String>) -> Result<Vec<f64>
     (0..times).map(|_| of()).collect()
 }
 
-/// A directory that does not outlive the bench.
+/// A directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -127,16 +127,17 @@ impl Drop for Scratch {
     }
 }
 
-/// As the lab starts its guests.
+/// The command line of QEMU in the lab.
 const QEMU: &str = "timeout 300 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -M pc \
     -accel tcg,thread=single -icount shift=0,sleep=off -cpu qemu64 -smp 1 -rtc base=2026-01-01,clock=vm -m 512";
 const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
     i8042.nokbd i8042.nopnp random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
 
-/// Both measure 2000 cycles of a millisecond at FIFO 90 and say nanoseconds. Between them the kernel comes to rest.
+/// Both measure 2000 cycles of a millisecond at FIFO 90 in nanoseconds. The kernel settles between them.
 ///
-/// The main thread of cyclictest wakes up every 10 ms meanwhile and does some of the kernel's time keeping, which otherwise
-/// falls to a measured wake-up in four. So ours is measured once more beside an idle cyclictest, whose main thread does the same.
+/// The main thread of cyclictest wakes up every 10 ms meanwhile and does some of the kernel's timekeeping, which
+/// otherwise falls to a measured wake-up in four. So this program is measured once more beside an idle cyclictest,
+/// whose main thread does the same.
 const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev tmp run; do /busybox mkdir -p /$dir; done\n\
     /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n\
     /busybox sleep 5\n/cyclictest -m -p 90 -i 1000 -l 2000 -q -N > /tmp/theirs\n/busybox sleep 2\n\
@@ -145,14 +146,14 @@ const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev tmp run; do /busybox 
     echo; echo THEIRS $(/busybox cat /tmp/theirs); echo OURS $(/busybox cat /tmp/ours)\n\
     echo BESIDE $(/busybox cat /tmp/beside)\n/busybox reboot -f\n";
 
-/// The cache where `punctual lab fetch` keeps kernels.
+/// The kernel cache of `punctual lab fetch`.
 fn kernels() -> Result<PathBuf, String> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     Ok(base.ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("punctual/kernels"))
 }
 
-/// Fetches the kernels of these names. Returns each name with the file that QEMU starts.
+/// Fetches the kernels of these names. Returns each name with the image for QEMU.
 fn fetched(program: &Path, kernels: &[&str]) -> Result<Vec<(String, PathBuf)>, String> {
     let mut command = Command::new(program);
     let said = finish(command.args(["lab", "fetch"]).args(kernels), b"")?.stdout;
@@ -160,7 +161,7 @@ fn fetched(program: &Path, kernels: &[&str]) -> Result<Vec<(String, PathBuf)>, S
     Ok(kernels.iter().zip(said.lines()).filter_map(|(name, line)| Some(((*name).to_owned(), file(line)?))).collect())
 }
 
-/// Measures by both on each kernel, and prints smallest and mean latency.
+/// Measures with both programs on each kernel, and prints smallest and mean latency.
 fn beside_cyclictest(program: &Path, dir: &Path, kernels: &[(String, PathBuf)]) -> Result<(), String> {
     println!("\nidle, FIFO 90, 1 ms, 2000 cycles, in one guest; virtual ns, smallest / mean");
     println!("{:<40}{:>16}{:>16}{:>28}", "", "ours", "cyclictest", "ours beside its main thread");
@@ -180,7 +181,7 @@ fn beside_cyclictest(program: &Path, dir: &Path, kernels: &[(String, PathBuf)]) 
             let record = line(name).and_then(|json| serde_json::from_str::<Value>(json).ok());
             let record = record.ok_or("the guest gave no record")?;
             let histogram = &record["threads"][0]["histogram"];
-            // A sum may be larger than numbers of JSON are exact, and is text.
+            // A sum may exceed the exact range of JSON numbers, and is text then.
             let number_of = |key| histogram[key].as_f64().or_else(|| histogram[key].as_str()?.parse().ok());
             let [min, sum, n] = ["min_ns", "sum_ns", "n"].map(number_of);
             let show = |ns: Option<f64>| ns.map_or("?".to_owned(), |ns| format!("{ns:.0}"));
@@ -194,7 +195,7 @@ fn beside_cyclictest(program: &Path, dir: &Path, kernels: &[(String, PathBuf)]) 
     Ok(())
 }
 
-/// The guest's first file system: a static busybox, cyclictest with its libraries, punctual, and a cell for it.
+/// The guest's initramfs: a static busybox, cyclictest with its libraries, punctual, and a cell for it.
 fn archive(program: &Path, dir: &Path) -> Result<PathBuf, String> {
     let failed = |err: std::io::Error| err.to_string();
     let root = dir.join("root");

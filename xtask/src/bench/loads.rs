@@ -1,4 +1,4 @@
-//! Loads beside what they are promised to be: hackbench's rate, half of a CPU, soon started and soon gone.
+//! Loads against their promises: hackbench's rate, half of a CPU, time to start and to stop.
 
 use super::{CONFIDENCE, judged, median};
 use analysis::median_interval;
@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 /// Messages of one run of hackbench: 10 groups of 20 senders and 20 receivers.
 const LOOPS: u64 = 1000;
 const MESSAGES: f64 = (10 * 20 * 20 * LOOPS) as f64;
-/// How long ours runs, s: about as long as hackbench takes for that.
+/// Duration of `messaging`, s: about that of hackbench.
 const SECONDS: &str = "5s";
-/// Promises: rates within a tenth, a share of the CPU within 3 points, ms to full load and until nothing is left.
+/// Promises: rates within a tenth, a share of the CPU within 3 points, ms to full load and until all processes have
+/// exited.
 const RATE: (f64, f64) = (0.9, 1.1);
 const POINTS: f64 = 3.0;
 const START_MS: f64 = 200.0;
 const STOP_MS: f64 = 500.0;
 
-/// Runs all three and prints their results.
+/// Runs all three and prints the results.
 pub(super) fn report(program: &Path, cpus: &CpuSet, pairs: u64) -> Result<(), String> {
     rate(program, pairs)?;
     let one: CpuSet = cpus.iter().take(1).collect();
@@ -65,7 +66,7 @@ fn theirs() -> Result<f64, String> {
     Ok(MESSAGES / seconds.ok_or("hackbench: no `Time:`")?)
 }
 
-/// What `cpu:50` takes of `cpus`, by `/proc/stat`, beyond what the machine uses without it.
+/// CPU share of `cpu:50` on `cpus`, from `/proc/stat`, beyond that of the idle machine.
 fn share(program: &Path, cpus: &CpuSet, runs: u64) -> Result<(), String> {
     let list = cpus.to_string();
     let shares = (0..runs).map(|_| {
@@ -112,7 +113,7 @@ fn busy_during(cpus: &CpuSet, time: Duration) -> Result<f64, String> {
     Ok(1.0 - (after.1 - before.1) / all.max(1.0))
 }
 
-/// Every built-in load, twice: the longer of its times to full load, and until nothing of it is left.
+/// Runs every built-in load twice; the longer of its times to full load, and until all its processes have exited.
 fn start_and_stop(program: &Path) -> Result<(), String> {
     let words = Load::KNOWN.iter().map(|form| form.split('[').next().unwrap_or(form));
     let is_built_in = |word: &&str| {

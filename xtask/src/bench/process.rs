@@ -1,4 +1,4 @@
-//! Running a program and accounting for it as the kernel does.
+//! Runs of a program with the kernel's accounting of it.
 
 use model::{Cell, CpuSet, MonoTime, Span};
 use std::io::{Read, Write};
@@ -8,21 +8,21 @@ use sys::usage::Reaped;
 
 /// A finished process.
 pub(super) struct Finished {
-    /// When it was about to be started, `CLOCK_MONOTONIC`.
+    /// Time just before the start, `CLOCK_MONOTONIC`.
     pub(super) started: MonoTime,
     pub(super) stdout: String,
-    /// What it and the children it waited for used.
+    /// Resources used by it and the children it waited for.
     pub(super) reaped: Reaped,
 }
 
-/// The program as `cargo build --release` leaves it.
+/// The program in cargo's release directory.
 pub(super) fn program(root: &Path) -> Result<PathBuf, String> {
     let targets = std::fs::read_dir(root.join("target")).map_err(|err| err.to_string())?.flatten();
     let path = targets.map(|target| target.path().join("release/punctual")).find(|path| path.is_file());
     path.ok_or_else(|| "there is no release build; run `make build` first".to_owned())
 }
 
-/// Runs `command` with `input` on its stdin, to its end.
+/// Runs `command` to its end with `input` on its stdin.
 pub(super) fn finish(command: &mut Command, input: &[u8]) -> Result<Finished, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |err: std::io::Error| format!("{name}: {err}");

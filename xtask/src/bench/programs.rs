@@ -1,11 +1,11 @@
-//! The programs that are compared: one run of `measure`, of `punctual cyclictest`, of cyclictest, of jitterdebugger.
+//! The compared programs: one run of `measure`, of `punctual cyclictest`, of cyclictest, of jitterdebugger.
 
 use super::process::{cpu_us_per_wakeup, finish};
 use super::{Run, Task};
 use std::path::Path;
 use std::process::Command;
 
-/// What cyclictest says it is; its options are all it tells without root.
+/// Version of cyclictest; without root only its option summary prints it.
 pub(super) fn cyclictest_version() -> Result<String, String> {
     let output = Command::new("cyclictest").arg("--help").output();
     let output = output.map_err(|err| format!("cyclictest: {err}; apt-get install rt-tests"))?;
@@ -15,8 +15,8 @@ pub(super) fn cyclictest_version() -> Result<String, String> {
 
 /// The options of a task, with nanosecond output (`-N`).
 ///
-/// The main thread is kept off the measured CPU, as `measure` does by itself: otherwise it wakes that CPU 100 times a
-/// second, and the cycles that find the CPU awake make a smaller minimum (6 us instead of 12 us on a virtual machine).
+/// The main thread is kept off the measured CPU, as `measure` does by default. Otherwise it wakes that CPU 100 times a
+/// second, and cycles on the awake CPU lower the minimum (6 us instead of 12 us on a virtual machine).
 fn options(task: Task) -> Vec<String> {
     let Task { cpu, cycles, period_us, .. } = task;
     let mut options = format!("-m -N -p 80 -i {period_us} -t 1 -a {cpu} -l {cycles}");
@@ -39,7 +39,7 @@ pub(super) fn punctual_cyclictest(program: &Path, task: Task) -> Result<Run, Str
 /// One run with the summary only (`-q`), as JSON on stdout (`--json=-`).
 fn run_cyclictest(command: &mut Command, task: Task) -> Result<Run, String> {
     let finished = finish(command.args(options(task)).args(["-q", "--json=-"]), b"")?;
-    // The JSON document stands between lines of its own text output.
+    // The JSON document is surrounded by lines of its own text output.
     let (start, end) = (finished.stdout.find('{'), finished.stdout.rfind('}'));
     let json = start.zip(end).and_then(|(start, end)| finished.stdout.get(start..=end)).ok_or("cyclictest: no JSON")?;
     let json: serde_json::Value = serde_json::from_str(json).map_err(|err| format!("cyclictest: {err}"))?;
@@ -54,8 +54,8 @@ fn run_cyclictest(command: &mut Command, task: Task) -> Result<Run, String> {
     })
 }
 
-/// How many due times one run of cyclictest missed, by our definition: it prints each latency (`-v`), and goes on with
-/// the next due time that is not past, without counting.
+/// Number of due times missed by one run of cyclictest, by the definition of punctual: it prints each latency (`-v`),
+/// and continues with the next due time that is not past, without counting.
 pub(super) fn missed_by_cyclictest(task: Task) -> Result<f64, String> {
     let finished = finish(Command::new("cyclictest").args(options(task)).arg("-v"), b"")?;
     // "       0:      17:   13644": thread, cycle, latency in ns.
@@ -65,7 +65,8 @@ pub(super) fn missed_by_cyclictest(task: Task) -> Result<f64, String> {
     Ok(finished.stdout.lines().filter_map(latency_ns).map(missed).sum::<u64>() as f64)
 }
 
-/// One run of `punctual measure`, as a user would call it, with JSON on stdout; both of its processes accounted for.
+/// One run of `punctual measure`, as a user would call it, with JSON on stdout. Both of its processes are accounted
+/// for.
 pub(super) fn measure(program: &Path, task: Task) -> Result<Run, String> {
     let arguments = format!(
         "measure --wait --policy fifo:80 --period {}us --cpus {} --warm-up 0s --duration {}us --format json",
@@ -86,7 +87,7 @@ pub(super) fn measure(program: &Path, task: Task) -> Result<Run, String> {
     })
 }
 
-/// One run of jitterdebugger, whose results it writes to files.
+/// One run of jitterdebugger, which writes its results to files.
 pub(super) fn jitterdebugger(task: Task) -> Result<Run, String> {
     let Task { cpu, cycles, period_us, .. } = task;
     let dir = std::env::temp_dir().join(format!("punctual-bench-jitterdebugger-{}", std::process::id()));
@@ -97,7 +98,7 @@ pub(super) fn jitterdebugger(task: Task) -> Result<Run, String> {
     let finished = finished.map_err(|err| format!("{err}; apt-get install jitterdebugger"))?;
     let results = results.map_err(|err| format!("jitterdebugger: {err}"))?;
     let json: serde_json::Value = serde_json::from_str(&results).map_err(|err| format!("jitterdebugger: {err}"))?;
-    // The key is the thread's index, whatever its CPU.
+    // The key is the thread's index, not its CPU.
     let thread = &json["cpu"]["0"];
     let number = |key: &str| thread[key].as_f64().ok_or_else(|| format!("jitterdebugger: no `{key}` in its results"));
     Ok(Run {

@@ -1,4 +1,4 @@
-//! The page of a run: how long it takes to make, how large it is, and for how long opening it holds up a browser.
+//! The HTML page of a run: time to write it, its size, and the longest task of a browser that opens it.
 
 use super::{CONFIDENCE, judged, median};
 #[path = "../../../crates/punctual/tests/cli/webdriver.rs"]
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What is promised of a run of so many cells and blocks: seconds, and bytes where there is a limit.
+/// Promises for a run with this number of cells and blocks: seconds, and bytes where there is a limit.
 const SIZES: [(usize, u32, f64, Option<f64>); 2] = [(100, 12, 1.0, Some(1e6)), (10_000, 1, 10.0, None)];
 
-/// The longest that a page may hold up its browser at a time, ms.
+/// Longest task of a browser that opens a page, ms.
 const LONGEST_TASK_MS: f64 = 200.0;
 
-/// What is measured once and then stands for all cells: real records, of idle and busy CPUs.
+/// Measured once, as the source of all cells: real records, of idle and busy CPUs.
 const PLAN: &str = "title = \"bench\"\nrepetitions = 1\nduration = \"2s\"\nwarm_up = \"200ms\"\n\
                     [axes]\nload = [\"none\", \"cpu\"]\npolicy = [\"other\", \"fifo:80\"]\nperiod = [\"1ms\"]\n";
 
-/// Makes the runs and prints what their pages cost.
+/// Creates the runs and prints the costs of their pages.
 pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("punctual-bench-report-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|err| err.to_string())?;
@@ -57,8 +57,8 @@ fn in_directory(dir: &Path, program: &Path, pairs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A run of many cells: the records of `source` again and again, under periods that differ by a nanosecond each, because a
-/// run has no cell twice. Returns its size in bytes.
+/// Creates a run of many cells: copies of the records of `source`, under periods that differ by a nanosecond each,
+/// because a run has no duplicate cells. Returns its size in bytes.
 fn fabricate(source: &Path, dir: &Path, n_cells: usize, blocks: u32) -> Result<u64, String> {
     let failed = |err: std::io::Error| err.to_string();
     let file = BufReader::new(File::open(source.join("run.jsonl")).map_err(failed)?);
@@ -93,7 +93,7 @@ fn fabricate(source: &Path, dir: &Path, n_cells: usize, blocks: u32) -> Result<u
     Ok(fs::metadata(&path).map_err(failed)?.len())
 }
 
-/// Seconds that it takes to make the page.
+/// Time to write the page, s.
 fn made(program: &Path, run_dir: &Path, page: &PathBuf) -> Result<f64, String> {
     let started = Instant::now();
     run(Command::new(program).arg("report").arg(run_dir).arg("-o").arg(page))?;
@@ -106,7 +106,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("punctual: {}", said())) }
 }
 
-/// What opening the page and scrolling through it was like.
+/// Results of opening the page and scrolling through it.
 fn opened(page: &Path) -> String {
     let browser = match webdriver::Browser::start() {
         Ok(browser) => browser,

@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What is promised: a round trip as a share of that of the pair in C; CPU time, us, that the logger takes for each trigger,
-/// system calls included (shown beside it: how much more than asking in C takes); in the lab the shortest answer of an idle
+/// Promises: a round trip as a share of that of the pair in C; CPU time, us, of the logger for each trigger, including
+/// system calls (printed beside it: the difference from the pair in C); in the lab the shortest answer of an idle
 /// preempt=full, us, and a cell of 320 interrupts under `mmap` from a saved state, CPU s.
 const OF_THE_PAIR: f64 = 1.10;
 const LOGGER_US: f64 = 5.0;
@@ -18,9 +18,9 @@ const CELL_S: f64 = 10.0;
 const TRIGGERS: u64 = 2000;
 const KERNEL: &str = "debian:6.1 preempt=full";
 
-/// Both ends of the minimal pair: `ping HOST N` sends a datagram of 24 bytes each millisecond to `pong`, and prints the median
-/// of the round trips, ns. Both are FIFO 80, on one CPU each, with memory locked, and keep CPUs from idling deeply, as ours do:
-/// on an idle machine that alone makes a round trip three times as short.
+/// Both ends of the minimal pair: `ping HOST N` sends a datagram of 24 bytes each millisecond to `pong`, and prints the
+/// median of the round trips, ns. Both are FIFO 80, on one CPU each, with memory locked, and keep CPUs from deep idle
+/// states, as punctual does: on an idle machine that alone shortens a round trip to a third.
 const PAIR: &str = r#"
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ int main(int n, char **v) {
 }
 "#;
 
-/// Measures all and prints the table. Needs root, `ip`, a C compiler, two CPUs, and a kernel of the lab.
+/// Measures all of them and prints the table. Needs root, `ip`, a C compiler, two CPUs, and a kernel of the lab.
 pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
     println!("\nresponse: {pairs} pairs of {TRIGGERS} triggers of 1 ms between two network namespaces");
     println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
@@ -122,19 +122,19 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// The median round trip, ns, of the pair in C, and the CPU time of who asks, us for each trigger.
+    /// The median round trip, ns, of the pair in C, and the CPU time of `ping`, us for each trigger.
     fn theirs(&self) -> Result<(f64, f64), String> {
         let pair = self.dir.join("pair");
-        let _pong = Ended::after_its_first_line(self.on(0, &pair, "pong 0"), false)?;
+        let _pong = Responder::start(self.on(0, &pair, "pong 0"), false)?;
         let ping = finish(&mut self.on(1, &pair, &format!("ping 1 10.214.9.2 {TRIGGERS}")), b"")?;
         let p50_ns: f64 = ping.stdout.trim().parse().map_err(|_| format!("the pair in C said {:?}", ping.stdout))?;
         Ok((p50_ns, cpu_us_per_wakeup(&ping.reaped, TRIGGERS)))
     }
 
-    /// The same of ours, and the CPU time of the thread that asks, us for each trigger.
+    /// The median round trip, ns, of punctual, and the CPU time of its logger, us for each trigger.
     fn ours(&self) -> Result<(f64, f64), String> {
         let respond = self.on(0, self.program, "respond --on udp:10.214.9.2:4000 --policy fifo:80 --cpu 0");
-        let _respond = Ended::after_its_first_line(respond, true)?;
+        let _respond = Responder::start(respond, true)?;
         let method = "response:udp:10.214.9.2:4000".parse().map_err(|err| format!("{err}"))?;
         let duration = Span(TRIGGERS * 1_000_000);
         let cell = Cell { task: method, ..quiet_cell(CpuSet::from_iter([1]), duration) };
@@ -165,7 +165,7 @@ impl<'a> Bench<'a> {
         Ok((min_us, (used.user_us + used.system_us) as f64 / 1e6))
     }
 
-    /// A program in a namespace.
+    /// A command in a network namespace.
     fn on(&self, machine: usize, program: &Path, words: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec"]).args(self.names.get(machine)).arg(program).args(words.split_whitespace());
@@ -182,28 +182,28 @@ impl Drop for Bench<'_> {
     }
 }
 
-/// A process that answers, until this is dropped.
-struct Ended(Child);
+/// A responder process that is killed on drop.
+struct Responder(Child);
 
-impl Ended {
-    /// Starts it and waits for its first line, on stderr or stdout.
-    fn after_its_first_line(mut command: Command, on_stderr: bool) -> Result<Ended, String> {
+impl Responder {
+    /// Starts a process and waits for its first line, on stderr or stdout.
+    fn start(mut command: Command, on_stderr: bool) -> Result<Responder, String> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut ended = Ended(command.spawn().map_err(|err| err.to_string())?);
+        let mut responder = Responder(command.spawn().map_err(|err| err.to_string())?);
         let mut line = String::new();
-        let read = match (on_stderr, &mut ended.0.stderr, &mut ended.0.stdout) {
+        let read = match (on_stderr, &mut responder.0.stderr, &mut responder.0.stdout) {
             (true, Some(stderr), _) => BufReader::new(stderr).read_line(&mut line),
             (false, _, Some(stdout)) => BufReader::new(stdout).read_line(&mut line),
             _ => Ok(0),
         };
         match read {
             Ok(0) | Err(_) => Err("what answers has ended; run as root".to_owned()),
-            Ok(_) => Ok(ended),
+            Ok(_) => Ok(responder),
         }
     }
 }
 
-impl Drop for Ended {
+impl Drop for Responder {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -1,4 +1,4 @@
-//! Room that a raw sample takes on disk: our Parquet beside jitterdebugger's records.
+//! Size of a raw sample on disk: Parquet beside jitterdebugger's records.
 
 use super::process::finish;
 use super::{CONFIDENCE, Task, judged, median};
@@ -10,7 +10,7 @@ use std::process::Command;
 /// The promise: a tenth of the peer's record.
 const LIMIT: f64 = 0.1;
 
-/// Runs the pairs and prints the bytes a sample of both.
+/// Runs the pairs and prints the bytes per sample of both.
 pub(super) fn report(program: &Path, task: Task, pairs: u64) -> Result<(), String> {
     let both = (0..pairs).map(|_| Ok((ours(program, task)?, theirs(task)?))).collect::<Result<Vec<_>, String>>()?;
     let ratios: Vec<f64> = both.iter().map(|(ours, theirs)| ours / theirs).collect();
@@ -28,7 +28,7 @@ pub(super) fn report(program: &Path, task: Task, pairs: u64) -> Result<(), Strin
     Ok(())
 }
 
-/// The size of our file, over the samples that the run reports.
+/// Size of punctual's file, divided by the number of samples that the run reports.
 fn ours(program: &Path, task: Task) -> Result<f64, String> {
     let Task { cpu, cycles, period_us, .. } = task;
     let file = scratch("samples").with_extension("parquet");
@@ -45,7 +45,7 @@ fn ours(program: &Path, task: Task) -> Result<f64, String> {
     Ok(bytes.map_err(|err| format!("punctual: {}: {err}", file.display()))? as f64 / samples)
 }
 
-/// The size of its file of raw samples, over the cycles it was asked for.
+/// Size of jitterdebugger's file of raw samples, divided by the requested number of cycles.
 fn theirs(task: Task) -> Result<f64, String> {
     let Task { cpu, cycles, period_us, .. } = task;
     let dir = scratch("jitterdebugger-samples");
@@ -57,7 +57,7 @@ fn theirs(task: Task) -> Result<f64, String> {
     Ok(bytes.map_err(|err| format!("jitterdebugger: samples.raw: {err}"))? as f64 / cycles as f64)
 }
 
-/// A name of our own among the temporary files.
+/// A unique path among the temporary files.
 fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("punctual-bench-{name}-{}", std::process::id()))
 }

@@ -1,4 +1,4 @@
-//! How long it takes to say what a run means: `show` and `compare` on large runs, and beside numpy on the same latencies.
+//! Duration of the statistics: `show` and `compare` on large runs, and beside numpy on the same latencies.
 
 use super::process::finish;
 use super::{CONFIDENCE, judged};
@@ -13,16 +13,16 @@ use std::process::Command;
 const CELLS: usize = 100;
 const BLOCKS: u32 = 12;
 
-/// Period of the measurements that are made up, and what the instrument makes of them.
+/// Period and step of the synthetic measurements.
 const PERIOD_NS: u64 = 100_000;
 const SLICES: u64 = 64;
 const WORST: usize = 1_000;
 
-/// What numpy does with the same latencies: read them, and three quantiles, which is what is timed by itself.
+/// The same work in numpy: read the latencies, and compute three quantiles, which are timed separately.
 const NUMPY: &str = "import numpy,sys,time;a=numpy.load(sys.argv[1]);t=time.process_time();\
     q=numpy.quantile(a,[.5,.99,.999]);print(time.process_time()-t)";
 
-/// Makes the runs, times the commands and prints the table.
+/// Creates the runs, times the commands and prints the table.
 pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
     let scratch = Scratch::new()?;
     let (header, entries) = recorded(program, &scratch)?;
@@ -75,7 +75,7 @@ pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A directory that goes with it.
+/// A directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -92,7 +92,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A process that was timed.
+/// A finished process with its times.
 struct Timed {
     wall_ms: f64,
     cpu_ms: f64,
@@ -101,7 +101,7 @@ struct Timed {
 }
 
 fn milliseconds(command: &mut Command) -> Result<Timed, String> {
-    // `compare` has an exit status of its own, so that of the shell is what counts.
+    // `compare` has several exit statuses of its own, so the status of the shell counts.
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "\"$@\"; [ $? != 1 ]", "sh"]).arg(command.get_program()).args(command.get_args());
     let finished = finish(&mut shell, b"")?;
@@ -130,7 +130,7 @@ fn repeated(times: u64, mut measure: impl FnMut() -> Result<Timed, String>) -> R
     Ok(all)
 }
 
-/// The CPU times of both, ms, one after the other, the order alternating.
+/// The CPU times of both, ms, one after the other, in alternating order.
 fn alternated(
     times: u64,
     mut a: impl FnMut() -> Result<Timed, String>,
@@ -161,7 +161,7 @@ pub(super) fn row(name: &str, values: &[f64], limit: f64) {
     }
 }
 
-/// A real run of one cell and two blocks, which the others are made from.
+/// A real run of one cell and two blocks, the source of all others.
 fn recorded(program: &Path, scratch: &Scratch) -> Result<(Header, Vec<Entry>), String> {
     let (plan, dir) = (scratch.0.join("plan.toml"), scratch.0.join("recorded"));
     let text = "repetitions = 2\nduration = \"2s\"\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n";
@@ -175,7 +175,7 @@ fn recorded(program: &Path, scratch: &Scratch) -> Result<(Header, Vec<Entry>), S
     Ok((header, entries))
 }
 
-/// Writes a run entry by entry: what this process once held would count as the memory of those that it starts.
+/// Writes a run entry by entry: memory that this process once held would count as that of its children.
 fn write_run(
     scratch: &Scratch,
     name: &str,
@@ -196,7 +196,8 @@ fn write_run(
     Ok(dir)
 }
 
-/// A run of so many cells and blocks, each with the records of the real one; the cells differ in their periods.
+/// A run with this number of cells and blocks, each with the records of the real one; the cells differ in their
+/// periods.
 fn multiplied(
     scratch: &Scratch,
     name: &str,
@@ -233,7 +234,7 @@ fn latencies(n: u64) -> Vec<i64> {
     (0..n).map(|_| latency()).collect()
 }
 
-/// A run of one cell with these latencies, each counted so many times, as the instrument would have recorded it.
+/// A run of one cell with these latencies, each counted `times` times, as if it had been measured.
 fn one_cell(
     scratch: &Scratch,
     name: &str,
@@ -284,7 +285,7 @@ fn one_cell(
     write_run(scratch, name, &header, std::iter::once(entry))
 }
 
-/// The latencies as numpy reads them fastest (the NPY format, version 1.0).
+/// The latencies in numpy's fastest input format (NPY, version 1.0).
 fn write_npy(path: &Path, latencies: &[i64]) -> Result<(), String> {
     let mut head = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({},), }}", latencies.len());
     while (head.len() + 11) % 64 != 0 {

@@ -1,4 +1,4 @@
-//! S5: p50, p99 and p99.9 in the course of a cell, stretch by stretch: false alarms, and which changes are found.
+//! S5: p50, p99 and p99.9 over the intervals of a cell: false alarms, and power against changes.
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
@@ -6,42 +6,42 @@ use analysis::stationarity::{MIN_STRETCHES, STRETCHES, Shares, shares};
 use analysis::{Course, courses};
 use model::Histogram;
 
-/// Orders of stretches.
+/// Number of permutations of the intervals.
 const ORDERS: u32 = 40_000;
 
-/// Courses of each kind.
+/// Number of cells of each kind.
 const RUNS: u32 = 400;
 
-/// Samples of a course: a minute and a half at 1 ms.
+/// Samples of a cell: a minute and a half at 1 ms.
 const SAMPLES: usize = 90_000;
 
-/// Slices that a cell is cut into.
+/// Slices of a cell.
 const SLICES: usize = 64;
 
-/// How the samples of a course depend on each other, or what changes in it. Times are shares of the course.
+/// Dependence between the samples of a cell, or a change in it. Times are shares of the cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Independent,
     Autoregression(f64),
     /// Storms of 300 samples on average, 18 in a course.
     Bursts,
-    /// Two states that differ by 30 % and last for so many samples on average.
+    /// Two states that differ by 30 % and last for this number of samples on average.
     Regimes(f64),
-    /// From the middle on, the median is so many times as large, and what is above p90 is not.
+    /// From the middle on, the median is larger by this factor; values above p90 are unchanged.
     Median(f64),
     /// From the middle on p99 is 180 us instead of 48 us.
     Tail,
-    /// The same in every other ninth of the course.
+    /// The same in every other ninth of the cell.
     Alternates,
     /// All latencies rise by this share.
     Drift(f64),
     /// All latencies are larger by this share from the middle on.
     Step(f64),
-    /// A sixtieth of the course is late.
+    /// One sixtieth of the cell is late.
     Burst,
 }
 
-/// False alarms: orders of stretches, and courses in which nothing changed.
+/// False alarms: permutations of the intervals, and cells without a change.
 pub(super) fn alarms(scale: Scale) -> Vec<ResultRow> {
     let orders = scale.of(ORDERS);
     let mut rows = Vec::new();
@@ -65,7 +65,8 @@ pub(super) fn alarms(scale: Scale) -> Vec<ResultRow> {
         (Kind::Autoregression(0.99), "AR 0.99", Expected::AtMost(0.03)),
         (Kind::Bursts, "bursts", Expected::AtMost(0.03)),
         (Kind::Regimes(300.0), "two states of 300 samples", Expected::AtMost(0.03)),
-        // A stretch has 4 500: they differ by the state they are in, and intervals of 20 of them would be too narrow.
+        // An interval has 4 500 samples: intervals differ by their state, and confidence intervals from 20 of them
+        // would be too narrow.
         (Kind::Regimes(4_500.0), "two states of 4 500 samples", Expected::Unknown),
     ];
     let runs = scale.of(RUNS);
@@ -164,7 +165,7 @@ fn latencies(kind: Kind, noise: &mut Noise) -> Vec<i64> {
     chances.into_iter().enumerate().map(|chance| whole(late(chance))).collect()
 }
 
-/// The chance that a normal variable is above `z`.
+/// Probability that a normal variable exceeds `z`.
 fn above(z: f64) -> f64 {
     let beyond = 0.5 * analysis::normal_beyond(z);
     (if z > 0.0 { beyond } else { 1.0 - beyond }).max(1e-12)

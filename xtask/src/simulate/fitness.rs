@@ -1,4 +1,4 @@
-//! S6, its gates one by one: what each finds by itself, what it refuses wrongly, and how fine buckets have to be.
+//! S6, its gates one by one: power, false rejections, and the required resolution of buckets.
 
 use super::noise::{Noise, Parent};
 use super::tail::Truth;
@@ -7,7 +7,7 @@ use analysis::tail::{Gpd, MOST_DISTANCE, anderson_darling, widest_by_chance, wid
 
 const RUNS: u32 = 300;
 
-/// What the specification has for a truth and a number of blocks: the share that each test refuses.
+/// Specified shares of rejections by each test, for a distribution and a number of blocks.
 struct Specified {
     truth: Truth,
     name: &'static str,
@@ -22,7 +22,7 @@ const fn share(p: f64) -> Expected {
     Expected::Share(p, RUNS)
 }
 
-/// Refused wrongly in at most 2 % of runs, by each test.
+/// False rejections: at most 2 % of runs, by each test.
 const FALSE: Expected = Expected::AtMost(0.02);
 const NONE: Expected = Expected::Unknown;
 
@@ -78,11 +78,11 @@ fn excesses(maxima: &mut [f64], k: usize) -> Vec<f64> {
     maxima[maxima.len() - k..].iter().map(|x| x - threshold).collect()
 }
 
-/// What stands for a latency, us, that is only known by its bucket.
+/// The value that represents a latency, us, known only by its bucket.
 type Middle = fn(f64) -> f64;
 
-/// By how much the shape is moved when latencies are only known by the middle of their bucket; 300 excesses with shape 0.1
-/// and scale 10 us over 50 us. (What is fitted in a run are exact maxima; this is why coarse ones would be refused.)
+/// Bias of the shape when latencies are known only by the middle of their bucket: 300 excesses with shape 0.1 and scale
+/// 10 us over 50 us. (A run is fitted to exact maxima; this is the reason to refuse coarse ones.)
 fn buckets(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let parent = Gpd { shape: 0.1, scale: 10.0 };

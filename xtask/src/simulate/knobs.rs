@@ -1,26 +1,27 @@
-//! S8: four knobs of which two act, on a machine that drifts by a quarter during the experiment.
+//! S8: four knobs, two of them with an effect, on a machine that drifts by a quarter during the experiment.
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
 use analysis::factorial::{Design, effects};
 
-/// Runs here; the specification has counted in 300.
+/// Number of runs here; the specification counted 300.
 const RUNS: u32 = 3_000;
 const SPECIFIED_IN: u32 = 300;
 
-/// Runs in which no knob acts. That 5 % of them at most find one is exact in theory (every order within a block is equally
-/// likely), so it is counted more closely. Of the first 3000, 177 find one, which has a chance of 1.5 %; of 240 000 with
-/// other seeds, 12 086 do, which has a chance of 19 %.
+/// Runs in which no knob has an effect. The limit of 5 % that find one is exact in theory (every order within a block
+/// is equally likely), so it is counted more precisely. Of the first 3000, 177 find one, which has a chance of 1.5 %;
+/// of 240 000 with other seeds, 12 086 do, which has a chance of 19 %.
 const RUNS_WITHOUT_EFFECT: u32 = 30_000;
 
-/// Standard deviation of a run, and how much the machine drifts over all of them, as logarithms.
+/// Standard deviation of a run, and drift of the machine over all of them, as logarithms.
 const NOISE: f64 = 0.15;
 const DRIFT: f64 = 0.25;
 
 pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let Some(design) = Design::of(4) else { return Vec::new() };
     let mut rows = Vec::new();
-    // Replicates; for effects of 1.00, 1.11, 1.22 and 1.35: any knob found, then the share of those that act.
+    // Replicates; for effects of 1.00, 1.11, 1.22 and 1.35: any knob found, then the share found of those with an
+    // effect.
     for (replicates, specified) in [(2u32, [0.033, 0.19, 0.66, 0.93]), (3, [0.050, 0.31, 0.89, 1.0])] {
         for (effect, specified) in [0.0, 0.1, 0.2, 0.3].into_iter().zip(specified) {
             let runs = scale.of(if effect > 0.0 { RUNS } else { RUNS_WITHOUT_EFFECT });
@@ -34,7 +35,7 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
             let ratio = effect.exp();
             let name = |what: &str| format!("{} runs, true ratio {ratio:.2}: {what}", 16 * replicates);
             if effect > 0.0 {
-                // Counted as the specification did: two knobs a run.
+                // Counted as in the specification: two knobs a run.
                 rows.push(ResultRow::share(
                     name("acting knobs found"),
                     acting,
@@ -51,12 +52,12 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     rows
 }
 
-/// Which knobs are found at 5 %.
+/// The knobs found at 5 %.
 fn found(design: &Design, replicates: u32, effect: f64, seed: u64, noise: &mut Noise) -> Vec<bool> {
     let all = f64::from(replicates) * design.runs.len() as f64;
     let mut made = 0.0;
     let replicate = |noise: &mut Noise, made: &mut f64| {
-        // Measured in a random order, while the machine drifts.
+        // Measured in random order, while the machine drifts.
         let mut order: Vec<usize> = (0..design.runs.len()).collect();
         for last in (1..order.len()).rev() {
             order.swap(last, noise.below(last + 1));
@@ -74,7 +75,7 @@ fn found(design: &Design, replicates: u32, effect: f64, seed: u64, noise: &mut N
         .map_or_else(|_| vec![false; 4], |knobs| knobs.iter().map(|k| k.p < 0.05).collect())
 }
 
-/// One knob after the other with as many runs: how often a knob that does nothing is found all the same.
+/// One knob after the other with the same number of runs: rate of finding a knob without an effect.
 fn in_sequence(replicates: u32, effect: f64, runs: u32, noise: &mut Noise) -> ResultRow {
     let each = 16 * usize::try_from(replicates).unwrap_or(2) / 5;
     let count = (0..runs).filter(|_| {

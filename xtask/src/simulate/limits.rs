@@ -1,4 +1,4 @@
-//! S1: limits on p99 that are far away, and such as are just violated or just kept.
+//! S1: limits on p99 that are far away, just violated or just met.
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
@@ -11,16 +11,16 @@ const RUNS: u32 = 2_000;
 const SAMPLES: usize = 8_000;
 const SLICE: usize = 20;
 
-/// The limit. Latencies above it and below it have no other property.
+/// The limit. Latencies matter only by being above or below it.
 const LIMIT_NS: i64 = 2_000_000;
 
-/// Samples that are later than the limit come alone, or so many together.
+/// Grouping of samples later than the limit: single ones, or bursts of this length.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     name: &'static str,
-    /// Samples in a stretch that is late, on average.
+    /// Average number of samples in a late burst.
     together: f64,
-    /// What is promised of limits that are just violated; such as last longer than a run can hold 100 times may be missed.
+    /// The promise for limits that are just violated; bursts so long that a run holds fewer than 100 may be missed.
     kept: Expected,
 }
 
@@ -61,9 +61,9 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     rows
 }
 
-/// Whether p99 is said to keep the limit, and to violate it.
+/// Whether p99 is reported to meet the limit, and to violate it.
 fn judged(share: f64, together: f64, noise: &mut Noise) -> (bool, bool) {
-    // A late stretch ends with a chance of 1 / together, and begins so that `share` of all samples are in one.
+    // A late burst ends with probability 1 / together, and begins so that `share` of all samples are in one.
     let ends = 1.0 / together;
     let begins = share * ends / (1.0 - share);
     let mut is_late = noise.chance(share);

@@ -12,8 +12,8 @@ const MEASURED: Span = Span(36_000_000_000_000);
 pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let mut rows = Vec::new();
-    // The shares for episodes are for an upper limit of 2.996 / T when none was seen, as the specification asks for;
-    // its own table was counted with the two-sided 3.69 / T, which gives 0.989 at 0.3 an hour.
+    // The shares for episodes are for an upper limit of 2.996 / T when none was observed, as specified. The table of
+    // the specification was counted with the two-sided 3.69 / T, which gives 0.989 at 0.3 an hour.
     for (per_hour, samples, episodes) in [(0.3, 0.34, 0.939), (1.0, 0.34, 0.978), (3.0, 0.34, 0.963)] {
         let mut noise = Noise::new(2_303);
         let (mut by_sample, mut by_episode) = (0, 0);

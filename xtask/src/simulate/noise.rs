@@ -1,4 +1,4 @@
-//! Noise of known distributions, the same for the same seed.
+//! Noise of known distributions, reproducible by seed.
 
 use analysis::{normal_beyond, normal_quantile};
 use model::SplitMix64;
@@ -12,7 +12,7 @@ impl Noise {
         Noise(SplitMix64::new(seed))
     }
 
-    /// Between 0 and 1, neither of them.
+    /// Uniform between 0 and 1, both excluded.
     pub(super) fn uniform(&mut self) -> f64 {
         ((self.0.next_bits() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
@@ -45,7 +45,7 @@ impl Noise {
         (1..=1_000_000).find(|n| f64::from(*n) >= trials).unwrap_or(1_000_000)
     }
 
-    /// Events of a Poisson process in a unit of time, by their distances.
+    /// Times of events of a Poisson process in a unit of time.
     pub(super) fn poisson_times(&mut self, mean: f64) -> Vec<f64> {
         let mut times = Vec::new();
         let mut at = self.exponential(1.0 / mean);
@@ -81,14 +81,14 @@ impl Noise {
     }
 }
 
-/// Samples in a block of a second, as a period of 200 us has them.
+/// Samples in a block of a second at a period of 200 us.
 pub(super) const SAMPLES: f64 = 5_000.0;
 
 /// A distribution of single latencies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Parent {
     Exponential,
-    /// Generalised Pareto with this shape.
+    /// Generalized Pareto with this shape.
     Pareto(f64),
     /// The logarithm has standard deviation 0.4.
     Lognormal,
@@ -97,7 +97,7 @@ pub(super) enum Parent {
 }
 
 impl Parent {
-    /// The latency that is exceeded with this chance.
+    /// The latency with this probability of being exceeded.
     pub(super) fn exceeded_with(self, chance: f64) -> f64 {
         match self {
             Parent::Exponential => -5.0 * chance.ln(),
@@ -115,7 +115,7 @@ impl Parent {
         }
     }
 
-    /// The chance that a latency is at most `x`.
+    /// Probability that a latency is at most `x`.
     pub(super) fn at_most(self, x: f64) -> f64 {
         match self {
             Parent::Exponential => -(-x / 5.0).exp_m1(),
@@ -128,7 +128,7 @@ impl Parent {
         }
     }
 
-    /// The maximum of a block, for the chance `u` of a smaller one.
+    /// The maximum of a block, for probability `u` of a smaller one.
     pub(super) fn maximum(self, u: f64) -> f64 {
         self.exceeded_with(-(u.ln() / SAMPLES).exp_m1())
     }

@@ -1,10 +1,10 @@
-//! S7: false alarms and power of paired comparisons, looked at once or after every block.
+//! S7: false alarms and power of paired comparisons, evaluated once or after every block.
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
 use analysis::paired::{ENOUGH_EVIDENCE, decided_after, evidence_of, hodges_lehmann, signed_rank};
 
-/// Blocks of a sequence that is looked at again and again.
+/// Number of blocks of a sequence that is evaluated repeatedly.
 const MOST: usize = 40;
 
 pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
@@ -21,7 +21,7 @@ fn differences(n: usize, effect: f64, noise: &mut Noise) -> Vec<f64> {
 fn looks(scale: Scale) -> Vec<ResultRow> {
     let (few, many) = (scale.of(600), scale.of(4_000));
     let mut rows = Vec::new();
-    // Effect; share found by looking after every block, once at 40, at three looks (Pocock), by the e-process; the
+    // Effect; share found by evaluating after every block, once at 40, at three looks (Pocock), by the e-process; the
     // median number of blocks at which the last decides.
     for (effect, peeking, fixed, pocock, sequential, stop) in [
         (0.0, Some(0.242), 0.05, 0.05, 0.021, None),

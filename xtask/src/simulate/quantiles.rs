@@ -9,7 +9,7 @@ use model::Histogram;
 /// Samples of a run.
 const SAMPLES: usize = 100_000;
 
-/// Runs that each number was counted in, here and in the specification.
+/// Number of runs of each number, here and in the specification.
 const RUNS: u32 = 400;
 
 /// The logarithm of a latency of 0: 50 us.
@@ -21,18 +21,18 @@ enum Kind {
     Autoregression(f64),
     /// Storms of 300 samples on average.
     Bursts,
-    /// Two states that differ by 30 % and last for so many samples on average. A slice has 1 000 samples.
+    /// Two states that differ by 30 % and last for this number of samples on average. A slice has 1 000 samples.
     Regimes(f64),
 }
 
-/// What the specification says: of the interval for independent samples, and of 20 slices, for p99 and p99.9.
+/// Specified coverage: of the interval for independent samples, and of 20 slices, for p99 and p99.9.
 struct Specified {
     kind: Kind,
     name: &'static str,
     binomial: [f64; 2],
     slices: [f64; 2],
-    /// How many times as wide as for independent samples; `NAN` where it was not counted, or the value would be of the few
-    /// narrow ones that are shown.
+    /// Width relative to that for independent samples; `NAN` where it was not counted, or would be that of the few
+    /// narrow intervals that are printed.
     widths: [f64; 2],
 }
 
@@ -65,8 +65,8 @@ const KINDS: [Specified; 7] = [
         slices: [0.922, 0.940],
         widths: [9.0, 3.0],
     },
-    // Why there is no interval for a run that the gate does not pass: without the gate a quarter of the intervals would
-    // be wrong where states last for 10 slices.
+    // The reason that a run rejected by the gate has no interval: without the gate a quarter of the intervals would be
+    // wrong where states last for 10 slices.
     Specified {
         kind: Kind::Regimes(300.0),
         name: "regimes of 300",
@@ -99,7 +99,7 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
     let mut noise = Noise::new(2_202);
     let levels = [Level::P99, Level::P999];
     let truths = truths(specified.kind, scale.of(100), &mut noise, levels);
-    // How often each interval holds: for independent samples, of 100 slices joined when alike, of 20 slices.
+    // Coverage counts: for independent samples, of 100 slices joined when alike, of 20 slices.
     let mut held = [[0u32; 3]; 2];
     let mut shown = [[0u32; 3]; 2];
     let mut widths = [[0.0f64; 2]; 2];
@@ -111,7 +111,7 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
         twenty.iter().for_each(|slice| pooled.merge(slice));
         let mut sorted = latencies;
         sorted.sort_unstable();
-        let passed = !matches!(specified.kind, Kind::Regimes(_)) || is_one_of_a_kind(&hundred);
+        let passed = !matches!(specified.kind, Kind::Regimes(_)) || passes_gate(&hundred);
         for (i, level) in levels.into_iter().enumerate() {
             let binomial = order_ranks(SAMPLES as u64, level.p(), 0.95).and_then(|(low, high)| {
                 let at = |rank: u64| sorted.get(usize::try_from(rank).ok()? - 1).copied();
@@ -164,18 +164,19 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
     rows
 }
 
-/// Ours are up to a half wider than specified where intervals are narrow: their ends are those of buckets, 0.78 % apart.
+/// Widths exceed the specified ones by up to a half where intervals are narrow: their ends are those of buckets, 0.78 %
+/// apart.
 fn width_expected(specified: f64, runs: u32) -> Expected {
     if specified.is_nan() { Expected::Unknown } else { Expected::Value(specified, 0.48 + 1.0 / f64::from(runs).sqrt()) }
 }
 
-/// Whether the gate passes a run with these slices, each taken for a second.
-fn is_one_of_a_kind(slices: &[Histogram]) -> bool {
+/// Whether the gate accepts a run with these slices, each taken for a second.
+fn passes_gate(slices: &[Histogram]) -> bool {
     let maxima: Vec<f64> = slices.iter().filter_map(|slice| slice.max_ns).map(|max_ns| max_ns as f64).collect();
     matches!(Gate::of(&maxima), Gate::Passed { .. })
 }
 
-/// The true quantiles, ns; where no formula says, counted in so many runs.
+/// The true quantiles, ns; counted in `runs` runs where there is no formula.
 fn truths(kind: Kind, runs: u32, noise: &mut Noise, levels: [Level; 2]) -> [f64; 2] {
     match kind {
         Kind::Independent | Kind::Autoregression(_) => {

@@ -1,14 +1,14 @@
-//! False alarms on real recordings: what methods say when one configuration is compared with itself.
+//! False alarms on real recordings: results of methods on one configuration compared with itself.
 //!
-//! A recording is a run in many blocks; each of its cells is one of a configuration in which nothing was changed. A
-//! pseudo-experiment takes consecutive measurements of a cell, calls half of them A and half of them B, and asks whether
-//! they differ. They do not.
+//! A recording is a run in many blocks; the configuration of each of its cells never changed. A pseudo-experiment takes
+//! consecutive measurements of a cell, labels half of them A and half of them B, and tests for a difference. There is
+//! none.
 //!
-//! What the rates can claim: windows of measurements overlap, so a recording holds only as many independent stretches of
-//! the machine as there are windows beside each other, which is printed. Where A and B are drawn within pairs, each
-//! experiment draws anew, so that those of one recording are independent of each other given what was recorded, and the
-//! error of a rate is that of its number of experiments. Where A lies before B, nothing is drawn: there the rate is known
-//! no better than from the windows beside each other.
+//! Precision of the rates: windows of measurements overlap, so a recording holds only as many independent intervals of
+//! the machine as there are adjacent windows, which is printed. Where A and B are drawn within pairs, each experiment
+//! draws anew, so that experiments on one recording are conditionally independent, and the error of a rate is that of
+//! its number of experiments. Where A lies before B, nothing is drawn: there the rate is known no better than from the
+//! adjacent windows.
 
 use super::noise::Noise;
 use super::{Expected, ResultRow};
@@ -21,17 +21,17 @@ use std::path::Path;
 /// Pseudo-experiments of each layout with each cell.
 const EXPERIMENTS: u32 = 400;
 
-/// Blocks of one: a measurement of A and one of B.
+/// Number of blocks of an experiment: a measurement of A and one of B.
 const BLOCKS: usize = 8;
 
 /// Blocks and margin of the gate in docs/ci.md.
 const GATE_BLOCKS: usize = 12;
 const GATE_MARGIN: f64 = 1.25;
 
-/// Blocks of one that is looked at after every block.
+/// Number of blocks of a sequence that is evaluated after every block.
 const SEQUENCE: usize = 20;
 
-/// The level of every method, and what `compare` may have of false alarms.
+/// Significance level of every method, and the limit of false alarms of `compare`.
 const LEVEL: f64 = 0.05;
 const PROMISE: f64 = 0.07;
 
@@ -52,7 +52,7 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
     Ok(rows)
 }
 
-/// The whole measurements of each cell, by its name, in the order they were made.
+/// The complete measurements of each cell, by its name, in order of time.
 fn read(dir: &Path) -> Result<Vec<(String, Vec<Entry>)>, String> {
     let path = dir.join("run.jsonl");
     let text = std::fs::read_to_string(&path).map_err(|err| format!("{}: {err}", path.display()))?;
@@ -67,12 +67,12 @@ fn read(dir: &Path) -> Result<Vec<(String, Vec<Entry>)>, String> {
     Ok(analysis::cell_names(&header.cells).into_iter().enumerate().map(of_cell).collect())
 }
 
-/// How the measurements are called A and B.
+/// Assignment of the labels A and B.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Layout {
     /// All of A before all of B.
     Sequence,
-    /// One of each in turn, in a random order.
+    /// One of each in every pair, in random order.
     Pairs,
 }
 
@@ -98,7 +98,7 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
         ];
         for (i, (method, count)) in methods.into_iter().zip(alarms).enumerate() {
             let is_ours = layout == Layout::Pairs && i >= 4;
-            // Separate runs are refused unless it is forced.
+            // Separate runs are rejected unless forced.
             let forced = if layout == Layout::Sequence && i == 5 { ", forced" } else { "" };
             let expected = if is_ours { Expected::AtMost(PROMISE) } else { Expected::Unknown };
             rows.push(ResultRow::share(format!("{name}, {called}: {method}{forced}"), count, EXPERIMENTS, expected));
@@ -109,7 +109,7 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     rows
 }
 
-/// The gate of docs/ci.md, two runs in alternation: of a version and itself, and with one of them later by a half.
+/// The gate of docs/ci.md, two runs in alternation: a version and itself, and with one of them later by a half.
 fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     let mut rows = Vec::new();
     for (factor, what) in [(1.0, "the same"), (1.5, "50 % later")] {
@@ -137,7 +137,7 @@ fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     rows
 }
 
-/// The measurement with every latency `factor` times as large.
+/// The measurement with every latency multiplied by `factor`.
 fn scaled(entry: &Entry, factor: f64) -> Entry {
     #[expect(clippy::cast_possible_truncation, reason = "latencies are below 10^15 ns")]
     let scale = |ns: f64| (ns * factor).round() as i64;
@@ -153,7 +153,7 @@ fn scaled(entry: &Entry, factor: f64) -> Entry {
     entry
 }
 
-/// The first half of the labels of each pair, or of all.
+/// The labels of a window: one A and one B in each pair, or the first half A.
 fn called_a_and_b<'a>(window: &'a [Entry], layout: Layout, noise: &mut Noise) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
     match layout {
         Layout::Sequence => {
@@ -200,7 +200,7 @@ fn differences(a: &[&Entry], b: &[&Entry]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| (p99(b) / p99(a)).ln()).collect()
 }
 
-/// What `punctual compare` says of the pairs, which it is told are in turn.
+/// Result of `punctual compare` on the pairs, given as interleaved.
 fn compared(a: &[&Entry], b: &[&Entry]) -> Answer {
     comparison(a, b, Level::P99, None).answer
 }
@@ -221,7 +221,7 @@ fn comparison(a: &[&Entry], b: &[&Entry], metric: Level, margin: Option<f64>) ->
     compare(&a, &b, None, &question)
 }
 
-/// Looking after every block: the signed-rank test, and the evidence that may be looked at.
+/// Evaluation after every block: the signed-rank test, and the sequential e-process.
 fn looked_at(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     let mut noise = Noise::new(3_304);
     let mut alarms = [0u32; 3];
@@ -241,7 +241,7 @@ fn looked_at(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
         .collect()
 }
 
-/// The chance of so large a distance between two pooled distributions (Kolmogorov 1933, Smirnov 1939; asymptotic).
+/// P-value of the distance between two pooled distributions (Kolmogorov 1933, Smirnov 1939; asymptotic).
 fn kolmogorov_smirnov(a: &Histogram, b: &Histogram) -> f64 {
     let (n, m) = (a.n as f64, b.n as f64);
     let mut edges: Vec<u64> = a.buckets().chain(b.buckets()).map(|bucket| bucket.upper_ns).collect();
@@ -257,7 +257,7 @@ fn kolmogorov_smirnov(a: &Histogram, b: &Histogram) -> f64 {
     if lambda < 0.2 { 1.0 } else { (2.0 * terms.sum::<f64>()).clamp(0.0, 1.0) }
 }
 
-/// The chance of such ranks of one in the other (Mann & Whitney 1947; normal approximation, equal values accounted for).
+/// P-value of the rank sum (Mann & Whitney 1947; normal approximation, corrected for ties).
 fn mann_whitney(a: &Histogram, b: &Histogram) -> f64 {
     let (n, m) = (a.n as f64, b.n as f64);
     let mut counts: std::collections::BTreeMap<u64, (f64, f64)> = std::collections::BTreeMap::new();
@@ -274,7 +274,7 @@ fn mann_whitney(a: &Histogram, b: &Histogram) -> f64 {
     if variance > 0.0 { analysis::normal_beyond((u - n * m / 2.0) / variance.sqrt()) } else { 1.0 }
 }
 
-/// The chance of such means (Welch 1947; normal, because there are thousands of samples).
+/// P-value of the difference of means (Welch 1947; normal, because there are thousands of samples).
 fn welch(a: &Histogram, b: &Histogram) -> f64 {
     let mean = |h: &Histogram| h.sum_ns as f64 / h.n as f64;
     let variance = |h: &Histogram| h.sum_of_squares_ns2 as f64 / h.n as f64 - mean(h).powi(2);

@@ -1,4 +1,4 @@
-//! S5 and S4: what the tests of stationarity refuse, and how often a longer run exceeds the maximum.
+//! S5 and S4: rejections by the tests of stationarity, and the rate at which a longer run exceeds the maximum.
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
@@ -15,15 +15,15 @@ enum Truth {
     Drift,
     Step,
     RareMode(f64),
-    /// A spike of this height every so many blocks.
+    /// A spike of this height once in this number of blocks.
     Periodic(f64, usize),
-    /// The same, each spike a block later every other time.
+    /// The same, with every other spike a block later.
     Jittered(f64, usize),
-    /// Storms: stretches of 40 blocks with large values.
+    /// Storms: intervals of 40 blocks with large values.
     Storms,
 }
 
-/// Shares that the specification has for each test.
+/// Specified shares for each test.
 struct Specified {
     truth: Truth,
     name: &'static str,
@@ -41,7 +41,7 @@ const fn share(p: f64) -> Expected {
 const NONE: Expected = Expected::Unknown;
 
 #[rustfmt::skip]
-/// The specification has 1.00 for a spike every 60: the rest is the price of not taking storms for periods.
+/// The specification has 1.00 for a spike every 60. The difference is the price of not taking storms for periods.
 const TRUTHS: [Specified; 11] = [
     Specified { truth: Truth::Independent, name: "independent", ljung_box: share(0.01), mann_kendall: share(0.01),
         pettitt: share(0.009), both: share(0.01), periodicity: Expected::AtMost(0.001) },
@@ -58,7 +58,7 @@ const TRUTHS: [Specified; 11] = [
     Specified { truth: Truth::Periodic(6.0, 60), name: "spike every 60", ljung_box: share(0.012),
         mann_kendall: share(0.006), pettitt: share(0.006), both: share(0.007), periodicity: Expected::AtLeast(0.99) },
     // The specification has 0.99, but its spikes all moved together. Where each may fall into either of two blocks, the
-    // pairs of 10 spikes are spread over three distances and are few in each.
+    // pairs of 10 spikes spread over three distances, with few in each.
     Specified { truth: Truth::Jittered(6.0, 60), name: "spike every 60 or 61", ljung_box: NONE, mann_kendall: NONE,
         pettitt: NONE, both: NONE, periodicity: NONE },
     Specified { truth: Truth::Periodic(4.0, 8), name: "spike every 8", ljung_box: NONE, mann_kendall: NONE,
@@ -107,7 +107,7 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     rows
 }
 
-/// What the gate should say: our own promise, that it tells a change from a drift and from dependence.
+/// Expected results of the gate: the promise of punctual to tell a change from a drift and from dependence.
 fn gate_expected(truth: Truth) -> [Expected; 4] {
     let at_most = Expected::AtMost;
     match truth {
@@ -155,7 +155,8 @@ fn maxima(truth: Truth, noise: &mut Noise) -> Vec<f64> {
     values
 }
 
-/// How often a run `times` as long exceeds the maximum of the first, and how often the second half of a run brings none.
+/// Rate at which a run `times` as long exceeds the maximum of the first, and at which the second half of a run does
+/// not.
 pub(super) fn maximum(scale: Scale) -> Vec<ResultRow> {
     const MEASURED: u32 = 100;
     let runs = scale.of(20_000);

@@ -1,18 +1,18 @@
-//! S6: whether the upper limit of the tail holds, 10 times the measured time ahead.
+//! S6: coverage of the upper limit of the tail, extrapolated to 10 times the measured time.
 
 use super::noise::{Noise, Parent};
 use super::{Expected, ResultRow, Scale};
 use analysis::tail::{ONE_SIDED_95, SHAPES, TWO_SIDED_95, level, tail_limit};
 
-/// How many times the measured time ahead.
+/// Extrapolation factor of the measured time.
 const TIMES: f64 = 10.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Truth {
     Of(Parent),
-    /// Lognormal, and with this chance a block has a latency of 150 to 200.
+    /// Lognormal; with this probability a block has a latency of 150 to 200.
     RareMode(f64),
-    /// Exponential in two states, one 1.6 times as late, of 30 blocks on average.
+    /// Exponential in two states of 30 blocks on average, one with 1.6 times the latency.
     Bursts,
     /// Exponential, with an autocorrelation between blocks.
     Autoregression(f64),
@@ -54,7 +54,7 @@ impl Truth {
         }
     }
 
-    /// The level that one block in `blocks` exceeds.
+    /// The level exceeded by one block in `blocks`.
     fn level(self, blocks: f64) -> f64 {
         let not_exceeded = 1.0 - 1.0 / blocks;
         let solve = |at_most: &dyn Fn(f64) -> f64| {
@@ -94,7 +94,7 @@ const NAMED: [(Truth, &str); 10] = [
     (Truth::Step, "step"),
 ];
 
-/// Without gates, for 600 and 3600 blocks: how often the two-sided interval and the upper limit hold, as specified.
+/// Specified coverage without gates, for 600 and 3600 blocks: of the two-sided interval and of the upper limit.
 const WITHOUT_GATES: [[(f64, f64); 2]; 9] = [
     [(0.947, 1.0), (0.950, 1.0)],
     [(0.953, 1.0), (0.900, 1.0)],
@@ -107,8 +107,8 @@ const WITHOUT_GATES: [[(f64, f64); 2]; 9] = [
     [(0.247, 1.0), (0.0, 1.0)],
 ];
 
-/// Without gates, for 600 and 3600 blocks: the median of the upper limit over the true level, as specified. It was counted
-/// with other noise; where the mode is seldom seen the median lies between two humps and says nothing.
+/// Specified median of the upper limit relative to the true level, without gates, for 600 and 3600 blocks. It was
+/// counted with other noise; where the mode is rare the median lies between two humps and is meaningless.
 const MEDIANS: [[f64; 2]; 9] = [
     [1.39, 1.21],
     [1.11, 1.08],
@@ -153,7 +153,7 @@ pub(super) fn without_gates(scale: Scale) -> Vec<ResultRow> {
             };
             rows.push(row("the two-sided interval holds", between, specified.0));
             rows.push(row("the upper limit without an end holds", below, specified.1));
-            // The median of 200 to 300 lies within 12 % of the true one; of fewer, within as much more.
+            // The median of 200 to 300 lies within 12 % of the true one; of fewer, within proportionally more.
             let expected = Expected::Value(median, 0.12 * (f64::from(of) / f64::from(runs)).sqrt());
             rows.push(median_row(name, n, &mut ratios, if median.is_nan() { Expected::Unknown } else { expected }));
         }
@@ -161,7 +161,7 @@ pub(super) fn without_gates(scale: Scale) -> Vec<ResultRow> {
     rows
 }
 
-/// With gates: how often there is a limit, and how often it then holds; `NAN` where there is none to hold.
+/// With gates: share of runs with a limit, and its coverage; `NAN` where there is none.
 const GATED: [[(f64, f64); 2]; 10] = [
     [(0.99, 1.0), (0.99, 1.0)],
     [(0.99, 1.0), (0.98, 1.0)],

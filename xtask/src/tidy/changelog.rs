@@ -1,4 +1,4 @@
-//! CHANGELOG.md has the form of <https://keepachangelog.com>.
+//! Form of CHANGELOG.md: <https://keepachangelog.com>.
 
 use super::Violation;
 use super::tree::Tree;

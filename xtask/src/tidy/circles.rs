@@ -1,6 +1,6 @@
-//! Modules beside each other that use each other, directly or by way of others: none can be read without the rest.
+//! Cyclic dependencies between sibling modules, direct or indirect: none of them can be understood without the others.
 //!
-//! A module and those that it contains count as one.
+//! A module and its submodules count as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use super::Violation;
 use super::modules::uses;
 use super::tree::Tree;
 
-/// Who uses whom among the modules of one module, with the file and line of the first use.
+/// Dependencies among the submodules of one module, with the file and line of the first use.
 type Level = BTreeMap<String, BTreeMap<String, (String, usize)>>;
 
-/// Circles by their members, with where they were seen.
+/// Cycles by their members, with the position of the first use.
 type Circles = BTreeMap<String, (String, usize)>;
 
-/// All circles.
+/// All cycles.
 pub(super) fn circles(tree: &Tree) -> Vec<Violation> {
     let real = crates(tree).into_iter().flat_map(|(name, root)| of_crate(tree, name, &root));
     let told = real.map(|(circle, (path, line))| {
@@ -59,7 +59,7 @@ fn of_level(parent: &str, level: &Level) -> Circles {
     circles
 }
 
-/// All that a module uses, directly or by way of others; itself only when there is a circle.
+/// All modules that a module uses, directly or indirectly; includes itself only if there is a cycle.
 fn reached<'a>(level: &'a Level, from: &'a str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&str> = vec![from];
@@ -75,7 +75,7 @@ mod tests {
     use super::super::lines;
     use super::*;
 
-    /// What is found in a crate of these modules.
+    /// The violations in a crate of these modules.
     fn found(modules: &[(&str, &str)]) -> Vec<String> {
         let paths: Vec<_> = modules.iter().map(|(name, _)| format!("crates/m/src/{name}.rs")).collect();
         let mut files = vec![("crates/m/src/lib.rs", "use a::f;\n")];

@@ -1,11 +1,11 @@
-//! SPECIFICATION.md: each promise names what tests it.
+//! Rule for SPECIFICATION.md: each promise names its test.
 
 use super::Violation;
 use super::tree::Tree;
 
 const PATH: &str = "SPECIFICATION.md";
 
-/// Every row of every table has its last column filled, even if only with `test pending`.
+/// Checks that the last column of every table row is filled, even if only with `test pending`.
 pub(super) fn specification(tree: &Tree) -> Vec<Violation> {
     let Some(file) = tree.file(PATH) else {
         return vec![Violation::new(PATH, 1, "is missing", "write the promises down, each with its test")];

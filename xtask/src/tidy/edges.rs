@@ -1,4 +1,4 @@
-//! Who may use whom: the edges that ARCHITECTURE.md prints are the ones that exist, in both directions.
+//! Allowed dependencies: the edges that ARCHITECTURE.md prints are exactly those of the code.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::tree::{File, Tree};
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const STATISTICS: &str = "crates/analysis/src/";
 
-/// Edges `(from, to)` with the path and line where each was first seen.
+/// Edges `(from, to)` with the path and line of the first occurrence.
 type Edges = BTreeMap<(String, String), (String, usize)>;
 
 /// Dependencies between the crates of the workspace, against the block "```text crates".
@@ -25,12 +25,12 @@ pub(super) fn crates(tree: &Tree) -> Vec<Violation> {
     compare(tree, "crates", &real)
 }
 
-/// The floors of the statistics that use each other, against the block "```text floors".
+/// Dependencies between the modules of `analysis`, against the block "```text floors".
 pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
     compare(tree, "floors", &top_modules(tree, STATISTICS))
 }
 
-/// Who uses whom among the top modules of a crate. The root may use everything.
+/// Dependencies among the top modules of a crate. The root may use all of them.
 fn top_modules(tree: &Tree, root: &str) -> Edges {
     let mut edges = Edges::new();
     for one in uses(tree, root) {
@@ -76,7 +76,7 @@ fn printed(file: &File, name: &str) -> Option<Edges> {
     Some(edges)
 }
 
-/// The lines of one fenced block; `#` starts a remark. `None` when there is no such block.
+/// The lines of one fenced block; `#` starts a comment. `None` when there is no such block.
 fn block<'a>(file: &'a File, name: &str) -> Option<impl Iterator<Item = (usize, &'a str)> + use<'a>> {
     let fence = format!("```text {name}");
     let mut lines = file.lines().skip_while(move |(_, line)| line.trim_end() != fence);
@@ -92,7 +92,7 @@ fn crate_name(path: &str) -> Option<&str> {
     (!name.contains('/')).then_some(name)
 }
 
-/// Keys below `[dependencies]` and `[target.*.dependencies]`. Those of tests and build scripts bind nobody.
+/// Keys below `[dependencies]` and `[target.*.dependencies]`. Dependencies of tests and build scripts are ignored.
 fn dependencies(file: &File) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     file.lines().filter_map(move |(line, text)| {

@@ -1,12 +1,13 @@
-//! Only `host` touches the kernel's files, so that everything changed there is put back and a recorded machine can stand in.
+//! Access to the kernel's files from `host` only, so that every change is restored and a recorded machine can replace
+//! them.
 
 use super::tree::Tree;
 use super::{Violation, source};
 
-/// The last one opens nothing: it says to people what they could write where.
+/// The last one opens no files: it prints paths as advice to the user.
 const ALLOWED: [&str; 3] = ["crates/host/src/", "crates/sys/src/", "crates/analysis/src/machine/doctor/"];
 
-/// String literals that are paths below /sys or /proc, in other places than those. Test modules are left alone.
+/// String literals with paths below /sys or /proc outside the allowed directories. Test modules are exempt.
 pub(super) fn literals(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let elsewhere = |path: &str| path.starts_with("crates/") && !ALLOWED.iter().any(|home| path.starts_with(home));

@@ -1,9 +1,9 @@
-//! Local links in Markdown point to files that exist.
+//! Local links in Markdown must point to existing files.
 
 use super::Violation;
 use super::tree::{File, Tree};
 
-/// Links to other places of the repository that lead nowhere.
+/// Links to missing files of the repository.
 pub(super) fn targets(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.files(".md") {
@@ -41,7 +41,7 @@ fn links(file: &File) -> Vec<(usize, String)> {
     found
 }
 
-/// The path below the root that `target` means in the document `from`; `None` when it leaves the repository.
+/// The path relative to the root of `target` in the document `from`; `None` when it leaves the repository.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = if target.starts_with('/') { Vec::new() } else { from.split('/').collect() };
     parts.pop();

@@ -1,19 +1,20 @@
-//! Which module of a crate uses which, by the paths in its code.
+//! Dependencies between the modules of a crate, from the paths in its code.
 //!
-//! A path is followed through re-exports to the module that has what it names. Tests are left out: they may use everything.
+//! A path is followed through re-exports to the module that defines its item. Tests are exempt: they may use
+//! everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source;
 use super::tree::{File, Tree};
 
-/// The names from the root of a crate down to a module; empty for the root.
+/// The names from the root of a crate to a module; empty for the root.
 pub(super) type Module = Vec<String>;
 
 /// The most re-exports that are followed for one path.
 const MOST_STEPS: usize = 8;
 
-/// A module that uses another, neither of which contains the other.
+/// A use of one module by another, neither of which contains the other.
 pub(super) struct Use<'a> {
     pub(super) from: Module,
     pub(super) to: Module,
@@ -21,22 +22,22 @@ pub(super) struct Use<'a> {
     pub(super) line: usize,
 }
 
-/// A path as it stands in the code.
+/// A path in the code.
 #[derive(Debug, PartialEq)]
 struct Path {
     segments: Vec<String>,
-    /// What a `use` calls it; `None` elsewhere.
+    /// The name that a `use` gives it; `None` elsewhere.
     name: Option<String>,
     line: usize,
 }
 
-/// The modules of a crate, and what the `use` declarations of each mean.
+/// The modules of a crate with the meaning of their `use` declarations.
 struct Names {
     modules: BTreeSet<Module>,
     imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
-/// Every use of a module by another in the crate whose sources are below `root`.
+/// Every use of a module by another one in the crate with sources below `root`.
 pub(super) fn uses<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
     let sources = tree.files(".rs").filter(|file| !file.is_test());
     let parsed: Vec<(Module, &File, Vec<Path>)> =
@@ -61,7 +62,7 @@ pub(super) fn uses<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
 }
 
 impl Names {
-    /// The path from the root of the crate; `None` when it leads out of the crate, or is a name of the module's own.
+    /// The path from the root of the crate; `None` when it leaves the crate, or is a local name.
     fn absolute(&self, module: &[String], segments: &[String]) -> Option<Vec<String>> {
         let (base, rest) = match segments.first()?.as_str() {
             "crate" => (0, &segments[1..]),
@@ -78,7 +79,7 @@ impl Names {
         Some([&module[..base], rest].concat())
     }
 
-    /// The module that has what this path from the root names.
+    /// The module that defines the item of this path from the root.
     fn home(&self, path: &[String], steps: usize) -> Module {
         let mut module = Module::new();
         for (idx, segment) in path.iter().enumerate() {
@@ -105,7 +106,7 @@ fn module(path: &str, root: &str) -> Option<Module> {
     Some(if is_root { Module::new() } else { name.split('/').map(str::to_owned).collect() })
 }
 
-/// The code of a file, its module of tests blanked.
+/// The code of a file, with its test module blanked.
 fn code(text: &str) -> String {
     let mut code = source::divide(text).code;
     while let Some((from, to)) = tests(&code) {
@@ -115,7 +116,7 @@ fn code(text: &str) -> String {
     code
 }
 
-/// Where `#[cfg(test)] mod name { ... }` begins and ends.
+/// Start and end of `#[cfg(test)] mod name { ... }`.
 fn tests(code: &str) -> Option<(usize, usize)> {
     const CFG: &str = "#[cfg(test)]";
     code.match_indices(CFG).find_map(|(from, _)| {
@@ -135,7 +136,7 @@ fn tests(code: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// The paths of `use` declarations, and those that begin with `crate`, `self` or `super` elsewhere.
+/// The paths of `use` declarations, and other paths that begin with `crate`, `self` or `super`.
 fn paths(code: &str) -> Vec<Path> {
     let mut found = Vec::new();
     let line = |at: usize| 1 + code[..at].matches('\n').count();
@@ -161,7 +162,7 @@ fn paths(code: &str) -> Vec<Path> {
     found
 }
 
-/// Each path of the tree of a `use` declaration.
+/// Each path in the tree of a `use` declaration.
 fn leaves(text: &str, prefix: &[String], line: usize, found: &mut Vec<Path>) {
     if let Some((head, group)) = text.split_once('{') {
         let prefix = [prefix, &segments(head)].concat();

@@ -1,13 +1,13 @@
-//! How long files may be: a file is read as a whole, and a long one stops being about one thing.
+//! Limits on the length of files: a file is read as a whole, and a long one has more than one subject.
 
 use super::Violation;
 use super::tree::{File, Tree};
 
-/// From here on `tidy` mentions the file.
+/// Length from which `tidy` mentions the file.
 const LONG: usize = 400;
-/// The most that is accepted.
+/// The longest accepted file, lines.
 const MOST: usize = 600;
-/// The most for a `main.rs`, which only says what goes where.
+/// The longest accepted `main.rs`, which only dispatches.
 const MOST_MAIN: usize = 60;
 
 fn n_lines(file: &File) -> usize {
@@ -18,7 +18,7 @@ fn measured(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files(".rs").filter(|file| !file.is_test())
 }
 
-/// Files longer than accepted.
+/// Files that exceed their limit.
 pub(super) fn limits(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in measured(tree) {
@@ -32,7 +32,7 @@ pub(super) fn limits(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// What is worth saying without being wrong: the median length, and the files that grow long.
+/// Notes that are not violations: the median length, and files near the limit.
 pub(super) fn notes(tree: &Tree) -> Vec<String> {
     let mut lengths: Vec<usize> = measured(tree).map(n_lines).collect();
     lengths.sort_unstable();

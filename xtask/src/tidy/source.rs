@@ -1,19 +1,19 @@
-//! Rust text divided into code, comments and string literals: as much of the language as the rules need.
+//! Rust text divided into code, comments and string literals, as far as the rules need it.
 
 /// One Rust file, divided.
 pub(super) struct Source {
-    /// The text, with every character of comments and literals replaced by a space. Lines stay where they are.
+    /// The text with every character of comments and literals replaced by a space; line numbers are preserved.
     pub(super) code: String,
-    /// String literals with the line of their opening quote, escapes left as written.
+    /// String literals with the line of their opening quote, escapes unchanged.
     pub(super) strings: Vec<(usize, String)>,
 }
 
-/// Whether `c` can stand in an identifier.
+/// Whether `c` can be part of an identifier.
 pub(super) fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Divides a text that rustc accepts; for others the result is only approximate.
+/// Divides a text that rustc accepts; the result is approximate for other texts.
 pub(super) fn divide(text: &str) -> Source {
     let chars: Vec<char> = text.chars().collect();
     let mut source = Source { code: String::with_capacity(text.len()), strings: Vec::new() };
@@ -45,7 +45,7 @@ pub(super) fn divide(text: &str) -> Source {
     source
 }
 
-/// The first index from `at` on where `stop` holds for the rest, or the end.
+/// The first index from `at` at which `stop` holds for the rest, or the end.
 fn find(chars: &[char], at: usize, stop: impl Fn(&[char]) -> bool) -> usize {
     (at..chars.len()).find(|&idx| stop(&chars[idx..])).unwrap_or(chars.len())
 }
@@ -72,7 +72,7 @@ fn block_comment_end(chars: &[char], start: usize) -> usize {
     at.min(chars.len())
 }
 
-/// Behind the quote that closes the one at `start`.
+/// Index after the quote that closes the one at `start`.
 fn quoted_end(chars: &[char], start: usize) -> usize {
     let mut at = start + 1;
     while at < chars.len() && chars[at] != chars[start] {

@@ -1,9 +1,9 @@
-//! How files begin, and how their lines look.
+//! First lines of files, and the layout of their lines.
 
 use super::Violation;
 use super::tree::Tree;
 
-/// Each Rust file says in its first line what it is.
+/// Checks that the first line of each Rust file describes it.
 pub(super) fn opening(tree: &Tree) -> Vec<Violation> {
     let remedy = "write one that says what the file is, from a capital or a code word to a full stop";
     let broken = tree.files(".rs").filter(|file| !file.text.lines().next().is_some_and(is_opening));
@@ -15,7 +15,7 @@ fn is_opening(line: &str) -> bool {
     sentence.starts_with(|c: char| c.is_uppercase() || "`\"'".contains(c)) && sentence.ends_with('.')
 }
 
-/// No trailing white space, no tab, a newline at the end and no empty line before it.
+/// Checks for trailing white space, tabs, and the newline at the end.
 pub(super) fn layout(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in [".rs", ".md", ".toml"].iter().flat_map(|end| tree.files(end)) {

@@ -1,4 +1,4 @@
-//! The repository as the rules see it: paths, and the texts of its sources and documents.
+//! The repository as input of the rules: paths, and the texts of its sources and documents.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ impl File {
         path.ends_with("/tests.rs") || path.contains("/tests/")
     }
 
-    /// Its lines, counted from 1.
+    /// Its lines, numbered from 1.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(idx, line)| (idx + 1, line))
     }
@@ -26,12 +26,12 @@ impl File {
 /// All files that belong to the repository, sorted by path.
 pub(super) struct Tree {
     files: Vec<File>,
-    /// Every file and directory, whatever its kind.
+    /// Every file and directory of any kind.
     paths: BTreeSet<String>,
 }
 
 impl Tree {
-    /// Reads the repository, without what builds and measurements leave in it.
+    /// Reads the repository, without artifacts of builds and measurements.
     pub(super) fn read(root: &Path) -> io::Result<Tree> {
         let mut tree = Tree { files: Vec::new(), paths: BTreeSet::new() };
         tree.walk(root, "")?;
@@ -47,7 +47,7 @@ impl Tree {
             if name == ".git" || name == "target" || path == "runs" {
                 continue;
             }
-            // The entry's own type, not where a link leads: recorded /sys trees have cycles.
+            // The type of the entry itself, not of a link's target: recorded /sys trees have cycles.
             let kind = entry.file_type()?;
             self.paths.insert(path.clone());
             if kind.is_dir() {
@@ -59,7 +59,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The files whose names end so, expected outputs of tests left out: those are another program's text.
+    /// The files with this suffix, without expected outputs of tests, which are text of other programs.
     pub(super) fn files(&self, end: &str) -> impl Iterator<Item = &File> {
         self.files.iter().filter(move |file| file.path.ends_with(end) && !file.path.contains("/golden/"))
     }
@@ -72,7 +72,7 @@ impl Tree {
         path.is_empty() || self.paths.contains(path)
     }
 
-    /// For tests: a tree of these files.
+    /// For tests: creates a tree of these files.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
         let mut paths = BTreeSet::new();

@@ -1,11 +1,11 @@
-//! Where `unsafe` may stand: in one directory, and the other crates forbid it to themselves.
+//! Places of `unsafe`: one directory; the other crates forbid it.
 
 use super::tree::Tree;
 use super::{Violation, source};
 
 const HOME: &str = "crates/sys/src/";
 
-/// `unsafe` as a word of code, outside its home.
+/// The keyword `unsafe` in code outside its directory.
 pub(super) fn keyword(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.files(".rs").filter(|file| !file.path.starts_with(HOME)) {
@@ -19,7 +19,7 @@ pub(super) fn keyword(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// `#![forbid(unsafe_code)]` as the first thing below the documentation of a safe crate.
+/// Checks that `#![forbid(unsafe_code)]` follows the documentation of each safe crate.
 pub(super) fn forbidden(tree: &Tree) -> Vec<Violation> {
     let remedy = "put it below the `//!` lines, before everything else";
     let roots = tree.files("/src/lib.rs").chain(tree.files("/src/main.rs"));

@@ -149,7 +149,7 @@ fn every_invocation_in_use_is_understood() {
 fn what_options_mean_together() {
     for (line, gist_of_it) in [
         ("-t 2 -a !0", "1=other/1000 2=other/1500"),
-        ("-t3 -a 3-2,1 -d0", "-a: `3-2,1` is no list of CPUs; write it like 0-3,5"),
+        ("-t3 -a 3-2,1 -d0", "-a: invalid CPU list `3-2,1`: expected a list like 0-3,5"),
         ("-t3 -a 2-3 -d 0", "2=other/1000 3=other/1000 2=other/1000"),
         ("-t -a 1-2", "1=other/1000 2=other/1500"),
         (
@@ -236,7 +236,7 @@ fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
         ("--policy=idle -p5", "--policy=idle has no priority; leave out -p and --priospread, or write --policy=fifo"),
         ("-a 7", "-a: CPU 7 cannot be used here; this process may use 0-3"),
         ("-a !0-3", "-a: `!0-3` leaves no CPU of 0-3"),
-        ("-a x", "-a: `x` is no list of CPUs; write it like 0-3,5"),
+        ("-a x", "-a: invalid CPU list `x`: expected a list like 0-3,5"),
         ("--mainaffinity 9", "--mainaffinity: CPU 9 cannot be used here; this process may use 0-3"),
         ("-c 2", "-c: `2` is no clock; write 0 (monotonic) or 1 (realtime)"),
         ("-h 0", "-h: invalid number of rows \"0\": expected a number from 1 to 10000000"),

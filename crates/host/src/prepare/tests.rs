@@ -132,7 +132,7 @@ fn a_setting_that_cannot_be_is_one_line_and_nothing_stays_changed() {
             "timer_migration=off,governor=performance",
             "governor cannot be set: there is no /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor here",
         ),
-        ("irq_cpus=9", "irq_cpus: CPU 9 is not there; there are 0-3"),
+        ("irq_cpus=9", "irq_cpus: CPU 9 is not online; online CPUs: 0-3"),
     ] {
         assert_eq!(machine.prepare(text).unwrap_err(), message);
         assert_eq!((machine.all(), machine.journals()), (before.clone(), 0), "{text}");

@@ -1,24 +1,24 @@
-//! What cannot be measured, whoever asks for it.
+//! Checks of a cell that do not depend on the machine.
 
 use super::Cell;
 use crate::{CpuSet, Explain, Kernel, Link, Method, Policy, Span, Task};
 use std::mem::discriminant;
 
-/// Periods that timerlat knows (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
+/// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
 const TIMERLAT_PERIODS: std::ops::RangeInclusive<Span> = Span(100_000)..=Span::SECOND;
 
-/// Slack that can be asked for. 0 is the kernel's word for "the default"; above 1 s it is no slack but another period.
+/// Valid timer slack. To the kernel 0 means "the default"; a slack above 1 s would act as another period.
 const TIMER_SLACK: std::ops::RangeInclusive<Span> = Span(1)..=Span::SECOND;
 
 impl Cell {
-    /// What no machine can do, however the cell came to be.
+    /// Checks the cell against limits that hold on every machine.
     ///
     /// # Errors
-    /// One line: what is wrong and what to do.
+    /// One line: the error and the remedy.
     pub fn check(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         if self.cpus.is_empty() {
-            return Err("no CPU is named; name at least one, like 0".to_owned());
+            return Err("no CPU is selected; name at least one, like 0".to_owned());
         }
         if !self.task.has_latencies() {
             return self.check_cost();
@@ -26,58 +26,57 @@ impl Cell {
         if self.duration < self.period.span() {
             let (duration, period) = (self.duration, self.period);
             return Err(format!(
-                "a duration of {duration} has no room for one period of {period}; measure at least {period}"
+                "duration {duration} is shorter than the period of {period}; measure at least {period}"
             ));
         }
         if asked.timer_slack.is_some_and(|slack| !TIMER_SLACK.contains(&slack)) {
             let (min, max) = (TIMER_SLACK.start(), TIMER_SLACK.end());
-            return Err(format!("a timer slack is {min} to {max}; 0 would mean \"the default\" to the kernel"));
+            return Err(format!("invalid timer slack: expected {min} to {max}; to the kernel 0 means \"the default\""));
         }
         if asked.timer_slack.is_some() && self.policy.is_realtime() {
             return Err(format!("timer slack does not apply to {}: real-time threads have none", self.policy));
         }
         if asked.align.is_some_and(|offset| offset >= Span::SECOND) {
-            return Err("an alignment is an offset into a second, 0us to below 1s".to_owned());
+            return Err("invalid align: expected an offset into a second, from 0us to below 1s".to_owned());
         }
         if asked.align.or(asked.distance).is_some()
             && (task.is_relative() || task == Task::Cyclic(Method::Deadline) || task.link().is_some())
         {
-            let why = "its due times follow from when it starts to wait";
+            let why = "its due times depend on when it starts to wait";
             return Err(format!("align and distance do not apply to method {task}: {why}"));
         }
         if asked.distance.is_some_and(|distance| distance >= self.period.span()) {
-            return Err(format!("a distance between CPUs is less than the period of {}", self.period));
+            return Err(format!("invalid distance: expected less than the period of {}", self.period));
         }
         self.check_load_policy()?;
         if asked.prepare.rt_runtime_us == Some(-1) && asked.load_policy.is_some_and(Policy::is_realtime) {
-            return Err("a real-time load without a limit on real-time threads would take the machine; leave \
+            return Err("a real-time load cannot run without real-time throttling: it would use all CPU time; leave \
                  rt_runtime or load_policy out"
                 .to_owned());
         }
         asked.explain.as_ref().map_or(Ok(()), Explain::check)?;
         if asked.on_spike.is_some() && asked.explain.is_none() && asked.stop_above.is_none() {
-            return Err("on_spike needs to know what a spike is: ask for stop_above, or explain".to_owned());
+            return Err("on_spike needs a definition of a spike; add stop_above or explain".to_owned());
         }
         self.check_tracers()?;
         self.check_roles()?;
         self.check_task()
     }
 
-    /// What a machine cannot do where this process may use the CPUs `allowed`.
+    /// Checks the cell against the CPUs `allowed` that this process may use.
     ///
     /// # Errors
     /// As [`Cell::check`].
     pub fn check_on(&self, allowed: &CpuSet) -> Result<(), String> {
         if self.conditions.on_spike.is_some() && allowed.minus(&self.cpus).is_empty() {
             return Err(
-                "all CPUs are measured, and none is left for the command of on_spike; measure fewer, like --cpus 0"
-                    .to_owned(),
+                "no CPU is left for the command of on_spike: all are measured; measure fewer, like --cpus 0".to_owned()
             );
         }
         Ok(())
     }
 
-    /// What does not go together with the cost suite, which has processes that do not wait for due times.
+    /// Conditions that contradict the cost suite, whose processes do not wait for due times.
     fn check_cost(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         let given = [
@@ -91,126 +90,128 @@ impl Cell {
             ("[roles]", !asked.roles.is_empty()),
         ];
         if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(format!("method {task} waits for nothing, so {key} does not apply to it; leave it out"));
+            return Err(format!("{key} does not apply to method {task}, which has no due times; leave it out"));
         }
         if self.cpus.len() > 1 {
             let cpus = &self.cpus;
-            return Err(format!("method {task} runs on one CPU, which its processes share, not on {cpus}; name one"));
+            return Err(format!("method {task} runs on one CPU, not on {cpus}; name one"));
         }
         if matches!(self.policy, Policy::Deadline(_)) {
-            return Err(format!("the processes of method {task} make others, which cannot have {}", self.policy));
+            return Err(format!(
+                "method {task} cannot run under SCHED_DEADLINE: its processes fork; choose another policy"
+            ));
         }
         self.check_load_policy()
     }
 
-    /// What the processes of a load cannot have.
+    /// Policies that contradict a load.
     fn check_load_policy(&self) -> Result<(), String> {
         match self.conditions.load_policy {
-            Some(policy @ Policy::Deadline(_)) => {
-                Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"))
+            Some(Policy::Deadline(_)) => {
+                Err("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    /// What the kernel's tracers cannot do.
+    /// Conditions that contradict the kernel's tracers.
     fn check_tracers(&self) -> Result<(), String> {
         let (period, policy) = (self.period.span(), self.policy);
         match () {
             () if !self.conditions.tracers => Ok(()),
-            () if self.kernel == Kernel::Running => Err(
-                "tracers run in guests of the lab only, not on the running kernel; name kernels like debian:6.1-rt, or \
+            () if self.kernel == Kernel::Running => {
+                Err("tracers run in lab guests only, not on the running kernel; name kernels like debian:6.1-rt, or \
                  leave `tracers` out"
-                    .to_owned(),
-            ),
+                    .to_owned())
+            }
             () if !TIMERLAT_PERIODS.contains(&period) || !period.ns().is_multiple_of(1000) => {
                 let (min, max) = (TIMERLAT_PERIODS.start(), TIMERLAT_PERIODS.end());
-                Err(format!("timerlat knows periods of {min} to {max} in whole microseconds, not {period}"))
+                Err(format!("invalid period `{period}` for timerlat: expected {min} to {max} in whole microseconds"))
             }
             () if matches!(policy, Policy::Deadline(_)) => {
-                Err(format!("the tracers' threads are bound to their CPUs and cannot have {policy}; leave `tracers` out"))
+                Err("tracers cannot run under SCHED_DEADLINE: their threads are bound to CPUs; leave `tracers` out"
+                    .to_owned())
             }
             () => Ok(()),
         }
     }
 
-    /// What does not go together with the task.
+    /// Conditions that contradict the task.
     fn check_task(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         if task.is_in_other_processes() && asked.explain.is_some() {
             return Err(format!(
-                "method {task} measures in other processes, which cannot be explained; leave explain out"
+                "explain does not apply to method {task}, which measures in other processes; leave it out"
             ));
         }
         if task.is_in_other_processes() && asked.stop_above.is_some() {
             return Err(format!(
-                "method {task} measures in other processes, which cannot stop each other; leave stop_above out"
+                "stop_above does not apply to method {task}, whose processes cannot stop each other; leave it out"
             ));
         }
         match task {
             Task::Cyclic(method) => self.check_method(method),
             Task::Sleep(_) if self.lock_memory => {
-                Err("a language's program locks its own memory or none; lock_memory has to be false".to_owned())
+                Err("lock_memory does not apply to method sleep, where the program decides; set it to false".to_owned())
             }
-            Task::Sleep(_) if asked.prepare.cgroup.is_some() => {
-                Err("a language's program runs in the group that this one was started in; leave cgroup out".to_owned())
-            }
-            Task::Sleep(_) if matches!(self.policy, Policy::Deadline(_)) => {
-                Err("the threads of a language's runtime cannot share a deadline policy; ask for another".to_owned())
-            }
+            Task::Sleep(_) if asked.prepare.cgroup.is_some() => Err(
+                "cgroup does not apply to method sleep: its programs stay in the initial control group; leave it out"
+                    .to_owned(),
+            ),
+            Task::Sleep(_) if matches!(self.policy, Policy::Deadline(_)) => Err(
+                "method sleep cannot run under SCHED_DEADLINE: a runtime has several threads; choose another policy"
+                    .to_owned(),
+            ),
             Task::Response(link) => self.check_link(link),
             Task::Sleep(_) | Task::Cost(_) => Ok(()),
         }
     }
 
-    /// What does not go together with the way to wait.
+    /// Policies and periods that contradict the wait method.
     fn check_method(&self, method: Method) -> Result<(), String> {
         let (policy, period) = (self.policy, self.period);
         match (method, policy) {
             (Method::Deadline, Policy::Deadline(budget)) if budget.period != period.span() => Err(format!(
-                "method deadline waits for the periods of its policy: {period} was asked for, and {policy} has {}",
+                "invalid period `{period}` for method deadline: expected {}, the period of policy {policy}",
                 budget.period
             )),
             (Method::Deadline, Policy::Deadline(_)) => Ok(()),
             (Method::Deadline, _) => Err(format!(
-                "method deadline needs a deadline policy, like deadline:{}us/{period}/{period}",
+                "method deadline needs policy SCHED_DEADLINE, like deadline:{}us/{period}/{period}",
                 (period.ns() / 5000).max(1)
             )),
             // setitimer(2) takes microseconds.
             (Method::Itimer, _) if period.ns() % 1000 != 0 => {
-                Err(format!("method itimer knows whole microseconds only, not {period}"))
+                Err(format!("invalid period `{period}` for method itimer: expected whole microseconds"))
             }
             _ => Ok(()),
         }
     }
 
-    /// What does not go together with answers over `link`.
+    /// Conditions that contradict response times over `link`.
     fn check_link(&self, link: Link) -> Result<(), String> {
         match () {
-            () if matches!(self.policy, Policy::Deadline(_)) => Err(format!(
-                "who waits for an answer has no period of its own and cannot have {}; ask for another",
-                self.policy
-            )),
+            () if matches!(self.policy, Policy::Deadline(_)) => {
+                Err("method response cannot run under SCHED_DEADLINE; choose another policy".to_owned())
+            }
             () if matches!(link, Link::UioDevice(_)) => Err(format!(
-                "{link}: nobody knows when its interrupts were due; how they are answered is measured by: punctual \
-                 respond --on {link}"
+                "unsupported: {link} as a link, whose interrupts have no known due times; measure its answers with: \
+                 punctual respond --on {link}"
             )),
             () if link == Link::Uio && !self.kernel.is_virtual() => {
-                Err("response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link"
+                Err("response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link"
                     .to_owned())
             }
             () if link == Link::Uio && Link::devices(self.period).is_none() => Err(format!(
-                "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not {}",
+                "invalid period `{}` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
                 self.period
             )),
-            () if self.cpus.len() > 1 => {
-                Err("one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)".to_owned())
-            }
+            () if self.cpus.len() > 1 => Err("method response measures on one CPU; name one (cpus, --cpus)".to_owned()),
             () => Ok(()),
         }
     }
 
-    /// What does not go together with the machines that take part.
+    /// Conditions that contradict the roles.
     fn check_roles(&self) -> Result<(), String> {
         let (task, asked) = (self.task, &self.conditions);
         let roles = &asked.roles;
@@ -225,23 +226,23 @@ impl Cell {
         match () {
             () if roles.is_empty() => Ok(()),
             () if link.is_none() => Err(format!(
-                "roles are of a link between machines, like response:udp:HOST:PORT, and {task} has none; leave [roles] out"
+                "[roles] needs a link between machines, like response:udp:HOST:PORT, not {task}; leave it out"
             )),
             () if self.kernel != Kernel::Running => {
-                Err("guests of the lab have roles of their own (docs/response.md); leave [roles] out".to_owned())
+                Err("[roles] does not apply to lab guests, which have their own (docs/response.md); leave it out"
+                    .to_owned())
             }
             () if roles.target.is_none() && (roles.target_cpu.is_some() || roles.target_link.is_some()) => {
-                Err("target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\""
-                    .to_owned())
+                Err("target_cpu and target_link need a target; name it, like target = \"ssh:HOST\"".to_owned())
             }
             () if roles
                 .target_link
                 .is_some_and(|there| Some(discriminant(&there)) != link.as_ref().map(discriminant)) =>
             {
-                Err(format!("target_link has to be the other end of {task}"))
+                Err(format!("invalid target_link: expected the other end of {task}"))
             }
             () => match of_logger.iter().find(|(_, is_asked)| *is_asked && is_shared) {
-                Some((key, _)) => Err(format!("{key} does not reach the target or the host; leave it out")),
+                Some((key, _)) => Err(format!("{key} does not apply to the target or the host; leave it out")),
                 None => Ok(()),
             },
         }

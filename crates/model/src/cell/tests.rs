@@ -1,4 +1,4 @@
-//! Tests of cells, and of what is refused.
+//! Tests of cells, and of the checks.
 
 use super::*;
 use crate::{Explain, Method, Percent, Prepare, Roles};
@@ -88,14 +88,14 @@ fn what_no_machine_can_do_is_refused() {
     assert_eq!(cell().check(), Ok(()));
     let fifo = Policy::Fifo(crate::RtPriority::new(80).unwrap());
     for (impossible, reason) in [
-        (Cell { cpus: CpuSet::default(), ..cell() }, "no CPU is named; name at least one, like 0"),
+        (Cell { cpus: CpuSet::default(), ..cell() }, "no CPU is selected; name at least one, like 0"),
         (
             Cell { duration: Span(999_999), ..cell() },
-            "a duration of 999999ns has no room for one period of 1ms; measure at least 1ms",
+            "duration 999999ns is shorter than the period of 1ms; measure at least 1ms",
         ),
         (
             Cell { conditions: Conditions { timer_slack: Some(Span(0)), ..cell().conditions }, ..cell() },
-            "a timer slack is 1ns to 1s; 0 would mean \"the default\" to the kernel",
+            "invalid timer slack: expected 1ns to 1s; to the kernel 0 means \"the default\"",
         ),
         (
             Cell { policy: fifo, conditions: Conditions { timer_slack: Some(Span(1)), ..cell().conditions }, ..cell() },
@@ -103,7 +103,7 @@ fn what_no_machine_can_do_is_refused() {
         ),
         (
             Cell { conditions: Conditions { align: Some(Span::SECOND), ..cell().conditions }, ..cell() },
-            "an alignment is an offset into a second, 0us to below 1s",
+            "invalid align: expected an offset into a second, from 0us to below 1s",
         ),
         (
             Cell {
@@ -111,35 +111,35 @@ fn what_no_machine_can_do_is_refused() {
                 conditions: Conditions { align: Some(Span(0)), ..cell().conditions },
                 ..cell()
             },
-            "align and distance do not apply to method nanosleep: its due times follow from when it starts to wait",
+            "align and distance do not apply to method nanosleep: its due times depend on when it starts to wait",
         ),
         (
             Cell { conditions: Conditions { distance: Some(Span(1_000_000)), ..cell().conditions }, ..cell() },
-            "a distance between CPUs is less than the period of 1ms",
+            "invalid distance: expected less than the period of 1ms",
         ),
         (
             Cell { task: Task::Cyclic(Method::Deadline), ..cell() },
-            "method deadline needs a deadline policy, like deadline:200us/1ms/1ms",
+            "method deadline needs policy SCHED_DEADLINE, like deadline:200us/1ms/1ms",
         ),
         (
             Cell { task: Task::Cyclic(Method::Deadline), policy: "deadline:1ms/2ms/2ms".parse().unwrap(), ..cell() },
-            "method deadline waits for the periods of its policy: 1ms was asked for, and deadline:1ms/2ms/2ms has 2ms",
+            "invalid period `1ms` for method deadline: expected 2ms, the period of policy deadline:1ms/2ms/2ms",
         ),
         (
             Cell { task: Task::Cyclic(Method::Itimer), period: "10500ns".parse().unwrap(), ..cell() },
-            "method itimer knows whole microseconds only, not 10500ns",
+            "invalid period `10500ns` for method itimer: expected whole microseconds",
         ),
         (
             Cell { task: Task::Sleep(crate::Runtime::C), ..cell() },
-            "a language's program locks its own memory or none; lock_memory has to be false",
+            "lock_memory does not apply to method sleep, where the program decides; set it to false",
         ),
         (
             Cell { task: Task::Cost(crate::CostScope::All), ..cell() },
-            "method cost waits for nothing, so lock_memory does not apply to it; leave it out",
+            "lock_memory does not apply to method cost, which has no due times; leave it out",
         ),
         (
             Cell { task: Task::Cost(crate::CostScope::Total), lock_memory: false, ..cell() },
-            "method cost:total runs on one CPU, which its processes share, not on 0-1; name one",
+            "method cost:total runs on one CPU, not on 0-1; name one",
         ),
         (
             Cell {
@@ -149,7 +149,7 @@ fn what_no_machine_can_do_is_refused() {
                 },
                 ..cell()
             },
-            "a load has many processes, which cannot have deadline:1ms/2ms/2ms; name another policy for it",
+            "a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy",
         ),
         (
             Cell {
@@ -159,11 +159,11 @@ fn what_no_machine_can_do_is_refused() {
                 },
                 ..cell()
             },
-            "1 to 1000 explanations can be kept",
+            "invalid number of explanations `0`: expected 1 to 1000",
         ),
         (
             Cell { conditions: Conditions { on_spike: Some("true".to_owned()), ..cell().conditions }, ..cell() },
-            "on_spike needs to know what a spike is: ask for stop_above, or explain",
+            "on_spike needs a definition of a spike; add stop_above or explain",
         ),
         (
             Cell {
@@ -171,7 +171,7 @@ fn what_no_machine_can_do_is_refused() {
                 conditions: Conditions { stop_above: Some(Span(1)), ..cell().conditions },
                 ..cell()
             },
-            "method itimer measures in other processes, which cannot stop each other; leave stop_above out",
+            "stop_above does not apply to method itimer, whose processes cannot stop each other; leave it out",
         ),
         (
             Cell {
@@ -179,19 +179,19 @@ fn what_no_machine_can_do_is_refused() {
                 conditions: Conditions { explain: Some(Explain::default()), ..cell().conditions },
                 ..cell()
             },
-            "method itimer measures in other processes, which cannot be explained; leave explain out",
+            "explain does not apply to method itimer, which measures in other processes; leave it out",
         ),
         (
             Cell { task: "response:uio".parse().unwrap(), ..cell() },
-            "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link",
+            "response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link",
         ),
         (
             Cell { task: "response:uio".parse().unwrap(), kernel: "debian:6.1".parse().unwrap(), ..cell() },
-            "the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not 1ms",
+            "invalid period `1ms` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
         ),
         (
             Cell { task: "response:udp:h:1".parse().unwrap(), cpus: "0-1".parse().unwrap(), ..cell() },
-            "one thread waits for the answers of a link; name one CPU to measure on (cpus, --cpus)",
+            "method response measures on one CPU; name one (cpus, --cpus)",
         ),
         (
             Cell {
@@ -199,28 +199,28 @@ fn what_no_machine_can_do_is_refused() {
                 conditions: Conditions { align: Some(Span(0)), ..cell().conditions },
                 ..cell()
             },
-            "align and distance do not apply to method response:udp:h:1: its due times follow from when it starts to wait",
+            "align and distance do not apply to method response:udp:h:1: its due times depend on when it starts to wait",
         ),
         (
             Cell { conditions: Conditions { tracers: true, ..cell().conditions }, ..cell() },
-            "tracers run in guests of the lab only, not on the running kernel; name kernels like debian:6.1-rt, or \
+            "tracers run in lab guests only, not on the running kernel; name kernels like debian:6.1-rt, or \
              leave `tracers` out",
         ),
         (
             Cell { period: "99us".parse().unwrap(), ..traced() },
-            "timerlat knows periods of 100us to 1s in whole microseconds, not 99us",
+            "invalid period `99us` for timerlat: expected 100us to 1s in whole microseconds",
         ),
         (
             Cell { period: "1001ms".parse().unwrap(), ..traced() },
-            "timerlat knows periods of 100us to 1s in whole microseconds, not 1001ms",
+            "invalid period `1001ms` for timerlat: expected 100us to 1s in whole microseconds",
         ),
         (
             Cell { period: "100500ns".parse().unwrap(), ..traced() },
-            "timerlat knows periods of 100us to 1s in whole microseconds, not 100500ns",
+            "invalid period `100500ns` for timerlat: expected 100us to 1s in whole microseconds",
         ),
         (
             Cell { policy: "deadline:1ms/2ms/2ms".parse().unwrap(), ..traced() },
-            "the tracers' threads are bound to their CPUs and cannot have deadline:1ms/2ms/2ms; leave `tracers` out",
+            "tracers cannot run under SCHED_DEADLINE: their threads are bound to CPUs; leave `tracers` out",
         ),
     ] {
         assert_eq!(impossible.check(), Err(reason.to_owned()));
@@ -257,29 +257,28 @@ fn roles_that_nobody_can_have_are_refused() {
     let changes: [Change<'_>; 6] = [
         (
             &|cell| cell.task = "response:gpio-loop:gpiochip0/1,2".parse().unwrap(),
-            "roles are of a link between machines, like response:udp:HOST:PORT, and response:gpio-loop:gpiochip0/1,2 has \
-             none; leave [roles] out",
+            "[roles] needs a link between machines, like response:udp:HOST:PORT, not response:gpio-loop:gpiochip0/1,2; \
+             leave it out",
         ),
         (
             &|cell| cell.task = Task::CLOCK_NANOSLEEP,
-            "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave \
-             [roles] out",
+            "[roles] needs a link between machines, like response:udp:HOST:PORT, not clock_nanosleep; leave it out",
         ),
         (
             &|cell| cell.kernel = "debian:6.1".parse().unwrap(),
-            "guests of the lab have roles of their own (docs/response.md); leave [roles] out",
+            "[roles] does not apply to lab guests, which have their own (docs/response.md); leave it out",
         ),
         (
             &|cell| cell.conditions.roles = Roles { target_cpu: Some(1), ..Roles::default() },
-            "target_cpu and target_link are of a target that is started; name it, like target = \"ssh:HOST\"",
+            "target_cpu and target_link need a target; name it, like target = \"ssh:HOST\"",
         ),
         (
             &|cell| cell.conditions.roles.target_link = Some("serial:/dev/ttyS0".parse().unwrap()),
-            "target_link has to be the other end of response:udp:h:1",
+            "invalid target_link: expected the other end of response:udp:h:1",
         ),
         (
             &|cell| cell.conditions.load_must_hold = Some(Percent::HALF),
-            "load_must_hold does not reach the target or the host; leave it out",
+            "load_must_hold does not apply to the target or the host; leave it out",
         ),
     ];
     for (change, reason) in changes {

@@ -15,8 +15,8 @@ const fn of(
     CostOperation { name, group, unit, bytes, fixed, does }
 }
 
-/// All operations, group by group. `cost:total` carries out so many of each that none is more than a tenth of the whole on
-/// a machine of 2020.
+/// All operations, group by group. The numbers of `cost:total` are such that no operation takes more than a tenth of
+/// the total on a machine of 2020.
 pub const COST_OPERATIONS: &[CostOperation] = {
     use CostGroup::{File, Ipc, Memory, Net, Process, Sched, Signal, Switch, Syscall};
     &[

@@ -1,17 +1,17 @@
-//! Why a wake-up had to wait, and how sure that is.
+//! Causes of late wake-ups, and the evidence for them.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a wake-up had to wait.
+/// Cause of a delay of a wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The CPU itself stood still: taken by a hypervisor, or by the firmware (SMI).
+    /// The CPU itself was stopped: by a hypervisor, or by the firmware (SMI).
     Steal,
     /// Interrupts were off.
     IrqsOff,
-    /// Kernel code ran on that may not be preempted, although the thread was to be switched in.
+    /// Kernel code that may not be preempted ran, although the thread was to be switched in.
     NonPreemptible,
     /// A softirq ran.
     Softirq,
@@ -21,36 +21,36 @@ pub enum Cause {
     HigherPriority,
     /// A thread of the same real-time priority ran first.
     EqualPriority,
-    /// The scheduler held the thread back: real-time throttling, the fair server, or a control group's limit.
+    /// The scheduler throttled the thread: real-time throttling, the fair server, or a control group's limit.
     Throttling,
     /// The fair scheduler let other threads run first.
     FairScheduling,
-    /// The kernel was allowed to let the timer expire later.
+    /// Timer slack allowed the kernel to let the timer expire later.
     TimerSlack,
-    /// The CPU was idle and took so long to come back.
+    /// The CPU was in an idle state with a long exit.
     IdleExit,
-    /// The thread's memory was not there.
+    /// The thread's memory was not resident.
     PageFault,
     /// The thread was stopped (SIGSTOP, a debugger).
     Stopped,
-    /// The thread itself was still running when it was due.
+    /// The thread itself was still running at its due time.
     OwnOverrun,
-    /// The answer was on its way, or not given yet: the link, and who answers.
+    /// The answer was in transit or not yet sent: the link and the peer.
     Away,
-    /// What a wake-up costs when nothing is in its way.
+    /// The ordinary cost of a wake-up.
     Ordinary,
-    /// Nothing in the trace says it.
+    /// No event shows the cause.
     Unknown,
 }
 
-/// What a statement about a cause rests on, strongest first.
+/// Evidence for a cause, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// Events show it.
     Direct,
-    /// One sound reading of what the events leave open.
+    /// The only sound interpretation of incomplete events.
     Inferred,
     /// Two causes would leave the same trace.
     TwoReadings,
@@ -62,7 +62,7 @@ impl Evidence {
     /// All, strongest first.
     pub const ALL: [Evidence; 4] = [Evidence::Direct, Evidence::Inferred, Evidence::TwoReadings, Evidence::CannotTell];
 
-    /// Its place among all.
+    /// Position in [`Evidence::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {

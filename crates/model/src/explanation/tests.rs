@@ -1,4 +1,4 @@
-//! Invariants of explanations, and limits of what is asked.
+//! Tests of the invariants of explanations, and of the ranges of their options.
 
 use super::*;
 

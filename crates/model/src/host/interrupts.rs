@@ -1,4 +1,4 @@
-//! Where interrupts go.
+//! Interrupt affinities.
 
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -9,31 +9,31 @@ use std::collections::BTreeSet;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Interrupts {
-    /// CPUs that a new interrupt may go to.
+    /// Default affinity of new interrupts.
     pub default_cpus: Option<CpuSet>,
-    /// Interrupts by where they may go.
+    /// Interrupts by affinity.
     pub groups: Vec<IrqGroup>,
 }
 
-/// Interrupts that may go to the same CPUs.
+/// Interrupts with the same affinity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IrqGroup {
-    /// Their numbers, like `24-27,30`.
+    /// IRQ numbers, like `24-27,30`.
     pub irqs: String,
-    /// How many.
+    /// Number of interrupts.
     pub count: u32,
-    /// CPUs that they may go to.
+    /// Affinity: CPUs that they may be delivered to.
     pub cpus: CpuSet,
-    /// CPUs that they do go to; `null` when it is not known.
+    /// Effective affinity: CPUs that they are delivered to; `null` when unknown.
     pub effective: Option<CpuSet>,
 }
 
-/// More than any machine has.
+/// Upper bound for the number of interrupts of any machine.
 const MOST: usize = 1 << 16;
 
 impl Interrupts {
-    /// The same without those that `other` does not have: interrupts come and go with their devices.
+    /// The same without interrupts that `other` lacks: interrupts appear and disappear with their devices.
     #[must_use]
     pub fn shared_with(&self, other: &Interrupts) -> Interrupts {
         let theirs: BTreeSet<u32> = other.groups.iter().flat_map(IrqGroup::numbers).collect();
@@ -46,30 +46,30 @@ impl Interrupts {
 }
 
 impl IrqGroup {
-    /// The group of these interrupts; their numbers ascend.
+    /// Creates the group of these interrupts, given in ascending order.
     #[must_use]
     pub fn new(irqs: &[u32], cpus: CpuSet, effective: Option<CpuSet>) -> IrqGroup {
         IrqGroup { irqs: ranges(irqs), count: u32::try_from(irqs.len()).unwrap_or(u32::MAX), cpus, effective }
     }
 
-    /// Their numbers; what is none is left out.
+    /// The IRQ numbers; malformed parts are skipped.
     fn numbers(&self) -> impl Iterator<Item = u32> {
         let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             Some(first.parse().ok()?..=last.parse().ok()?)
         };
-        // A damaged record may hold any.
+        // A damaged record may hold any range.
         self.irqs.split(',').filter_map(range).flatten().take(MOST)
     }
 
-    /// The CPUs that they do go to, as far as is known.
+    /// The effective affinity, or the affinity if that is unknown.
     #[must_use]
     pub fn reached(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.cpus)
     }
 }
 
-/// Ascending numbers as `24-26,30`.
+/// Formats ascending numbers as `24-26,30`.
 fn ranges(numbers: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,4 +1,4 @@
-//! What the memory management does beside.
+//! Memory management settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Memory {
     /// Transparent huge pages: `always`, `madvise`, `never`.
     pub huge_pages: Option<String>,
-    /// Swap space in all, bytes.
+    /// Total swap space, bytes.
     pub swap_bytes: Option<u64>,
     /// Whether equal pages are merged in the background (`ksm/run` is 1).
     pub ksm: Option<bool>,
-    /// How eagerly memory is compacted in the background, 0 to 100.
+    /// Proactiveness of background compaction, 0 to 100.
     pub compaction_proactiveness: Option<u32>,
     /// Whether compaction may move locked pages.
     pub compacts_locked_pages: Option<bool>,

@@ -1,20 +1,20 @@
-//! A value that several CPUs have, written once.
+//! A value shared by several CPUs, stored once.
 
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// A value, and the CPUs that have it.
+/// A value with its CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OnCpus<T> {
     /// The CPUs.
     pub cpus: CpuSet,
-    /// What they have.
+    /// Their value.
     pub value: T,
 }
 
 impl<T: PartialEq> OnCpus<T> {
-    /// Each distinct value once, in the order in which they first occur.
+    /// Collects each distinct value once, in the order of first occurrence.
     pub fn gather(values: impl IntoIterator<Item = (CpuSet, T)>) -> Vec<OnCpus<T>> {
         let mut gathered: Vec<OnCpus<T>> = Vec::new();
         for (cpus, value) in values {

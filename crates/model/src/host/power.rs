@@ -1,4 +1,4 @@
-//! Frequency and idle states: what a CPU may do when there is little to do.
+//! Frequency scaling and idle states.
 
 use super::OnCpus;
 use crate::CpuSet;
@@ -15,36 +15,36 @@ pub struct Power {
     pub pstate: Option<String>,
     /// Whether CPUs may run above their nominal frequency.
     pub turbo: Option<bool>,
-    /// What puts idle CPUs to sleep (`cpuidle/current_driver`); `none` leaves it to the architecture.
+    /// Idle driver (`cpuidle/current_driver`); `none`: the architecture's default idle loop.
     pub idle_driver: Option<String>,
-    /// What chooses among the idle states.
+    /// Idle governor.
     pub idle_governor: Option<String>,
-    /// How long a guest's CPU waits awake before it halts, ns (`haltpoll`); `null` where it is another governor's.
+    /// Time, ns, that a guest's CPU polls before it halts (`haltpoll`); `null` with another governor.
     pub halt_poll_ns: Option<u64>,
-    /// Idle states, the shallowest first; empty when there are none to choose from.
+    /// Idle states, the shallowest first; empty when there is no choice.
     pub idle_states: Vec<IdleState>,
     /// Power management of PCI Express links: `default`, `performance`, `powersave`, `powersupersave`.
     pub pcie_aspm: Option<String>,
 }
 
-/// How the frequency of a CPU is chosen (Documentation/admin-guide/pm/cpufreq.rst).
+/// Frequency policy of a CPU (Documentation/admin-guide/pm/cpufreq.rst).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FrequencyPolicy {
-    /// Driver.
+    /// Scaling driver.
     pub driver: Option<String>,
-    /// Governor.
+    /// Scaling governor.
     pub governor: Option<String>,
-    /// Lowest frequency asked for, kHz.
+    /// Lower limit of the policy, kHz.
     pub min_khz: Option<u64>,
-    /// Highest frequency asked for, kHz.
+    /// Upper limit of the policy, kHz.
     pub max_khz: Option<u64>,
     /// Lowest frequency of the hardware, kHz.
     pub hardware_min_khz: Option<u64>,
     /// Highest frequency of the hardware, kHz.
     pub hardware_max_khz: Option<u64>,
-    /// What the hardware is to prefer where it chooses: `performance`, `balance_performance`, `power`, ...
+    /// Energy preference for frequency selection by hardware: `performance`, `balance_performance`, `power`, ...
     pub energy_preference: Option<String>,
 }
 
@@ -53,14 +53,14 @@ pub struct FrequencyPolicy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IdleState {
-    /// Its name: `POLL`, `C1E`, `C6`.
+    /// Name: `POLL`, `C1E`, `C6`.
     pub name: String,
-    /// Its number on these CPUs, from 0.
+    /// Index on these CPUs, from 0.
     pub index: u32,
-    /// Longest time to leave it, us.
+    /// Longest exit latency, us.
     pub exit_latency_us: Option<u64>,
-    /// CPUs that have it.
+    /// CPUs that have the state.
     pub cpus: CpuSet,
-    /// Those of them on which it is switched off.
+    /// CPUs of these on which it is disabled.
     pub disabled: CpuSet,
 }

@@ -1,8 +1,8 @@
-//! Where the kernel lets a task be preempted.
+//! Preemption models of the kernel.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the kernel lets a task be preempted (kernel/Kconfig.preempt).
+/// Preemption model: the points at which the kernel may preempt a task (kernel/Kconfig.preempt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -15,14 +15,14 @@ pub enum Preemption {
     Full,
     /// As full; fair tasks are preempted lazily (since Linux 6.13).
     Lazy,
-    /// `PREEMPT_DYNAMIC`: chosen at boot, and which one cannot be read here.
+    /// `PREEMPT_DYNAMIC`: chosen at boot, and not readable here.
     Dynamic,
     /// `PREEMPT_RT`: also inside most spinlocks and interrupt handlers.
     Realtime,
 }
 
 impl Preemption {
-    /// The name as kernel documentation spells it.
+    /// The name in kernel documentation.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,36 +1,37 @@
-//! Processors: which they are, what they share, what they have to guard against.
+//! Processors: models, topology, caches and mitigations.
 
 use super::OnCpus;
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The processors of a machine. A list is empty when there is nothing to list or it cannot be read.
+/// The processors of a machine. A list is empty when it has no entries or cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Processors {
-    /// Maker, family, model and stepping, or what the architecture has instead: `GenuineIntel 6-79-1`, `0x41 0xd08 r0p3`.
+    /// Vendor, family, model and stepping, or the architecture's equivalent: `GenuineIntel 6-79-1`, `0x41 0xd08 r0p3`.
     pub kinds: Vec<OnCpus<String>>,
     /// Microcode revision.
     pub microcode: Vec<OnCpus<String>>,
-    /// Computing power beside the strongest CPU's 1024, where CPUs may differ (`cpu_capacity`).
+    /// Relative capacity of CPUs, 1024 for the strongest, where CPUs may differ (`cpu_capacity`).
     pub capacities: Vec<OnCpus<u64>>,
-    /// CPUs that are there but off line.
+    /// CPUs that are present but offline.
     pub offline: Option<CpuSet>,
-    /// Simultaneous multithreading as set: `on`, `off`, `forceoff`, `notsupported`, `notimplemented` (`smt/control`).
+    /// Control of simultaneous multithreading: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`
+    /// (`smt/control`).
     pub smt: Option<String>,
-    /// Whether any core runs several threads now.
+    /// Whether any core currently runs several threads.
     pub smt_active: Option<bool>,
-    /// CPUs of each core that has several on line.
+    /// CPUs of each core with several online threads.
     pub siblings: Vec<CpuSet>,
-    /// Caches of the first CPU on line.
+    /// Caches of the first online CPU.
     pub caches: Vec<Cache>,
     /// CPUs that share each last-level cache.
     pub last_level_caches: Vec<CpuSet>,
     /// Memory nodes that have CPUs or memory.
     pub nodes: Vec<MemoryNode>,
-    /// Vulnerabilities that the CPUs have, and what is done about each; those that they do not have are left out.
+    /// Vulnerabilities of the CPUs with the mitigation of each; unaffected ones are omitted.
     pub vulnerabilities: BTreeMap<String, String>,
 }
 
@@ -38,7 +39,7 @@ pub struct Processors {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
-    /// 1 is nearest to the CPU.
+    /// Cache level, 1 nearest to the CPU.
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: Option<String>,
@@ -52,10 +53,10 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryNode {
-    /// Its number.
+    /// Node number.
     pub node: u32,
-    /// Its CPUs.
+    /// CPUs of the node.
     pub cpus: Option<CpuSet>,
-    /// Its memory, bytes.
+    /// Memory of the node, bytes.
     pub memory_bytes: Option<u64>,
 }

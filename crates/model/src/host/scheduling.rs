@@ -1,51 +1,53 @@
-//! What the scheduler was told: limits, groups, isolation, balancing.
+//! Scheduler settings: limits, groups, isolation, balancing.
 
 use super::OnCpus;
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// Settings of the scheduler beside real-time throttling.
+/// Scheduler settings besides real-time throttling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Scheduling {
-    /// Control group of this process as far as CPU time is concerned.
+    /// Control group of this process in the CPU controller.
     pub cgroup: Option<String>,
-    /// Time, us, that real-time threads of that group may use of each period; `null` without such groups.
+    /// CPU time, us, of real-time threads of that group in each period; `null` without real-time group scheduling.
     pub cgroup_rt_runtime_us: Option<i64>,
-    /// The period, us, of that group.
+    /// Period, us, of that limit.
     pub cgroup_rt_period_us: Option<u64>,
-    /// Time, us, that normal threads of that group may use of each period, by the tightest limit above them; -1: none.
+    /// CPU time, us, of normal threads of that group in each period, by the tightest limit of its ancestors; -1: no
+    /// limit.
     pub cpu_quota_us: Option<i64>,
-    /// The period, us, of that limit.
+    /// Period, us, of that quota.
     pub cpu_quota_period_us: Option<u64>,
-    /// Kind of cpuset: `member`, `root`, `isolated` (cgroup v2).
+    /// Partition type of the cpuset: `member`, `root`, `isolated` (cgroup v2).
     pub cpuset_partition: Option<String>,
-    /// CPUs whose tick may stop while one task runs (`nohz_full=`).
+    /// CPUs whose tick may stop while a single task runs (`nohz_full=`).
     pub nohz_full: Option<CpuSet>,
-    /// CPUs that work without a CPU of its own may run on.
+    /// CPUs of unbound workqueues.
     pub workqueue_cpus: Option<CpuSet>,
-    /// Whether timers of an idle CPU may expire on another.
+    /// Whether timers of an idle CPU may expire on another CPU.
     pub timer_migration: Option<bool>,
-    /// Whether memory follows the threads that use it.
+    /// Whether automatic NUMA balancing moves memory to the threads that use it.
     pub numa_balancing: Option<bool>,
-    /// Whether each session is a group of its own.
+    /// Whether each session is a scheduling group of its own.
     pub autogroup: Option<bool>,
-    /// What normal threads get of each second where real-time ones keep a CPU busy, us (since Linux 6.12, debugfs).
+    /// Runtime of the fair server in each second, us: CPU time for normal threads on a CPU that real-time threads keep
+    /// busy (since Linux 6.12, debugfs).
     pub fair_server_runtime_us: Vec<OnCpus<u64>>,
-    /// The scheduler loaded as BPF program, or `none`; `null` where the kernel knows no such thing.
+    /// The loaded BPF scheduler, or `none`; `null` where the kernel has no sched_ext.
     pub sched_ext: Option<String>,
-    /// Whether CPUs that are stuck are looked for (`kernel.soft_watchdog`).
+    /// Whether the soft lockup detector runs (`kernel.soft_watchdog`).
     pub soft_watchdog: Option<bool>,
-    /// Whether CPUs that are stuck with interrupts off are looked for (`kernel.nmi_watchdog`).
+    /// Whether the hard lockup detector runs (`kernel.nmi_watchdog`).
     pub nmi_watchdog: Option<bool>,
-    /// CPUs that are watched.
+    /// CPUs with lockup detectors.
     pub watchdog_cpus: Option<CpuSet>,
-    /// What this process may ask of the scheduler.
+    /// Scheduling privileges of this process.
     pub permissions: Permissions,
 }
 
-/// What a process may ask for.
+/// Scheduling privileges of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -54,8 +56,8 @@ pub struct Permissions {
     pub cap_sys_nice: Option<bool>,
     /// Whether it may lock any amount of memory (`CAP_IPC_LOCK`).
     pub cap_ipc_lock: Option<bool>,
-    /// Highest real-time priority without that; 0: none (`RLIMIT_RTPRIO`).
+    /// Highest real-time priority without that capability; 0: none (`RLIMIT_RTPRIO`).
     pub realtime_priority: Option<u32>,
-    /// Memory that it may lock without that, bytes; -1: any amount (`RLIMIT_MEMLOCK`).
+    /// Lockable memory without that capability, bytes; -1: no limit (`RLIMIT_MEMLOCK`).
     pub locked_memory_bytes: Option<i64>,
 }

@@ -1,19 +1,19 @@
-//! Other programs that matter: those that run in real time, and those that change settings.
+//! Other programs that affect latency: real-time threads, and daemons that change settings.
 
 use serde::{Deserialize, Serialize};
 
-/// Programs and kernel threads, as far as this process sees them.
+/// Programs and kernel threads visible to this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tasks {
-    /// Threads looked at; `null` when they cannot be listed.
+    /// Number of threads examined; `null` when they cannot be listed.
     pub looked_at: Option<u32>,
-    /// Whether that were all.
+    /// Whether all threads were examined.
     pub is_complete: bool,
-    /// Threads with a real-time policy that are not this program's, alike ones together, highest priority first.
+    /// Real-time threads of other programs, equal ones together, highest priority first.
     pub realtime: Vec<RealtimeTask>,
-    /// Programs found running that change settings which matter, by name.
+    /// Running daemons that change settings which affect latency, by name.
     pub daemons: Vec<String>,
 }
 
@@ -21,20 +21,20 @@ pub struct Tasks {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RealtimeTask {
-    /// Their name; of several kernel threads what stands before the `/`: `migration/*`.
+    /// Thread name; for several kernel threads the part before the `/`: `migration/*`.
     pub name: String,
     /// `fifo`, `rr` or `deadline`.
     pub policy: String,
     /// Priority, 1 to 99; `null` for deadline threads.
     pub priority: Option<u32>,
-    /// Whether they belong to the kernel.
+    /// Whether they are kernel threads.
     pub is_kernel: bool,
-    /// How many.
+    /// Number of threads.
     pub count: u32,
 }
 
 impl RealtimeTask {
-    /// Whether it carries out interrupt handlers: the kernel names these threads `irq/NUMBER-NAME`.
+    /// Whether it runs interrupt handlers: the kernel names these threads `irq/NUMBER-NAME`.
     #[must_use]
     pub fn is_irq_thread(&self) -> bool {
         self.is_kernel && self.name.starts_with("irq/")

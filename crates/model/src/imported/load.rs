@@ -1,4 +1,4 @@
-//! Background work under which another tool measured.
+//! Background work during a measurement of another tool.
 
 use crate::Load;
 use crate::word::as_text;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Background work under which another tool measured: a load of this program, or a description in other words.
+/// Background work during a measurement of another tool: a load of this program, or a description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -14,11 +14,11 @@ use std::str::FromStr;
 pub enum ImportedLoad {
     /// A load that this program can start.
     Known(Load),
-    /// A description: one line, as `idle` or `compiling a kernel`.
+    /// A description: one line, like `idle` or `compiling a kernel`.
     Described(String),
 }
 
-/// The most characters of a description.
+/// The longest description, characters.
 const MOST: usize = 200;
 
 /// A description that is empty, too long or not one line.
@@ -27,7 +27,7 @@ const MOST: usize = 200;
 pub struct ImportedLoadError(String);
 
 impl ImportedLoad {
-    /// Returns what people call it, cut off where that is long.
+    /// Returns the label for reports, cut off at the length of a label.
     #[must_use]
     pub fn label(&self) -> String {
         match self {

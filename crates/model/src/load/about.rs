@@ -1,17 +1,17 @@
-//! A load in words: an entry of what `punctual load --format json` lists.
+//! Descriptions of loads: an entry of the list that `punctual load --format json` prints.
 
 use serde::Serialize;
 
-/// One load in words.
+/// Description of one load.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AboutLoad {
-    /// As it is typed; options in brackets.
+    /// The typed form; options in brackets.
     pub load: &'static str,
-    /// What it does.
+    /// The work that it does.
     pub does: &'static str,
-    /// What it is known to disturb.
+    /// Known effects on other threads.
     pub disturbs: &'static str,
-    /// Processes, memory, disk.
+    /// Resources that it uses: processes, memory, disk.
     pub costs: &'static str,
 }

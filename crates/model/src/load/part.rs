@@ -7,9 +7,9 @@ use std::fmt;
 /// One kind of work.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoadPart {
-    /// A process on each CPU that computes for a part of its time.
+    /// A process on each CPU that computes for a share of the time.
     Cpu {
-        /// Percent of each CPU.
+        /// Share of each CPU, percent.
         percent: Percent,
     },
     /// hackbench's pattern: groups of 20 senders and 20 receivers over socket pairs.
@@ -17,16 +17,16 @@ pub enum LoadPart {
         /// Number of groups; `None` means 10, or one for each CPU where there are more than 10.
         groups: Option<u32>,
     },
-    /// A process for each CPU that asks one part of the kernel for the same again and again.
+    /// A process for each CPU that makes the same request of one part of the kernel in a loop.
     Kernel(KernelLoad),
     /// A process for each CPU that works on files in a directory.
     Files {
-        /// What it does with them.
+        /// The operations on them.
         work: FileLoad,
-        /// Where; `None` means `/var/tmp`.
+        /// The directory; `None` means `/var/tmp`.
         directory: Option<String>,
     },
-    /// A program that is no part of this one.
+    /// An outside program.
     Program(Program),
 }
 
@@ -37,7 +37,7 @@ pub enum LoadPart {
 pub struct Percent(u8);
 
 impl Percent {
-    /// All of it.
+    /// The full share.
     pub const ALL: Percent = Percent(100);
     /// Half of it.
     pub const HALF: Percent = Percent(50);
@@ -59,43 +59,43 @@ impl TryFrom<u32> for Percent {
     type Error = String;
 
     fn try_from(value: u32) -> Result<Percent, String> {
-        Percent::new(value).ok_or_else(|| format!("{value} is no percentage; write 1 to 100"))
+        Percent::new(value).ok_or_else(|| format!("invalid percentage `{value}`: expected 1 to 100"))
     }
 }
 
-/// Which part of the kernel a load works on, one process for each CPU.
+/// The part of the kernel that a load exercises, with one process for each CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelLoad {
-    /// A byte through a pipe to another process and back.
+    /// Sends a byte through a pipe to another process and back.
     Pipe,
-    /// Map 4 MiB, touch every page, unmap.
+    /// Maps 4 MiB, touches every page, unmaps.
     Mmap,
-    /// Make a process that ends at once.
+    /// Forks a process that exits at once.
     Fork,
-    /// Make a process that becomes another program, which ends at once.
+    /// Forks a process that executes another program, which exits at once.
     Exec,
-    /// Stream blocks to another process over a TCP connection through the loopback device.
+    /// Streams blocks to another process over a TCP connection through the loopback device.
     Tcp,
-    /// Send datagrams to another process through the loopback device.
+    /// Sends datagrams to another process through the loopback device.
     Udp,
-    /// Have everything written to disk that is not yet.
+    /// Writes all dirty data to disk: `sync(2)`.
     Sync,
-    /// Write to memory in random order: misses caches and TLB.
+    /// Writes to memory in random order: misses caches and TLB.
     Memory,
-    /// Keep a thousand timers that all expire at the same instants.
+    /// Keeps a thousand timers that all expire at the same instants.
     Timers,
-    /// Send oneself a signal and handle it.
+    /// Sends signals to itself and handles them.
     Signals,
-    /// Read the files of every process.
+    /// Reads the files of every process in `/proc`.
     Proc,
-    /// Have a timer interrupt as often as user space can.
+    /// Raises timer interrupts at the highest rate possible from user space.
     Interrupts,
-    /// Look at all processes twice a second, as a system monitor does.
+    /// Reads the state of all processes twice a second, as a system monitor does.
     Light,
 }
 
 impl KernelLoad {
-    /// All of them, in the order in which they are listed.
+    /// All kernel loads, in the order of the list.
     pub const ALL: [KernelLoad; 13] = [
         KernelLoad::Pipe,
         KernelLoad::Mmap,
@@ -112,7 +112,7 @@ impl KernelLoad {
         KernelLoad::Light,
     ];
 
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -133,19 +133,19 @@ impl KernelLoad {
     }
 }
 
-/// What a load does with files.
+/// The operations of a load on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileLoad {
-    /// Write one, read it, sync it, remove it.
+    /// Writes, reads, syncs and removes a file.
     Disk,
-    /// Create, look at and remove many empty ones.
+    /// Creates, stats and removes many empty files.
     Files,
-    /// All operations of the cost suite, some of which need files.
+    /// All operations of the cost suite, some of which use files.
     Cost,
 }
 
 impl FileLoad {
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -157,7 +157,7 @@ impl FileLoad {
 }
 
 impl LoadPart {
-    /// Reads one part as it is typed.
+    /// Parses one part.
     pub(super) fn parse(text: &str) -> Result<LoadPart, LoadError> {
         let (word, option) = text.split_once(':').map_or((text, None), |(word, option)| (word, Some(option)));
         let kernel = KernelLoad::ALL.into_iter().find(|load| load.name() == word);

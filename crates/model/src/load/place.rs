@@ -1,4 +1,4 @@
-//! Where a load may run.
+//! The CPUs that a load may run on.
 
 use crate::word::as_text;
 use crate::{CpuSet, CpuSetError};
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// CPUs of a load, as a plan asks for them, whatever the machine.
+/// The CPUs of a load as given in a plan, independent of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum LoadCpus {
-    /// Every CPU that may be used.
+    /// Every CPU that this process may use.
     #[default]
     All,
-    /// Those that are measured.
+    /// The measured CPUs.
     Measured,
-    /// Those that may be used and are not measured.
+    /// The usable CPUs that are not measured.
     Others,
-    /// These.
+    /// A fixed set.
     Only(CpuSet),
 }
 
 impl LoadCpus {
-    /// The CPUs on a machine where `allowed` may be used and `measured` are measured; `None`: all that may be used.
+    /// The CPUs on a machine where `allowed` may be used and `measured` are measured; `None`: all of `allowed`.
     ///
     /// # Errors
-    /// One line, when there is no such CPU.
+    /// One line, if the set is empty or not allowed.
     pub fn resolve(&self, allowed: &CpuSet, measured: &CpuSet) -> Result<Option<CpuSet>, String> {
         let cpus = match self {
             LoadCpus::All => return Ok(None),
@@ -38,7 +38,7 @@ impl LoadCpus {
             return Err(format!("load_cpus: CPU {absent} cannot be used here; this process may use {allowed}"));
         }
         if cpus.is_empty() {
-            return Err("load_cpus: every CPU that may be used is measured, so none is left for the load; \
+            return Err("load_cpus: no CPU is left for the load: all that may be used are measured; \
                  measure fewer (--cpus, key `cpus`)"
                 .to_owned());
         }
@@ -63,9 +63,9 @@ impl FromStr for LoadCpus {
     }
 }
 
-/// Why a text says no CPUs for a load.
+/// Parse error of the CPUs of a load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` says no CPUs for a load; write all, measured, others, or a list like 0-3,5")]
+#[error("invalid load CPUs `{0}`: expected all, measured, others, or a list like 0-3,5")]
 pub struct LoadCpusError(String, #[source] Option<CpuSetError>);
 
 impl fmt::Display for LoadCpus {
@@ -100,16 +100,16 @@ mod tests {
             assert_eq!((asked.resolve(&allowed, &measured), asked.to_string()), (resolved, text.to_owned()));
         }
         let none_left = LoadCpus::Others.resolve(&allowed, &allowed).unwrap_err();
-        assert!(none_left.contains("none is left for the load"), "{none_left}");
+        assert!(none_left.contains("no CPU is left for the load"), "{none_left}");
     }
 
     #[test]
     fn what_is_no_place_is_said_so() {
         for text in ["", "some", "3-1", "-1"] {
-            let said = text.parse::<LoadCpus>().unwrap_err().to_string();
+            let message = text.parse::<LoadCpus>().unwrap_err().to_string();
             assert_eq!(
-                said,
-                format!("`{text}` says no CPUs for a load; write all, measured, others, or a list like 0-3,5")
+                message,
+                format!("invalid load CPUs `{text}`: expected all, measured, others, or a list like 0-3,5")
             );
         }
     }

@@ -3,16 +3,16 @@
 use super::LoadError;
 use std::fmt;
 
-/// A program of somebody else, and what it is told.
+/// An outside program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Program {
-    /// Which.
+    /// The program.
     pub tool: Tool,
-    /// Its arguments, as typed; never empty. Blanks separate them, except for [`Tool::Command`], which a shell reads.
+    /// The arguments as typed; never empty. Separated by blanks, except for [`Tool::Command`], which a shell parses.
     pub arguments: String,
 }
 
-/// The programs that are known. One that ends in success is started again, ten times a second at most.
+/// Known programs. One that exits with status 0 is started again, ten times a second at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tool {
     /// `stress-ng ARGUMENTS`
@@ -28,10 +28,10 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// All of them, in the order in which they are listed.
+    /// All programs, in the order of the list.
     pub const ALL: [Tool; 5] = [Tool::StressNg, Tool::Hackbench, Tool::Ping, Tool::Fio, Tool::Command];
 
-    /// As it is typed.
+    /// The word as typed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Tool {
         }
     }
 
-    /// The program that is started.
+    /// The executable.
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Tool {
         }
     }
 
-    /// What it has to be told, as help shows it.
+    /// Example arguments, as help shows them.
     fn arguments(self) -> &'static str {
         match self {
             Tool::StressNg => "stress-ng:--vm 1",
@@ -65,11 +65,11 @@ impl Tool {
 }
 
 impl Program {
-    /// `None` when `word` names no program.
+    /// Parses a program and its arguments; `None` when `word` is not a program.
     pub(super) fn parse(word: &str, arguments: Option<&str>) -> Option<Result<Program, LoadError>> {
         let tool = Tool::ALL.into_iter().find(|tool| tool.name() == word)?;
         let arguments = arguments.unwrap_or_default().trim();
-        // One line, so that tables and messages stay what they are.
+        // One line, so that arguments do not break tables and messages.
         let is_one_line = !arguments.is_empty() && !arguments.contains(char::is_control);
         let host = tool != Tool::Ping || !arguments.contains(char::is_whitespace) && !arguments.starts_with('-');
         let program = Program { tool, arguments: arguments.to_owned() };

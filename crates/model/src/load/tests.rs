@@ -1,4 +1,4 @@
-//! Loads as text, and what is none.
+//! Tests of the text forms of loads.
 
 use super::*;
 
@@ -55,10 +55,9 @@ fn a_plan_can_name_loads_and_combine_them() {
 
 #[test]
 fn what_is_no_load_is_one_line_that_says_what_to_write() {
-    let percent = |text| format!("`{text}` is no share of a CPU; write cpu:1 to cpu:100, in percent");
-    let groups = |text| format!("`{text}` has no number of groups from 1 to 1000; write messaging:groups=10");
-    let program =
-        |word, example| format!("load `{word}` does not say what to do, on one line; write it like `{example}`");
+    let percent = |text| format!("invalid load `{text}`: expected a share of 1 to 100 percent, like cpu:50");
+    let groups = |text| format!("invalid load `{text}`: expected 1 to 1000 groups, like messaging:groups=10");
+    let program = |word, example| format!("invalid load `{word}`: expected arguments on one line, like `{example}`");
     for (text, message) in [
         ("cpu:0", percent("cpu:0")),
         ("cpu:101", percent("cpu:101")),
@@ -67,18 +66,18 @@ fn what_is_no_load_is_one_line_that_says_what_to_write() {
         ("messaging:groups=0", groups("messaging:groups=0")),
         ("messaging:groups=1001", groups("messaging:groups=1001")),
         ("messaging:loops=5", groups("messaging:loops=5")),
-        ("disk:tmp", "`disk:tmp` names no directory from the root on; write disk:/var/tmp".to_owned()),
-        ("files:", "`files:` names no directory from the root on; write files:/var/tmp".to_owned()),
+        ("disk:tmp", "invalid load `disk:tmp`: expected an absolute path, like disk:/var/tmp".to_owned()),
+        ("files:", "invalid load `files:`: expected an absolute path, like files:/var/tmp".to_owned()),
         ("cmd:", program("cmd", "cmd:make -j4")),
         ("cmd", program("cmd", "cmd:make -j4")),
         ("cmd:a\nb", program("cmd", "cmd:make -j4")),
         ("ping:-c1 host", program("ping", "ping:127.0.0.1")),
-        ("disk+cpu+disk", "`disk` stands twice in a load; once is enough".to_owned()),
-        ("none+cpu", "`none` cannot be part of another load; leave it out".to_owned()),
-        ("cpu=messaging", "`cpu` is a load already; give yours another name".to_owned()),
+        ("disk+cpu+disk", "duplicate part `disk` in a load; give each part once".to_owned()),
+        ("none+cpu", "load `none` cannot be combined with others; leave it out".to_owned()),
+        ("cpu=messaging", "invalid load name `cpu`: already a built-in load; choose another name".to_owned()),
         (
             "My=messaging",
-            "`My` is no name for a load; write lower-case letters, digits, - and _, beginning with a letter".to_owned(),
+            "invalid load name `My`: expected lower-case letters, digits, - and _, beginning with a letter".to_owned(),
         ),
     ] {
         assert_eq!(text.parse::<Load>().map_err(|err| err.to_string()), Err(message));

@@ -1,4 +1,4 @@
-//! Reading a plan from TOML, with the place of every mistake.
+//! Reading a plan from TOML, with the line and column of every error.
 
 use super::{Axes, Plan, Requirement};
 use crate::{
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A mistake in the text of a plan and where it is; lines and columns count from 1.
+/// An error in the text of a plan and its position; lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct PlanError {
@@ -21,11 +21,11 @@ pub struct PlanError {
     pub line: usize,
     /// Column in characters.
     pub column: usize,
-    /// What is wrong and what to write instead.
+    /// The error and the expected form.
     pub message: String,
 }
 
-/// A mistake and the offset of its first byte.
+/// An error and its byte offset.
 type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
@@ -36,10 +36,10 @@ const KEYS: &[&str] = &[
 const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
 
 impl Plan {
-    /// Reads a plan. Keys that are left out have the values of [`Plan::default`], except that nothing is required.
+    /// Parses a plan. Omitted keys have the values of [`Plan::default`], except that nothing is required.
     ///
     /// # Errors
-    /// The first mistake: TOML syntax, an unknown key or word, an impossible value, a contradiction.
+    /// The first error: TOML syntax, an unknown key or word, an impossible value, a contradiction.
     pub fn parse(text: &str) -> Result<Plan, PlanError> {
         plan(text).map_err(|(offset, message)| {
             let before = text.get(..offset).unwrap_or(text);
@@ -56,7 +56,7 @@ impl Plan {
 fn plan(text: &str) -> Located<Plan> {
     let document = DeTable::parse(text).map_err(|err| {
         let message = err.message().replace('\n', ", ");
-        (err.span().map_or(0, |span| span.start), format!("not TOML: {message}"))
+        (err.span().map_or(0, |span| span.start), format!("invalid TOML: {message}"))
     })?;
     let mut plan = Plan { title: String::new(), ..Plan::default() };
     let (mut duration_at, mut files) = (0, None);
@@ -99,10 +99,7 @@ fn plan(text: &str) -> Located<Plan> {
     }
     if let Some((files, at)) = files {
         if plan.axes.kernel.iter().all(|kernel| *kernel == Kernel::Running) {
-            return Err((
-                at,
-                "`files` are for guests; name a kernel of the lab in axis `kernel`, or leave it out".into(),
-            ));
+            return Err((at, "`files` applies to lab kernels only; name one in axis `kernel`, or leave it out".into()));
         }
         plan.axes.kernel.iter_mut().for_each(|kernel| kernel.give(&files));
     }
@@ -111,38 +108,36 @@ fn plan(text: &str) -> Located<Plan> {
     }
     let replaced = ["duration", "min_cycles"].map(|key| document.get_ref().get_key_value(key));
     if let (Some(_), Some((key, value))) = (plan.cycles, replaced.into_iter().flatten().next()) {
-        let message = format!("`cycles` stands in for `{}`; leave one of them out", key.get_ref());
+        let message = format!("`cycles` and `{}` cannot be combined; leave one out", key.get_ref());
         return Err((value.span().start, message));
     }
     let longest = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
     if plan.cycles.or(plan.min_cycles).is_none() && plan.duration < longest {
-        let message = format!(
-            "a duration of {} has no room for one period of {longest}; measure at least {longest}",
-            plan.duration
-        );
+        let message =
+            format!("duration {} is shorter than the period of {longest}; measure at least {longest}", plan.duration);
         return Err((duration_at, message));
     }
     Ok(plan)
 }
 
 impl Plan {
-    /// Reads a value to hold in `/dev/cpu_dma_latency`: a length of time, or `leave`.
+    /// Parses a value for `/dev/cpu_dma_latency`: a duration, or `leave`.
     ///
     /// # Errors
-    /// One line that says what to write.
+    /// One line with the expected form.
     pub fn cpu_dma_latency(text: &str) -> Result<Option<u32>, String> {
         if text == "leave" {
             return Ok(None);
         }
         let span: Span = text.parse().map_err(|err: crate::SpanError| format!("{err}, or `leave`"))?;
         let us = u32::try_from(span.ns() / 1000).ok().filter(|us| *us <= i32::MAX.unsigned_abs());
-        us.filter(|_| span.ns().is_multiple_of(1000))
-            .map(Some)
-            .ok_or_else(|| format!("`{text}` is no cpu_dma_latency; write whole microseconds like 0us, or `leave`"))
+        us.filter(|_| span.ns().is_multiple_of(1000)).map(Some).ok_or_else(|| {
+            format!("invalid cpu_dma_latency `{text}`: expected whole microseconds like 0us, or `leave`")
+        })
     }
 }
 
-/// The loads that the plan gives a name. Each may use those above it.
+/// The named loads of the plan. Each may use those above it.
 fn named_loads(table: &DeTable<'_>) -> Located<NamedLoads> {
     let mut named = NamedLoads::new();
     let mut entries: Vec<_> = table.iter().collect();
@@ -163,11 +158,11 @@ fn share(value: &Spanned<DeValue<'_>>) -> Located<Option<Percent>> {
     }
 }
 
-/// `true`, or a table of what is asked.
+/// `true`, or a table of options.
 fn explain(value: &Spanned<DeValue<'_>>) -> Located<Option<Explain>> {
     let DeValue::Table(table) = value.get_ref() else {
         return boolean(value).map(|asked| asked.then(Explain::default)).map_err(|(at, _)| {
-            let message = "true, false or a table like { above = \"100us\" } is expected here";
+            let message = "expected true, false or a table like { above = \"100us\" }";
             (at, message.to_owned())
         });
     };
@@ -203,7 +198,7 @@ fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()>
     }
     match table.iter().find(|(key, _)| key.get_ref() == "runtime") {
         Some((key, _)) if table.contains_key("method") => {
-            Err((key.span().start, "axis `runtime` stands in for `method`; leave one of them out".to_owned()))
+            Err((key.span().start, "axes `runtime` and `method` cannot be combined; leave one out".to_owned()))
         }
         _ => Ok(()),
     }
@@ -222,7 +217,7 @@ where
     axis_of(key, value, |item| parse(string(item)?).map_err(|err| (item.span().start, err.to_string())))
 }
 
-/// The values of one axis: at least one, none twice.
+/// The values of one axis: at least one, no duplicates.
 fn axis_of<T>(
     key: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
@@ -233,7 +228,7 @@ where
 {
     let name = key.get_ref();
     let DeValue::Array(items) = value.get_ref() else {
-        return Err((value.span().start, format!("axis `{name}` is a list; write {name} = [\"...\"]")));
+        return Err((value.span().start, format!("invalid axis `{name}`: expected a list, like {name} = [\"...\"]")));
     };
     if items.is_empty() {
         return Err((value.span().start, format!("axis `{name}` is empty; give it a value or leave it out")));
@@ -243,7 +238,7 @@ where
     for item in items.iter() {
         let value = parse(item)?;
         if !seen.insert(value.clone()) {
-            return Err((item.span().start, format!("`{value}` stands twice in axis `{name}`")));
+            return Err((item.span().start, format!("duplicate value `{value}` in axis `{name}`")));
         }
         values.push(value);
     }
@@ -255,11 +250,12 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
     const KEYS: &[&str] = &["image", "append", "modules", "files", "clock", "cpus"];
     let DeValue::Table(parts) = value.get_ref() else { return parsed(value) };
     let Some(image) = parts.get("image") else {
-        return Err((value.span().start, "`image` is missing; write { image = \"/path/of/vmlinuz\" }".to_owned()));
+        return Err((value.span().start, "missing key `image`; write { image = \"/path/of/vmlinuz\" }".to_owned()));
     };
     let mut words = vec![string(image)?.trim().to_owned()];
     if words[0].contains(char::is_whitespace) {
-        return Err((image.span().start, "an image has no blanks; arguments for it go into `append`".to_owned()));
+        let message = format!("invalid image `{}`: expected no blanks; kernel arguments go into `append`", words[0]);
+        return Err((image.span().start, message));
     }
     let mut files = Vec::new();
     for (key, part) in parts {
@@ -276,17 +272,21 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
     let mut kernel: Kernel =
         words.join(" ").parse().map_err(|err: KernelError| (value.span().start, err.to_string()))?;
     if kernel == Kernel::Running {
-        return Err((image.span().start, "`running` is booted already; write it as \"running\"".to_owned()));
+        return Err((
+            image.span().start,
+            "invalid image `running`: expected a path or debian:VERSION; write the running kernel as \"running\""
+                .to_owned(),
+        ));
     }
     kernel.give(&files);
     Ok(kernel)
 }
 
-/// What guests are given.
+/// Files for guests.
 fn guest_files(value: &Spanned<DeValue<'_>>) -> Located<Vec<GuestFile>> {
     match value.get_ref() {
         DeValue::Array(items) => items.iter().map(parsed).collect(),
-        other => Err((value.span().start, format!("a list of paths is expected here, not {}", kind(other)))),
+        other => Err((value.span().start, format!("expected a list of paths, found {}", kind(other)))),
     }
 }
 
@@ -339,7 +339,7 @@ fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
     Ok(())
 }
 
-/// At least one CPU.
+/// A non-empty set of CPUs.
 fn some_cpus(value: &Spanned<DeValue<'_>>) -> Located<CpuSet> {
     let empty = || (value.span().start, "`cpus` is empty; name at least one CPU or leave the key out".to_owned());
     Some(parsed(value)?).filter(|cpus: &CpuSet| !cpus.is_empty()).ok_or_else(empty)
@@ -348,20 +348,20 @@ fn some_cpus(value: &Spanned<DeValue<'_>>) -> Located<CpuSet> {
 fn table<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Located<&'a DeTable<'i>> {
     match value.get_ref() {
         DeValue::Table(table) => Ok(table),
-        other => Err((value.span().start, format!("a table is expected here, not {}", kind(other)))),
+        other => Err((value.span().start, format!("expected a table, found {}", kind(other)))),
     }
 }
 
 fn boolean(value: &Spanned<DeValue<'_>>) -> Located<bool> {
     match value.get_ref() {
         DeValue::Boolean(yes) => Ok(*yes),
-        other => Err((value.span().start, format!("true or false is expected here, not {}", kind(other)))),
+        other => Err((value.span().start, format!("expected true or false, found {}", kind(other)))),
     }
 }
 
-/// A text that is a word or a list of words. It is shown on one line wherever it stands.
+/// A text that is a word or a list of words, without control characters, so that it prints on one line.
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
-    let unplain = || (value.span().start, "control characters are not allowed here; write it on one line".to_owned());
+    let unplain = || (value.span().start, "control characters are not allowed; write it on one line".to_owned());
     Some(any_text(value)?).filter(|text| text.chars().all(is_plain)).ok_or_else(unplain)
 }
 
@@ -369,7 +369,7 @@ fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
 fn any_text<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
-        other => Err((value.span().start, format!("text in quotes is expected here, not {}", kind(other)))),
+        other => Err((value.span().start, format!("expected text in quotes, found {}", kind(other)))),
     }
 }
 
@@ -386,11 +386,11 @@ where
         _ => None,
     };
     number.and_then(|n| T::try_from(n).ok()).filter(|n| range.contains(n)).ok_or_else(|| {
-        (value.span().start, format!("a whole number from {} to {} is expected here", range.start(), range.end()))
+        (value.span().start, format!("expected a whole number from {} to {}", range.start(), range.end()))
     })
 }
 
-/// What a TOML value is, for messages.
+/// The kind of a TOML value, for messages.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",

@@ -1,4 +1,4 @@
-//! What the machine has to keep.
+//! Limits on the latency of a machine.
 
 use crate::{Level, Span, SpanError, UnknownWord};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// No wake-up later than this. It is also the deadline that misses are counted against.
+    /// Latency limit of every wake-up. It is also the deadline by which misses are counted.
     #[serde(rename = "max_ns")]
     pub max: Option<Span>,
     /// 99 % of the wake-ups no later than this.
@@ -24,35 +24,35 @@ pub struct Requirement {
     /// 99.999 % of the wake-ups no later than this.
     #[serde(rename = "p99999_ns", default, skip_serializing_if = "Option::is_none")]
     pub p99999: Option<Span>,
-    /// Episodes of missed deadlines (the `max`, else the period) an hour, at most.
+    /// Maximum rate of episodes of missed deadlines (the `max`, else the period), per hour.
     pub misses_per_hour: Option<f64>,
 }
 
-/// Why a limit cannot be taken.
+/// Error in a limit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RequirementError {
-    /// No such limit.
+    /// Unknown limit.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
-    /// Not a length of time.
+    /// Not a duration.
     #[error(transparent)]
     Span(#[from] SpanError),
-    /// A limit of 0 can never be kept.
-    #[error("`{0} = {1}` can never be kept; a limit is more than 0")]
+    /// A limit of 0, which cannot be met.
+    #[error("invalid limit `{0} = {1}`: expected more than 0")]
     Zero(String, String),
     /// Not a rate.
-    #[error("`{0}` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01")]
+    #[error("invalid misses_per_hour `{0}`: expected a number above 0, like 1 or 0.01")]
     Rate(String),
     /// The same limit twice.
-    #[error("`{0}` stands twice; give each limit once")]
+    #[error("duplicate limit `{0}`; give each limit once")]
     Twice(String),
     /// Not `key=value`.
-    #[error("`{0}` is no requirement; write it like max=1ms or p999=200us")]
+    #[error("invalid requirement `{0}`: expected LIMIT=VALUE, like max=1ms or p999=200us")]
     NoValue(String),
 }
 
 impl Requirement {
-    /// Every limit as it is typed.
+    /// Every limit in its typed form.
     pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "misses_per_hour"];
 
     /// Whether nothing is required.
@@ -72,7 +72,7 @@ impl Requirement {
         all.into_iter().filter_map(|(level, limit)| Some((level, limit?)))
     }
 
-    /// The limits of latencies as plans and reports name them, the maximum first.
+    /// The latency limits by their names in plans and reports, the maximum first.
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, Span)> {
         self.max.map(|max| ("max", max)).into_iter().chain(self.quantiles().map(|(level, limit)| (level.key(), limit)))
     }
@@ -80,7 +80,7 @@ impl Requirement {
     /// Sets one limit from its text forms.
     ///
     /// # Errors
-    /// When `key` names no limit or `value` is none.
+    /// If `key` is not a limit or `value` is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), RequirementError> {
         if key == "misses_per_hour" {
             let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
@@ -104,11 +104,11 @@ impl Requirement {
         Ok(())
     }
 
-    /// Sets limits from text like `max=1ms,p999=200us`, or `max<1ms`, `max<=1ms`, which shells want in quotes. However it is
-    /// written, a latency equal to its limit keeps it.
+    /// Sets limits from text like `max=1ms,p999=200us`, or `max<1ms`, `max<=1ms`, which shells require in quotes. In
+    /// every form, a latency equal to its limit meets it.
     ///
     /// # Errors
-    /// As [`Requirement::set`], and when a part is no `key=value`.
+    /// As [`Requirement::set`], and if a part is not `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), RequirementError> {
         let mut seen = HashSet::new();
         for part in text.split(',') {
@@ -124,7 +124,7 @@ impl Requirement {
     }
 }
 
-/// The name of a limit; that of a quantile may be typed as tables head it: `p99.9` is `p999`.
+/// The name of a limit. A quantile may also be typed as in table headings: `p99.9` is `p999`.
 fn name(key: &str) -> &str {
     if let Ok(level) = key.parse::<Level>() { level.key() } else { key }
 }
@@ -148,18 +148,18 @@ mod tests {
         signs.set_all("max<1ms,p999 <= 200us,misses_per_hour<0.5").unwrap();
         assert_eq!(signs, require);
         for (text, message) in [
-            ("max<max=1ms", "`max=1ms` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
-            ("max", "`max` is no requirement; write it like max=1ms or p999=200us"),
-            ("max=1ms,max=2ms", "`max` stands twice; give each limit once"),
-            ("max=0s", "`max = 0s` can never be kept; a limit is more than 0"),
-            ("max=1", "`1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
-            ("misses_per_hour=0", "`0` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
-            ("misses_per_hour=nan", "`nan` is no rate; write misses_per_hour as a number above 0, like 1 or 0.01"),
+            ("max<max=1ms", "invalid duration `max=1ms`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
+            ("max", "invalid requirement `max`: expected LIMIT=VALUE, like max=1ms or p999=200us"),
+            ("max=1ms,max=2ms", "duplicate limit `max`; give each limit once"),
+            ("max=0s", "invalid limit `max = 0s`: expected more than 0"),
+            ("max=1", "invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
+            ("misses_per_hour=0", "invalid misses_per_hour `0`: expected a number above 0, like 1 or 0.01"),
+            ("misses_per_hour=nan", "invalid misses_per_hour `nan`: expected a number above 0, like 1 or 0.01"),
             (
                 "p98=1ms",
                 "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 misses_per_hour)",
             ),
-            ("p99.9=1ms,p999=1ms", "`p999` stands twice; give each limit once"),
+            ("p99.9=1ms,p999=1ms", "duplicate limit `p999`; give each limit once"),
         ] {
             assert_eq!(Requirement::default().set_all(text).map_err(|e| e.to_string()), Err(message.to_owned()));
         }

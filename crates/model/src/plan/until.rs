@@ -1,16 +1,16 @@
-//! When a run ends before all of its blocks are measured.
+//! Conditions that end a run before all of its blocks are measured.
 
 use crate::UnknownWord;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What a run is measured until; its blocks are then the most it may have.
+/// The condition that ends a run; the number of blocks is then an upper bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
-    /// Its two cells are shown to differ, or to be equivalent. It is looked at after every block.
+    /// Its two cells are shown to differ or to be equivalent. Checked after every block.
     Decided,
-    /// Its numbers are as sure as they have to be. It is looked at whenever the time has doubled.
+    /// Its numbers are as precise as required. Checked whenever the measured time has doubled.
     Enough,
 }
 

@@ -1,12 +1,12 @@
-//! Writing a plan as TOML, so that a run can be made again from its record alone.
+//! Writing a plan as TOML, so that a run can be repeated from its record alone.
 
 use super::Plan;
 use crate::{LoadCpus, Prepare, Roles};
 use std::fmt::{Display, Write};
 
 impl Plan {
-    /// The plan as text that [`Plan::parse`] reads back as the same plan. Every value is written, also those that the
-    /// defaults of this version would give.
+    /// The plan as text from which [`Plan::parse`] reads the same plan. Every value is written, including defaults of
+    /// this version.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let asked = &self.conditions;
@@ -55,7 +55,7 @@ impl Plan {
         list(&mut out, "load", &self.axes.load);
         list(&mut out, "policy", &self.axes.policy);
         list(&mut out, "period", &self.axes.period);
-        // A language stands in for a method.
+        // `runtime` replaces `method`.
         if self.axes.runtime.is_empty() {
             list(&mut out, "method", &self.axes.task);
         } else {
@@ -77,7 +77,7 @@ impl Plan {
             out.push_str("\n[require]\n");
             self.require.limits().for_each(|(key, limit)| text(&mut out, key, Some(limit)));
             if let Some(rate) = self.require.misses_per_hour {
-                // A whole number is none of TOML's floats; both are read.
+                // A whole number is not a float in TOML; the parser accepts both.
                 let _ = writeln!(out, "misses_per_hour = {rate:?}");
             }
         }
@@ -85,7 +85,7 @@ impl Plan {
     }
 }
 
-/// Settings as they are typed, one a line; a list of CPUs has commas of its own.
+/// Settings in their typed form, one a line; a list of CPUs contains commas.
 fn prepare(out: &mut String, prepare: &Prepare) {
     let typed = prepare.to_string();
     let starts =
@@ -190,7 +190,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_title_is_read_back(title: String) {
-            // What a terminal would act upon is taken out of a title where it is read.
+            // Control characters are removed from a title when it is read.
             let plan = Plan { title: crate::plain(&title).into_owned(), ..Plan::default() };
             prop_assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
         }

@@ -1,24 +1,24 @@
-//! What the operations of the cost suite took, batch by batch.
+//! Costs of the operations of the cost suite, batch by batch.
 
 use crate::{CpuSet, Policy};
 use serde::{Deserialize, Serialize};
 
-/// What a cell of method `cost` measured.
+/// The record of a cell of method `cost`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostRecord {
     /// The policy of the suite's processes, `sched_getattr(2)`.
     pub policy: Policy,
-    /// The CPU that they shared, `sched_getaffinity(2)`.
+    /// The CPU shared by them, `sched_getaffinity(2)`.
     pub cpus: CpuSet,
-    /// What `/dev/cpu_dma_latency` said while it was held, us; `null` when left alone.
+    /// Value read from `/dev/cpu_dma_latency` while it was held open, us; `null` when not set.
     pub cpu_dma_latency_us: Option<u32>,
-    /// Time, ns, between two readings of the clock with nothing in between, the median of many: so much of every batch is
-    /// the clock's.
+    /// Time, ns, between two successive clock readings, the median of many: the part of every batch that the clock
+    /// takes.
     pub clock_ns: u64,
-    /// What was measured, in the order of the suite.
+    /// Measured operations, in the order of the suite.
     pub operations: Vec<OperationRecord>,
-    /// What was not.
+    /// Operations that were not measured.
     pub skipped: Vec<SkippedOperation>,
 }
 
@@ -28,9 +28,9 @@ pub struct CostRecord {
 pub struct OperationRecord {
     /// Group and name: `syscall/read`.
     pub name: String,
-    /// Operations in a batch, 1 at least.
+    /// Operations in a batch, at least 1.
     pub per_batch: u64,
-    /// Time of each batch, ns, with that of the clock; ascending, not in the order of time. Never empty.
+    /// Time of each batch, ns, including the clock; ascending, not in the order of time. Never empty.
     pub batches_ns: Vec<u64>,
 }
 
@@ -40,6 +40,6 @@ pub struct OperationRecord {
 pub struct SkippedOperation {
     /// Group and name.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }

@@ -1,28 +1,29 @@
-//! The guest that a cell was measured in.
+//! The guest of a measurement.
 
 use crate::LabClock;
 use serde::{Deserialize, Serialize};
 
-/// All that the result of a guest depends on: with the same, and the same cell, it is the same to the bit.
+/// Everything that the result of a guest depends on: with equal values and an equal cell, the result is the same to the
+/// bit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LabRecord {
-    /// What its times are.
+    /// Clock of its times.
     pub clock: LabClock,
-    /// The kernel: the package or the file it is from.
+    /// The kernel: its package or file.
     pub kernel: String,
-    /// Stands for the content of that file: 16 hexadecimal digits (FNV-1a, 64 bits).
+    /// Hash of that file's contents: 16 hexadecimal digits (FNV-1a, 64 bits).
     pub kernel_hash: String,
     /// The kernel's command line.
     pub command_line: String,
-    /// Stands for the first file system, which holds this program and the cell.
+    /// Hash of the initramfs, which holds this program and the cell.
     pub initramfs_hash: String,
-    /// The version that QEMU gives itself.
+    /// Version that QEMU reports.
     pub qemu: String,
-    /// The machine and the processor that it shows.
+    /// The emulated machine and processor.
     pub machine: String,
     /// Memory, MiB.
     pub memory_mib: u32,
-    /// For how long the guest was left alone before the cell, ns.
+    /// Idle time of the guest before the cell, ns.
     pub settled_ns: u64,
 }

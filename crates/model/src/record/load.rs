@@ -1,109 +1,111 @@
-//! What a load did while measuring: the proof that it was there.
+//! Activity of a load during the measurement: the proof that it ran.
 
 use crate::Span;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What one part of a load did while measuring.
+/// Activity of one part of a load during the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadRecord {
-    /// The part as it is typed; empty in older records, which had one part only.
+    /// The part in its typed form; empty in older records, which had one part only.
     #[serde(default)]
     pub load: String,
-    /// What one operation is: "message". For an outside program "run": it ended in success and was started again.
+    /// Name of one operation: "message". For an outside program "run": it exited with status 0 and was started again.
     pub operation: String,
-    /// Processes that this program started for it.
+    /// Number of processes that this program started for it.
     pub workers: u64,
     /// The outside program; `null` for built-in loads.
     #[serde(default)]
     pub program: Option<ProgramRecord>,
-    /// Time, ns, from starting the first process until every one had done something; `null` when it is not known.
+    /// Time, ns, from the start of the first process until every one had completed an operation; `null` when unknown.
     #[serde(rename = "starting_ns", default)]
     pub starting: Option<Span>,
     /// One row for each reading, about a second apart.
     pub seconds: Vec<LoadSecond>,
-    /// When it ceased to be what it was; `null` for a load that lasted.
+    /// Failure of the load; `null` for a load that lasted.
     #[serde(default)]
     pub failure: Option<LoadFailure>,
 }
 
-/// An outside program as it was found.
+/// The outside program that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramRecord {
-    /// Its path.
+    /// Path of the executable.
     pub path: String,
-    /// What it says of its version; `null` when it says nothing.
+    /// Version that it reports; `null` when it reports none.
     pub version: Option<String>,
 }
 
-/// The load between two readings.
+/// Activity of the load between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadSecond {
-    /// Time between this reading and the one before, ns.
+    /// Time since the previous reading, ns.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Span,
-    /// Operations in that time; `null` for a program that does not say.
+    /// Operations in that time; `null` for a program that does not report them.
     pub operations: Option<u64>,
-    /// CPU time that its processes used in that time, us, summed over the CPUs; `null` when it cannot be known.
+    /// CPU time of its processes in that time, us, summed over the CPUs; `null` when unknown.
     #[serde(default)]
     pub cpu_us: Option<u64>,
 }
 
-/// How a load came to be less than it says.
+/// Failure of a load to keep up its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadFailure {
-    /// When it was noticed, ns after the first measured cycle was due; 0 when before.
+    /// Time of detection, ns after the first measured due time; 0 when before it.
     #[serde(rename = "at_ns")]
     pub at: Span,
-    /// What happened: "process 4120 ended (signal: 9 (SIGKILL))".
+    /// Description of the event: "process 4120 ended (signal: 9 (SIGKILL))".
     pub reason: String,
 }
 
-/// A stretch that is compared is at least about this long, three readings: a pause of a second is no fall.
-const LONG_ENOUGH: Span = Span(2_500_000_000);
-/// Operations that the first stretch has at least. Files are written in bursts: 30 a second, beside other work, were
-/// 11 to 68, and half of the rate of the first second before long; 300 of them never.
-const ENOUGH: u64 = 300;
-/// CPU time of an outside program in the first stretch, us, at least: one that mostly waits uses a little now and then.
-const ENOUGH_CPU_US: u64 = 100_000;
+/// Shortest interval that is compared, three readings: a pause of a second is not a fall.
+const MIN_INTERVAL: Span = Span(2_500_000_000);
+/// Least number of operations in the first interval. File writes come in bursts: 30 a second, beside other work, varied
+/// from 11 to 68 and soon fell to half of the first second's rate; 300 of them never did.
+const MIN_OPERATIONS: u64 = 300;
+/// Least CPU time of an outside program in the first interval, us: a program that mostly waits uses a little now and
+/// then.
+const MIN_CPU_US: u64 = 100_000;
 
-/// A load does nothing at all for a moment when it waits for a disk. It has stalled once it would have done this many
-/// operations at the rate that it had, or after [`STALLED_FOR`]; and never for less than about one reading.
+/// Number of operations, at the earlier rate, after whose time without any operation a load counts as stalled, at the
+/// latest after [`STALLED_FOR`] and never in less than about one reading. A short pause is normal: a load waits for a
+/// disk.
 const STALLED_AFTER: f64 = 10_000.0;
 const STALLED_FOR: Span = Span(10_000_000_000);
 const NO_PAUSE: Span = Span(900_000_000);
 
 impl LoadRecord {
-    /// The least of its rates, as a share of the one it began with: operations, or CPU time for an outside program, whose
-    /// runs may be longer than any reading. `None` when there is too little to compare, or it began at nothing.
+    /// The lowest of its rates as a share of the first one: operations, or CPU time for an outside program, whose runs
+    /// may be longer than any reading. `None` when there is too little to compare, or the first rate is 0.
     ///
-    /// The first stretch is the shortest of three readings or more with 300 operations, or 0.1 s of CPU time, in it; it is
-    /// compared with every later one of as many readings. So a load is not said to fall because its rate fluctuates.
+    /// The first interval is the shortest of three readings or more with 300 operations, or 0.1 s of CPU time. It is
+    /// compared with every later one of as many readings, so that a fluctuating rate does not count as a fall.
     #[must_use]
     pub fn lowest_share(&self) -> Option<f64> {
         let is_program = self.program.is_some();
         let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
-        let enough = if is_program { ENOUGH_CPU_US } else { ENOUGH };
-        // Everything up to each reading, so that a stretch is a difference: a cell may last for days.
+        let enough = if is_program { MIN_CPU_US } else { MIN_OPERATIONS };
+        // Cumulative sums up to each reading, so that an interval is a difference: a cell may last for days.
         let mut until = vec![(0_u64, 0_u64)];
         for second in &self.seconds {
             let (done, ns) = until.last().copied().unwrap_or_default();
             until.push((done.saturating_add(amount(second)?), ns.saturating_add(second.elapsed.ns())));
         }
-        let is_first = |&(done, ns): &(u64, u64)| ns >= LONG_ENOUGH.ns() && done >= enough;
+        let is_first = |&(done, ns): &(u64, u64)| ns >= MIN_INTERVAL.ns() && done >= enough;
         let readings = until.iter().position(is_first)?;
         let (done, ns) = until.get(readings)?;
         let first = *done as f64 / *ns as f64;
         let stretches = until.iter().zip(until.iter().skip(readings)).skip(readings);
         let stretches = stretches.map(|(from, to)| (to.0 - from.0, to.1 - from.1));
-        let rates = stretches.filter(|(_, ns)| *ns >= LONG_ENOUGH.ns()).map(|(done, ns)| done as f64 / ns as f64);
+        let rates = stretches.filter(|(_, ns)| *ns >= MIN_INTERVAL.ns()).map(|(done, ns)| done as f64 / ns as f64);
         rates.map(|rate| rate / first).min_by(f64::total_cmp)
     }
 
-    /// Whether it has done nothing at all for longer than it pauses; never true of an outside program, which counts its
+    /// Whether it has done nothing for longer than its usual pauses; never true of an outside program, which counts
     /// runs only.
     #[must_use]
     pub fn has_stalled(&self) -> bool {
@@ -120,7 +122,7 @@ impl LoadRecord {
     }
 
     /// Whether it did nothing in all of the measured time: no operation, or of an outside program no CPU time. False
-    /// where that is not known, or nothing was measured.
+    /// where that is unknown, or nothing was measured.
     #[must_use]
     pub fn did_nothing(&self) -> bool {
         let is_program = self.program.is_some();
@@ -136,7 +138,7 @@ impl LoadRecord {
         self.over_time(operations as f64)
     }
 
-    /// CPUs that it kept busy on average, like 1.5; `None` when that is not known, or without a reading.
+    /// Average number of CPUs that it kept busy, like 1.5; `None` when unknown, or without a reading.
     #[must_use]
     pub fn cpus_used(&self) -> Option<f64> {
         let us = self.seconds.iter().map(|second| second.cpu_us).sum::<Option<u64>>()?;
@@ -188,10 +190,10 @@ mod tests {
             (false, of(&[100, 100, 99, 50, 50, 49]), None),
             (false, of(&[100, 100, 100, 50, 50, 50]), Some(50)),
             (false, of(&[100, 100, 100, 50, 50, 50, 20, 20, 20, 300, 300, 300]), Some(20)),
-            // One second without anything is a pause, three are a fall.
+            // One second without any operation is a pause, three are a fall.
             (false, of(&[100, 100, 100, 100, 0, 100, 100]), Some(67)),
             (false, of(&[100, 100, 100, 0, 0, 0]), Some(0)),
-            // Readings of another length: by time, not by number.
+            // Readings of other lengths are compared by time, not by number.
             (false, vec![second(300), (2000, Some(600), None), (4000, Some(600), None), (1, Some(0), None)], Some(50)),
             (false, vec![second(300), (1500, Some(450), None), (1000, Some(0), None), (1499, Some(0), None)], None),
             (false, of(&[0, 0, 0, 0, 0, 0]), None),
@@ -200,7 +202,7 @@ mod tests {
             (false, (0..160).map(|n| second(if n < 75 { 4 } else { 1 })).collect(), Some(25)),
             (true, [program(80), program(80), program(80), program(20), program(20), program(20)].to_vec(), Some(25)),
             (true, vec![program(80), program(80), program(80), (1000, None, None)], None),
-            // A millisecond now and then is no rate.
+            // A millisecond now and then is not a rate.
             (true, vec![program(1), program(0), program(1), program(0), program(0), program(0)], None),
         ] {
             let found = record(is_program, &seconds).lowest_share();

@@ -1,95 +1,95 @@
-//! What the ends of a link count beside the answers that were in time.
+//! Counts of the ends of a link besides the answers in time.
 
 use crate::{Achieved, Histogram, Host, Link, LoadRecord};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the logger of a cell counted: triggers of the measured time, and what came for them.
+/// Counts of the logger of a cell: triggers of the measured time, and messages received.
 ///
-/// A trigger without an answer in time is among the missed ones of the thread. Its answer was late, or never came.
+/// A trigger without an answer in time is one of the missed ones of the thread: its answer was late, or never came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResponseRecord {
-    /// Triggers that were sent.
+    /// Triggers sent.
     pub triggers: u64,
-    /// Answers that came when the next trigger was due already; they are among the recorded.
+    /// Answers that arrived after the next trigger was due; part of the recorded ones.
     pub late: u64,
-    /// Answers that came once more.
+    /// Duplicate answers.
     pub duplicate: u64,
-    /// What came from somebody else, or was no answer.
+    /// Messages of other senders, and messages that are not answers.
     pub foreign: u64,
-    /// Bytes that a serial port received wrongly: framing, parity, overrun, break; `null` where there is no such port, or it
-    /// does not say.
+    /// Receive errors of a serial port, bytes: framing, parity, overrun, break; `null` where there is no such port, or
+    /// it does not count them.
     pub line_errors: Option<u64>,
-    /// What the logger itself takes, which is in every answer; `null` where that cannot be measured.
+    /// Time of the logger itself, which is part of every answer; `null` where it cannot be measured.
     pub own: Option<OwnExchange>,
-    /// The parts of each answer by the kernel's time stamps; `null` where it makes none.
+    /// The parts of each answer by the kernel's time stamps; `null` where there are none.
     #[serde(default)]
     pub parts: Option<AnswerParts>,
-    /// What the target said when it had ended; `null` where this program has not started it.
+    /// Report of the target at its end; `null` where it was not started by this program.
     #[serde(default)]
     pub target: Option<Box<TargetRecord>>,
 }
 
-/// A logger that exchanges messages with itself over its own link, before the first trigger.
+/// Exchanges of the logger with itself over its own link, before the first trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnExchange {
-    /// How often.
+    /// Number of exchanges.
     pub exchanges: u64,
-    /// The shortest, ns.
+    /// Shortest time, ns.
     pub min_ns: u64,
-    /// The median, ns.
+    /// Median time, ns.
     pub p50_ns: u64,
-    /// The longest, ns.
+    /// Longest time, ns.
     pub max_ns: u64,
 }
 
-/// The parts of answers by the time stamps of the logger's kernel: over UDP when it sent and received (SO_TIMESTAMPING, by
-/// software), of a GPIO line when its interrupt came.
+/// Parts of answers by the time stamps of the logger's kernel: over UDP at sending and receiving (SO_TIMESTAMPING, by
+/// software), of a GPIO line at its interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerParts {
-    /// From the thread's call until the trigger was handed to the network's driver; empty for a GPIO line, of which nobody
-    /// knows.
+    /// From the thread's call until the trigger reached the network driver; empty for a GPIO line, where this is
+    /// unknown.
     pub sending: Histogram,
     /// From then, or from the call, until the answer came from the driver: the wire and the target.
     pub away: Histogram,
-    /// From then until the thread had it.
+    /// From then until the thread received it.
     pub waking: Histogram,
 }
 
-/// What a responder did until it was ended.
+/// Report of a responder at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetRecord {
-    /// What it answered on.
+    /// Link that it answered on.
     pub link: Link,
-    /// The settings of the thread that answers, read back.
+    /// Settings of the answering thread, read back.
     pub achieved: Achieved,
-    /// Triggers that came.
+    /// Triggers received.
     pub triggers: u64,
-    /// Those of them that were answered.
+    /// Triggers answered.
     pub answered: u64,
-    /// Triggers that never came, by the gaps in their numbers.
+    /// Triggers that never arrived, by gaps in their numbers.
     pub missed: u64,
-    /// Triggers that came once more, which are not answered.
+    /// Duplicate triggers, which are not answered.
     pub duplicate: u64,
-    /// What came from somebody else, or was no trigger; it is not answered.
+    /// Messages of other senders, and messages that are not triggers; not answered.
     pub foreign: u64,
-    /// Triggers that came too soon after others to be answered.
+    /// Triggers that followed others too soon to be answered.
     pub too_soon: u64,
-    /// Bytes that a serial port received wrongly; `null` where there is no such port, or it does not say.
+    /// Receive errors of a serial port, bytes; `null` where there is no such port, or it does not count them.
     pub line_errors: Option<u64>,
-    /// What each part of the load beside it did; empty without one.
+    /// Activity of each part of the load on the target; empty without a load.
     #[serde(default)]
     pub loads: Vec<LoadRecord>,
-    /// From when it woke with a trigger until its answer was sent.
+    /// From the wake-up with a trigger until its answer was sent.
     pub own: Histogram,
-    /// From when the kernel saw a trigger until the thread had it; `null` where it does not say when that was.
+    /// From the kernel's reception of a trigger until the thread had it; `null` where the kernel gives no time stamp.
     #[serde(default)]
     pub waking: Option<Histogram>,
-    /// The machine that answers, when it had ended; `null` in older records.
+    /// Snapshot of the answering machine at its end; `null` in older records.
     #[serde(default)]
     pub host: Option<Arc<Host>>,
 }

@@ -1,10 +1,10 @@
-//! What the kernel's tracers of latency and noise saw, raw.
+//! Raw results of the kernel's tracers of latency and noise.
 
 use crate::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What `timerlat` and `osnoise` saw after a cell, one after the other, under the load of the cell, for as long as it measured
-/// (Documentation/trace/timerlat-tracer.rst and osnoise-tracer.rst).
+/// Results of `timerlat` and `osnoise` after a cell, one after the other, under the load of the cell, each for its
+/// measured time (Documentation/trace/timerlat-tracer.rst and osnoise-tracer.rst).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracersRecord {
@@ -14,43 +14,43 @@ pub struct TracersRecord {
     pub osnoise: Option<Vec<OsnoiseRecord>>,
 }
 
-/// How late the kernel's own periodic timer was on one CPU, at the period of the cell, and how late the thread that it wakes,
+/// Latency of the kernel's own periodic timer on one CPU, at the period of the cell, and of the thread that it wakes,
 /// which had the policy of the cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimerlatRecord {
-    /// Which.
+    /// The CPU.
     pub cpu: u32,
     /// From the due time to the timer's handler.
     pub irq: Histogram,
-    /// From the due time to the thread; it holds the way to the handler.
+    /// From the due time to the thread; includes the time to the handler.
     pub thread: Histogram,
-    /// Lines of either that the trace had no room for.
+    /// Lines of either that did not fit into the trace buffer.
     pub lost: u64,
 }
 
-/// What kept a thread from running that always wants to (`other` at nice 0), on one CPU: sums over `samples`.
+/// Noise seen by a thread that is always runnable (`other` at nice 0), on one CPU: sums over `samples`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsnoiseRecord {
-    /// Which.
+    /// The CPU.
     pub cpu: u32,
-    /// Stretches that ended and were told.
+    /// Number of completed and reported samples.
     pub samples: u64,
     /// Their length, us.
     pub runtime_us: u64,
-    /// Time of it that the thread did not have, us.
+    /// Time of it in which the thread did not run, us.
     pub noise_us: u64,
     /// The longest single interference, us; `null` without samples.
     pub max_single_us: Option<u64>,
-    /// Interferences that no work of the kernel explains: hardware and firmware, or the virtual machine.
+    /// Interferences without a cause in the kernel: hardware and firmware, or the virtual machine.
     pub hardware: u64,
     /// Interferences by non-maskable interrupts.
     pub nmi: u64,
-    /// By interrupts.
+    /// Interferences by interrupts.
     pub irq: u64,
-    /// By soft interrupts; with PREEMPT_RT they run in threads.
+    /// Interferences by soft interrupts; with PREEMPT_RT they run in threads.
     pub softirq: u64,
-    /// By other threads.
+    /// Interferences by other threads.
     pub thread: u64,
 }

@@ -87,7 +87,7 @@ fn check(arguments: &LoadCommandArguments) -> Result<(), String> {
         return Err("--for: a load of no time does nothing; write how long, like 10s".to_owned());
     }
     if let Policy::Deadline(_) = policy {
-        return Err(format!("a load has many processes, which cannot have {policy}; name another policy for it"));
+        return Err("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy".to_owned());
     }
     if policy.is_realtime() && duration.is_none() {
         return Err("a real-time load can take a CPU from everything else; say how long it may, like --for 10s".into());

@@ -244,6 +244,7 @@ fn a_cell_ends_at_a_wake_up_above_its_limit_with_a_complete_record() {
     let said = punctual(&format!("{arguments} --stop-above 1h --format json").replace("20s", "50ms"));
     let summary = said.json()["cells"][0]["summary"].clone();
     assert_eq!(summary["samples"].as_u64().unwrap() + summary["missed"].as_u64().unwrap(), 50, "{said:?}");
-    punctual("measure itimer --stop-above 1ms")
-        .expect_error("method itimer measures in other processes, which cannot stop each other; leave stop_above out");
+    punctual("measure itimer --stop-above 1ms").expect_error(
+        "stop_above does not apply to method itimer, whose processes cannot stop each other; leave it out",
+    );
 }

@@ -166,7 +166,7 @@ fn a_date_beyond_calendars_is_one_line() {
     for words in [&["report", path(&dir)][..], &["show", path(&dir), "--format", "junit"]] {
         let said = bounded(words);
         let begin = format!(
-            "punctual: {}:1: the header is damaged (started_unix_ms 253402300800000 is after the year 9999",
+            "punctual: {}:1: the header is damaged (invalid started_unix_ms `253402300800000`: expected a date up to the year 9999",
             file.display()
         );
         assert!(said.status == 1 && said.stderr.starts_with(&begin) && said.stderr.lines().count() == 1, "{said:?}");

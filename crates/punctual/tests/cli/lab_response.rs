@@ -148,8 +148,8 @@ fn responses_that_the_lab_cannot_measure_are_refused() {
     let out = scratch.path("out").display().to_string();
     let run = |plan: &str| punctual(&format!("run {plan} --wait --out {out}"));
     run(&plan(&scratch, &["debian:6.1"], "none", "3ms"))
-        .expect_error("the devices of response:uio have periods of 5ms 10ms 20ms 25ms 50ms 100ms, not 3ms");
-    let virtual_only = "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link";
+        .expect_error("invalid period `3ms` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms");
+    let virtual_only = "response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link";
     run(&plan(&scratch, &["running"], "none", "10ms")).expect_error(virtual_only);
     run(&plan(&scratch, &["debian:6.1 clock=emulated"], "none", "10ms")).expect_error(virtual_only);
     assert!(!Path::new(&out).exists(), "nothing is begun");

@@ -83,12 +83,12 @@ fn tracers_are_refused_where_there_can_be_none() {
     let out = scratch.path("out").display().to_string();
     let run = |plan: &str| punctual(&format!("run {plan} --wait --out {out}"));
     let here = plan(&scratch, "here.toml", &["running"], "tracers = true");
-    let why = "tracers run in guests of the lab only, not on the running kernel; name kernels like debian:6.1-rt, or leave \
+    let why = "tracers run in lab guests only, not on the running kernel; name kernels like debian:6.1-rt, or leave \
                `tracers` out";
     run(&here).expect_error(why);
     let both = plan(&scratch, "both.toml", &[RT, "running"], "tracers = true");
     run(&both).expect_error(why);
     let wrong = plan(&scratch, "wrong.toml", &[RT], "tracers = \"yes\"");
-    run(&wrong).expect_error(&format!("{wrong}:4:11: true or false is expected here, not text"));
+    run(&wrong).expect_error(&format!("{wrong}:4:11: expected true or false, found text"));
     assert!(!Path::new(&out).exists(), "nothing is begun");
 }

@@ -77,9 +77,8 @@ fn what_cannot_run_is_one_line() {
     punctual("load cpu --policy fifo:1")
         .expect_error("a real-time load can take a CPU from everything else; say how long it may, like --for 10s");
     punctual("load cpu --for 0s").expect_error("--for: a load of no time does nothing; write how long, like 10s");
-    punctual("load cpu --policy deadline:1ms/10ms/10ms --for 1s").expect_error(
-        "a load has many processes, which cannot have deadline:1ms/10ms/10ms; name another policy for it",
-    );
+    punctual("load cpu --policy deadline:1ms/10ms/10ms --for 1s")
+        .expect_error("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy");
     // An address for documentation (RFC 5737).
     punctual("load ping:192.0.2.1 --for 1s").expect_error(
         "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",

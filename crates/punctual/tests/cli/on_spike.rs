@@ -81,12 +81,11 @@ fn root_spike_commands_run_one_at_a_time_and_get_the_explanation() {
 #[test]
 fn a_command_needs_a_spike_a_cpu_and_a_plan_of_ones_own() {
     punctual("measure --on-spike true")
-        .expect_error("on_spike needs to know what a spike is: ask for stop_above, or explain");
+        .expect_error("on_spike needs a definition of a spike; add stop_above or explain");
     let _machine = machine();
     let all = sys::sched::affinity(0).unwrap();
-    punctual(&format!("measure --wait --cpus {all} --stop-above 1s --duration 50ms --on-spike true")).expect_error(
-        "all CPUs are measured, and none is left for the command of on_spike; measure fewer, like --cpus 0",
-    );
+    punctual(&format!("measure --wait --cpus {all} --stop-above 1s --duration 50ms --on-spike true"))
+        .expect_error("no CPU is left for the command of on_spike: all are measured; measure fewer, like --cpus 0");
     let scratch = Scratch::new("on-spike-foreign");
     let plan = format!(
         "repetitions = 1\nduration = \"50ms\"\ncpus = \"{}\"\nstop_above = \"1s\"\non_spike = \"touch {}\"\n[axes]\nload = [\"none\"]\n",

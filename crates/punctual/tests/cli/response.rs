@@ -262,7 +262,7 @@ fn links_that_cannot_be_used_are_refused_by_name() {
         ),
         (
             "measure response --to uio --duration 1s --wait".to_owned(),
-            "response:uio is of the lab, in virtual time; name a kernel like debian:6.1, or another link".to_owned(),
+            "response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link".to_owned(),
         ),
         (
             "measure response --to serial:/dev/null --duration 1s --wait".to_owned(),

@@ -268,8 +268,8 @@ fn vm_a_device_that_interrupts_by_itself_is_answered() {
     assert!(record.own.n == record.answered && record.own.min_ns > Some(0) && record.waking.is_none(), "{record:?}");
     said.expect_error(
         "logger",
-        "uio:/dev/uio0: nobody knows when its interrupts were due; how they are answered is measured by: punctual respond --on \
-         uio:/dev/uio0",
+        "unsupported: uio:/dev/uio0 as a link, whose interrupts have no known due times; measure its answers with: punctual \
+         respond --on uio:/dev/uio0",
     );
     said.expect_error("mute", "uio:/dev/uio1: the device has no interrupt");
     said.expect_error(

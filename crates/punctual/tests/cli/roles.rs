@@ -299,19 +299,19 @@ fn roles_that_cannot_be_had_are_one_line() {
         (
             "target = \"ssh:-oProxyCommand=x\"",
             &udp,
-            "PLAN:6:10: `ssh:-oProxyCommand=x` names no machine; write ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config"
+            "PLAN:6:10: invalid machine `ssh:-oProxyCommand=x`: expected ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config"
                 .to_owned(),
         ),
         (
             "target = \"here\"",
             &over("clock_nanosleep"),
-            "roles are of a link between machines, like response:udp:HOST:PORT, and clock_nanosleep has none; leave [roles] out"
+            "[roles] needs a link between machines, like response:udp:HOST:PORT, not clock_nanosleep; leave it out"
                 .to_owned(),
         ),
         (
             "host = \"here\"",
             &udp,
-            "a host is where load ping:HOST comes from, and no load has that; leave host out".to_owned(),
+            "role host applies to load ping:HOST only; leave host out".to_owned(),
         ),
         (
             "target = \"exec:no-such-program\"",

@@ -3,7 +3,10 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 
-/* Interrupts are off for 1.3 ms, 40 times a second: longer than the period of who waits, so that it is met wherever that begins. */
+/*
+ * Interrupts are off for 1.3 ms, 40 times a second: longer than the period of the measured thread, so that each such
+ * interval delays a wake-up.
+ */
 static struct task_struct *task;
 
 static noinline void keeps_interrupts_off(void)

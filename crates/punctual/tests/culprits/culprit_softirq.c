@@ -2,7 +2,7 @@
 #include <linux/module.h>
 #include <linux/timer.h>
 
-/* A softirq takes 1.3 ms, again and again: longer than the period of who waits, so that it is met wherever it begins. */
+/* A recurring softirq of 1.3 ms: longer than the period of the measured thread, so that it always delays a wake-up. */
 static void long_softirq(struct timer_list *unused);
 static DEFINE_TIMER(timer, long_softirq);
 

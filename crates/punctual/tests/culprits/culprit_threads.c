@@ -1,4 +1,4 @@
-/* Threads that make others late on one CPU: culprit_threads KIND CPU. Ends by itself after 8 s. */
+/* Threads that delay others on one CPU: culprit_threads KIND CPU. Exits after 8 s. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -71,7 +71,7 @@ static void *holder(void *unused)
 	return unused;
 }
 
-/* Wants it, with a higher priority, from another CPU. */
+/* Waits for the lock, with a higher priority, on another CPU. */
 static void *waiter(void *unused)
 {
 	be("waiter", cpu == 0);
@@ -100,7 +100,7 @@ static void inherit(void)
 	pthread_join(threads[1], NULL);
 }
 
-/* Raises its own priority while it runs. */
+/* Raises its own priority while running. */
 static void raise_priority(void)
 {
 	be("culprit", cpu);
@@ -112,7 +112,7 @@ static void raise_priority(void)
 	}
 }
 
-/* One timer wakes all that read it, in its interrupt; one of them gets what there is to read. */
+/* One timer wakes all its readers, in its interrupt; only one of them reads the expiration. */
 static void *reader(void *unused)
 {
 	uint64_t expirations;
@@ -135,12 +135,12 @@ static void herd(void)
 	pthread_attr_setstacksize(&attributes, 65536);
 	for (int i = 0; i < HERD; i++)
 		if (pthread_create(&thread, &attributes, reader, NULL))
-			break; /* Half of them are many, too, where their number is limited. */
+			break; /* Where the number of threads is limited, half of them are enough. */
 	be("culprit", cpu);
 	timerfd_settime(timer, 0, &every, NULL);
 	while (!over())
 		usleep(100000);
-	/* The readers wait for ever. */
+	/* The readers never return. */
 	_exit(0);
 }
 

@@ -4,8 +4,8 @@
 #include <linux/uio_driver.h>
 
 /*
- * Three devices. The first interrupts every 2 ms if its interrupt is on, and is off afterwards; each hundredth time as if
- * twice at once. The second has no interrupt. The third is of a driver that leaves interrupts off.
+ * Three devices. The first interrupts every 2 ms while its interrupt is enabled, which disables it; each hundredth time
+ * it counts two interrupts. The second has no interrupt. The third belongs to a driver that leaves interrupts disabled.
  */
 static struct uio_info device, silent, foreign;
 static struct hrtimer timer;

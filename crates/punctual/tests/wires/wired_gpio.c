@@ -7,8 +7,8 @@
 #include <linux/module.h>
 
 /*
- * A GPIO chip whose lines are wired to each other: 1 to 2 and 3 to 0, as between a logger and a target, and 5 to 4. Lines 0, 2 and 4
- * interrupt. Line 6 does not, and line 7 is taken.
+ * A GPIO chip with lines wired to each other: 1 to 2 and 3 to 0, as between a logger and a target, and 5 to 4.
+ * Lines 0, 2 and 4 interrupt. Line 6 does not, and line 7 is in use.
  */
 static const int wired_to[] = { -1, 2, -1, 0, -1, 4, -1, -1 };
 #define LINES ARRAY_SIZE(wired_to)

@@ -1,10 +1,10 @@
-// Sorts the table, and reads values back from the lines under the pointer. The page is complete without it.
+// Sorts the tables, and shows the values of lines under the pointer. The page is complete without it.
 (() => {
 'use strict';
 const $ = (selector, from = document) => [...from.querySelectorAll(selector)];
 const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9, d: 86400e9, years: 31557600e9 };
 
-// ---- sorting: all tables of cells are one, in pieces
+// ---- sorting: all tables of cells are parts of one
 const tables = $('table.matrix');
 const value = (row, column) => {
   const cell = row.cells[column];
@@ -25,7 +25,7 @@ const sort = (column, descending) => {
       else head.removeAttribute('aria-sort');
     });
   }
-  // A few tables at a time: thousands of rows would hold up everything else.
+  // A few tables at a time: thousands of rows would block the page.
   let table = 0, row = 0;
   const some = () => {
     if (turn !== sorting) return;
@@ -65,7 +65,7 @@ const percent = (inverse) => {
   const nines = Math.max(0, Math.ceil(Math.log10(inverse) - 1));
   return ((1 - 1 / inverse) * 100).toFixed(nines) + ' %';
 };
-// What a place along the bottom means, and what one up the side does.
+// Texts of a position along the x axis and along the y axis.
 const KINDS = {
   h: [(x) => 'about ' + time(x), count],
   n: [(x) => percent(x) + ' no later than', (y) => time(y)],
@@ -217,7 +217,7 @@ document.addEventListener('keydown', (event) => {
 document.addEventListener('focusout', hide);
 addEventListener('scroll', () => tip.hidden || hide(), { passive: true });
 
-// ---- a name brings out its line
+// ---- highlighting: a name in the key dims the other lines
 const only = (event) => {
   const item = event.target.closest && event.target.closest('.key > li');
   if (!item) return;

@@ -56,9 +56,12 @@ fn late_wake_ups_are_explained_by_default_or_as_told() {
     let want = Explain { above: Some(Span(100_000)), keep: 3, stacks: true, witness: Some(Span(50_000)), export: None };
     assert_eq!(told, want);
     assert_eq!(asked("explain = { above = \"auto\", keep = 1000 }").unwrap().keep, 1000);
-    assert_eq!(mistake("explain = 5"), "1:11: true, false or a table like { above = \"100us\" } is expected here");
-    assert_eq!(mistake("explain = { keep = 0 }"), "1:20: a whole number from 1 to 1000 is expected here");
-    assert_eq!(mistake("explain = { witness = \"1us\" }"), "1:23: a witness has a period of 20us to 100ms");
+    assert_eq!(mistake("explain = 5"), "1:11: expected true, false or a table like { above = \"100us\" }");
+    assert_eq!(mistake("explain = { keep = 0 }"), "1:20: expected a whole number from 1 to 1000");
+    assert_eq!(
+        mistake("explain = { witness = \"1us\" }"),
+        "1:23: invalid witness period `1us`: expected 20us to 100ms"
+    );
     assert_eq!(
         mistake("explain = { abov = \"1us\" }"),
         "1:13: unknown key `abov` (did you mean `above`? known: above keep stacks witness)"
@@ -117,51 +120,57 @@ fn a_mistake_is_named_with_its_place() {
             "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes require files)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
-        ("[axes]\nload = \"none\"", "2:8: axis `load` is a list; write load = [\"...\"]"),
-        ("[axes]\nload = [\"none\", \"none\"]", "2:17: `none` stands twice in axis `load`"),
-        ("[axes]\npolicy = [\"fifo:100\"]", "2:11: `fifo:100` has no priority from 1 to 99; write fifo:80"),
-        ("[axes]\nperiod = [\"0\"]", "2:11: period `0` is out of range; a period is 10us to 100s"),
-        ("[axes]\nperiod = [5]", "2:11: text in quotes is expected here, not a number"),
-        ("duration = \"foo\"", "1:12: `foo` is no duration; write a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
-        ("aa = 1", "1:6: true or false is expected here, not a number"),
-        ("duration = \"1\"", "1:12: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
-        ("duration = \"0s\"", "1:12: a duration of 0s has no room for one period of 1ms; measure at least 1ms"),
-        ("cycles = 0", "1:10: a whole number from 1 to 1000000000000 is expected here"),
-        ("cycles = 5\nmin_cycles = 5", "2:14: `cycles` stands in for `min_cycles`; leave one of them out"),
-        ("min_cycles = 0", "1:14: a whole number from 1 to 1000000000000 is expected here"),
-        ("duration = \"1s\"\ncycles = 5", "1:12: `cycles` stands in for `duration`; leave one of them out"),
+        ("[axes]\nload = \"none\"", "2:8: invalid axis `load`: expected a list, like load = [\"...\"]"),
+        ("[axes]\nload = [\"none\", \"none\"]", "2:17: duplicate value `none` in axis `load`"),
+        (
+            "[axes]\npolicy = [\"fifo:100\"]",
+            "2:11: invalid policy `fifo:100`: expected a priority from 1 to 99, like fifo:80",
+        ),
+        ("[axes]\nperiod = [\"0\"]", "2:11: invalid period `0`: expected 10us to 100s"),
+        ("[axes]\nperiod = [5]", "2:11: expected text in quotes, found a number"),
+        (
+            "duration = \"foo\"",
+            "1:12: invalid duration `foo`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h",
+        ),
+        ("aa = 1", "1:6: expected true or false, found a number"),
+        ("duration = \"1\"", "1:12: invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
+        ("duration = \"0s\"", "1:12: duration 0s is shorter than the period of 1ms; measure at least 1ms"),
+        ("cycles = 0", "1:10: expected a whole number from 1 to 1000000000000"),
+        ("cycles = 5\nmin_cycles = 5", "2:14: `cycles` and `min_cycles` cannot be combined; leave one out"),
+        ("min_cycles = 0", "1:14: expected a whole number from 1 to 1000000000000"),
+        ("duration = \"1s\"\ncycles = 5", "1:12: `cycles` and `duration` cannot be combined; leave one out"),
         (
             "[axes]\nmethod = [\"timerfd\"]\nruntime = [\"c\"]",
-            "3:1: axis `runtime` stands in for `method`; leave one of them out",
+            "3:1: axes `runtime` and `method` cannot be combined; leave one out",
         ),
         (
             "[loads]\nnoisy = \"mesaging\"",
             "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
-        ("[loads]\ncpu = \"disk\"", "2:1: `cpu` is a load already; give yours another name"),
+        ("[loads]\ncpu = \"disk\"", "2:1: invalid load name `cpu`: already a built-in load; choose another name"),
         (
             "[loads]\na = \"b\"\nb = \"disk\"",
             "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
-        ("[prepare]\ntimer_migration = \"x\"", "2:19: `timer_migration = x` cannot be; write on or off"),
-        ("load_must_hold = 101", "1:18: a whole number from 1 to 100 is expected here, or true"),
+        ("[prepare]\ntimer_migration = \"x\"", "2:19: invalid setting `timer_migration = x`: expected on or off"),
+        ("load_must_hold = 101", "1:18: expected a whole number from 1 to 100, or true"),
         (
             "load_cpus = \"some\"",
-            "1:13: `some` says no CPUs for a load; write all, measured, others, or a list like 0-3,5",
+            "1:13: invalid load CPUs `some`: expected all, measured, others, or a list like 0-3,5",
         ),
-        ("align = \"1\"", "1:9: `1` has no unit; write 1us, 1ms, 1s, 1min or 1h"),
-        ("repetitions = 0", "1:15: a whole number from 1 to 10000 is expected here"),
-        ("repetitions = -1", "1:15: a whole number from 1 to 10000 is expected here"),
+        ("align = \"1\"", "1:9: invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
+        ("repetitions = 0", "1:15: expected a whole number from 1 to 10000"),
+        ("repetitions = -1", "1:15: expected a whole number from 1 to 10000"),
         ("cpus = \"\"", "1:8: `cpus` is empty; name at least one CPU or leave the key out"),
-        ("axes = 3", "1:8: a table is expected here, not a number"),
-        ("[require]\nmax = \"0us\"", "2:7: `max = 0us` can never be kept; a limit is more than 0"),
+        ("axes = 3", "1:8: expected a table, found a number"),
+        ("[require]\nmax = \"0us\"", "2:7: invalid limit `max = 0us`: expected more than 0"),
         (
             "[require]\nmaxx = \"1us\"",
             "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 p9999 p99999 misses_per_hour)",
         ),
         (
             "cpu_dma_latency = \"1ns\"",
-            "1:19: `1ns` is no cpu_dma_latency; write whole microseconds like 0us, or `leave`",
+            "1:19: invalid cpu_dma_latency `1ns`: expected whole microseconds like 0us, or `leave`",
         ),
     ] {
         assert_eq!(mistake(text), message);
@@ -215,27 +224,30 @@ fn kernels_may_be_tables_and_guests_be_given_files() {
     );
     assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
     for (text, expected) in [
-        ("files = [\"/x\"]", "1:9: `files` are for guests; name a kernel of the lab in axis `kernel`, or leave it out"),
-        ("files = \"/x\"", "1:9: a list of paths is expected here, not text"),
+        ("files = [\"/x\"]", "1:9: `files` applies to lab kernels only; name one in axis `kernel`, or leave it out"),
+        ("files = \"/x\"", "1:9: expected a list of paths, found text"),
         (
             "[axes]\nkernel = [{ append = \"quiet\" }]",
-            "2:11: `image` is missing; write { image = \"/path/of/vmlinuz\" }",
+            "2:11: missing key `image`; write { image = \"/path/of/vmlinuz\" }",
         ),
         (
             "[axes]\nkernel = [{ image = \"/k quiet\" }]",
-            "2:21: an image has no blanks; arguments for it go into `append`",
+            "2:21: invalid image `/k quiet`: expected no blanks; kernel arguments go into `append`",
         ),
-        ("[axes]\nkernel = [{ image = \"running\" }]", "2:21: `running` is booted already; write it as \"running\""),
+        (
+            "[axes]\nkernel = [{ image = \"running\" }]",
+            "2:21: invalid image `running`: expected a path or debian:VERSION; write the running kernel as \"running\"",
+        ),
         (
             "[axes]\nkernel = [{ image = \"/k\", apend = \"\" }]",
             "2:27: unknown key `apend` (did you mean `append`? known: image append modules files clock cpus)",
         ),
         (
             "[axes]\nkernel = [\"/k quiet\", { image = \"/k\", append = \"quiet\" }]",
-            "2:23: `/k quiet` stands twice in axis `kernel`",
+            "2:23: duplicate value `/k quiet` in axis `kernel`",
         ),
     ] {
         assert_eq!(mistake(text), expected);
     }
-    assert!(mistake("[axes]\nkernel = [{ image = \"/k\", files = [\"x\"] }]").contains("`x` is no path for a guest"));
+    assert!(mistake("[axes]\nkernel = [{ image = \"/k\", files = [\"x\"] }]").contains("invalid guest path `x`: "));
 }

@@ -1,5 +1,5 @@
-// Sleeps for TARGET_NS again and again, and writes when each sleep began and ended: see sleep error in docs/sleep.md.
-// The call is Thread.sleep(millis, nanos), the only one that every Java has and that can ask for less than 1 ms.
+// Sleeps for TARGET_NS in a loop and writes the start and end of each sleep: see sleep error in docs/sleep.md.
+// The call is Thread.sleep(millis, nanos), the only one in every Java version that accepts less than 1 ms.
 
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -15,7 +15,7 @@ final class Sleep {
 
     public static void main(String[] arguments) throws Exception {
         long targetNs = Long.parseLong(arguments[0]);
-        // Not System.out, which hides that nobody reads.
+        // Not System.out, which hides write errors after the reader has closed the pipe.
         FileOutputStream out = new FileOutputStream(FileDescriptor.out);
         for (int i = Integer.parseInt(arguments[1]); i > 0; i--) {
             sleepOnce(100_000);
@@ -27,7 +27,7 @@ final class Sleep {
             System.exit(1);
         }
         while (true) {
-            // Once nobody reads, an exception ends the program.
+            // After the reader has closed the pipe, an exception ends the program.
             out.write(sleepOnce(targetNs));
         }
     }

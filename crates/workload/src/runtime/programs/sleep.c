@@ -1,7 +1,7 @@
-/* Sleeps for TARGET_NS again and again, and writes when each sleep began and ended: see sleep error in docs/sleep.md.
+/* Sleeps for TARGET_NS in a loop and writes the start and end of each sleep: see sleep error in docs/sleep.md.
  *
- * The call is nanosleep(2): POSIX has dropped usleep, sleep(3) counts in whole seconds, and clock_nanosleep(2) with an
- * absolute time is a method of punctual's own. */
+ * The call is nanosleep(2): POSIX removed usleep, sleep(3) counts whole seconds, and clock_nanosleep(2) with an
+ * absolute time is a method of punctual. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static long long now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* The line of one sleep. */
+/* Sleeps once and formats its line. Returns the length. */
 static int sleep_once(long long target_ns, char *line, size_t size)
 {
 	struct timespec target = { target_ns / 1000000000, target_ns % 1000000000 };
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	for (;;) {
 		int length = sleep_once(target_ns, line, sizeof(line));
 
-		/* Once nobody reads, SIGPIPE ends the program. */
+		/* After the reader has closed the pipe, SIGPIPE ends the program. */
 		if (write(STDOUT_FILENO, line, length) != length)
 			return 1;
 	}

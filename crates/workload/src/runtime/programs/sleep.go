@@ -1,4 +1,4 @@
-// Sleeps for TARGET_NS again and again, and writes when each sleep began and ended: see sleep error in docs/sleep.md.
+// Sleeps for TARGET_NS in a loop and writes the start and end of each sleep: see sleep error in docs/sleep.md.
 // The call is time.Sleep.
 package main
 
@@ -15,8 +15,8 @@ import (
 
 const clockMonotonic = 1
 
-// A reading of Go's clock and the same instant on CLOCK_MONOTONIC, ns. Go keeps its monotonic readings to itself, so the
-// kernel is asked once, and everything else is a difference of Go's own readings.
+// A reading of Go's clock and the same instant on CLOCK_MONOTONIC, ns. Go does not export its monotonic readings, so
+// the kernel's clock is read once, and all other times are differences of Go's readings.
 var (
 	origin   time.Time
 	originNs int64
@@ -63,7 +63,7 @@ func main() {
 		os.Exit(1)
 	}
 	for {
-		// Once nobody reads, SIGPIPE ends the program.
+		// After the reader has closed the pipe, SIGPIPE ends the program.
 		if _, err := os.Stdout.Write(sleepOnce(time.Duration(targetNs))); err != nil {
 			os.Exit(1)
 		}

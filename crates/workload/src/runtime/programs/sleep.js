@@ -1,5 +1,5 @@
-// Sleeps for TARGET_NS again and again, and writes when each sleep began and ended: see sleep error in docs/sleep.md.
-// The call is setTimeout: Node has no sleep that blocks, and this is what every program uses.
+// Sleeps for TARGET_NS in a loop and writes the start and end of each sleep: see sleep error in docs/sleep.md.
+// The call is setTimeout, the usual one: Node has no blocking sleep.
 'use strict';
 const { readSync, writeSync } = require('fs');
 
@@ -20,7 +20,8 @@ const targetMs = Number(process.argv[2]) / 1e6;
 
 function sleepForEver() {
   sleepOnce(targetMs, (line) => {
-    // Once nobody reads, an exception ends the program. A setTimeout of the next turn, as in any program.
+    // After the reader has closed the pipe, an exception ends the program. The next setTimeout is called from the
+    // event loop, as in any program.
     writeSync(1, line);
     sleepForEver();
   });

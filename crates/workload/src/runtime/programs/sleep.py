@@ -1,4 +1,4 @@
-# Sleeps for TARGET_NS again and again, and writes when each sleep began and ended: see sleep error in docs/sleep.md.
+# Sleeps for TARGET_NS in a loop and writes the start and end of each sleep: see sleep error in docs/sleep.md.
 # The call is time.sleep.
 import os
 import platform
@@ -22,7 +22,7 @@ def main():
     if not sys.stdin.readline():
         sys.exit(1)
     while True:
-        # Once nobody reads, an exception ends the program.
+        # After the reader has closed the pipe, an exception ends the program.
         os.write(1, sleep_once(target_s))
 
 

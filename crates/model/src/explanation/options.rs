@@ -1,11 +1,11 @@
-//! How late wake-ups are to be explained.
+//! Options of explaining late wake-ups.
 
 use crate::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What is asked of a cell whose late wake-ups are to be explained.
+/// Options of explaining the late wake-ups of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -13,36 +13,38 @@ pub struct Explain {
     /// Latency, ns, above which a wake-up is a spike. `null`: twice the p99 of the cell so far.
     #[serde(rename = "above_ns")]
     pub above: Option<Span>,
-    /// Explanations that are kept: of the worst.
+    /// Number of explanations to keep: of the latest wake-ups.
     pub keep: u32,
-    /// Whether the kernel's stack is traced where a measured thread is woken and switched in. It costs some microseconds each.
+    /// Whether kernel stacks are traced at each wake-up and switch of a measured thread. It costs some microseconds
+    /// each.
     #[serde(default)]
     pub stacks: bool,
-    /// Period, ns, of an interrupt on every measured CPU that shows whether it ran with interrupts on. `null`: none.
+    /// Period, ns, of an interrupt on every measured CPU that shows intervals with interrupts off. `null`: none.
     #[serde(rename = "witness_ns", default)]
     pub witness: Option<Span>,
-    /// Directory that each kept spike is written to, for other programs. `null`: none is. It must be there.
+    /// Directory to which each kept spike is written, for other programs; it must exist. `null`: none.
     #[serde(default)]
     pub export: Option<PathBuf>,
 }
 
 impl Explain {
-    /// Explanations that can be kept.
+    /// Valid numbers of explanations.
     pub const KEEP: std::ops::RangeInclusive<u32> = 1..=1000;
-    /// Periods that a witness can have: below, it would be a load of its own.
+    /// Valid periods of a witness: a shorter one would be a load of its own.
     pub const WITNESS: std::ops::RangeInclusive<Span> = Span(20_000)..=Span(100_000_000);
 
-    /// What does not make sense.
+    /// Checks the ranges of the options.
     ///
     /// # Errors
     /// One line.
     pub fn check(&self) -> Result<(), String> {
         if !Self::KEEP.contains(&self.keep) {
-            return Err(format!("{} to {} explanations can be kept", Self::KEEP.start(), Self::KEEP.end()));
+            let (min, max) = (Self::KEEP.start(), Self::KEEP.end());
+            return Err(format!("invalid number of explanations `{}`: expected {min} to {max}", self.keep));
         }
-        if self.witness.is_some_and(|period| !Self::WITNESS.contains(&period)) {
+        if let Some(period) = self.witness.filter(|period| !Self::WITNESS.contains(period)) {
             let (min, max) = (Self::WITNESS.start(), Self::WITNESS.end());
-            return Err(format!("a witness has a period of {min} to {max}"));
+            return Err(format!("invalid witness period `{period}`: expected {min} to {max}"));
         }
         Ok(())
     }
@@ -55,7 +57,7 @@ impl Default for Explain {
 }
 
 impl fmt::Display for Explain {
-    /// What changes what is measured or kept; where it is written to does neither.
+    /// The options that change the measurement or the kept explanations; the directory changes neither.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.above {
             Some(above) => write!(f, "above {above}")?,
