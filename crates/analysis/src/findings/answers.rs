@@ -1,4 +1,4 @@
-//! Answers that came late or never, and triggers that were not sent.
+//! Findings about late and missing answers, and triggers that were not sent.
 
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
@@ -6,11 +6,11 @@ use crate::summary::responses::Response;
 use crate::wording::{count, duration, things};
 
 finding!(
-    /// Answers came when the next trigger was due already.
+    /// Answers arrived after the due time of the next trigger.
     pub struct LateAnswers {
-        /// How many.
+        /// Number of late answers.
         pub late: u64,
-        /// Triggers that were sent.
+        /// Triggers sent.
         pub triggers: u64,
     },
     importance = 2,
@@ -24,15 +24,15 @@ finding!(
 );
 
 finding!(
-    /// Triggers were never answered.
+    /// Triggers without an answer.
     pub struct NeverAnswered {
-        /// How many.
+        /// Number of them.
         pub never: u64,
-        /// Triggers that were sent.
+        /// Triggers sent.
         pub triggers: u64,
-        /// The shortest time for which one of them was waited for, ns; `null` where that is not known.
+        /// The shortest time waited for one of them, ns; `null` if unknown.
         pub at_least_ns: Option<i64>,
-        /// p99 with them, ns, which is a lower bound; `null` when refused.
+        /// p99 including them, ns, a lower bound; `null` when refused.
         pub p99_by_due_time_ns: Option<i64>,
     },
     importance = 2,
@@ -48,11 +48,11 @@ finding!(
 );
 
 finding!(
-    /// Due times had no trigger.
+    /// Due times without a trigger.
     pub struct NotSent {
-        /// How many.
+        /// Number of them.
         pub unsent: u64,
-        /// Due times there were.
+        /// All due times.
         pub due: u64,
     },
     importance = 2,
@@ -67,9 +67,9 @@ finding!(
 );
 
 finding!(
-    /// Records of an older version leave late answers out, and those that never came.
+    /// Late and missing answers are left out by records of an older version.
     pub struct AnswersLeftOut {
-        /// How many.
+        /// Number of them.
         pub left_out: u64,
     },
     importance = 2,

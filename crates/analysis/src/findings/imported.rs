@@ -1,4 +1,4 @@
-//! Doubts about imported measurements.
+//! Findings about imported measurements.
 
 use crate::stats::course::{Course, Measure};
 use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
@@ -8,77 +8,77 @@ use model::Level;
 use serde::Serialize;
 use std::fmt;
 
-/// Something a reader has to know before believing an imported number. `Display` is one sentence without its full stop.
+/// A caveat to know before trusting an imported number. `Display` is one sentence without its full stop.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ImportedFinding {
-    /// Samples were too large for the tool's histogram.
+    /// Samples were beyond the tool's histogram.
     Beyond {
-        /// How many; `None` when nobody knows.
+        /// Number of them; `None` if unknown.
         samples: Option<u64>,
-        /// They are at least this large, ns.
+        /// Their lower bound, ns.
         at_least_ns: i64,
     },
-    /// What the tool or its output does to the numbers.
+    /// A property of the tool or its output that affects the numbers.
     Remark {
         /// A sentence without its full stop.
         text: String,
     },
-    /// Conditions that are not known.
+    /// Unknown conditions.
     Unknown {
-        /// Which: "period", "policy", "load".
+        /// Their names: "period", "policy", "load".
         facts: Vec<&'static str>,
     },
-    /// A quantile has too few samples above it.
+    /// A quantile with too few samples above it.
     FewSamples {
-        /// Which.
+        /// Its level.
         level: Level,
-        /// Independent samples the recorded ones are worth at most.
+        /// Upper bound of the effective sample size.
         n_eff: u64,
     },
     /// A number changed once.
     LatencyChanged {
-        /// Which.
+        /// The number.
         what: Measure,
         /// After this share of the file, percent.
         after_percent: u32,
-        /// What it was before, ns; of maxima of stretches the median.
+        /// Value before, ns; for maxima of stretches the median.
         before_ns: i64,
-        /// What it was after, ns.
+        /// Value after, ns.
         after_ns: i64,
     },
     /// A number rises or falls.
     LatencyDrifts {
-        /// Which.
+        /// The number.
         what: Measure,
-        /// What it was in the first quarter, ns; of maxima of stretches the median.
+        /// Value in the first quarter, ns; for maxima of stretches the median.
         before_ns: i64,
-        /// What it was in the last quarter, ns.
+        /// Value in the last quarter, ns.
         after_ns: i64,
     },
     /// Calm and rough stretches follow each other.
     LatencyInWaves {
-        /// The number in which they do.
+        /// The number.
         what: Measure,
     },
-    /// The file has a course of time, and too little in it to tell whether latency stayed the same.
+    /// The file has a course of time, and too few samples in it to test stationarity.
     CourseNotTested,
-    /// The file does not tell how latency went in time.
+    /// The file has no course of time.
     NoCourse,
     /// Values are whole multiples of this.
     Resolution {
-        /// ns.
+        /// Resolution, ns.
         resolution_ns: u64,
     },
 }
 
-/// The maxima of a file are those of its stretches, which may be longer or shorter than a second.
+/// Name of a number; the maxima of a file are those of its stretches, which may be longer or shorter than a second.
 fn of_file(what: Measure) -> String {
     if what == Measure::Maxima { "the maxima of stretches".to_owned() } else { what.to_string() }
 }
 
-/// Everything that is true of a cell, most important first.
+/// All findings about a cell, most important first.
 pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
     let mut findings = Vec::new();
     let threads = &cell.imported.threads;
@@ -131,7 +131,7 @@ pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
 }
 
 impl ImportedFinding {
-    /// How much it matters, most important first.
+    /// Importance, most important first.
     #[must_use]
     pub fn importance(&self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! Whether the load was what it says.
+//! Findings about loads that failed or slowed down.
 
 use super::{Finding, when};
 use crate::summary::pool::Pool;
@@ -6,15 +6,15 @@ use crate::wording::things;
 use model::{LoadRecord, Percent};
 
 finding!(
-    /// A load was not what it says during all of the measured time.
+    /// A load failed before the end of the measurement.
     pub struct LoadFailed {
-        /// Which part of the load.
+        /// Part of the load.
         pub load: String,
-        /// What happened.
+        /// The failure.
         pub reason: String,
-        /// When it was first noticed, ms into its measurement.
+        /// Time of the first failure, ms into its measurement.
         pub at_ms: u64,
-        /// In how many measurements.
+        /// Number of measurements with it.
         pub measurements: u64,
     },
     importance = 0,
@@ -29,13 +29,13 @@ finding!(
 );
 
 finding!(
-    /// A load did less than at its start.
+    /// A load slowed down during the measurement.
     pub struct LoadFell {
-        /// Which part of the load.
+        /// Part of the load.
         pub load: String,
-        /// The lowest of its rates, as a share of the first one.
+        /// Its lowest rate, as a share of the first one.
         pub share: f64,
-        /// In how many measurements it was below what it had to hold, or half.
+        /// Number of measurements in which it fell below the required share, or half.
         pub measurements: u64,
     },
     importance = 1,
@@ -52,9 +52,9 @@ finding!(
 finding!(
     /// A load did nothing at all: no operation, or of an outside program no CPU time.
     pub struct LoadDidNothing {
-        /// Which part of the load.
+        /// Part of the load.
         pub load: String,
-        /// In how many measurements.
+        /// Number of measurements.
         pub measurements: u64,
     },
     importance = 1,
@@ -85,7 +85,7 @@ fn of_part(pool: &Pool<'_>, part: usize, least: Percent) -> Vec<Finding> {
         at_ms: first.at.ns() / 1_000_000,
         measurements: failures.len() as u64,
     });
-    // One that failed has fallen, too, which says no more.
+    // A failed load slowed down, too, which adds nothing.
     let lasting = records.iter().filter(|record| record.failure.is_none());
     let shares = lasting.clone().filter_map(|record| record.lowest_share());
     let low: Vec<f64> = shares.filter(|share| (share * 100.0).floor() < f64::from(least.get())).collect();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_is_not_shown_to_be_kept_under_a_load_that_was_not_there() {
+    fn a_failed_load_makes_limits_inconclusive() {
         let failure = LoadFailure { at: Span(0), reason: "8 of 40 workers stalled".to_owned() };
         let failed = |load: &mut LoadRecord| load.failure = Some(failure.clone());
         let idle = |load: &mut LoadRecord| load.seconds.fill(second(0, 0));

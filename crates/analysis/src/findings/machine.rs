@@ -1,4 +1,4 @@
-//! What about the machine makes it late, or makes the numbers about something else.
+//! Findings about the machine: sources of latency, and reasons why the numbers mean something else.
 
 use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
@@ -6,13 +6,13 @@ use crate::wording::{facts_apart, things};
 use model::{Entry, Header, Kernel, LabClock, Preemption};
 
 finding!(
-    /// The machine was not the same during the whole run.
+    /// A fact about the machine changed during the run.
     pub struct HostChanged {
-        /// Which fact.
+        /// The fact.
         pub fact: &'static str,
-        /// What it was.
+        /// Value before.
         pub before: Option<String>,
-        /// What it became.
+        /// Value after.
         pub after: Option<String>,
     },
     importance = 1,
@@ -24,13 +24,13 @@ finding!(
 );
 
 finding!(
-    /// A condition, or a fact about the machine, is not what it was in the run that this one is compared with.
+    /// A condition, or a fact about the machine, differs from the baseline run.
     pub struct BaselineDiffers {
-        /// Which.
+        /// The fact.
         pub fact: &'static str,
-        /// What it was there.
+        /// Value in the baseline.
         pub baseline: Option<String>,
-        /// What it is in this run.
+        /// Value in this run.
         pub now: Option<String>,
         /// Whether it prevents a comparison, which was forced.
         pub prevents: bool,
@@ -50,9 +50,9 @@ finding!(
 );
 
 finding!(
-    /// Measured in a guest whose time is its instructions.
+    /// Measured in a guest with virtual time: its instructions are its clock.
     pub struct VirtualTime {
-        /// How many cells.
+        /// Number of cells.
         pub cells: u64,
     },
     importance = 0,
@@ -67,9 +67,9 @@ finding!(
 );
 
 finding!(
-    /// Measured in a guest whose instructions are translated by a program of this machine.
+    /// Measured in an emulated guest: a program of this machine translates its instructions.
     pub struct EmulatedTime {
-        /// How many cells.
+        /// Number of cells.
         pub cells: u64,
     },
     importance = 0,
@@ -86,7 +86,7 @@ finding!(
 finding!(
     /// Measured in a guest of this machine.
     pub struct GuestTime {
-        /// How many cells.
+        /// Number of cells.
         pub cells: u64,
     },
     importance = 0,
@@ -128,7 +128,7 @@ finding!(
 finding!(
     /// The kernel is not `PREEMPT_RT`.
     pub struct NotRealtimeKernel {
-        /// What it is instead.
+        /// Its preemption model.
         pub preemption: Preemption,
     },
     importance = 7,
@@ -140,7 +140,7 @@ finding!(
 );
 
 finding!(
-    /// CPUs start slowly after idling.
+    /// CPUs ramp up slowly after idling.
     pub struct Governor {
         /// Governors in use.
         pub governors: Vec<String>,
@@ -163,7 +163,7 @@ finding!(
 
 /// Findings from the machine at the start, and from how it changed until the end.
 pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
-    // Where a target was started, it is what was measured.
+    // Where a target was started, the target is the measured machine.
     let of_target = entries.iter().find_map(|entry| entry.record.response.as_ref()?.target.as_ref()?.host.as_deref());
     let host = of_target.unwrap_or(&header.host);
     let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
@@ -175,7 +175,7 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     findings.extend(when(emulated > 0, EmulatedTime { cells: emulated }));
     findings.extend(when(kvm > 0, GuestTime { cells: kvm }));
     if here().next().is_none() {
-        // What follows is about cells on the kernel that runs here.
+        // The findings below are about cells on the running kernel.
         return findings;
     }
     findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::from(VirtualMachine { hypervisor })));
@@ -192,12 +192,12 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     findings
 }
 
-/// Facts that should hold from the start of the run to its end but did not; each change once.
+/// Facts that changed between the start of the run and its end; each change once.
 ///
 /// A cell on another kernel is compared only with itself.
 fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let mut changes = Vec::new();
-    // What the cells change themselves is so from the first of them on.
+    // Changes made for the cells are in effect from the first of them on.
     let prepared = entries.first().filter(|_| !header.plan.conditions.prepare.is_empty());
     let start = prepared.map_or(&header.host, |entry| &*entry.record.host_before);
     for entry in entries {

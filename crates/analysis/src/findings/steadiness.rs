@@ -1,4 +1,4 @@
-//! What the course of a cell says: changes, waves, spikes at regular distances.
+//! Findings about a cell over time: changes, waves, periodic spikes.
 
 use super::{Finding, when};
 use crate::stats::course::{Course, Measure};
@@ -9,9 +9,9 @@ use crate::wording::{count, duration, number, things};
 use serde::Serialize;
 
 finding!(
-    /// Numbers changed once during the cell: no interval of them holds for the whole of it.
+    /// Numbers changed once during the cell: none of their intervals is valid for all of it.
     pub struct LatencyChanged {
-        /// Which, and when.
+        /// The numbers, and the moments.
         pub changes: Vec<Changed>,
     },
     importance = 3,
@@ -39,7 +39,7 @@ finding!(
 finding!(
     /// Numbers rise or fall during the cell.
     pub struct LatencyDrifts {
-        /// Which.
+        /// The numbers.
         pub drifts: Vec<Drifted>,
     },
     importance = 3,
@@ -59,7 +59,7 @@ finding!(
 finding!(
     /// Calm and rough stretches follow each other.
     pub struct LatencyInWaves {
-        /// The numbers in which they do.
+        /// The numbers.
         pub what: Vec<Measure>,
     },
     importance = 3,
@@ -71,9 +71,9 @@ finding!(
 );
 
 finding!(
-    /// The largest latencies come at regular distances.
+    /// The largest latencies are periodic.
     pub struct RegularSpikes {
-        /// The distance, ns of measured time.
+        /// The period, ns of measured time.
         pub every_ns: u64,
     },
     importance = 3,
@@ -82,13 +82,13 @@ finding!(
 );
 
 finding!(
-    /// The largest latencies are apart from all others: an event with a rate, not the end of a tail.
+    /// Bimodal tail: the largest latencies form a population of their own, an event with a rate.
     pub struct OwnPopulation {
         /// Blocks of time (seconds, or a few of them) with such a latency.
         pub seconds: u64,
-        /// The largest of the others, ns.
+        /// The largest of the other maxima, ns.
         pub from_ns: u64,
-        /// The smallest of them, ns.
+        /// The smallest of these maxima, ns.
         pub to_ns: u64,
     },
     importance = 3,
@@ -103,11 +103,11 @@ finding!(
 );
 
 finding!(
-    /// How late it may get in a longer time, if the same causes act.
+    /// Upper limit of the latency in a longer time, if the same causes act.
     pub struct TailLimit {
-        /// How many times as long.
+        /// The longer time, as a multiple of the measured one.
         pub times: f64,
-        /// Upper limit of the level exceeded once in that time, at 95 %, ns.
+        /// Upper 95 % limit of the level exceeded once in that time, ns.
         pub upper_ns: u64,
     },
     importance = 6,
@@ -125,15 +125,15 @@ finding!(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changed {
-    /// Which.
+    /// The number.
     pub what: Measure,
-    /// In which block, from 0; `None` when there is only one.
+    /// Its block, from 0; `None` when there is only one.
     pub block: Option<u32>,
-    /// How many seconds of the block were before it.
+    /// Seconds of the block before the change.
     pub second: u64,
-    /// What it was before, ns; of maxima the median.
+    /// Value before, ns; for maxima the median.
     pub before_ns: i64,
-    /// What it was after, ns.
+    /// Value after, ns.
     pub after_ns: i64,
 }
 
@@ -146,15 +146,16 @@ fn changed(what: Measure, block: Option<u32>, second: u64) -> Changed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drifted {
-    /// Which.
+    /// The number.
     pub what: Measure,
-    /// What it was in the first quarter, ns; of maxima the median.
+    /// Value in the first quarter, ns; for maxima the median.
     pub before_ns: i64,
-    /// What it was in the last quarter, ns.
+    /// Value in the last quarter, ns.
     pub after_ns: i64,
 }
 
-/// `p50 and p99 have no interval; `; nothing of maxima alone, which never have one.
+/// Note that numbers have no interval, like `p50 and p99 have no interval; `; empty for maxima alone, which never have
+/// one.
 fn no_interval(of: impl Iterator<Item = Measure>) -> String {
     let levels: Vec<_> = of.filter(|what| *what != Measure::Maxima).collect();
     let have = if levels.len() == 1 { "has" } else { "have" };
@@ -182,7 +183,7 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
                 changes.push(Changed { what, block, second: at.second, before_ns, after_ns });
             }
             Course::Drifts { before_ns, after_ns } => drifts.push(Drifted { what, before_ns, after_ns }),
-            // Spikes at regular distances are why seconds resemble others, and say more.
+            // Periodic spikes are the cause of correlated seconds, and more specific.
             Course::Waves if what == Measure::Maxima && spikes_every.is_some() => {}
             Course::Waves => waves.push(what),
         }

@@ -22,7 +22,7 @@ fn listed<T: fmt::Display>(parts: &[T]) -> String {
     parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The first ones, and how many more.
+/// The first entries, and the number of the others.
 fn some<T: fmt::Display>(parts: &[T]) -> String {
     const SHOWN: usize = 2;
     match parts.split_at_checked(SHOWN) {
@@ -35,13 +35,13 @@ fn ns(ns: u64) -> String {
     duration(ns as f64)
 }
 
-/// A latency beside its limit, so that they never look equal when they are not.
+/// A latency and its limit, with enough digits to differ when they are not equal.
 fn beside(value_ns: i64, limit_ns: u64) -> (String, String) {
     durations_apart(value_ns, i64::try_from(limit_ns).unwrap_or(i64::MAX))
 }
 
 impl fmt::Display for View {
-    /// What follows the quantile's name.
+    /// The part after the quantile's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             View::Both => "",
