@@ -100,7 +100,7 @@ impl Verdict {
             Verdict::NoneAsked => "",
             Verdict::Pass { .. } => "PASS",
             Verdict::Fail { .. } => "FAIL",
-            Verdict::NotShown { .. } => "NOT SHOWN",
+            Verdict::NotShown { .. } => "INCONCLUSIVE",
         }
     }
 

@@ -16,9 +16,7 @@ finding!(
     importance = 2,
     {
         let (late, triggers) = (count(*late), things(*triggers, "trigger"));
-        format!(
-            "late answers: {late} of {triggers} were answered after the next one was due; each counts with its whole delay"
-        )
+        format!("late answers: {late} of {triggers} answered after the next due time; each counts with its full delay")
     },
     [LateAnswers { late: 51, triggers: 511 }]
 );
@@ -41,8 +39,8 @@ finding!(
         let waited = at_least_ns.filter(|ns| *ns > 0).map(|ns| duration(ns as f64));
         let waited = waited.map(|waited| format!(", each waited for at least {waited}")).unwrap_or_default();
         let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
-        let p99 = p99.map(|p99| format!(", and p99 is at least {p99} when they count too")).unwrap_or_default();
-        format!("never answered: {never} of {triggers}{waited}; max is a lower bound{p99}")
+        let p99 = p99.map(|p99| format!(", p99 is at least {p99} with them")).unwrap_or_default();
+        format!("missing answers: {never} of {triggers}{waited}; max is a lower bound{p99}")
     },
     [NeverAnswered { never: 12, triggers: 2_000, at_least_ns: Some(1_000_000_000), p99_by_due_time_ns: Some(560_000) }]
 );
@@ -59,8 +57,8 @@ finding!(
     {
         let (unsent, due) = (count(*unsent), things(*due, "due time"));
         format!(
-            "not sent: {unsent} of {due} had no trigger, because the logger was late or still waiting; how soon they \
-             would have been answered is not known"
+            "missing triggers: {unsent} of {due} had none (logger late or still waiting), so their delays are unknown; \
+             use a longer --period"
         )
     },
     [NotSent { unsent: 37, due: 2_000 }]
@@ -74,11 +72,8 @@ finding!(
     },
     importance = 2,
     {
-        let what = things(*left_out, "answer");
-        format!(
-            "{what} later than a period or missing: this record, of an older version, has no latency of them; measure \
-             again"
-        )
+        let what = things(*left_out, "late or missing answer");
+        format!("old record: {what} not in its latencies; measure again with this version")
     },
     [AnswersLeftOut { left_out: 63 }]
 );

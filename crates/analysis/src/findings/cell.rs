@@ -15,7 +15,7 @@ finding!(
     importance = 0,
     {
         let calls = things(*allocations, "memory allocation");
-        format!("{calls} inside the measured section: a defect of this program, please report it")
+        format!("bug in punctual: {calls} in the measured section; please report it")
     },
     [Allocations { allocations: 2 }]
 );
@@ -27,7 +27,7 @@ finding!(
         pub lost: u64,
     },
     importance = 0,
-    format!("{} had no room and are in no number here", things(*lost, "sample")),
+    format!("lost samples: {} (log full), in no number here; measure again", count(*lost)),
     [Lost { lost: 3 }]
 );
 
@@ -44,7 +44,7 @@ finding!(
     importance = 4,
     {
         let (failed, runs) = (count(*failed), things(*runs, "run"));
-        format!("the command of on_spike failed in {failed} of {runs}: {reason}; the measurement went on")
+        format!("on_spike command failed in {failed} of {runs}: {reason}; the measurement continued")
     },
     [OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".into() }]
 );
@@ -58,7 +58,7 @@ finding!(
         pub major: u64,
     },
     importance = 5,
-    format!("page faults while measuring: {} minor, {} with I/O", count(*minor), count(*major)),
+    format!("page faults in the measured threads: {} minor, {} major (with I/O)", count(*minor), count(*major)),
     [PageFaults { minor: 3, major: 1 }]
 );
 
@@ -71,7 +71,11 @@ finding!(
         pub earliest_ns: u64,
     },
     importance = 5,
-    format!("{} too early, by up to {}: clock or timer", things(*early, "wake-up"), duration(*earliest_ns as f64)),
+    format!(
+        "early wake-ups: {}, up to {} before the due time; the clock or the timer is inaccurate",
+        count(*early),
+        duration(*earliest_ns as f64)
+    ),
     [Early { early: 12, earliest_ns: 800 }]
 );
 

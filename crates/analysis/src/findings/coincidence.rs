@@ -19,9 +19,7 @@ finding!(
     {
         let took = duration(*steal_ms as f64 * 1e6);
         let share = share.map(|share| format!(" ({} %)", number(share * 100.0))).unwrap_or_default();
-        format!(
-            "the hypervisor took {took} of CPU time while this was measured{share}; a coincidence, not a proven cause"
-        )
+        format!("steal time: the hypervisor took {took} of CPU time{share}; it may or may not be the cause")
     },
     [Steal { steal_ms: 10, share: Some(0.0008) }]
 );
@@ -42,8 +40,8 @@ finding!(
     },
     importance = 5,
     format!(
-        "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a coincidence, \
-             not shown to be the cause"
+        "coincidence: {what} in {in_worst} of the {worst} worst seconds, and in {in_others} of the other {others}; it \
+             may or may not be the cause"
     ),
     [Coincidence { what: "steal time".into(), in_worst: 9, worst: 10, in_others: 3, others: 50 }]
 );
@@ -132,16 +130,16 @@ fn count(seconds: &[(i64, &MachineSecond)]) -> BTreeMap<String, usize> {
 /// Events in one second, in words.
 fn happened(row: &MachineSecond) -> Vec<String> {
     let named = [
-        ("time taken by the hypervisor (steal)", row.steal_ms),
+        ("steal time", row.steal_ms),
         ("page faults with I/O", row.major_faults),
-        ("moves of a measured thread to another CPU", row.migrations),
-        ("throttling of the control group", row.group_throttlings),
-        ("slowing down by heat", row.heat_throttlings),
+        ("CPU migrations of a measured thread", row.migrations),
+        ("CPU throttling of the cgroup", row.group_throttlings),
+        ("thermal throttling", row.heat_throttlings),
         ("system management interrupts", row.smis),
     ];
     let named = named.into_iter().filter(|(_, count)| count.is_some_and(|count| count > 0));
-    let interrupts = row.interrupts_by_kind.keys().map(|kind| format!("interrupts {kind} on measured CPUs"));
-    let soft = row.soft_interrupts_by_kind.keys().map(|kind| format!("soft interrupts {kind} on measured CPUs"));
+    let interrupts = row.interrupts_by_kind.keys().map(|kind| format!("IRQs {kind} on measured CPUs"));
+    let soft = row.soft_interrupts_by_kind.keys().map(|kind| format!("softirqs {kind} on measured CPUs"));
     named.map(|(what, _)| what.to_owned()).chain(interrupts).chain(soft).collect()
 }
 

@@ -15,7 +15,7 @@ finding!(
         pub reason: String,
     },
     importance = 1,
-    format!("not measured: {} ({reason})", operations.join(", ")),
+    format!("skipped operations: {} ({reason})", operations.join(", ")),
     [OperationsSkipped { operations: vec!["ipc/mq".into()], reason: "mq_open: Function not implemented".into() }]
 );
 
@@ -31,7 +31,8 @@ finding!(
     {
         let [lowest, highest] = [*lowest_khz, *highest_khz].map(|khz| number(khz as f64 / 1e3));
         format!(
-            "the CPU ran at {lowest} to {highest} MHz: a cost in ns is that of a mixture; prepare governor=performance"
+            "CPU frequency changed ({lowest} to {highest} MHz): a cost in ns is a mixture; use --prepare \
+             governor=performance"
         )
     },
     [FrequencyChanged { lowest_khz: 1_200_000, highest_khz: 3_400_000 }]

@@ -3,7 +3,7 @@
 use crate::stats::course::{Course, Measure};
 use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
 use crate::summary::imported::ImportedCell;
-use crate::wording::{duration, things};
+use crate::wording::{count, duration, things};
 use model::Level;
 use serde::Serialize;
 use std::fmt;
@@ -153,55 +153,46 @@ impl fmt::Display for ImportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ImportedFinding::Beyond { samples: Some(samples), at_least_ns } => {
-                let were = if *samples == 1 { "was" } else { "were" };
                 let (samples, limit) = (things(*samples, "sample"), duration(*at_least_ns as f64));
-                write!(
-                    f,
-                    "{samples} {were} beyond the tool's histogram, at {limit} or later: quantiles up there are not known"
-                )
+                write!(f, "histogram overflow: {samples} at {limit} or later; quantiles there are unknown")
             }
             ImportedFinding::Beyond { samples: None, at_least_ns } => {
                 let limit = duration(*at_least_ns as f64);
-                write!(
-                    f,
-                    "samples at {limit} or later are missing, nobody knows how many: every quantile may be too small"
-                )
+                write!(f, "missing samples: an unknown number at {limit} or later; every quantile may be too small")
             }
             ImportedFinding::Remark { text } => f.write_str(text),
-            ImportedFinding::Unknown { facts } => write!(f, "not known: {}", facts.join(", ")),
+            ImportedFinding::Unknown { facts } => write!(f, "unknown conditions: {}", facts.join(", ")),
             ImportedFinding::FewSamples { level, n_eff } => {
-                write!(f, "{level} not shown: worth at most {}", things(*n_eff, "independent sample"))
+                write!(f, "too few samples for {level}: effective sample size at most {}", count(*n_eff))
             }
             ImportedFinding::LatencyChanged { what, after_percent, before_ns, after_ns } => {
                 let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
                 let what = of_file(*what);
                 write!(
                     f,
-                    "{what} changed after {after_percent} % of the file ({before} before, {after} after): no interval "
+                    "level shift: {what} after {after_percent} % of the file ({before} before, {after} after); "
                 )?;
-                f.write_str("of one state; find out what happened then")
+                f.write_str("no interval is valid for the whole file")
             }
             ImportedFinding::LatencyDrifts { what, before_ns, after_ns } => {
                 let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
                 let what = of_file(*what);
-                write!(
-                    f,
-                    "{what}: {before} in the first quarter, {after} in the last: a drift, and no interval of one state"
-                )
+                write!(f, "drift: {what} {before} in the first quarter, {after} in the last; ")?;
+                f.write_str("no interval is valid for the whole file")
             }
             ImportedFinding::LatencyInWaves { what } => {
                 let what = of_file(*what);
-                write!(f, "calm and rough stretches of {what} follow each other: no interval of one state")
+                write!(f, "not stationary: calm and rough stretches of {what}; no interval is valid for the whole file")
             }
-            ImportedFinding::CourseNotTested => f.write_str(
-                "whether latency stayed the same was not tested: it takes 30 s, and samples in each of their stretches",
-            ),
-            ImportedFinding::NoCourse => f.write_str(
-                "no intervals, and no telling whether latency stayed the same: the file has no course of time",
-            ),
+            ImportedFinding::CourseNotTested => {
+                f.write_str("stationarity not tested: needs 30 s, with samples in each part of them")
+            }
+            ImportedFinding::NoCourse => {
+                f.write_str("no time series in the file: quantiles have no intervals, stationarity is not tested")
+            }
             ImportedFinding::Resolution { resolution_ns } => {
                 let by = duration(*resolution_ns as f64);
-                write!(f, "values are cut to multiples of {by}: latencies are up to {by} larger")
+                write!(f, "resolution {by}: values are truncated to multiples of it, latencies are up to {by} larger")
             }
         }
     }

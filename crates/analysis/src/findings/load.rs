@@ -21,7 +21,7 @@ finding!(
     {
         let (measurements, seconds) = (things(*measurements, "measurement"), *at_ms as f64 / 1e3);
         format!(
-            "load {load}: {reason} after {seconds:.1} s in {measurements}: not all of the time was measured under it; \
+            "load failure: {load}: {reason} after {seconds:.1} s in {measurements}; part of the time had no such load, \
              measure again"
         )
     },
@@ -42,8 +42,8 @@ finding!(
     {
         let (percent, measurements) = ((share * 100.0).floor(), things(*measurements, "measurement"));
         format!(
-            "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran; \
-             --load-must-hold makes that an error"
+            "load slowdown: {load} fell to {percent:.0} % of its initial rate in {measurements}; --load-must-hold turns \
+             this into an error"
         )
     },
     [LoadFell { load: "io".into(), share: 0.37, measurements: 2 }]
@@ -60,10 +60,7 @@ finding!(
     importance = 1,
     {
         let measurements = things(*measurements, "measurement");
-        format!(
-            "load {load} did nothing in {measurements}: their latencies are those without it; punctual load shows what \
-             it does alone"
-        )
+        format!("idle load: {load} did nothing in {measurements}, which are without load; try it: punctual load {load}")
     },
     [LoadDidNothing { load: "io".into(), measurements: 2 }]
 );

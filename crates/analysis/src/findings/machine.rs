@@ -18,7 +18,7 @@ finding!(
     importance = 1,
     {
         let (before, after) = facts_apart(before.as_deref(), after.as_deref());
-        format!("{fact} changed during the run: {before} became {after}; blocks before and after differ")
+        format!("{fact} changed during the run: {before} before, {after} after; blocks may not be comparable")
     },
     [HostChanged { fact: "frequency governor", before: Some("powersave".into()), after: Some("performance".into()) }]
 );
@@ -38,8 +38,8 @@ finding!(
     importance = 1,
     {
         let (baseline, now) = facts_apart(baseline.as_deref(), now.as_deref());
-        let forced = if *prevents { "; not comparable, and forced" } else { "" };
-        format!("{fact} is not the same as in the baseline: {baseline} there, {now} here{forced}")
+        let forced = if *prevents { "; not comparable (forced)" } else { "" };
+        format!("{fact} differs from the baseline: {baseline} there, {now} here{forced}")
     },
     [BaselineDiffers {
         fact: "kernel",
@@ -59,8 +59,8 @@ finding!(
     {
         let cells = things(*cells, "cell");
         format!(
-            "virtual time in {cells}: an instruction counts as a nanosecond and nothing else takes time; it ranks what \
-             kernels do before a thread runs, and is no latency of any hardware"
+            "virtual time in {cells}: each instruction takes 1 ns, nothing else takes time; use it to rank kernels, not \
+             as a latency of hardware"
         )
     },
     [VirtualTime { cells: 4 }]
@@ -76,8 +76,8 @@ finding!(
     {
         let cells = things(*cells, "cell");
         format!(
-            "emulated machines in {cells}: how long QEMU takes to translate and run a guest, beside whatever else this \
-             machine does; it shows what happens, and is no latency of any hardware"
+            "emulation in {cells}: latencies include QEMU's translation and other work of this machine; they show \
+             behavior, not a latency of hardware"
         )
     },
     [EmulatedTime { cells: 2 }]
@@ -92,10 +92,7 @@ finding!(
     importance = 0,
     {
         let cells = things(*cells, "cell");
-        format!(
-            "KVM guests in {cells}: the latency of a kernel in a virtual machine on this one, so what either kernel \
-             does is in it"
-        )
+        format!("KVM guests in {cells}: latencies include those of this machine's kernel")
     },
     [GuestTime { cells: 2 }]
 );
@@ -108,7 +105,7 @@ finding!(
     },
     importance = 4,
     format!(
-        "a virtual machine ({hypervisor}): its host can stop it at any time; these numbers are no bound for the \
+        "virtual machine ({hypervisor}): the host can preempt it at any time; these numbers are no bound for the \
              hardware"
     ),
     [VirtualMachine { hypervisor: "KVM".into() }]
@@ -121,7 +118,7 @@ finding!(
         pub container: String,
     },
     importance = 9,
-    format!("in a container ({container}): its limits on CPUs and privileges are part of the result"),
+    format!("container ({container}): its CPU limits and privileges are part of the result"),
     [Container { container: "docker".into() }]
 );
 
@@ -134,7 +131,9 @@ finding!(
     importance = 7,
     {
         let is = preemption.name();
-        format!("the kernel is {is}, not PREEMPT_RT: some of its work runs to an end before any real-time thread")
+        format!(
+            "{is} kernel, not PREEMPT_RT: parts of it delay real-time threads; see: punctual doctor preemption-model"
+        )
     },
     [NotRealtimeKernel { preemption: Preemption::Voluntary }]
 );
@@ -146,7 +145,10 @@ finding!(
         pub governors: Vec<String>,
     },
     importance = 7,
-    format!("frequency governor {}: CPUs may start slowly after idle; performance avoids that", governors.join(" ")),
+    format!(
+        "frequency governor {}: CPUs may be slow after idle; use --prepare governor=performance",
+        governors.join(" ")
+    ),
     [Governor { governors: vec!["powersave".into()] }]
 );
 
@@ -157,7 +159,7 @@ finding!(
         pub clock_source: String,
     },
     importance = 8,
-    format!("clock source {clock_source} is slow to read, and reading it is part of each latency"),
+    format!("clock source {clock_source}: slow to read, and part of each latency; see: punctual doctor clock-source"),
     [ClockSource { clock_source: "hpet".into() }]
 );
 

@@ -14,7 +14,10 @@ finding!(
         pub measurements: u64,
     },
     importance = 1,
-    format!("{} ended early by a signal: counted for the time they lasted", things(*measurements, "measurement")),
+    format!(
+        "interruption: {} ended early by a signal; only the time until then counts",
+        things(*measurements, "measurement")
+    ),
     [Interrupted { measurements: 2 }]
 );
 
@@ -27,7 +30,7 @@ finding!(
     importance = 1,
     {
         let measurements = things(*measurements, "measurement");
-        format!("{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured")
+        format!("--stop-above: {measurements} ended early at a wake-up beyond the limit; the rest was not measured")
     },
     [Stopped { measurements: 2 }]
 );
@@ -43,7 +46,7 @@ finding!(
     importance = 1,
     {
         let (done, planned) = (count(*done), things(*planned, "measurement"));
-        format!("{done} of {planned} are complete: a run that is kept goes on with --resume")
+        format!("incomplete run: {done} of {planned}; a kept run continues with punctual run --resume")
     },
     [NotAllCellsDone { done: 11, planned: 12 }]
 );
@@ -59,7 +62,10 @@ finding!(
         pub reason: String,
     },
     importance = 1,
-    format!("{} of {cell} failed twice: {reason}; run --resume tries again", things(*measurements, "measurement")),
+    format!(
+        "failure: {} of {cell}, twice: {reason}; punctual run --resume tries again",
+        things(*measurements, "measurement")
+    ),
     [MeasurementsFailed {
         cell: "cost/other".into(),
         measurements: 1,
@@ -76,7 +82,7 @@ finding!(
         pub reason: String,
     },
     importance = 1,
-    format!("not measured: {}: {reason}", some_of(cells)),
+    format!("skipped cells: {}: {reason}", some_of(cells)),
     [Skipped {
         cells: vec!["none/fifo:80".into(), "none/rr:80".into()],
         reason: "fifo:80 needs CAP_SYS_NICE; run as root".into()
@@ -94,10 +100,7 @@ finding!(
     importance = 9,
     {
         let (measured, floor) = (duration(*measured_ns as f64), duration(*floor_ns as f64));
-        format!(
-            "{measured} measured in each cell: a cause rarer than once per {floor} has more than a 5 % chance of not \
-             having been seen"
-        )
+        format!("{measured} measured in each cell: events rarer than one in {floor} may have been missed (95 %)")
     },
     [VisibilityFloor { measured_ns: 24_000_000_000, floor_ns: 8_010_000_000 }]
 );

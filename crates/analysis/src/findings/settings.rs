@@ -22,8 +22,8 @@ finding!(
         let found = found.as_deref().unwrap_or("unreadable");
         let measurements = things(*measurements, "measurement");
         format!(
-            "{what} was set to {set} and was {found} at the end of {measurements}: something else sets it, too; stop \
-             that, like tuned or a power daemon"
+            "lost setting: {what} was set to {set} and was {found} at the end of {measurements}; stop what changes it (tuned, \
+             a power daemon)"
         )
     },
     [SettingLost {
@@ -43,7 +43,9 @@ finding!(
     importance = 4,
     {
         let slack = duration(*slack_ns as f64);
-        format!("up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
+        format!(
+            "timer slack: up to {slack} of each wake-up (prctl PR_SET_TIMERSLACK); exclude it with --timer-slack 1ns"
+        )
     },
     [TimerSlack { slack_ns: 50_000 }]
 );
@@ -52,7 +54,7 @@ finding!(
     /// Memory was not locked.
     pub struct MemoryUnlocked {},
     importance = 8,
-    "memory was not locked: page faults may be part of the latency",
+    "memory not locked: latency may include page faults; raise the limit: ulimit -l unlimited",
     [MemoryUnlocked {}]
 );
 
@@ -60,7 +62,7 @@ finding!(
     /// CPUs were allowed to enter deep idle states.
     pub struct DmaLatencyLeft {},
     importance = 8,
-    "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency",
+    "idle states not limited (/dev/cpu_dma_latency left alone): latency includes leaving deep idle states",
     [DmaLatencyLeft {}]
 );
 

@@ -19,8 +19,8 @@ finding!(
     importance = 2,
     {
         let (waits, late) = (things(*waits, "wait"), duration(*at_least_ns as f64));
-        let (how, then) = if *samples == 0 { ("never woke", "") } else { ("starved", "; max is a lower bound") };
-        format!("{how}: {waits} still open at the end, more than {late} late{then}")
+        let (how, then) = if *samples == 0 { (" (never woke)", "") } else { ("", "; max is a lower bound") };
+        format!("starvation{how}: {waits} still open at the end, more than {late} late{then}")
     },
     [
         Starved { waits: 1, at_least_ns: 3_000_000_000, samples: 0 },
@@ -37,7 +37,7 @@ finding!(
         pub due: u64,
     },
     importance = 2,
-    format!("starved: it woke for only {} of {}", count(*woke), things(*due, "due time")),
+    format!("starvation: only {} in {}", things(*woke, "wake-up"), things(*due, "period")),
     [StarvedOfCpu { woke: 310, due: 1_000 }]
 );
 
@@ -57,11 +57,11 @@ finding!(
     },
     importance = 2,
     {
-        let (missed, stalls) = (things(*missed, "due time"), things(*stalls, "stall"));
+        let (missed, stalls) = (count(*missed), things(*stalls, "stall"));
         let (more_than, longest) = (if *at_least { "more than " } else { "" }, duration(*longest_ns as f64));
         let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
-        let p99 = p99.map(|p99| format!("; p99 is {p99} when they count too")).unwrap_or_default();
-        format!("{missed} missed in {stalls}; longest {more_than}{longest}{p99}")
+        let p99 = p99.map(|p99| format!("; p99 is {p99} with them")).unwrap_or_default();
+        format!("missed periods: {missed} in {stalls}, longest {more_than}{longest}{p99}")
     },
     [Missed { missed: 46, stalls: 3, longest_ns: 22_000_000, at_least: false, p99_by_due_time_ns: Some(1_200_000) }]
 );
@@ -77,7 +77,7 @@ finding!(
     importance = 4,
     {
         let (periods, due) = (count(*periods), things(*due, "period"));
-        format!("relative waits drift: {periods} of {due} were lost to it; no due time is missed, and none kept")
+        format!("drift of relative waits: {periods} of {due} lost; wait for absolute due times (TIMER_ABSTIME)")
     },
     [Drift { periods: 42, due: 1_000 }]
 );
@@ -95,9 +95,7 @@ finding!(
         let by = duration(largest_ns.unsigned_abs() as f64);
         let way = if *largest_ns < 0 { "back" } else { "forward" };
         let times = if *steps == 1 { "once".to_owned() } else { format!("{} times", count(*steps)) };
-        format!(
-            "the clock was set {times}, by {by} {way} at most: latencies are by that clock, not by time that passed"
-        )
+        format!("clock step: set {times}, by {by} {way} at most; latencies follow that clock, not elapsed time")
     },
     [ClockSet { steps: 1, largest_ns: -1_000_000_000 }]
 );
@@ -111,7 +109,7 @@ finding!(
     importance = 8,
     {
         let by = duration(*at_most_ns as f64);
-        format!("the kernel counts these periods from a moment known to {by}: latencies may be smaller by as much")
+        format!("timer start known only to {by}: latencies may be smaller by as much")
     },
     [OriginUncertain { at_most_ns: 900 }]
 );
@@ -127,7 +125,7 @@ finding!(
     importance = 3,
     {
         let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
-        format!("misses come in storms ({episodes}): their rate is known only to be below {upper}/h")
+        format!("clustered misses ({episodes}): their rate is only known to be below {upper}/h (95 %)")
     },
     [MissStorms { episodes: 14, upper_per_hour: 63.0 }]
 );

@@ -16,18 +16,17 @@ finding!(
     },
     importance = 3,
     {
-        let each = changes.iter().enumerate().map(|(i, Changed { what, block, second, before_ns, after_ns })| {
-            let verb = if i == 0 { " changed" } else { "" };
+        let each = changes.iter().map(|Changed { what, block, second, before_ns, after_ns }| {
             let second = count(*second);
             let when = match block {
                 Some(block) => format!("in block {}, {second} s into it", block + 1),
                 None => format!("at t = {second} s"),
             };
             let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-            format!("{what}{verb} {when} ({before} before, {after} after)")
+            format!("{what} {when} ({before} before, {after} after)")
         });
         let none = no_interval(changes.iter().map(|changed| changed.what));
-        format!("{}: {none}find out what happened then", each.collect::<Vec<_>>().join(", "))
+        format!("level shift: {}; {none}find its cause", each.collect::<Vec<_>>().join(", "))
     },
     [
         LatencyChanged { changes: vec![changed(Measure::P99, None, 37)] },
@@ -48,10 +47,10 @@ finding!(
             let verb = if *what == Measure::Maxima { ["fall", "rise"] } else { ["falls", "rises"] };
             let verb = verb[usize::from(after_ns >= before_ns)];
             let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-            format!("{what} {verb} from beginning to end ({before} in the first quarter, {after} in the last)")
+            format!("{what} {verb} ({before} in the first quarter, {after} in the last)")
         });
         let none = no_interval(drifts.iter().map(|drifted| drifted.what));
-        format!("{}: {none}let it settle first", each.collect::<Vec<_>>().join(", "))
+        format!("drift: {}; {none}use a longer --warm-up", each.collect::<Vec<_>>().join(", "))
     },
     [LatencyDrifts { drifts: vec![Drifted { what: Measure::P99, before_ns: 48_000, after_ns: 77_000 }] }]
 );
@@ -65,7 +64,7 @@ finding!(
     importance = 3,
     {
         let (names, none) = (names(what), no_interval(what.iter().copied()));
-        format!("calm and rough stretches of {names} follow each other: {none}measure for longer, in more blocks")
+        format!("not stationary: calm and rough stretches of {names}; {none}measure longer, in more blocks")
     },
     [LatencyInWaves { what: vec![Measure::P99, Measure::Maxima] }]
 );
@@ -77,7 +76,7 @@ finding!(
         pub every_ns: u64,
     },
     importance = 3,
-    format!("spikes every {}: look for a timer or a job with that period", duration(*every_ns as f64)),
+    format!("periodic spikes: every {}; look for a timer or a job with that period", duration(*every_ns as f64)),
     [RegularSpikes { every_ns: 60_000_000_000 }]
 );
 
@@ -95,8 +94,8 @@ finding!(
     {
         let (late, from, to) = (things(*seconds, "wake-up"), duration(*from_ns as f64), duration(*to_ns as f64));
         format!(
-            "an event of its own: {late} later than {to}, nothing between {from} and that; ask how often it comes, not \
-             for a bound"
+            "bimodal tail: {late} from {to} up, none between {from} and {to}; report this population as a rate, do not \
+             extrapolate"
         )
     },
     [OwnPopulation { seconds: 36, from_ns: 38_000, to_ns: 150_000 }]
@@ -114,8 +113,8 @@ finding!(
     {
         let (times, upper) = (number(*times), duration(*upper_ns as f64));
         format!(
-            "in {times} times this time one wake-up may be later than a level of at most {upper} (95 %), if only the \
-             causes act that acted here"
+            "tail estimate: the level exceeded once in {times} times this time is at most {upper} (95 %), if no other \
+             cause acts"
         )
     },
     [TailLimit { times: 10.0, upper_ns: 96_000 }]

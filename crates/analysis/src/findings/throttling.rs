@@ -22,14 +22,14 @@ finding!(
     {
         let limiter = match limiter {
             Limiter::Throttling => "real-time throttling",
-            Limiter::FairServer => "the fair server",
+            Limiter::FairServer => "fair server",
         };
         let what = if *stops_realtime {
-            format!("for which {limiter} stops real-time threads: probably they kept the CPU busy")
+            "for which it stops real-time threads: probably they kept the CPU busy"
         } else {
-            format!("after which {limiter} lets normal threads run: probably a real-time one kept the CPU busy")
+            "after which it lets normal threads run: probably a real-time thread kept the CPU busy"
         };
-        format!("max {} is within 1 % of the {} {what}", duration(*max_ns as f64), us(*quantum_us))
+        format!("{limiter}: max {} is within 1 % of the {} {what}", duration(*max_ns as f64), us(*quantum_us))
     },
     [
         MaxIsThrottleQuantum {
@@ -59,8 +59,8 @@ finding!(
     {
         let (runtime, period, rest) = (us(*runtime_us), us(*period_us), us(*period_us - runtime_us));
         format!(
-            "real-time throttling is on: threads that use {runtime} of a {period} period may be stopped for {rest} \
-             (sched_rt_runtime_us)"
+            "real-time throttling: threads that use {runtime} of a {period} period are stopped for {rest}; see: punctual \
+             doctor rt-throttling"
         )
     },
     [RtThrottling { runtime_us: 950_000, period_us: 1_000_000 }]
@@ -80,8 +80,8 @@ finding!(
         let runtime = us(*runtime_us);
         let period = if *period_us == 1_000_000 { "second".to_owned() } else { us(*period_us) };
         format!(
-            "the fair server is on by default (since Linux 6.12; not read back): normal threads get up to {runtime} of \
-             each {period} from real-time ones that keep a CPU busy"
+            "fair server (default since Linux 6.12, not read back): normal threads get up to {runtime} of each {period} \
+             from busy real-time threads"
         )
     },
     [FairServer { runtime_us: 50_000, period_us: 1_000_000 }]

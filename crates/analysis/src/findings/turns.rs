@@ -24,8 +24,8 @@ finding!(
         let (max, realtime_max) = (duration(*max_ns as f64), duration(*realtime_max_ns as f64));
         let processes = count(*processes);
         format!(
-            "max {max}, where {realtime} had {realtime_max} under the same load: a normal thread takes turns with the \
-             load's {processes} processes"
+            "fair scheduling: max {max}, but {realtime_max} with {realtime} under the same load; a normal thread shares \
+             the CPU with {processes} load processes"
         )
     },
     [TakesTurns { processes: 400, max_ns: 48_000_000, realtime: "fifo:80".parse().unwrap(), realtime_max_ns: 210_000 }]

@@ -25,7 +25,7 @@ finding!(
     importance = 6,
     {
         let (least, most) = (duration(*least_ns as f64), duration(*most_ns as f64));
-        format!("{level} by block: {least} to {most} ({})", things(*blocks, "block"))
+        format!("variation between blocks: {level} {least} to {most} ({})", things(*blocks, "block"))
     },
     [ByBlock { level: Level::P99, blocks: 12, least_ns: 38_000, most_ns: 71_000 }]
 );
@@ -42,8 +42,8 @@ finding!(
     },
     importance = 6,
     {
-        let more = more_ns.map(|ns| format!("; about {} more would do", duration(ns as f64))).unwrap_or_default();
-        format!("{level} not shown: worth only {} independent samples{more}", count(*n_eff))
+        let more = more_ns.map(|ns| format!("; measure about {} longer", duration(ns as f64))).unwrap_or_default();
+        format!("too few samples for {level}: effective sample size {}{more}", count(*n_eff))
     },
     [FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) }]
 );
@@ -57,7 +57,7 @@ finding!(
         pub need: u64,
     },
     importance = 6,
-    format!("no intervals: {} of time, they need {need}; measure more blocks", things(*slices, "stretch")),
+    format!("no confidence intervals: {} of time, {need} needed; measure more blocks", things(*slices, "stretch")),
     [FewSlices { slices: 6, need: 10 }]
 );
 
@@ -70,7 +70,7 @@ finding!(
         pub n_eff: u64,
     },
     importance = 9,
-    format!("{} wake-ups resemble their neighbours: worth {} independent ones at p99", count(*samples), count(*n_eff)),
+    format!("correlated samples: {} wake-ups count like {} independent ones at p99", count(*samples), count(*n_eff)),
     [Dependent { samples: 64_000, n_eff: 4_098 }]
 );
 
@@ -136,8 +136,8 @@ mod tests {
         let summary = summarise(&run.header, &run.entries);
         assert_eq!(summary.cells[0].quantiles.p50.value_ns(), None, "two states: too few independent samples");
         let said: Vec<_> = summary.cell_findings[0].iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|said| said.starts_with("p50 changed at t = ")), "{said:?}");
-        assert!(!said.iter().any(|said| said.contains("more would do")), "{said:?}");
+        assert!(said.iter().any(|said| said.starts_with("level shift: p50 at t = ")), "{said:?}");
+        assert!(!said.iter().any(|said| said.contains("longer")), "{said:?}");
     }
 
     #[test]

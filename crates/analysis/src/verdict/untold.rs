@@ -15,12 +15,10 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
         (Origin::Imported(..), Limit::Quantile(level, _)) => {
             let is_open = row.allows_interval(level) && row.quantiles.at(level).interval_ns().is_none();
-            let why = "the file does not tell how latency went in time, so quantiles have no intervals";
+            let why = "the file has no time series, so quantiles have no intervals";
             is_open.then(|| why.to_owned())
         }
-        (Origin::Imported(..), Limit::MissesPerHour(_)) => {
-            Some("the file does not tell how misses came in time".to_owned())
-        }
+        (Origin::Imported(..), Limit::MissesPerHour(_)) => Some("the file has no time series of misses".to_owned()),
     }
 }
 
@@ -31,21 +29,21 @@ fn of_answers(cell: &CellSummary, level: Level) -> Option<String> {
     let unsent = cell.response.as_ref()?.unsent;
     let is_untold =
         cell.samples > 0 && unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !cell.cell.task.misses_when_late();
-    is_untold.then(|| format!("{level} is not known: {}", NotSent { unsent, due }))
+    is_untold.then(|| format!("{level} is unknown: {}", NotSent { unsent, due }))
 }
 
 /// A file can show that a maximum is violated, and rarely that it is met.
 fn of_largest(cell: &ImportedCell, limit: Span) -> Option<&'static str> {
-    let Some(max_ns) = cell.max_ns else { return Some("it holds no sample") };
+    let Some(max_ns) = cell.max_ns else { return Some("the file has no samples") };
     // A value truncated to whole microseconds may be just above its limit.
     let resolution_ns = i64::try_from(cell.imported.resolution.ns()).unwrap_or(i64::MAX);
     let may_be_ns = u64::try_from(max_ns.saturating_add(resolution_ns - 1)).unwrap_or(0);
     let mut beyond = cell.imported.threads.iter().filter_map(|thread| thread.beyond);
     match () {
         () if beyond.any(|beyond| beyond.samples.is_none()) => Some("samples beyond the histogram are missing"),
-        () if may_be_ns > limit.ns() => Some("its values are cut so coarsely that the largest may be above the limit"),
+        () if may_be_ns > limit.ns() => Some("its values are truncated, so the largest may be above the limit"),
         () if cell.imported.measured.is_none_or(|measured| measured == Span(0)) => {
-            Some("the file does not say how long was measured, so no rate is excluded")
+            Some("the file has no measured time, so no rate is excluded")
         }
         () => None,
     }
