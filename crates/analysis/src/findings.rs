@@ -1,9 +1,9 @@
-//! Doubts and causes as values that travel with the numbers.
+//! Findings: doubts and causes as values that travel with the numbers.
 //!
-//! A finding stands beside its detector, as one `finding!`, and is listed in `kinds!`.
+//! A finding is defined next to its detector with `finding!`, and listed in `kinds!`.
 
-/// A finding: what it holds, its importance, its sentence, which has the fields as variables, and examples, which stand in
-/// the documents.
+/// Defines a finding: its fields, its importance, its sentence, which has the fields as variables, and the examples
+/// that the documents quote.
 macro_rules! finding {
     (
         $(#[$doc:meta])* pub struct $kind:ident { $($(#[$about:meta])* pub $field:ident: $type:ty,)* },
@@ -63,14 +63,14 @@ pub use steadiness::{Changed, Drifted};
 pub use throttling::Limiter;
 pub(crate) use turns::Realtime;
 
-/// All findings there are, in the order of the schema.
+/// Lists all findings, in the order of the schema.
 macro_rules! kinds {
     ($($file:ident::$kind:ident),* $(,)?) => {
         $(pub use $file::$kind;)*
 
-        /// Something a reader has to know before believing a number, with the numbers that say so.
+        /// A caveat to know before trusting a number, with the numbers behind it.
         ///
-        /// `Display` is one plain sentence of at most about 160 characters: what, how much, and what to do about it.
+        /// `Display` is one plain sentence of at most about 160 characters: the fact, its size, and the remedy.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "kind", rename_all = "snake_case")]
@@ -80,7 +80,7 @@ macro_rules! kinds {
         }
 
         impl Finding {
-            /// How much it matters, most important first: 0 spoils the numbers, 9 is context.
+            /// Importance, 0 to 9: 0 invalidates the numbers, 9 is context.
             #[must_use]
             pub fn importance(&self) -> u8 {
                 match self {
@@ -97,7 +97,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Examples of all.
+        /// Examples of all findings.
         #[cfg(test)]
         pub(crate) fn examples() -> Vec<Finding> {
             [$($kind::examples()),*].into_iter().flatten().collect()
@@ -204,12 +204,12 @@ impl Finding {
     }
 }
 
-/// A finding, if it is one.
+/// The finding if `holds`.
 fn when(holds: bool, finding: impl Into<Finding>) -> Option<Finding> {
     holds.then(|| finding.into())
 }
 
-/// What is true of the run as a whole, most important first.
+/// Findings about the run as a whole, most important first.
 pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Finding> {
     let mut findings = run::findings(header, entries, cells);
     findings.extend(machine::findings(header, entries));
@@ -217,7 +217,7 @@ pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) 
     findings
 }
 
-/// What is true of one cell of the run, most important first.
+/// Findings about one cell of the run, most important first.
 pub(crate) fn of_cell(
     header: &Header,
     pool: &Pool<'_>,

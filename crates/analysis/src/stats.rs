@@ -1,4 +1,5 @@
-//! Numbers in, a number out or a refusal with its reason: quantiles and their intervals, rates, tests, tails.
+//! Pure statistics: quantiles with intervals, rates, tests and tails. Each returns a number or a refusal with its
+//! reason.
 
 pub(crate) mod course;
 mod design;

@@ -1,4 +1,4 @@
-//! Records in, summaries out: what each cell of a run says in numbers, and what was imported. No judgement.
+//! Summaries of records and of imported measurements: each cell of a run in numbers, without judgment.
 
 pub(crate) mod cell;
 pub(crate) mod cost;

@@ -1,28 +1,28 @@
-//! Whether the machine keeps what the plan requires, and whether that is shown or only not disproved.
+//! The verdict: limits that are met, violated, or inconclusive.
 
 mod case;
-mod judgement;
+mod judgment;
 mod part;
 mod untold;
 mod wording;
 
 use crate::row::Row;
 pub use case::Case;
-use judgement::Judgement;
+use judgment::Judgment;
 use model::{Entry, Header, Level, Requirement, Span};
 pub use part::{Count, Gap, Kept, Violation};
 use serde::Serialize;
 
-/// The answer to the plan's requirement. `Display` is one line; see also [`Verdict::exit_status`].
+/// The verdict on the plan's limits. `Display` is one line; see also [`Verdict::exit_status`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing was required.
+    /// No limit was given.
     NoneAsked,
-    /// Every limit is kept in every cell, as far as the measured time can show.
+    /// Every limit is met in every cell, as far as the measured time can show.
     Pass {
-        /// What was shown, one for each limit.
+        /// The evidence, one entry for each limit.
         kept: Vec<Kept>,
     },
     /// At least one limit is violated, beyond chance.
@@ -30,9 +30,9 @@ pub enum Verdict {
         /// All violations, the worst first.
         violations: Vec<Violation>,
     },
-    /// Nothing is violated, but something that is required is not shown.
+    /// Inconclusive: nothing is violated, but not every limit is shown to be met.
     NotShown {
-        /// Everything that is missing.
+        /// The missing evidence.
         gaps: Vec<Gap>,
     },
 }
@@ -59,14 +59,14 @@ impl Verdict {
         if require.is_empty() {
             return Verdict::NoneAsked;
         }
-        let mut judgement = Judgement::default();
-        judgement.gaps_of_run(header, entries);
-        cells.iter().for_each(|cell| judgement.gaps_of_cell(cell));
-        limits(require).into_iter().for_each(|(_, limit)| judgement.judge(cells, limit));
-        judgement.verdict()
+        let mut judgment = Judgment::default();
+        judgment.gaps_of_run(header, entries);
+        cells.iter().for_each(|cell| judgment.gaps_of_cell(cell));
+        limits(require).into_iter().for_each(|(_, limit)| judgment.judge(cells, limit));
+        judgment.verdict()
     }
 
-    /// One verdict of several: a violation stays one however much is missing, and a gap outweighs what was kept.
+    /// Combines verdicts: a violation outweighs gaps, and a gap outweighs passes.
     pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Verdict>) -> Verdict {
         let (mut kept, mut violations, mut gaps, mut is_asked) = (Vec::new(), Vec::new(), Vec::new(), false);
         for verdict in all {
@@ -86,25 +86,25 @@ impl Verdict {
         }
     }
 
-    /// The verdict without its label: its word, then what was found.
+    /// The verdict without its label: its word, then the evidence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let text = self.to_string();
         text.strip_prefix("Verdict: ").unwrap_or(&text).trim_end().to_owned()
     }
 
-    /// The word that stands for it: `PASS`, `FAIL` or `NOT SHOWN`; empty where nothing was required.
+    /// Its word; empty if no limit was given.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Verdict::NoneAsked => "",
             Verdict::Pass { .. } => "PASS",
             Verdict::Fail { .. } => "FAIL",
-            Verdict::NotShown { .. } => "NOT SHOWN",
+            Verdict::NotShown { .. } => "INCONCLUSIVE",
         }
     }
 
-    /// The exit status of the program: 0 passed or nothing asked, 2 violated, 3 not shown. (1 is an error.)
+    /// The exit status of the program: 0 passed or no limit given, 2 violated, 3 inconclusive. (1 is an error.)
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {

@@ -88,7 +88,7 @@ pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
         let Some(parted) = parted else { return text.to_owned() };
         let others: Vec<&str> = other.split(parted).collect();
         let own: Vec<&str> = text.split(parted).filter(|item| !others.contains(item)).collect();
-        if own.is_empty() { "without".to_owned() } else { own.join(parted) }
+        if own.is_empty() { "none".to_owned() } else { own.join(parted) }
     };
     // A list that differs in its order only has no such items.
     let (only_a, only_b) = (own(a, b), own(b, a));
@@ -141,7 +141,7 @@ mod tests {
         let long = "BOOT_IMAGE=/boot/vmlinuz-6.1.0-28-amd64 root=/dev/sda1 ro quiet";
         for (a, b, shown) in [
             ("tsc", "hpet", ("tsc", "hpet")),
-            (long, &format!("{long} nosmt"), ("without", "nosmt")),
+            (long, &format!("{long} nosmt"), ("none", "nosmt")),
             (
                 "l1tf=Not affected, mds=Vulnerable, srbds=Not affected",
                 "l1tf=Not affected, mds=Mitigation: Clear CPU buffers; SMT off, srbds=Not affected",

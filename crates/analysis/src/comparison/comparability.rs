@@ -165,7 +165,7 @@ fn traced(asked: &Explain) -> &'static str {
 pub fn why_not(differences: &[Difference]) -> Option<String> {
     let preventing: Vec<_> = differences.iter().filter(|difference| difference.role == Role::Prevents).collect();
     let named = preventing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    (!preventing.is_empty()).then(|| format!("not comparable: they differ in {named}, so a ratio would be of nothing"))
+    (!preventing.is_empty()).then(|| format!("not comparable: they differ in {named}, so a ratio would be meaningless"))
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ impl Comparison {
             }
             (Answer::Equivalent, Some(ratio)) => {
                 let within = number((margin - 1.0) * 100.0);
-                let small = if ratio.excludes_one() { " There is a difference, smaller than that." } else { "" };
+                let small =
+                    if ratio.excludes_one() { " The difference is significant, but smaller than that." } else { "" };
                 format!(
                     "EQUIVALENT: {metric} of {b} and of {a} differ by less than {within} % (95 %, {blocks}).{small}"
                 )
@@ -33,7 +34,7 @@ impl Comparison {
             (Answer::Refused { why }, _) => format!("UNDECIDED: {}", why.in_words(metric)),
             (answer, ratio) => {
                 let between = ratio.map_or_else(
-                    || format!("nothing is excluded after {blocks}"),
+                    || format!("no ratio is excluded after {blocks}"),
                     |Ratio { interval: (low, high), .. }| {
                         let (low, high) = (digits(low), digits(high));
                         format!("{metric} of {b} is {low} to {high} times that of {a} (95 %, {blocks})")
@@ -42,11 +43,11 @@ impl Comparison {
                 let needed = match answer {
                     Answer::Undecided { blocks_needed: Some(needed) } => {
                         let (needed, margin) = (things(*needed, "block"), number(*margin));
-                        format!(" About {needed} would tell a ratio of {margin}.")
+                        format!(" About {needed} would detect a ratio of {margin}.")
                     }
                     _ => String::new(),
                 };
-                format!("UNDECIDED: {between}. That is not \"the same\".{needed}")
+                format!("UNDECIDED: {between}. This does not mean that they are equal.{needed}")
             }
         }
     }
@@ -56,7 +57,7 @@ impl Comparison {
     pub fn why_not(&self) -> Option<String> {
         let is_refused = self.answer == Answer::Refused { why: Refusal::Incomparable };
         let why = comparability::why_not(&self.differences).filter(|_| is_refused)?;
-        Some(format!("{why}; --force compares all the same"))
+        Some(format!("{why}; --force compares anyway"))
     }
 
     /// Remarks on the answer, one sentence each.
@@ -66,13 +67,12 @@ impl Comparison {
         let mut remarks = Vec::new();
         if let Some((low, high)) = noise_floor {
             let (low, high) = (digits(*low), digits(*high));
-            remarks
-                .push(format!("Noise floor: {a} measured twice differs from itself by {low} to {high} times (95 %)."));
+            remarks.push(format!("Noise floor: two measurements of {a} differ by {low} to {high} times (95 %)."));
         }
         if *is_again && *answer == Answer::Different {
             remarks.push(
-                "Both are the same configuration: this is the noise of the machine, and a ratio like it between two \
-                 others says nothing of them."
+                "Both are the same configuration: this is the noise of the machine, and a similar ratio between two \
+                 others is not significant."
                     .to_owned(),
             );
         }
@@ -80,7 +80,7 @@ impl Comparison {
         if is_one_sided && *blocks >= 6 && !matches!(answer, Answer::Refused { why: Refusal::Separate }) {
             let first = if *a_first == 0 { "second" } else { "first" };
             remarks.push(format!(
-                "{a} was always measured {first}: what one leaves behind for the other is part of the ratio."
+                "{a} was always measured {first}: carry-over from one to the other is part of the ratio."
             ));
         }
         for cause in causes {
@@ -89,11 +89,11 @@ impl Comparison {
                 (None, ns) => (cause.name(), b, a, ns.unwrap_or(0)),
             };
             let took = crate::wording::duration(ns as f64);
-            remarks.push(format!("Late by {name}: {took} of {with}, nothing of {without}."));
+            remarks.push(format!("Delay by {name}: {took} in {with}, none in {without}."));
         }
         let asked: Vec<_> = differences.iter().filter(|one| one.role == Role::Asked).map(|one| one.fact).collect();
         if asked.len() > 1 {
-            remarks.push(format!("They differ in {}: the ratio is that of all together.", asked.join(" and ")));
+            remarks.push(format!("They differ in {}: the ratio is their combined effect.", asked.join(" and ")));
         }
         // The names of cells contain the load and the policy; the name of an imported file need not.
         let is_imported = matches!(answer, Answer::Refused { why: Refusal::NoBlocks { .. } });
@@ -101,8 +101,8 @@ impl Comparison {
         let is_told = |one: &&Difference| one.role == Role::Asked || is_in_name(one);
         let untold = differences.iter().filter(|one| !is_told(one));
         let (preventing, beside): (Vec<_>, Vec<_>) = untold.partition(|one| one.role == Role::Prevents);
-        remarks.extend(preventing.iter().map(|one| format!("Not comparable, and forced: {one}.")));
-        remarks.extend(beside.iter().map(|one| format!("Not the same for both: {one}.")));
+        remarks.extend(preventing.iter().map(|one| format!("Not comparable (forced): {one}.")));
+        remarks.extend(beside.iter().map(|one| format!("Also different: {one}.")));
         remarks
     }
 }
@@ -119,42 +119,42 @@ impl Refusal {
         match self {
             Refusal::Incomparable => String::new(),
             Refusal::FewBlocks { blocks } => format!(
-                "{} with both; fewer than {MIN_BLOCKS} cannot show a difference, however large: \
-                 measure more (--repetitions 12).",
+                "{} with both, {MIN_BLOCKS} are needed to show any difference: measure more (--repetitions 12).",
                 things(*blocks, "block")
             ),
             Refusal::Separate => {
-                "cannot separate from drift: one was measured before the other. Measure both in one run, \
-                 or in alternation (docs/compare.md); --force compares all the same."
+                "confounded with drift: one was measured before the other. Measure both in one run, or in alternation \
+                 (docs/compare.md); --force compares anyway."
                     .to_owned()
             }
             Refusal::NoBlocks { forced } => {
-                let force =
-                    if *forced { "--force cannot help: there are no blocks whose ratios it could take. " } else { "" };
+                let force = if *forced { "--force does not help: ratios need blocks. " } else { "" };
                 format!(
-                    "cannot separate from drift: imported measurements have no blocks, each is one run. {force}\
+                    "confounded with drift: imported measurements have no blocks, each is one run. {force}\
                      Measure both again in one run (docs/compare.md)."
                 )
             }
             Refusal::FewBoots { boots } => format!(
-                "cannot separate from what a boot changes: no boot has both, and one has only {}; it takes {}. \
-                 --force compares all the same.",
+                "confounded with the boot: no boot has both, and one has only {} of the {} needed. --force compares anyway.",
                 things(*boots, "boot"),
                 super::MIN_BOOTS
             ),
             Refusal::FewExceedances { have, need } => {
                 let longer = times_as_long(*have, *need).map(|times| {
-                    format!(": measure {} times as long in each block, or take a lower one (--metric)", number(times))
+                    format!(
+                        ": measure {} times as long in each block, or use a lower quantile (--metric)",
+                        number(times)
+                    )
                 });
                 format!(
-                    "a measurement has only {} above {metric}, it takes {}{}.",
+                    "a measurement has only {} above {metric}, {} are needed{}.",
                     things(*have, "wake-up"),
                     count(*need),
                     longer.unwrap_or_default()
                 )
             }
             Refusal::NotPositive => {
-                format!("{metric} is not above 0 in every measurement (early wake-ups): there is no ratio.")
+                format!("{metric} is not above 0 in every measurement (early wake-ups), so there is no ratio.")
             }
         }
     }

@@ -16,54 +16,54 @@ pub struct Advice {
 pub fn advice(cause: Cause) -> Option<Advice> {
     let (what, checks): (_, &[_]) = match cause {
         Cause::Steal => (
-            "give the guest CPUs of its own, or ask the firmware's maker about SMIs",
+            "VM: pin its vCPUs to CPUs of their own; hardware: look for SMIs (rtla hwnoise)",
             &["virtual-machine", "steal", "smi"],
         ),
-        Cause::IrqsOff => (
-            "keep who does it off the CPU, or take a kernel that does it for less long",
-            &["isolated-cpus", "preemption-model", "tracer"],
-        ),
+        Cause::IrqsOff => {
+            ("keep that task off the CPU, or use a PREEMPT_RT kernel", &["isolated-cpus", "preemption-model", "tracer"])
+        }
         Cause::NonPreemptible => {
-            ("boot with preempt=full, or take a PREEMPT_RT kernel", &["preemption-model", "workqueues"])
+            ("boot with preempt=full, or use a PREEMPT_RT kernel", &["preemption-model", "workqueues"])
         }
         Cause::Softirq => (
-            "handle that device on other CPUs; PREEMPT_RT makes softirqs preemptible",
+            "move the device's interrupt to other CPUs; PREEMPT_RT makes softirqs preemptible",
             &["irq-affinity", "rcu-callbacks", "preemption-model"],
         ),
         Cause::Interrupt => (
-            "handle a device's interrupt on other CPUs; keep programs off the CPU that start many timers, or whose timers \
+            "move the device's interrupt to other CPUs; keep programs off the CPU that use many timers, or whose timers \
                  wake many threads",
             &["irq-affinity", "default-irq-affinity", "irqbalance"],
         ),
         Cause::HigherPriority => (
-            "give the thread a priority above that of who ran",
+            "give the thread a priority above that of the other one",
             &["other-realtime-tasks", "irq-threads", "realtime-permission"],
         ),
-        Cause::EqualPriority => ("give the thread a priority of its own; equal ones queue", &["other-realtime-tasks"]),
+        Cause::EqualPriority => {
+            ("give the thread a priority of its own; threads of equal priority queue", &["other-realtime-tasks"])
+        }
         Cause::Throttling => (
-            "see which limit it was: of real-time threads, or of the control group",
+            "find the limit that applied: real-time throttling, or the quota of the cgroup",
             &["rt-throttling", "fair-server", "rt-group-budget", "cpu-quota"],
         ),
         Cause::FairScheduling => (
-            "run the thread as fifo or deadline, or keep others off its CPU",
+            "use --policy fifo:80 or deadline, or keep other threads off the CPU",
             &["realtime-permission", "isolated-cpus"],
         ),
         Cause::TimerSlack => {
-            ("ask for less: --timer-slack, PR_SET_TIMERSLACK(2const); real-time threads have none", &[])
+            ("reduce it: --timer-slack 1ns, PR_SET_TIMERSLACK(2const); real-time threads have none", &[])
         }
         Cause::IdleExit => {
-            ("forbid deep idle states: hold 0 in /dev/cpu_dma_latency", &["idle-states", "idle-poll", "guest-halt"])
+            ("disable deep idle states: hold 0 in /dev/cpu_dma_latency", &["idle-states", "idle-poll", "guest-halt"])
         }
         Cause::PageFault => (
-            "lock the program's memory (mlockall) and touch it before",
+            "lock the program's memory (mlockall) and prefault it",
             &["memory-lock", "locked-pages", "swap", "compaction"],
         ),
-        Cause::Stopped => ("find out who sent SIGSTOP, or leave the debugger", &[]),
-        Cause::OwnOverrun => (
-            "take a longer period, if this one is too short for the machine; else see what held up the wake-up before",
-            &[],
-        ),
-        Cause::Away => ("look at the link and at the machine that answers; this one waited", &[]),
+        Cause::Stopped => ("find the sender of SIGSTOP, or detach the debugger", &[]),
+        Cause::OwnOverrun => {
+            ("use a longer period if this one is too short for the machine; else explain the wake-up before", &[])
+        }
+        Cause::Away => ("examine the link and the responding machine; this one waited", &[]),
         // The events name no cause, so there is no advice.
         Cause::Ordinary | Cause::Unknown => return None,
     };

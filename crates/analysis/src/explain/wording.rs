@@ -7,7 +7,7 @@ use model::{Cause, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Shar
 #[must_use]
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
     let name = |cause| match cause {
-        Cause::Steal => "CPU stood still",
+        Cause::Steal => "CPU stalled",
         Cause::IrqsOff => "interrupts off",
         Cause::NonPreemptible => "not preemptible",
         Cause::Softirq => "softirq",
@@ -34,8 +34,8 @@ pub fn evidence_name(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Direct => "direct",
         Evidence::Inferred => "inferred",
-        Evidence::TwoReadings => "two readings",
-        Evidence::CannotTell => "cannot tell",
+        Evidence::TwoReadings => "ambiguous",
+        Evidence::CannotTell => "undetermined",
     }
 }
 
@@ -43,22 +43,22 @@ pub fn evidence_name(evidence: Evidence) -> &'static str {
 #[must_use]
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
-        Phase::NotAsleep => "not asleep",
+        Phase::NotAsleep => "not yet waiting",
         Phase::Sending => "sending",
         Phase::Away => "away",
         Phase::Slack => "timer slack",
         Phase::Expiry => "expiry to interrupt",
-        Phase::Handler => "interrupt to waking",
-        Phase::Queue => "waking to switch",
+        Phase::Handler => "interrupt to wakeup",
+        Phase::Queue => "wakeup to switch",
         Phase::Return => "switch to user",
-        Phase::Undivided => "undivided",
+        Phase::Undivided => "whole wake-up",
     }
 }
 
 /// One sentence on the main cause of a late wake-up.
 #[must_use]
 pub fn blame(explanation: &Explanation) -> String {
-    let Some(share) = explanation.blame() else { return "Nothing made it late.".to_owned() };
+    let Some(share) = explanation.blame() else { return "No cause made it late.".to_owned() };
     let percent = share.total.ns().saturating_mul(100) / explanation.latency.ns().max(1);
     let mut sentence = clause(share);
     if let Some(place) = &share.place {
@@ -85,8 +85,8 @@ pub fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<Stri
     if let Some(NotCovered { cpu, due_ns, latency }) = missed {
         let (late, at) = (duration(latency.ns() as f64), due_ns as f64 / 1e9);
         return Some(format!(
-            "The latest ({late}, CPU {cpu}, {at:.4} s) was not caught: the trace stood still for another one, or had just begun \
-             again."
+            "The latest ({late}, CPU {cpu}, {at:.4} s) was not caught: the trace was being read for another one, or had just \
+             restarted."
         ));
     }
     let max = max_ns.and_then(|ns| u64::try_from(ns).ok()).map(Span)?;
@@ -110,7 +110,7 @@ fn clause(share: &Share) -> String {
     let longest = duration(share.longest.ns() as f64);
     let pieces = match share.pieces {
         0 | 1 => String::new(),
-        n => format!(" in {} (longest {longest})", things(n.into(), "piece")),
+        n => format!(" in {} (longest {longest})", things(n.into(), "part")),
     };
     let who = match share.threads {
         0 | 1 => name.clone(),
@@ -118,38 +118,38 @@ fn clause(share: &Share) -> String {
     };
     match (share.cause, share.or) {
         (Cause::IrqsOff, Some(Cause::Steal)) => {
-            format!("{who} kept interrupts off {took}{pieces}, or the CPU was taken away meanwhile")
+            format!("{who} disabled interrupts for {took}{pieces}, or the CPU was stalled (host, SMI)")
         }
         (Cause::NonPreemptible, Some(Cause::Steal)) => {
-            format!("{who} ran {took}{pieces} in the kernel without letting go, or the CPU was taken away meanwhile")
+            format!("{who} ran {took}{pieces} in the kernel, not preemptible, or the CPU was stalled (host, SMI)")
         }
         (Cause::IdleExit, Some(Cause::Steal)) => {
-            format!("the CPU was idle and took {took}{pieces} to come back, or was not given back so long")
+            format!("the idle CPU took {took}{pieces} to wake up, or was stalled (host, SMI)")
         }
         (Cause::HigherPriority, Some(Cause::Throttling)) => format!("{who} ran {took}{pieces} before it"),
         (Cause::Steal, Some(Cause::Interrupt)) => {
-            format!("the CPU itself stood still {took}{pieces} while {who} had it, or {who} ran so long")
+            format!("the CPU was stalled (host, SMI) for {took}{pieces} under {who}, or {who} ran so long")
         }
         (Cause::OwnOverrun, Some(Cause::Steal)) => {
-            format!("the measured thread had not begun to wait {took}{pieces}, or the CPU was taken away meanwhile")
+            format!("the measured thread was not yet waiting for {took}{pieces}, or the CPU was stalled (host, SMI)")
         }
         (cause, Some(or)) => format!("{who} {took}{pieces}: {}", cause_name(cause, Some(or))),
-        (Cause::Steal, None) => format!("the CPU itself stood still {took}{pieces} while {who} had it"),
-        (Cause::IrqsOff, None) => format!("{who} kept interrupts off {took}{pieces}"),
-        (Cause::NonPreemptible, None) => format!("{who} ran {took}{pieces} in the kernel without letting go"),
+        (Cause::Steal, None) => format!("the CPU was stalled (host, SMI) for {took}{pieces} under {who}"),
+        (Cause::IrqsOff, None) => format!("{who} disabled interrupts for {took}{pieces}"),
+        (Cause::NonPreemptible, None) => format!("{who} ran {took}{pieces} in the kernel, not preemptible"),
         (Cause::Softirq | Cause::Interrupt, None) => format!("{who} ran {took}{pieces}"),
         (Cause::HigherPriority, None) => format!("{who}, of higher priority, ran {took}{pieces}"),
         (Cause::EqualPriority, None) => format!("{who}, of the same priority, ran first, {took}{pieces}"),
-        (Cause::Throttling, None) => format!("{who} was let run {took}{pieces} instead of it"),
+        (Cause::Throttling, None) => format!("throttling let {who} run {took}{pieces} instead"),
         (Cause::FairScheduling, None) => format!("{who} ran {took}{pieces}: the fair scheduler shares the CPU"),
         (Cause::TimerSlack, None) => format!("its timer was allowed to expire {took} later (timer slack)"),
-        (Cause::IdleExit, None) => format!("the CPU was idle and took {took}{pieces} to come back"),
-        (Cause::PageFault, None) => format!("its memory was not there: page faults took {took}{pieces}"),
-        (Cause::Stopped, None) => format!("it was stopped {took}{pieces} by a signal or a debugger"),
-        (Cause::OwnOverrun, None) => format!("the measured thread had not begun to wait {took}{pieces}"),
-        (Cause::Away, None) => format!("the answer was away {took}{pieces}: on the link, and with who answers"),
+        (Cause::IdleExit, None) => format!("the idle CPU took {took}{pieces} to wake up"),
+        (Cause::PageFault, None) => format!("page faults of the thread took {took}{pieces}"),
+        (Cause::Stopped, None) => format!("it was stopped for {took}{pieces} by a signal or a debugger"),
+        (Cause::OwnOverrun, None) => format!("the measured thread was not yet waiting for {took}{pieces}"),
+        (Cause::Away, None) => format!("the answer took {took}{pieces} on the link and at the responder"),
         (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
-        (Cause::Unknown, None) => format!("nothing says what happened {took}{pieces} while {who} was current"),
+        (Cause::Unknown, None) => format!("no event explains {took}{pieces} with {who} on the CPU"),
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_blame_is_one_sentence_with_what_it_rests_on() {
-        assert_eq!(said(Vec::new(), 0), "Nothing made it late.");
+        assert_eq!(said(Vec::new(), 0), "No cause made it late.");
         assert_eq!(
             said(vec![share(Cause::NonPreemptible, None, Evidence::Direct)], 400_000),
             "kworker vmstat_update ran 391 us in the kernel without letting go: let go in refresh_cpu_vm_stats [direct]."

@@ -1,4 +1,4 @@
-//! Answers that came late or never, and triggers that were not sent.
+//! Findings about late and missing answers, and triggers that were not sent.
 
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
@@ -6,33 +6,31 @@ use crate::summary::responses::Response;
 use crate::wording::{count, duration, things};
 
 finding!(
-    /// Answers came when the next trigger was due already.
+    /// Answers arrived after the due time of the next trigger.
     pub struct LateAnswers {
-        /// How many.
+        /// Number of late answers.
         pub late: u64,
-        /// Triggers that were sent.
+        /// Triggers sent.
         pub triggers: u64,
     },
     importance = 2,
     {
         let (late, triggers) = (count(*late), things(*triggers, "trigger"));
-        format!(
-            "late answers: {late} of {triggers} were answered after the next one was due; each counts with its whole delay"
-        )
+        format!("late answers: {late} of {triggers} answered after the next due time; each counts with its full delay")
     },
     [LateAnswers { late: 51, triggers: 511 }]
 );
 
 finding!(
-    /// Triggers were never answered.
+    /// Triggers without an answer.
     pub struct NeverAnswered {
-        /// How many.
+        /// Number of them.
         pub never: u64,
-        /// Triggers that were sent.
+        /// Triggers sent.
         pub triggers: u64,
-        /// The shortest time for which one of them was waited for, ns; `null` where that is not known.
+        /// The shortest time waited for one of them, ns; `null` if unknown.
         pub at_least_ns: Option<i64>,
-        /// p99 with them, ns, which is a lower bound; `null` when refused.
+        /// p99 including them, ns, a lower bound; `null` when refused.
         pub p99_by_due_time_ns: Option<i64>,
     },
     importance = 2,
@@ -41,44 +39,41 @@ finding!(
         let waited = at_least_ns.filter(|ns| *ns > 0).map(|ns| duration(ns as f64));
         let waited = waited.map(|waited| format!(", each waited for at least {waited}")).unwrap_or_default();
         let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
-        let p99 = p99.map(|p99| format!(", and p99 is at least {p99} when they count too")).unwrap_or_default();
-        format!("never answered: {never} of {triggers}{waited}; max is a lower bound{p99}")
+        let p99 = p99.map(|p99| format!(", p99 is at least {p99} with them")).unwrap_or_default();
+        format!("missing answers: {never} of {triggers}{waited}; max is a lower bound{p99}")
     },
     [NeverAnswered { never: 12, triggers: 2_000, at_least_ns: Some(1_000_000_000), p99_by_due_time_ns: Some(560_000) }]
 );
 
 finding!(
-    /// Due times had no trigger.
+    /// Due times without a trigger.
     pub struct NotSent {
-        /// How many.
+        /// Number of them.
         pub unsent: u64,
-        /// Due times there were.
+        /// All due times.
         pub due: u64,
     },
     importance = 2,
     {
         let (unsent, due) = (count(*unsent), things(*due, "due time"));
         format!(
-            "not sent: {unsent} of {due} had no trigger, because the logger was late or still waiting; how soon they \
-             would have been answered is not known"
+            "missing triggers: {unsent} of {due} had none (logger late or still waiting), so their delays are unknown; \
+             use a longer --period"
         )
     },
     [NotSent { unsent: 37, due: 2_000 }]
 );
 
 finding!(
-    /// Records of an older version leave late answers out, and those that never came.
+    /// Late and missing answers are left out by records of an older version.
     pub struct AnswersLeftOut {
-        /// How many.
+        /// Number of them.
         pub left_out: u64,
     },
     importance = 2,
     {
-        let what = things(*left_out, "answer");
-        format!(
-            "{what} later than a period or missing: this record, of an older version, has no latency of them; measure \
-             again"
-        )
+        let what = things(*left_out, "late or missing answer");
+        format!("old record: {what} not in its latencies; measure again with this version")
     },
     [AnswersLeftOut { left_out: 63 }]
 );

@@ -1,4 +1,4 @@
-//! What the records of one cell say about its numbers.
+//! Findings about the numbers of one cell.
 
 use super::{Finding, coincidence, cost, load, settings, stalls, steadiness, throttling, uncertainty, when};
 use crate::summary::cell::CellSummary;
@@ -7,50 +7,50 @@ use crate::wording::{count, duration, things};
 use model::{Header, OnSpikeRecord, Usage};
 
 finding!(
-    /// This program called its allocator inside the measured section: a defect.
+    /// Memory allocations inside the measured section: a defect of this program.
     pub struct Allocations {
-        /// Calls.
+        /// Number of calls.
         pub allocations: u64,
     },
     importance = 0,
     {
         let calls = things(*allocations, "memory allocation");
-        format!("{calls} inside the measured section: a defect of this program, please report it")
+        format!("bug in punctual: {calls} in the measured section; please report it")
     },
     [Allocations { allocations: 2 }]
 );
 
 finding!(
-    /// Samples had no room and are in no number.
+    /// Samples lost because the log was full; they are in no number.
     pub struct Lost {
-        /// Samples.
+        /// Number of samples.
         pub lost: u64,
     },
     importance = 0,
-    format!("{} had no room and are in no number here", things(*lost, "sample")),
+    format!("lost samples: {} (log full), in no number here; measure again", count(*lost)),
     [Lost { lost: 3 }]
 );
 
 finding!(
-    /// The command that runs at spikes failed.
+    /// Failures of the command that runs at spikes.
     pub struct OnSpikeFailed {
-        /// How often.
+        /// Number of failures.
         pub failed: u64,
-        /// How often it was started.
+        /// Number of runs.
         pub runs: u64,
-        /// Why, the first time.
+        /// Reason of the first failure.
         pub reason: String,
     },
     importance = 4,
     {
         let (failed, runs) = (count(*failed), things(*runs, "run"));
-        format!("the command of on_spike failed in {failed} of {runs}: {reason}; the measurement went on")
+        format!("on_spike command failed in {failed} of {runs}: {reason}; the measurement continued")
     },
     [OnSpikeFailed { failed: 1, runs: 3, reason: "exit status: 127: sh: 1: perf: not found".into() }]
 );
 
 finding!(
-    /// A measured thread had page faults.
+    /// Page faults of a measured thread.
     pub struct PageFaults {
         /// Without I/O.
         pub minor: u64,
@@ -58,20 +58,24 @@ finding!(
         pub major: u64,
     },
     importance = 5,
-    format!("page faults while measuring: {} minor, {} with I/O", count(*minor), count(*major)),
+    format!("page faults in the measured threads: {} minor, {} major (with I/O)", count(*minor), count(*major)),
     [PageFaults { minor: 3, major: 1 }]
 );
 
 finding!(
     /// Wake-ups before their due time.
     pub struct Early {
-        /// How many.
+        /// Number of them.
         pub early: u64,
         /// The earliest, ns before its due time.
         pub earliest_ns: u64,
     },
     importance = 5,
-    format!("{} too early, by up to {}: clock or timer", things(*early, "wake-up"), duration(*earliest_ns as f64)),
+    format!(
+        "early wake-ups: {}, up to {} before the due time; the clock or the timer is inaccurate",
+        count(*early),
+        duration(*earliest_ns as f64)
+    ),
     [Early { early: 12, earliest_ns: 800 }]
 );
 
@@ -105,7 +109,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings
 }
 
-/// Whether the command that runs at spikes did what it was to do.
+/// Failures of the command that runs at spikes, if there were any.
 fn on_spike(pool: &Pool<'_>) -> Option<Finding> {
     let told = || pool.entries.iter().filter_map(|entry| entry.record.on_spike.as_ref());
     let sum = |of: fn(&OnSpikeRecord) -> u64| told().map(of).sum::<u64>();
@@ -113,7 +117,7 @@ fn on_spike(pool: &Pool<'_>) -> Option<Finding> {
     Some(OnSpikeFailed { failed: sum(|record| record.failed), runs: sum(|record| record.runs), reason }.into())
 }
 
-/// Findings about operations, of which there are no wake-ups.
+/// Findings about operations, which have no wake-ups.
 fn of_costs(header: &Header, pool: &Pool<'_>) -> Vec<Finding> {
     let mut findings = cost::findings(pool);
     findings.extend(load::findings(pool));
@@ -144,7 +148,7 @@ pub(super) mod tests {
 
     pub(in crate::findings) fn findings_of(run: &RunBuilder) -> Vec<Finding> {
         let findings = summarise(&run.header, &run.entries).cell_findings.remove(0);
-        // 4000 samples have 4 above p99.9: every short cell says so.
+        // 4000 samples have 4 above p99.9, so every short cell has that finding.
         findings.into_iter().filter(|finding| !matches!(finding, Finding::FewSamples(_))).collect()
     }
 

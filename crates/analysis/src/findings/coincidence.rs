@@ -1,4 +1,4 @@
-//! What else happened in the worst seconds: a coincidence, which may be a cause or none.
+//! Coincidences: events in the worst seconds, which may or may not be the cause.
 
 use super::{Finding, when};
 use crate::summary::pool::Pool;
@@ -8,58 +8,56 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 finding!(
-    /// The hypervisor took time while measuring: a coincidence, never a proven cause.
+    /// CPU time taken by the hypervisor during the measurement: a coincidence, not a proven cause.
     pub struct Steal {
         /// CPU time taken, ms.
         pub steal_ms: u64,
-        /// Share of the CPU time there was, 0 to 1; `None` when the number of CPUs is not known.
+        /// Share of the available CPU time, 0 to 1; `None` if the number of CPUs is unknown.
         pub share: Option<f64>,
     },
     importance = 5,
     {
         let took = duration(*steal_ms as f64 * 1e6);
         let share = share.map(|share| format!(" ({} %)", number(share * 100.0))).unwrap_or_default();
-        format!(
-            "the hypervisor took {took} of CPU time while this was measured{share}; a coincidence, not a proven cause"
-        )
+        format!("steal time: the hypervisor took {took} of CPU time{share}; it may or may not be the cause")
     },
     [Steal { steal_ms: 10, share: Some(0.0008) }]
 );
 
 finding!(
-    /// Something happened in most of the worst seconds, and seldom in the others: no proven cause.
+    /// An event in most of the worst seconds, and in few of the others: not a proven cause.
     pub struct Coincidence {
-        /// What.
+        /// The event.
         pub what: String,
-        /// In how many of the worst seconds.
+        /// Number of the worst seconds with it.
         pub in_worst: usize,
-        /// How many those are.
+        /// Number of the worst seconds.
         pub worst: usize,
-        /// In how many of the other seconds.
+        /// Number of the other seconds with it.
         pub in_others: usize,
-        /// How many those are.
+        /// Number of the other seconds.
         pub others: usize,
     },
     importance = 5,
     format!(
-        "{in_worst} of the {worst} worst seconds had {what}, and {in_others} of the other {others}: a coincidence, \
-             not shown to be the cause"
+        "coincidence: {what} in {in_worst} of the {worst} worst seconds, and in {in_others} of the other {others}; it \
+             may or may not be the cause"
     ),
     [Coincidence { what: "steal time".into(), in_worst: 9, worst: 10, in_others: 3, others: 50 }]
 );
 
-/// How many of the worst seconds are looked at.
+/// Number of the worst seconds.
 const WORST: usize = 5;
-/// With fewer seconds than this, the worst are not set apart from the others.
+/// Fewest seconds for a comparison of the worst with the others.
 const SECONDS: usize = 20;
-/// In so many of the worst seconds something has to have happened.
+/// Fewest of the worst seconds with an event that is reported.
 const AT_LEAST: usize = 3;
-/// Chance, over all kinds of things together, of finding one by accident.
+/// Probability of a false positive, over all kinds of events together.
 const BY_ACCIDENT: f64 = 0.05;
-/// As many are said; the clearest first.
+/// Most events that are reported, the most significant first.
 const SAID: usize = 2;
 
-/// What was there in most of the worst seconds, and seldom in the others.
+/// Events in most of the worst seconds, and in few of the others.
 pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
     let mut seconds: Vec<(i64, &MachineSecond)> = pool.entries.iter().flat_map(|entry| rows(entry)).collect();
     if seconds.len() < SECONDS {
@@ -68,7 +66,7 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
     seconds.sort_by_key(|(max_ns, _)| Reverse(*max_ns));
     let (worst, others) = seconds.split_at(WORST);
     let (among_worst, among_others) = (count(worst), count(others));
-    // Many kinds of interrupts give many chances to find one that means nothing.
+    // Bonferroni's correction: many kinds of interrupts give many chances of a false positive.
     let kinds = among_worst.keys().chain(among_others.keys()).collect::<BTreeSet<_>>().len() as f64;
     let mut found = Vec::new();
     for (what, in_worst) in among_worst {
@@ -82,7 +80,7 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
     found.into_iter().take(SAID).map(Finding::from).collect()
 }
 
-/// Time that the hypervisor took within the measured windows.
+/// CPU time stolen by the hypervisor within the measured windows.
 pub(super) fn steal(header: &Header, pool: &Pool<'_>) -> Option<Finding> {
     let seconds = || pool.entries.iter().flat_map(|entry| &entry.record.machine).filter(|second| second.at > Span(0));
     let known = || seconds().filter_map(|second| Some((second.steal_ms?, second.elapsed)));
@@ -93,22 +91,22 @@ pub(super) fn steal(header: &Header, pool: &Pool<'_>) -> Option<Finding> {
     when(steal_ms > 0, Steal { steal_ms, share })
 }
 
-/// The chance that at least `hits` of `drawn` seconds, taken at random out of `all`, are among the `marked` ones: the
-/// upper tail of the hypergeometric distribution.
+/// Upper tail of the hypergeometric distribution: the chance that at least `hits` of `drawn` seconds, drawn at random
+/// from `all`, are among the `marked` ones.
 fn chance(hits: usize, drawn: usize, marked: usize, all: usize) -> f64 {
     let choose = |n: usize, k: usize| (0..k).map(|i| (n as f64 - i as f64) / (k - i) as f64).product::<f64>();
     let of = |i: usize| choose(marked, i) * choose(all - marked, drawn - i) / choose(all, drawn);
     (hits..=drawn.min(marked)).filter(|i| drawn - i <= all - marked).map(of).sum()
 }
 
-/// Every second of the machine in which some thread woke, with the largest latency in it.
+/// Every second of the machine with a wake-up, with the largest latency in it.
 fn rows(entry: &Entry) -> Vec<(i64, &MachineSecond)> {
     let record = &entry.record;
     let mut maxima = vec![None; record.machine.len()];
     for thread in &record.threads {
         for second in &thread.seconds {
             let (Some(max_ns), Some(cycle)) = (second.max_ns, second.max_cycle) else { continue };
-            // The row that was read first after the wake-up was over.
+            // The first row that was read after the end of the wake-up.
             let due_ns = thread.offset.ns().saturating_add(cycle.saturating_mul(record.cell.period.ns()));
             let woke_ns = due_ns.saturating_add_signed(max_ns);
             let row = record.machine.iter().position(|row| row.at.ns() >= woke_ns);
@@ -120,7 +118,7 @@ fn rows(entry: &Entry) -> Vec<(i64, &MachineSecond)> {
     maxima.into_iter().zip(&record.machine).filter_map(|(max_ns, row)| Some((max_ns?, row))).collect()
 }
 
-/// In how many of the seconds each thing happened.
+/// Number of the seconds with each event.
 fn count(seconds: &[(i64, &MachineSecond)]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for what in seconds.iter().flat_map(|(_, row)| happened(row)) {
@@ -129,19 +127,19 @@ fn count(seconds: &[(i64, &MachineSecond)]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// What happened in one second, in words.
+/// Events in one second, in words.
 fn happened(row: &MachineSecond) -> Vec<String> {
     let named = [
-        ("time taken by the hypervisor (steal)", row.steal_ms),
+        ("steal time", row.steal_ms),
         ("page faults with I/O", row.major_faults),
-        ("moves of a measured thread to another CPU", row.migrations),
-        ("throttling of the control group", row.group_throttlings),
-        ("slowing down by heat", row.heat_throttlings),
+        ("CPU migrations of a measured thread", row.migrations),
+        ("CPU throttling of the cgroup", row.group_throttlings),
+        ("thermal throttling", row.heat_throttlings),
         ("system management interrupts", row.smis),
     ];
     let named = named.into_iter().filter(|(_, count)| count.is_some_and(|count| count > 0));
-    let interrupts = row.interrupts_by_kind.keys().map(|kind| format!("interrupts {kind} on measured CPUs"));
-    let soft = row.soft_interrupts_by_kind.keys().map(|kind| format!("soft interrupts {kind} on measured CPUs"));
+    let interrupts = row.interrupts_by_kind.keys().map(|kind| format!("IRQs {kind} on measured CPUs"));
+    let soft = row.soft_interrupts_by_kind.keys().map(|kind| format!("softirqs {kind} on measured CPUs"));
     named.map(|(what, _)| what.to_owned()).chain(interrupts).chain(soft).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What is to be doubted about the costs of operations.
+//! Findings about the costs of operations.
 
 use super::{Finding, when};
 use crate::summary::pool::Pool;
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 finding!(
     /// Operations of the cost suite that were not measured.
     pub struct OperationsSkipped {
-        /// Which.
+        /// Their names.
         pub operations: Vec<String>,
-        /// Why.
+        /// The reason.
         pub reason: String,
     },
     importance = 1,
-    format!("not measured: {} ({reason})", operations.join(", ")),
+    format!("skipped operations: {} ({reason})", operations.join(", ")),
     [OperationsSkipped { operations: vec!["ipc/mq".into()], reason: "mq_open: Function not implemented".into() }]
 );
 
 finding!(
-    /// The CPU of the cost suite was not always as fast: costs are of a mixture.
+    /// The frequency of the measured CPU changed: costs are of a mixture.
     pub struct FrequencyChanged {
         /// Lowest frequency seen, kHz.
         pub lowest_khz: u64,
@@ -31,16 +31,17 @@ finding!(
     {
         let [lowest, highest] = [*lowest_khz, *highest_khz].map(|khz| number(khz as f64 / 1e3));
         format!(
-            "the CPU ran at {lowest} to {highest} MHz: a cost in ns is that of a mixture; prepare governor=performance"
+            "CPU frequency changed ({lowest} to {highest} MHz): a cost in ns is a mixture; use --prepare \
+             governor=performance"
         )
     },
     [FrequencyChanged { lowest_khz: 1_200_000, highest_khz: 3_400_000 }]
 );
 
-/// A frequency that changes by less than this, percent, is none worth naming: no operation is known that well.
+/// Relative change of the frequency below which there is no finding, percent: no operation is known that precisely.
 const STEADY: u64 = 5;
 
-/// Operations that were skipped, and a CPU that was not always as fast.
+/// Skipped operations, and a change of the CPU frequency.
 pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for cost in pool.entries.iter().filter_map(|entry| entry.record.cost.as_ref()) {

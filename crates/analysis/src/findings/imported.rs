@@ -1,84 +1,84 @@
-//! Doubts about imported measurements.
+//! Findings about imported measurements.
 
 use crate::stats::course::{Course, Measure};
 use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
 use crate::summary::imported::ImportedCell;
-use crate::wording::{duration, things};
+use crate::wording::{count, duration, things};
 use model::Level;
 use serde::Serialize;
 use std::fmt;
 
-/// Something a reader has to know before believing an imported number. `Display` is one sentence without its full stop.
+/// A caveat to know before trusting an imported number. `Display` is one sentence without its full stop.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ImportedFinding {
-    /// Samples were too large for the tool's histogram.
+    /// Samples were beyond the tool's histogram.
     Beyond {
-        /// How many; `None` when nobody knows.
+        /// Number of them; `None` if unknown.
         samples: Option<u64>,
-        /// They are at least this large, ns.
+        /// Their lower bound, ns.
         at_least_ns: i64,
     },
-    /// What the tool or its output does to the numbers.
+    /// A property of the tool or its output that affects the numbers.
     Remark {
         /// A sentence without its full stop.
         text: String,
     },
-    /// Conditions that are not known.
+    /// Unknown conditions.
     Unknown {
-        /// Which: "period", "policy", "load".
+        /// Their names: "period", "policy", "load".
         facts: Vec<&'static str>,
     },
-    /// A quantile has too few samples above it.
+    /// A quantile with too few samples above it.
     FewSamples {
-        /// Which.
+        /// Its level.
         level: Level,
-        /// Independent samples the recorded ones are worth at most.
+        /// Upper bound of the effective sample size.
         n_eff: u64,
     },
     /// A number changed once.
     LatencyChanged {
-        /// Which.
+        /// The number.
         what: Measure,
         /// After this share of the file, percent.
         after_percent: u32,
-        /// What it was before, ns; of maxima of stretches the median.
+        /// Value before, ns; for maxima of stretches the median.
         before_ns: i64,
-        /// What it was after, ns.
+        /// Value after, ns.
         after_ns: i64,
     },
     /// A number rises or falls.
     LatencyDrifts {
-        /// Which.
+        /// The number.
         what: Measure,
-        /// What it was in the first quarter, ns; of maxima of stretches the median.
+        /// Value in the first quarter, ns; for maxima of stretches the median.
         before_ns: i64,
-        /// What it was in the last quarter, ns.
+        /// Value in the last quarter, ns.
         after_ns: i64,
     },
     /// Calm and rough stretches follow each other.
     LatencyInWaves {
-        /// The number in which they do.
+        /// The number.
         what: Measure,
     },
-    /// The file has a course of time, and too little in it to tell whether latency stayed the same.
+    /// The file has a course of time, and too few samples in it to test stationarity.
     CourseNotTested,
-    /// The file does not tell how latency went in time.
+    /// The file has no course of time.
     NoCourse,
     /// Values are whole multiples of this.
     Resolution {
-        /// ns.
+        /// Resolution, ns.
         resolution_ns: u64,
     },
 }
 
-/// The maxima of a file are those of its stretches, which may be longer or shorter than a second.
+/// Name of a number; the maxima of a file are those of its stretches, which may be longer or shorter than a second.
 fn of_file(what: Measure) -> String {
     if what == Measure::Maxima { "the maxima of stretches".to_owned() } else { what.to_string() }
 }
 
-/// Everything that is true of a cell, most important first.
+/// All findings about a cell, most important first.
 pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
     let mut findings = Vec::new();
     let threads = &cell.imported.threads;
@@ -131,7 +131,7 @@ pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
 }
 
 impl ImportedFinding {
-    /// How much it matters, most important first.
+    /// Importance, most important first.
     #[must_use]
     pub fn importance(&self) -> u8 {
         match self {
@@ -153,55 +153,46 @@ impl fmt::Display for ImportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ImportedFinding::Beyond { samples: Some(samples), at_least_ns } => {
-                let were = if *samples == 1 { "was" } else { "were" };
                 let (samples, limit) = (things(*samples, "sample"), duration(*at_least_ns as f64));
-                write!(
-                    f,
-                    "{samples} {were} beyond the tool's histogram, at {limit} or later: quantiles up there are not known"
-                )
+                write!(f, "histogram overflow: {samples} at {limit} or later; quantiles there are unknown")
             }
             ImportedFinding::Beyond { samples: None, at_least_ns } => {
                 let limit = duration(*at_least_ns as f64);
-                write!(
-                    f,
-                    "samples at {limit} or later are missing, nobody knows how many: every quantile may be too small"
-                )
+                write!(f, "missing samples: an unknown number at {limit} or later; every quantile may be too small")
             }
             ImportedFinding::Remark { text } => f.write_str(text),
-            ImportedFinding::Unknown { facts } => write!(f, "not known: {}", facts.join(", ")),
+            ImportedFinding::Unknown { facts } => write!(f, "unknown conditions: {}", facts.join(", ")),
             ImportedFinding::FewSamples { level, n_eff } => {
-                write!(f, "{level} not shown: worth at most {}", things(*n_eff, "independent sample"))
+                write!(f, "too few samples for {level}: effective sample size at most {}", count(*n_eff))
             }
             ImportedFinding::LatencyChanged { what, after_percent, before_ns, after_ns } => {
                 let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
                 let what = of_file(*what);
                 write!(
                     f,
-                    "{what} changed after {after_percent} % of the file ({before} before, {after} after): no interval "
+                    "level shift: {what} after {after_percent} % of the file ({before} before, {after} after); "
                 )?;
-                f.write_str("of one state; find out what happened then")
+                f.write_str("no interval is valid for the whole file")
             }
             ImportedFinding::LatencyDrifts { what, before_ns, after_ns } => {
                 let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
                 let what = of_file(*what);
-                write!(
-                    f,
-                    "{what}: {before} in the first quarter, {after} in the last: a drift, and no interval of one state"
-                )
+                write!(f, "drift: {what} {before} in the first quarter, {after} in the last; ")?;
+                f.write_str("no interval is valid for the whole file")
             }
             ImportedFinding::LatencyInWaves { what } => {
                 let what = of_file(*what);
-                write!(f, "calm and rough stretches of {what} follow each other: no interval of one state")
+                write!(f, "not stationary: calm and rough stretches of {what}; no interval is valid for the whole file")
             }
-            ImportedFinding::CourseNotTested => f.write_str(
-                "whether latency stayed the same was not tested: it takes 30 s, and samples in each of their stretches",
-            ),
-            ImportedFinding::NoCourse => f.write_str(
-                "no intervals, and no telling whether latency stayed the same: the file has no course of time",
-            ),
+            ImportedFinding::CourseNotTested => {
+                f.write_str("stationarity not tested: needs 30 s, with samples in each part of them")
+            }
+            ImportedFinding::NoCourse => {
+                f.write_str("no time series in the file: quantiles have no intervals, stationarity is not tested")
+            }
             ImportedFinding::Resolution { resolution_ns } => {
                 let by = duration(*resolution_ns as f64);
-                write!(f, "values are cut to multiples of {by}: latencies are up to {by} larger")
+                write!(f, "resolution {by}: values are truncated to multiples of it, latencies are up to {by} larger")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether the load was what it says.
+//! Findings about loads that failed or slowed down.
 
 use super::{Finding, when};
 use crate::summary::pool::Pool;
@@ -6,22 +6,22 @@ use crate::wording::things;
 use model::{LoadRecord, Percent};
 
 finding!(
-    /// A load was not what it says during all of the measured time.
+    /// A load failed before the end of the measurement.
     pub struct LoadFailed {
-        /// Which part of the load.
+        /// Part of the load.
         pub load: String,
-        /// What happened.
+        /// The failure.
         pub reason: String,
-        /// When it was first noticed, ms into its measurement.
+        /// Time of the first failure, ms into its measurement.
         pub at_ms: u64,
-        /// In how many measurements.
+        /// Number of measurements with it.
         pub measurements: u64,
     },
     importance = 0,
     {
         let (measurements, seconds) = (things(*measurements, "measurement"), *at_ms as f64 / 1e3);
         format!(
-            "load {load}: {reason} after {seconds:.1} s in {measurements}: not all of the time was measured under it; \
+            "load failure: {load}: {reason} after {seconds:.1} s in {measurements}; part of the time had no such load, \
              measure again"
         )
     },
@@ -29,21 +29,21 @@ finding!(
 );
 
 finding!(
-    /// A load did less than at its start.
+    /// A load slowed down during the measurement.
     pub struct LoadFell {
-        /// Which part of the load.
+        /// Part of the load.
         pub load: String,
-        /// The lowest of its rates, as a share of the first one.
+        /// Its lowest rate, as a share of the first one.
         pub share: f64,
-        /// In how many measurements it was below what it had to hold, or half.
+        /// Number of measurements in which it fell below the required share, or half.
         pub measurements: u64,
     },
     importance = 1,
     {
         let (percent, measurements) = ((share * 100.0).floor(), things(*measurements, "measurement"));
         format!(
-            "load {load} fell to {percent:.0} % of its rate at the start in {measurements}: see what else ran; \
-             --load-must-hold makes that an error"
+            "load slowdown: {load} fell to {percent:.0} % of its initial rate in {measurements}; --load-must-hold turns \
+             this into an error"
         )
     },
     [LoadFell { load: "io".into(), share: 0.37, measurements: 2 }]
@@ -52,18 +52,15 @@ finding!(
 finding!(
     /// A load did nothing at all: no operation, or of an outside program no CPU time.
     pub struct LoadDidNothing {
-        /// Which part of the load.
+        /// Part of the load.
         pub load: String,
-        /// In how many measurements.
+        /// Number of measurements.
         pub measurements: u64,
     },
     importance = 1,
     {
         let measurements = things(*measurements, "measurement");
-        format!(
-            "load {load} did nothing in {measurements}: their latencies are those without it; punctual load shows what \
-             it does alone"
-        )
+        format!("idle load: {load} did nothing in {measurements}, which are without load; try it: punctual load {load}")
     },
     [LoadDidNothing { load: "io".into(), measurements: 2 }]
 );
@@ -85,7 +82,7 @@ fn of_part(pool: &Pool<'_>, part: usize, least: Percent) -> Vec<Finding> {
         at_ms: first.at.ns() / 1_000_000,
         measurements: failures.len() as u64,
     });
-    // One that failed has fallen, too, which says no more.
+    // A failed load slowed down, too, which adds nothing.
     let lasting = records.iter().filter(|record| record.failure.is_none());
     let shares = lasting.clone().filter_map(|record| record.lowest_share());
     let low: Vec<f64> = shares.filter(|share| (share * 100.0).floor() < f64::from(least.get())).collect();
@@ -183,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_is_not_shown_to_be_kept_under_a_load_that_was_not_there() {
+    fn a_failed_load_makes_limits_inconclusive() {
         let failure = LoadFailure { at: Span(0), reason: "8 of 40 workers stalled".to_owned() };
         let failed = |load: &mut LoadRecord| load.failure = Some(failure.clone());
         let idle = |load: &mut LoadRecord| load.seconds.fill(second(0, 0));

@@ -1,4 +1,4 @@
-//! What about the machine makes it late, or makes the numbers about something else.
+//! Findings about the machine: sources of latency, and reasons why the numbers mean something else.
 
 use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
@@ -6,31 +6,31 @@ use crate::wording::{facts_apart, things};
 use model::{Entry, Header, Kernel, LabClock, Preemption};
 
 finding!(
-    /// The machine was not the same during the whole run.
+    /// A fact about the machine changed during the run.
     pub struct HostChanged {
-        /// Which fact.
+        /// The fact.
         pub fact: &'static str,
-        /// What it was.
+        /// Value before.
         pub before: Option<String>,
-        /// What it became.
+        /// Value after.
         pub after: Option<String>,
     },
     importance = 1,
     {
         let (before, after) = facts_apart(before.as_deref(), after.as_deref());
-        format!("{fact} changed during the run: {before} became {after}; blocks before and after differ")
+        format!("{fact} changed during the run: {before} before, {after} after; blocks may not be comparable")
     },
     [HostChanged { fact: "frequency governor", before: Some("powersave".into()), after: Some("performance".into()) }]
 );
 
 finding!(
-    /// A condition, or a fact about the machine, is not what it was in the run that this one is compared with.
+    /// A condition, or a fact about the machine, differs from the baseline run.
     pub struct BaselineDiffers {
-        /// Which.
+        /// The fact.
         pub fact: &'static str,
-        /// What it was there.
+        /// Value in the baseline.
         pub baseline: Option<String>,
-        /// What it is in this run.
+        /// Value in this run.
         pub now: Option<String>,
         /// Whether it prevents a comparison, which was forced.
         pub prevents: bool,
@@ -38,8 +38,8 @@ finding!(
     importance = 1,
     {
         let (baseline, now) = facts_apart(baseline.as_deref(), now.as_deref());
-        let forced = if *prevents { "; not comparable, and forced" } else { "" };
-        format!("{fact} is not the same as in the baseline: {baseline} there, {now} here{forced}")
+        let forced = if *prevents { "; not comparable (forced)" } else { "" };
+        format!("{fact} differs from the baseline: {baseline} there, {now} here{forced}")
     },
     [BaselineDiffers {
         fact: "kernel",
@@ -50,34 +50,34 @@ finding!(
 );
 
 finding!(
-    /// Measured in a guest whose time is its instructions.
+    /// Measured in a guest with virtual time: its instructions are its clock.
     pub struct VirtualTime {
-        /// How many cells.
+        /// Number of cells.
         pub cells: u64,
     },
     importance = 0,
     {
         let cells = things(*cells, "cell");
         format!(
-            "virtual time in {cells}: an instruction counts as a nanosecond and nothing else takes time; it ranks what \
-             kernels do before a thread runs, and is no latency of any hardware"
+            "virtual time in {cells}: each instruction takes 1 ns, nothing else takes time; use it to rank kernels, not \
+             as a latency of hardware"
         )
     },
     [VirtualTime { cells: 4 }]
 );
 
 finding!(
-    /// Measured in a guest whose instructions are translated by a program of this machine.
+    /// Measured in an emulated guest: a program of this machine translates its instructions.
     pub struct EmulatedTime {
-        /// How many cells.
+        /// Number of cells.
         pub cells: u64,
     },
     importance = 0,
     {
         let cells = things(*cells, "cell");
         format!(
-            "emulated machines in {cells}: how long QEMU takes to translate and run a guest, beside whatever else this \
-             machine does; it shows what happens, and is no latency of any hardware"
+            "emulation in {cells}: latencies include QEMU's translation and other work of this machine; they show \
+             behavior, not a latency of hardware"
         )
     },
     [EmulatedTime { cells: 2 }]
@@ -86,16 +86,13 @@ finding!(
 finding!(
     /// Measured in a guest of this machine.
     pub struct GuestTime {
-        /// How many cells.
+        /// Number of cells.
         pub cells: u64,
     },
     importance = 0,
     {
         let cells = things(*cells, "cell");
-        format!(
-            "KVM guests in {cells}: the latency of a kernel in a virtual machine on this one, so what either kernel \
-             does is in it"
-        )
+        format!("KVM guests in {cells}: latencies include those of this machine's kernel")
     },
     [GuestTime { cells: 2 }]
 );
@@ -108,7 +105,7 @@ finding!(
     },
     importance = 4,
     format!(
-        "a virtual machine ({hypervisor}): its host can stop it at any time; these numbers are no bound for the \
+        "virtual machine ({hypervisor}): the host can preempt it at any time; these numbers are no bound for the \
              hardware"
     ),
     [VirtualMachine { hypervisor: "KVM".into() }]
@@ -121,32 +118,37 @@ finding!(
         pub container: String,
     },
     importance = 9,
-    format!("in a container ({container}): its limits on CPUs and privileges are part of the result"),
+    format!("container ({container}): its CPU limits and privileges are part of the result"),
     [Container { container: "docker".into() }]
 );
 
 finding!(
     /// The kernel is not `PREEMPT_RT`.
     pub struct NotRealtimeKernel {
-        /// What it is instead.
+        /// Its preemption model.
         pub preemption: Preemption,
     },
     importance = 7,
     {
         let is = preemption.name();
-        format!("the kernel is {is}, not PREEMPT_RT: some of its work runs to an end before any real-time thread")
+        format!(
+            "{is} kernel, not PREEMPT_RT: parts of it delay real-time threads; see: punctual doctor preemption-model"
+        )
     },
     [NotRealtimeKernel { preemption: Preemption::Voluntary }]
 );
 
 finding!(
-    /// CPUs start slowly after idling.
+    /// CPUs ramp up slowly after idling.
     pub struct Governor {
         /// Governors in use.
         pub governors: Vec<String>,
     },
     importance = 7,
-    format!("frequency governor {}: CPUs may start slowly after idle; performance avoids that", governors.join(" ")),
+    format!(
+        "frequency governor {}: CPUs may be slow after idle; use --prepare governor=performance",
+        governors.join(" ")
+    ),
     [Governor { governors: vec!["powersave".into()] }]
 );
 
@@ -157,13 +159,13 @@ finding!(
         pub clock_source: String,
     },
     importance = 8,
-    format!("clock source {clock_source} is slow to read, and reading it is part of each latency"),
+    format!("clock source {clock_source}: slow to read, and part of each latency; see: punctual doctor clock-source"),
     [ClockSource { clock_source: "hpet".into() }]
 );
 
 /// Findings from the machine at the start, and from how it changed until the end.
 pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
-    // Where a target was started, it is what was measured.
+    // Where a target was started, the target is the measured machine.
     let of_target = entries.iter().find_map(|entry| entry.record.response.as_ref()?.target.as_ref()?.host.as_deref());
     let host = of_target.unwrap_or(&header.host);
     let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
@@ -175,7 +177,7 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     findings.extend(when(emulated > 0, EmulatedTime { cells: emulated }));
     findings.extend(when(kvm > 0, GuestTime { cells: kvm }));
     if here().next().is_none() {
-        // What follows is about cells on the kernel that runs here.
+        // The findings below are about cells on the running kernel.
         return findings;
     }
     findings.extend(host.hypervisor.clone().map(|hypervisor| Finding::from(VirtualMachine { hypervisor })));
@@ -192,12 +194,12 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     findings
 }
 
-/// Facts that should hold from the start of the run to its end but did not; each change once.
+/// Facts that changed between the start of the run and its end; each change once.
 ///
 /// A cell on another kernel is compared only with itself.
 fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let mut changes = Vec::new();
-    // What the cells change themselves is so from the first of them on.
+    // Changes made for the cells are in effect from the first of them on.
     let prepared = entries.first().filter(|_| !header.plan.conditions.prepare.is_empty());
     let start = prepared.map_or(&header.host, |entry| &*entry.record.host_before);
     for entry in entries {

@@ -1,4 +1,4 @@
-//! How the run went: what was not measured, and what it could not have seen.
+//! Findings about the course of the run: missing measurements, and events too rare to see.
 
 use super::{Finding, when};
 use crate::stats::rate::visibility_floor;
@@ -8,58 +8,64 @@ use crate::wording::{count, duration, things};
 use model::{Ended, Entry, Header, Span};
 
 finding!(
-    /// Measurements were ended early by a signal.
+    /// Measurements ended early by a signal.
     pub struct Interrupted {
-        /// How many.
+        /// Number of them.
         pub measurements: u64,
     },
     importance = 1,
-    format!("{} ended early by a signal: counted for the time they lasted", things(*measurements, "measurement")),
+    format!(
+        "interruption: {} ended early by a signal; only the time until then counts",
+        things(*measurements, "measurement")
+    ),
     [Interrupted { measurements: 2 }]
 );
 
 finding!(
-    /// Measurements were ended early by a wake-up later than they allow.
+    /// Measurements ended early by a wake-up beyond the limit of `--stop-above`.
     pub struct Stopped {
-        /// How many.
+        /// Number of them.
         pub measurements: u64,
     },
     importance = 1,
     {
         let measurements = things(*measurements, "measurement");
-        format!("{measurements} ended early, as asked, at a wake-up later than allowed: the rest was not measured")
+        format!("--stop-above: {measurements} ended early at a wake-up beyond the limit; the rest was not measured")
     },
     [Stopped { measurements: 2 }]
 );
 
 finding!(
-    /// Fewer measurements were done than the plan asks for.
+    /// Fewer measurements are complete than planned.
     pub struct NotAllCellsDone {
-        /// Measurements done.
+        /// Complete measurements.
         pub done: u64,
-        /// Measurements asked for.
+        /// Planned measurements.
         pub planned: u64,
     },
     importance = 1,
     {
         let (done, planned) = (count(*done), things(*planned, "measurement"));
-        format!("{done} of {planned} are complete: a run that is kept goes on with --resume")
+        format!("incomplete run: {done} of {planned}; a kept run continues with punctual run --resume")
     },
     [NotAllCellsDone { done: 11, planned: 12 }]
 );
 
 finding!(
-    /// Measurements of a cell that failed each time they were tried, for one reason.
+    /// Measurements of a cell that failed at every attempt, for one reason.
     pub struct MeasurementsFailed {
         /// Name of the cell.
         pub cell: String,
-        /// How many.
+        /// Number of them.
         pub measurements: u64,
-        /// Why, the last time.
+        /// Reason of the last failure.
         pub reason: String,
     },
     importance = 1,
-    format!("{} of {cell} failed twice: {reason}; run --resume tries again", things(*measurements, "measurement")),
+    format!(
+        "failure: {} of {cell}, twice: {reason}; punctual run --resume tries again",
+        things(*measurements, "measurement")
+    ),
     [MeasurementsFailed {
         cell: "cost/other".into(),
         measurements: 1,
@@ -72,11 +78,11 @@ finding!(
     pub struct Skipped {
         /// Their names.
         pub cells: Vec<String>,
-        /// Why, and what would allow it.
+        /// The reason, and what would allow it.
         pub reason: String,
     },
     importance = 1,
-    format!("not measured: {}: {reason}", some_of(cells)),
+    format!("skipped cells: {}: {reason}", some_of(cells)),
     [Skipped {
         cells: vec!["none/fifo:80".into(), "none/rr:80".into()],
         reason: "fifo:80 needs CAP_SYS_NICE; run as root".into()
@@ -84,25 +90,22 @@ finding!(
 );
 
 finding!(
-    /// What is too rare to have been seen.
+    /// Events too rare to have been seen.
     pub struct VisibilityFloor {
         /// Measured time of the least measured cell, ns.
         pub measured_ns: u64,
-        /// A cause rarer than once in this time has more than a 5 % chance of not having been seen, ns.
+        /// Events rarer than one in this time may have been missed (95 %), ns.
         pub floor_ns: u64,
     },
     importance = 9,
     {
         let (measured, floor) = (duration(*measured_ns as f64), duration(*floor_ns as f64));
-        format!(
-            "{measured} measured in each cell: a cause rarer than once per {floor} has more than a 5 % chance of not \
-             having been seen"
-        )
+        format!("{measured} measured in each cell: events rarer than one in {floor} may have been missed (95 %)")
     },
     [VisibilityFloor { measured_ns: 24_000_000_000, floor_ns: 8_010_000_000 }]
 );
 
-/// The first names, and how many more.
+/// The first names, and the number of the others.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -112,8 +115,8 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// Measurements that went on to their end, and how many the plan asks for: of a run that ends when it is decided or
-/// enough, those of the blocks that were begun.
+/// Complete measurements, and planned ones: for a run that stops once decided or precise enough, those of the blocks
+/// that were begun.
 pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
     let done = entries.iter().filter(|entry| entry.record.ended != Ended::Interrupted).count();
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -125,7 +128,7 @@ pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
     (count(done), planned)
 }
 
-/// Findings about what was measured and what was not.
+/// Findings about complete and missing measurements.
 pub(super) fn findings(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Finding> {
     let mut findings: Vec<_> = skipped(header).into_iter().map(Finding::from).collect();
     let (done, planned) = progress(header, entries);
@@ -142,7 +145,7 @@ pub(super) fn findings(header: &Header, entries: &[Entry], cells: &[CellSummary]
     findings
 }
 
-/// Measurements that failed, those of a cell with the same reason together.
+/// Failed measurements, grouped by cell and reason.
 fn failed(header: &Header) -> Vec<MeasurementsFailed> {
     let names = names::of_cells(&header.cells);
     let mut all: Vec<MeasurementsFailed> = Vec::new();
@@ -159,7 +162,7 @@ fn failed(header: &Header) -> Vec<MeasurementsFailed> {
     all
 }
 
-/// Skipped combinations, those with the same reason together.
+/// Skipped combinations, grouped by reason.
 fn skipped(header: &Header) -> Vec<Skipped> {
     let all: Vec<_> = header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
     let names = names::of_cells(&all).into_iter().skip(header.cells.len());
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_measurements_are_grouped_by_cell_and_reason_and_no_limit_is_kept_without_them() {
+    fn failed_measurements_are_grouped_and_make_limits_inconclusive() {
         let mut run = RunBuilder::new();
         run.cell("none", "other").cell("cpu", "other");
         run.header.plan.repetitions = 3;

@@ -1,4 +1,4 @@
-//! Settings of the measured threads that cost time, and whether those that were made for a cell lasted as long as it did.
+//! Findings about settings of the measured threads that cost time, and settings of the machine that did not last.
 
 use super::{Finding, when};
 use crate::summary::pool::Pool;
@@ -6,15 +6,15 @@ use crate::wording::{duration, things};
 use model::{Achieved, Task};
 
 finding!(
-    /// A setting that was made for the cells did not stay: something sets it, too.
+    /// A setting made for the cells was changed by another program.
     pub struct SettingLost {
         /// The file or process.
         pub what: String,
-        /// What it was set to.
+        /// The value that was set.
         pub set: String,
-        /// What it was when a cell had ended; `None` when it could not be read.
+        /// Value at the end of a cell; `None` if unreadable.
         pub found: Option<String>,
-        /// In how many measurements.
+        /// Number of measurements.
         pub measurements: u64,
     },
     importance = 1,
@@ -22,8 +22,8 @@ finding!(
         let found = found.as_deref().unwrap_or("unreadable");
         let measurements = things(*measurements, "measurement");
         format!(
-            "{what} was set to {set} and was {found} at the end of {measurements}: something else sets it, too; stop \
-             that, like tuned or a power daemon"
+            "lost setting: {what} was set to {set} and was {found} at the end of {measurements}; stop what changes it (tuned, \
+             a power daemon)"
         )
     },
     [SettingLost {
@@ -43,7 +43,9 @@ finding!(
     importance = 4,
     {
         let slack = duration(*slack_ns as f64);
-        format!("up to {slack} of each wake-up is timer slack (prctl PR_SET_TIMERSLACK), not scheduling")
+        format!(
+            "timer slack: up to {slack} of each wake-up (prctl PR_SET_TIMERSLACK); exclude it with --timer-slack 1ns"
+        )
     },
     [TimerSlack { slack_ns: 50_000 }]
 );
@@ -52,19 +54,19 @@ finding!(
     /// Memory was not locked.
     pub struct MemoryUnlocked {},
     importance = 8,
-    "memory was not locked: page faults may be part of the latency",
+    "memory not locked: latency may include page faults; raise the limit: ulimit -l unlimited",
     [MemoryUnlocked {}]
 );
 
 finding!(
-    /// CPUs were free to sleep deeply.
+    /// CPUs were allowed to enter deep idle states.
     pub struct DmaLatencyLeft {},
     importance = 8,
-    "/dev/cpu_dma_latency was left alone: leaving deep idle states is part of the latency",
+    "idle states not limited (/dev/cpu_dma_latency left alone): latency includes leaving deep idle states",
     [DmaLatencyLeft {}]
 );
 
-/// Smallest timer slack worth naming; the smallest that can be set is 1 ns.
+/// Smallest timer slack that is reported; the smallest possible one is 1 ns.
 const SLACK_NS: u64 = 1_000;
 
 /// Settings of the measured threads that cost time.
@@ -72,7 +74,7 @@ pub(super) fn of_threads(pool: &Pool<'_>) -> Vec<Finding> {
     let achieved = || pool.threads().map(|(_, thread)| &thread.achieved);
     let has_slack = |achieved: &&Achieved| !achieved.policy.is_realtime() && pool.cell.task.has_timer_slack();
     let slack_ns = achieved().filter(has_slack).map(|achieved| achieved.timer_slack_ns).max().unwrap_or(0);
-    // A language's program locks none, and is measured as it is.
+    // A program in another language does not lock its memory, and is measured as it is.
     let is_ours = !matches!(pool.cell.task, Task::Sleep(_));
     let found = [
         when(slack_ns >= SLACK_NS, TimerSlack { slack_ns }),
@@ -82,7 +84,7 @@ pub(super) fn of_threads(pool: &Pool<'_>) -> Vec<Finding> {
     found.into_iter().flatten().collect()
 }
 
-/// One for each setting that was something else at the end of a measurement, in the order in which they were made.
+/// One finding for each setting with another value at the end of a measurement, in the order in which they were made.
 pub(super) fn lost(pool: &Pool<'_>) -> Vec<Finding> {
     let mut all: Vec<SettingLost> = Vec::new();
     let settings = pool.entries.iter().flat_map(|entry| &entry.record.prepared);
@@ -126,7 +128,7 @@ mod tests {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
         run.header.cells[0].task = "clock_nanosleep:relative".parse().unwrap();
-        // Every other sleep takes so long that a due time is past.
+        // Every fourth sleep is so long that a due time passes.
         run.measure(0, 0, |_, cycle| if cycle % 4 == 0 { 1_500_000 } else { 5_000 });
         run.entries[0].record.threads.iter_mut().for_each(|thread| thread.achieved.memory_locked_bytes = 0);
         let found = findings_of(&run);

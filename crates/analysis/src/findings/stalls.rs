@@ -1,4 +1,4 @@
-//! Waits that took too long or did not end, and what only looks like one.
+//! Findings about waits that took too long or did not end, and effects that look like one.
 
 use super::{Finding, answers, when};
 use crate::summary::cell::CellSummary;
@@ -7,20 +7,20 @@ use crate::wording::{count, duration, number, things};
 use model::Task;
 
 finding!(
-    /// Threads were still waiting when their block ended.
+    /// Threads were still waiting at the end of their block.
     pub struct Starved {
-        /// Waits that were open.
+        /// Number of open waits.
         pub waits: u64,
-        /// The longest was already late by this much, ns.
+        /// Lateness that the longest had reached, ns.
         pub at_least_ns: u64,
-        /// Wake-ups that were recorded all the same.
+        /// Recorded wake-ups.
         pub samples: u64,
     },
     importance = 2,
     {
         let (waits, late) = (things(*waits, "wait"), duration(*at_least_ns as f64));
-        let (how, then) = if *samples == 0 { ("never woke", "") } else { ("starved", "; max is a lower bound") };
-        format!("{how}: {waits} still open at the end, more than {late} late{then}")
+        let (how, then) = if *samples == 0 { (" (never woke)", "") } else { ("", "; max is a lower bound") };
+        format!("starvation{how}: {waits} still open at the end, more than {late} late{then}")
     },
     [
         Starved { waits: 1, at_least_ns: 3_000_000_000, samples: 0 },
@@ -33,43 +33,43 @@ finding!(
     pub struct StarvedOfCpu {
         /// Due times they woke for.
         pub woke: u64,
-        /// Due times there were.
+        /// All due times.
         pub due: u64,
     },
     importance = 2,
-    format!("starved: it woke for only {} of {}", count(*woke), things(*due, "due time")),
+    format!("starvation: only {} in {}", things(*woke, "wake-up"), things(*due, "period")),
     [StarvedOfCpu { woke: 310, due: 1_000 }]
 );
 
 finding!(
-    /// Due times were past before the thread could sleep again.
+    /// Missed periods: due times that passed before the thread could sleep again.
     pub struct Missed {
-        /// Due times missed.
+        /// Number of them.
         pub missed: u64,
         /// Wake-ups later than a period, at the histogram's resolution.
         pub stalls: u64,
         /// The longest, ns.
         pub longest_ns: i64,
-        /// Whether the longest had not ended.
+        /// Whether the longest was still open.
         pub at_least: bool,
-        /// p99 with the missed due times filled in, ns; `None` when refused or only a lower bound.
+        /// p99 with the missed due times filled in, ns; `None` if refused or only a lower bound.
         pub p99_by_due_time_ns: Option<i64>,
     },
     importance = 2,
     {
-        let (missed, stalls) = (things(*missed, "due time"), things(*stalls, "stall"));
+        let (missed, stalls) = (count(*missed), things(*stalls, "stall"));
         let (more_than, longest) = (if *at_least { "more than " } else { "" }, duration(*longest_ns as f64));
         let p99 = p99_by_due_time_ns.map(|ns| duration(ns as f64));
-        let p99 = p99.map(|p99| format!("; p99 is {p99} when they count too")).unwrap_or_default();
-        format!("{missed} missed in {stalls}; longest {more_than}{longest}{p99}")
+        let p99 = p99.map(|p99| format!("; p99 is {p99} with them")).unwrap_or_default();
+        format!("missed periods: {missed} in {stalls}, longest {more_than}{longest}{p99}")
     },
     [Missed { missed: 46, stalls: 3, longest_ns: 22_000_000, at_least: false, p99_by_due_time_ns: Some(1_200_000) }]
 );
 
 finding!(
-    /// Relative waits begin when the thread is ready, so each period is longer than asked.
+    /// Drift: a relative wait begins when the thread is ready, so each period is longer than requested.
     pub struct Drift {
-        /// Periods that a program with due times would have had, and this one did not.
+        /// Periods fewer than with absolute due times.
         pub periods: u64,
         /// Periods in the measured time.
         pub due: u64,
@@ -77,17 +77,17 @@ finding!(
     importance = 4,
     {
         let (periods, due) = (count(*periods), things(*due, "period"));
-        format!("relative waits drift: {periods} of {due} were lost to it; no due time is missed, and none kept")
+        format!("drift of relative waits: {periods} of {due} lost; wait for absolute due times (TIMER_ABSTIME)")
     },
     [Drift { periods: 42, due: 1_000 }]
 );
 
 finding!(
-    /// The clock that was waited by was set.
+    /// The clock used for waiting was set.
     pub struct ClockSet {
-        /// How often.
+        /// Number of steps.
         pub steps: u64,
-        /// By how much at most, ns; negative when it was set back.
+        /// The largest step, ns; negative when it was set back.
         pub largest_ns: i64,
     },
     importance = 1,
@@ -95,31 +95,29 @@ finding!(
         let by = duration(largest_ns.unsigned_abs() as f64);
         let way = if *largest_ns < 0 { "back" } else { "forward" };
         let times = if *steps == 1 { "once".to_owned() } else { format!("{} times", count(*steps)) };
-        format!(
-            "the clock was set {times}, by {by} {way} at most: latencies are by that clock, not by time that passed"
-        )
+        format!("clock step: set {times}, by {by} {way} at most; latencies follow that clock, not elapsed time")
     },
     [ClockSet { steps: 1, largest_ns: -1_000_000_000 }]
 );
 
 finding!(
-    /// The kernel's due times count from a moment that is not known exactly.
+    /// The start of the kernel's due times is not known exactly.
     pub struct OriginUncertain {
-        /// Latencies are at most this much smaller than shown, ns.
+        /// Largest error, ns: latencies are smaller than shown by at most this.
         pub at_most_ns: u64,
     },
     importance = 8,
     {
         let by = duration(*at_most_ns as f64);
-        format!("the kernel counts these periods from a moment known to {by}: latencies may be smaller by as much")
+        format!("timer start known only to {by}: latencies may be smaller by as much")
     },
     [OriginUncertain { at_most_ns: 900 }]
 );
 
 finding!(
-    /// Misses of the deadline were not spread evenly.
+    /// Deadline misses were clustered.
     pub struct MissStorms {
-        /// Episodes.
+        /// Number of episodes.
         pub episodes: u64,
         /// Upper limit of their rate at 95 %, from the differences within the run.
         pub upper_per_hour: f64,
@@ -127,12 +125,12 @@ finding!(
     importance = 3,
     {
         let (episodes, upper) = (things(*episodes, "episode"), number(*upper_per_hour));
-        format!("misses come in storms ({episodes}): their rate is known only to be below {upper}/h")
+        format!("clustered misses ({episodes}): their rate is only known to be below {upper}/h (95 %)")
     },
     [MissStorms { episodes: 14, upper_per_hour: 63.0 }]
 );
 
-/// Waits that took longer than a period, or did not end at all.
+/// Findings about waits that took longer than a period, or did not end.
 pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     let mut findings = Vec::new();
     let samples = summary.samples;
@@ -142,18 +140,18 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     if let Some(response) = &summary.response {
         findings.extend(answers::findings(due, summary, response));
     } else if pool.cell.task.is_relative() {
-        // A program that sleeps again and again is not meant to keep a period.
+        // A program of consecutive sleeps has no period to meet.
         let is_periodic = !matches!(pool.cell.task, Task::Sleep(_));
         findings.extend(when(summary.missed > 0 && is_periodic, Drift { periods: summary.missed, due }));
     } else if let (1.., Some(max)) = (summary.missed, summary.max) {
-        // One that is still waiting has been said to be starved above.
+        // A thread that is still waiting has the finding above.
         let is_starved = summary.missed > due / 2 && summary.censored.is_none();
         findings.extend(when(is_starved, StarvedOfCpu { woke: samples, due }));
         let over = pool.sum(|thread| thread.histogram.count_above(pool.cell.period.ns()));
         let open = summary.censored.map_or(0, |open| open.waits);
         let missed = Missed {
             missed: summary.missed,
-            // A stall just longer than the period may share a bucket with shorter waits: at least one there was.
+            // A stall just longer than the period may share a bucket with shorter waits: there was at least one.
             stalls: (over + open).clamp(1, summary.missed.max(1)),
             longest_ns: max.latency_ns,
             at_least: max.at_least,
@@ -161,7 +159,7 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         };
         findings.push(missed.into());
     }
-    // Longer than twice the time asked is no miss of a sleep that has no deadline.
+    // Twice the requested time is no miss for a sleep without a deadline.
     let has_deadline = pool.cell.deadline.is_some() || !matches!(pool.cell.task, Task::Sleep(_));
     let storms = summary.misses.filter(|rate| rate.storms && has_deadline);
     let storms = storms.map(|rate| MissStorms { episodes: rate.episodes, upper_per_hour: rate.upper_per_hour });
@@ -169,7 +167,7 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     findings
 }
 
-/// What the clock that was waited by did.
+/// Findings about the clock used for waiting.
 pub(super) fn clock(pool: &Pool<'_>) -> Vec<Finding> {
     let steps = || pool.entries.iter().flat_map(|entry| &entry.record.clock_steps);
     let largest = steps().map(|step| step.step_ns).max_by_key(|step_ns| step_ns.unsigned_abs());

@@ -1,4 +1,4 @@
-//! What the course of a cell says: changes, waves, spikes at regular distances.
+//! Findings about a cell over time: changes, waves, periodic spikes.
 
 use super::{Finding, when};
 use crate::stats::course::{Course, Measure};
@@ -9,25 +9,24 @@ use crate::wording::{count, duration, number, things};
 use serde::Serialize;
 
 finding!(
-    /// Numbers changed once during the cell: no interval of them holds for the whole of it.
+    /// Numbers changed once during the cell: none of their intervals is valid for all of it.
     pub struct LatencyChanged {
-        /// Which, and when.
+        /// The numbers, and the moments.
         pub changes: Vec<Changed>,
     },
     importance = 3,
     {
-        let each = changes.iter().enumerate().map(|(i, Changed { what, block, second, before_ns, after_ns })| {
-            let verb = if i == 0 { " changed" } else { "" };
+        let each = changes.iter().map(|Changed { what, block, second, before_ns, after_ns }| {
             let second = count(*second);
             let when = match block {
                 Some(block) => format!("in block {}, {second} s into it", block + 1),
                 None => format!("at t = {second} s"),
             };
             let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-            format!("{what}{verb} {when} ({before} before, {after} after)")
+            format!("{what} {when} ({before} before, {after} after)")
         });
         let none = no_interval(changes.iter().map(|changed| changed.what));
-        format!("{}: {none}find out what happened then", each.collect::<Vec<_>>().join(", "))
+        format!("level shift: {}; {none}find its cause", each.collect::<Vec<_>>().join(", "))
     },
     [
         LatencyChanged { changes: vec![changed(Measure::P99, None, 37)] },
@@ -39,7 +38,7 @@ finding!(
 finding!(
     /// Numbers rise or fall during the cell.
     pub struct LatencyDrifts {
-        /// Which.
+        /// The numbers.
         pub drifts: Vec<Drifted>,
     },
     importance = 3,
@@ -48,10 +47,10 @@ finding!(
             let verb = if *what == Measure::Maxima { ["fall", "rise"] } else { ["falls", "rises"] };
             let verb = verb[usize::from(after_ns >= before_ns)];
             let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-            format!("{what} {verb} from beginning to end ({before} in the first quarter, {after} in the last)")
+            format!("{what} {verb} ({before} in the first quarter, {after} in the last)")
         });
         let none = no_interval(drifts.iter().map(|drifted| drifted.what));
-        format!("{}: {none}let it settle first", each.collect::<Vec<_>>().join(", "))
+        format!("drift: {}; {none}use a longer --warm-up", each.collect::<Vec<_>>().join(", "))
     },
     [LatencyDrifts { drifts: vec![Drifted { what: Measure::P99, before_ns: 48_000, after_ns: 77_000 }] }]
 );
@@ -59,63 +58,63 @@ finding!(
 finding!(
     /// Calm and rough stretches follow each other.
     pub struct LatencyInWaves {
-        /// The numbers in which they do.
+        /// The numbers.
         pub what: Vec<Measure>,
     },
     importance = 3,
     {
         let (names, none) = (names(what), no_interval(what.iter().copied()));
-        format!("calm and rough stretches of {names} follow each other: {none}measure for longer, in more blocks")
+        format!("not stationary: calm and rough stretches of {names}; {none}measure longer, in more blocks")
     },
     [LatencyInWaves { what: vec![Measure::P99, Measure::Maxima] }]
 );
 
 finding!(
-    /// The largest latencies come at regular distances.
+    /// The largest latencies are periodic.
     pub struct RegularSpikes {
-        /// The distance, ns of measured time.
+        /// The period, ns of measured time.
         pub every_ns: u64,
     },
     importance = 3,
-    format!("spikes every {}: look for a timer or a job with that period", duration(*every_ns as f64)),
+    format!("periodic spikes: every {}; look for a timer or a job with that period", duration(*every_ns as f64)),
     [RegularSpikes { every_ns: 60_000_000_000 }]
 );
 
 finding!(
-    /// The largest latencies are apart from all others: an event with a rate, not the end of a tail.
+    /// Bimodal tail: the largest latencies form a population of their own, an event with a rate.
     pub struct OwnPopulation {
         /// Blocks of time (seconds, or a few of them) with such a latency.
         pub seconds: u64,
-        /// The largest of the others, ns.
+        /// The largest of the other maxima, ns.
         pub from_ns: u64,
-        /// The smallest of them, ns.
+        /// The smallest of these maxima, ns.
         pub to_ns: u64,
     },
     importance = 3,
     {
         let (late, from, to) = (things(*seconds, "wake-up"), duration(*from_ns as f64), duration(*to_ns as f64));
         format!(
-            "an event of its own: {late} later than {to}, nothing between {from} and that; ask how often it comes, not \
-             for a bound"
+            "bimodal tail: {late} from {to} up, none between {from} and {to}; report this population as a rate, do not \
+             extrapolate"
         )
     },
     [OwnPopulation { seconds: 36, from_ns: 38_000, to_ns: 150_000 }]
 );
 
 finding!(
-    /// How late it may get in a longer time, if the same causes act.
+    /// Upper limit of the latency in a longer time, if the same causes act.
     pub struct TailLimit {
-        /// How many times as long.
+        /// The longer time, as a multiple of the measured one.
         pub times: f64,
-        /// Upper limit of the level exceeded once in that time, at 95 %, ns.
+        /// Upper 95 % limit of the level exceeded once in that time, ns.
         pub upper_ns: u64,
     },
     importance = 6,
     {
         let (times, upper) = (number(*times), duration(*upper_ns as f64));
         format!(
-            "in {times} times this time one wake-up may be later than a level of at most {upper} (95 %), if only the \
-             causes act that acted here"
+            "tail estimate: the level exceeded once in {times} times this time is at most {upper} (95 %), if no other \
+             cause acts"
         )
     },
     [TailLimit { times: 10.0, upper_ns: 96_000 }]
@@ -125,15 +124,15 @@ finding!(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changed {
-    /// Which.
+    /// The number.
     pub what: Measure,
-    /// In which block, from 0; `None` when there is only one.
+    /// Its block, from 0; `None` when there is only one.
     pub block: Option<u32>,
-    /// How many seconds of the block were before it.
+    /// Seconds of the block before the change.
     pub second: u64,
-    /// What it was before, ns; of maxima the median.
+    /// Value before, ns; for maxima the median.
     pub before_ns: i64,
-    /// What it was after, ns.
+    /// Value after, ns.
     pub after_ns: i64,
 }
 
@@ -146,15 +145,16 @@ fn changed(what: Measure, block: Option<u32>, second: u64) -> Changed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drifted {
-    /// Which.
+    /// The number.
     pub what: Measure,
-    /// What it was in the first quarter, ns; of maxima the median.
+    /// Value in the first quarter, ns; for maxima the median.
     pub before_ns: i64,
-    /// What it was in the last quarter, ns.
+    /// Value in the last quarter, ns.
     pub after_ns: i64,
 }
 
-/// `p50 and p99 have no interval; `; nothing of maxima alone, which never have one.
+/// Note that numbers have no interval, like `p50 and p99 have no interval; `; empty for maxima alone, which never have
+/// one.
 fn no_interval(of: impl Iterator<Item = Measure>) -> String {
     let levels: Vec<_> = of.filter(|what| *what != Measure::Maxima).collect();
     let have = if levels.len() == 1 { "has" } else { "have" };
@@ -182,7 +182,7 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
                 changes.push(Changed { what, block, second: at.second, before_ns, after_ns });
             }
             Course::Drifts { before_ns, after_ns } => drifts.push(Drifted { what, before_ns, after_ns }),
-            // Spikes at regular distances are why seconds resemble others, and say more.
+            // Periodic spikes are the cause of correlated seconds, and more specific.
             Course::Waves if what == Measure::Maxima && spikes_every.is_some() => {}
             Course::Waves => waves.push(what),
         }

@@ -1,4 +1,4 @@
-//! What keeps real-time threads from using all of a CPU's time, and what only looks like a latency for that reason.
+//! Limits of the CPU time of real-time threads, and maxima that are such a limit and not a latency.
 
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
@@ -7,29 +7,29 @@ use model::{Header, Host};
 use serde::Serialize;
 
 finding!(
-    /// The largest latency is the time for which real-time threads are stopped, or normal ones are made to wait.
+    /// The largest latency equals the time for which real-time threads are throttled, or normal ones wait.
     pub struct MaxIsThrottleQuantum {
         /// The largest latency, ns.
         pub max_ns: i64,
-        /// That time, us.
+        /// The throttled time, us.
         pub quantum_us: u64,
-        /// What sets it.
+        /// The limiter.
         pub limiter: Limiter,
-        /// Whether it is about a real-time thread that is stopped.
+        /// Whether a real-time thread is throttled.
         pub stops_realtime: bool,
     },
     importance = 3,
     {
         let limiter = match limiter {
             Limiter::Throttling => "real-time throttling",
-            Limiter::FairServer => "the fair server",
+            Limiter::FairServer => "fair server",
         };
         let what = if *stops_realtime {
-            format!("for which {limiter} stops real-time threads: probably they kept the CPU busy")
+            "for which it stops real-time threads: probably they kept the CPU busy"
         } else {
-            format!("after which {limiter} lets normal threads run: probably a real-time one kept the CPU busy")
+            "after which it lets normal threads run: probably a real-time thread kept the CPU busy"
         };
-        format!("max {} is within 1 % of the {} {what}", duration(*max_ns as f64), us(*quantum_us))
+        format!("{limiter}: max {} is within 1 % of the {} {what}", duration(*max_ns as f64), us(*quantum_us))
     },
     [
         MaxIsThrottleQuantum {
@@ -48,9 +48,9 @@ finding!(
 );
 
 finding!(
-    /// The kernel stops real-time threads that use up their share.
+    /// Real-time threads that use up their share are throttled by the kernel.
     pub struct RtThrottling {
-        /// What they may use of each period, us.
+        /// Real-time budget of each period, us.
         pub runtime_us: u64,
         /// The period, us.
         pub period_us: u64,
@@ -59,18 +59,18 @@ finding!(
     {
         let (runtime, period, rest) = (us(*runtime_us), us(*period_us), us(*period_us - runtime_us));
         format!(
-            "real-time throttling is on: threads that use {runtime} of a {period} period may be stopped for {rest} \
-             (sched_rt_runtime_us)"
+            "real-time throttling: threads that use {runtime} of a {period} period are stopped for {rest}; see: punctual \
+             doctor rt-throttling"
         )
     },
     [RtThrottling { runtime_us: 950_000, period_us: 1_000_000 }]
 );
 
 finding!(
-    /// Normal threads have a share of each CPU that real-time threads cannot take. What is said of it is the kernel's
-    /// default, which cannot be read back without debugfs.
+    /// Normal threads have a share of each CPU that real-time threads cannot take. The numbers are the kernel's
+    /// defaults, which cannot be read back without debugfs.
     pub struct FairServer {
-        /// What normal threads get of each period, us.
+        /// Budget of normal threads in each period, us.
         pub runtime_us: u64,
         /// The period, us.
         pub period_us: u64,
@@ -80,8 +80,8 @@ finding!(
         let runtime = us(*runtime_us);
         let period = if *period_us == 1_000_000 { "second".to_owned() } else { us(*period_us) };
         format!(
-            "the fair server is on by default (since Linux 6.12; not read back): normal threads get up to {runtime} of \
-             each {period} from real-time ones that keep a CPU busy"
+            "fair server (default since Linux 6.12, not read back): normal threads get up to {runtime} of each {period} \
+             from busy real-time threads"
         )
     },
     [FairServer { runtime_us: 50_000, period_us: 1_000_000 }]
@@ -91,7 +91,7 @@ fn us(us: u64) -> String {
     duration(us as f64 * 1e3)
 }
 
-/// What keeps real-time threads from using all of a CPU's time.
+/// Mechanisms that limit the CPU time of real-time threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -102,25 +102,25 @@ pub enum Limiter {
     FairServer,
 }
 
-/// How near to a limiter's time a maximum must be to be suspected, percent.
+/// Largest difference between a maximum and a limiter's time that is reported, percent.
 const NEAR: u64 = 1;
 
-/// How much of a CPU real-time threads may use while normal ones want it.
+/// Share of a CPU that real-time threads may use while normal ones want it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
-    /// What they may use of each period, us; less than the period.
+    /// Real-time budget of each period, us; less than the period.
     runtime_us: u64,
     /// The period, us.
     period_us: u64,
-    /// What sees to it.
+    /// The mechanism.
     limiter: Limiter,
 }
 
-/// The default of Linux 6.12: 50 ms of each second are for normal threads, whatever `sched_rt_runtime_us` says
-/// (kernel/sched/deadline.c, `fair_server_init`). It can be changed, but only debugfs tells.
+/// The default of Linux 6.12: 50 ms of each second are for normal threads, whatever the value of `sched_rt_runtime_us`
+/// (kernel/sched/deadline.c, `fair_server_init`). It can be changed, and read back only through debugfs.
 const WITH_FAIR_SERVER: Share = Share { runtime_us: 950_000, period_us: 1_000_000, limiter: Limiter::FairServer };
 
-/// `None` when nothing stops real-time threads or it is unknown.
+/// The share that real-time threads are limited to; `None` without a limit, or if it is unknown.
 fn realtime_share(host: &Host) -> Option<Share> {
     if host.has_fair_server() == Some(true) {
         return Some(WITH_FAIR_SERVER);
@@ -130,7 +130,7 @@ fn realtime_share(host: &Host) -> Option<Share> {
     (runtime_us < period_us).then_some(Share { runtime_us, period_us, limiter: Limiter::Throttling })
 }
 
-/// What real-time threads are left of a CPU of `host`.
+/// Finding about the real-time share of a CPU of `host`.
 pub(super) fn of_host(host: &Host) -> Option<Finding> {
     let Share { runtime_us, period_us, limiter } = realtime_share(host)?;
     Some(match limiter {
@@ -139,15 +139,15 @@ pub(super) fn of_host(host: &Host) -> Option<Finding> {
     })
 }
 
-/// A maximum that is the time for which something keeps a thread from running, rather than a latency.
+/// Finding about a maximum that is a throttled time and not a latency.
 pub(super) fn of_cell(header: &Header, summary: &CellSummary) -> Option<Finding> {
-    // An answer is late for reasons of the target and of the way to it.
+    // The delay of an answer has causes on the target and on the way to it.
     if summary.response.is_some() {
         return None;
     }
     let Share { runtime_us, period_us, limiter } = realtime_share(&header.host)?;
     let max_ns = summary.max?.latency_ns;
-    // A real-time thread waits until the period ends, a normal one until real-time threads have had their share.
+    // A real-time thread waits until the period ends, a normal one until real-time threads have used their share.
     let stops_realtime = summary.cell.policy.is_realtime();
     let quantum_us = if stops_realtime { period_us - runtime_us } else { runtime_us };
     let quantum_ns = quantum_us.saturating_mul(1_000);

@@ -1,4 +1,4 @@
-//! Whether a normal thread was late because it takes turns: told by a real-time thread under the same load.
+//! Normal threads that are late because they share the CPU, shown by a real-time thread under the same load.
 
 use super::Finding;
 use crate::summary::cell::CellSummary;
@@ -8,13 +8,13 @@ use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Task};
 use std::collections::HashMap;
 
 finding!(
-    /// A normal thread was late under a load that left a real-time one on time: it is one of many that want the CPU.
+    /// A normal thread was late under a load that left a real-time one on time: it competes with others for the CPU.
     pub struct TakesTurns {
         /// Processes of the load.
         pub processes: u64,
         /// The largest latency, ns.
         pub max_ns: i64,
-        /// The real-time policy it is compared with, measured under the same load.
+        /// The real-time policy of the comparison, measured under the same load.
         pub realtime: Policy,
         /// The largest latency with that policy, ns.
         pub realtime_max_ns: i64,
@@ -24,17 +24,17 @@ finding!(
         let (max, realtime_max) = (duration(*max_ns as f64), duration(*realtime_max_ns as f64));
         let processes = count(*processes);
         format!(
-            "max {max}, where {realtime} had {realtime_max} under the same load: a normal thread takes turns with the \
-             load's {processes} processes"
+            "fair scheduling: max {max}, but {realtime_max} with {realtime} under the same load; a normal thread shares \
+             the CPU with {processes} load processes"
         )
     },
     [TakesTurns { processes: 400, max_ns: 48_000_000, realtime: "fifo:80".parse().unwrap(), realtime_max_ns: 210_000 }]
 );
 
-/// How many times as late as the real-time thread a normal one must be: below that chance may tell them apart.
+/// Smallest ratio of the normal thread's largest latency to the real-time thread's: below, it may be chance.
 const CLEARLY: i64 = 2;
 
-/// The real-time cells of a run, by all that a normal one must share with them to be compared: a run may have thousands
+/// The real-time cells of a run, keyed by the conditions that a comparable normal cell shares: a run may have thousands
 /// of both.
 #[derive(Debug)]
 pub(crate) struct Realtime<'a>(HashMap<Conditions<'a>, Vec<&'a CellSummary>>);
@@ -42,7 +42,7 @@ pub(crate) struct Realtime<'a>(HashMap<Conditions<'a>, Vec<&'a CellSummary>>);
 type Conditions<'a> = (&'a Kernel, &'a Load, Period, Task, &'a CpuSet);
 
 impl<'a> Realtime<'a> {
-    /// Those among all cells of a run.
+    /// Collects them from all cells of a run.
     pub(crate) fn of(run: &'a [CellSummary]) -> Realtime<'a> {
         let mut by: HashMap<_, Vec<_>> = HashMap::new();
         for summary in run.iter().filter(|summary| summary.cell.policy.is_realtime()) {
@@ -51,8 +51,8 @@ impl<'a> Realtime<'a> {
         Realtime(by)
     }
 
-    /// The same measurement as `summary` with a real-time policy, measured for at least half as long: a maximum grows
-    /// with time.
+    /// The same measurement as `summary` with a real-time policy, measured for at least half as long, because a maximum
+    /// grows with time.
     fn beside<'s>(&'s self, summary: &'s CellSummary) -> impl Iterator<Item = &'s CellSummary> {
         let half_ns = summary.measured.ns() / 2;
         let same = self.0.get(&conditions(&summary.cell)).into_iter().flatten().copied();
@@ -64,10 +64,10 @@ fn conditions(cell: &Cell) -> Conditions<'_> {
     (&cell.kernel, &cell.load, cell.period, cell.task, &cell.cpus)
 }
 
-/// A normal thread that was later than a period under a load of more processes than CPUs, where a real-time thread of
-/// the same run was not half as late.
+/// Finding about a normal thread that was later than a period under a load of more processes than CPUs, where a
+/// real-time thread of the same run was at most half as late.
 ///
-/// Of several real-time cells the one with the largest latency, so that the comparison does not flatter.
+/// Of several real-time cells the one with the largest latency counts, which is the most conservative comparison.
 pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, realtime: &Realtime<'_>) -> Option<Finding> {
     if pool.cell.policy.is_realtime() {
         return None;

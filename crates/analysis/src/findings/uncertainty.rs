@@ -1,4 +1,4 @@
-//! Quantiles that are refused or rest on little, and blocks that differ.
+//! Findings about refused or uncertain quantiles, and differences between blocks.
 
 use super::{Finding, when};
 use crate::stats::histogram::merged;
@@ -11,73 +11,73 @@ use crate::wording::{count, duration, things};
 use model::{Entry, Histogram, Level, Task};
 
 finding!(
-    /// How much the blocks of a cell differ from each other.
+    /// Differences between the blocks of a cell.
     pub struct ByBlock {
-        /// Of which quantile: p99 where each block has enough wake-ups above it, else p50.
+        /// The quantile: p99 if each block has enough wake-ups above it, else p50.
         pub level: Level,
-        /// How many blocks.
+        /// Number of blocks.
         pub blocks: u64,
-        /// The smallest of them, ns.
+        /// Its smallest value, ns.
         pub least_ns: i64,
-        /// The largest, ns.
+        /// Its largest value, ns.
         pub most_ns: i64,
     },
     importance = 6,
     {
         let (least, most) = (duration(*least_ns as f64), duration(*most_ns as f64));
-        format!("{level} by block: {least} to {most} ({})", things(*blocks, "block"))
+        format!("variation between blocks: {level} {least} to {most} ({})", things(*blocks, "block"))
     },
     [ByBlock { level: Level::P99, blocks: 12, least_ns: 38_000, most_ns: 71_000 }]
 );
 
 finding!(
-    /// A quantile is not shown.
+    /// A quantile that is not shown.
     pub struct FewSamples {
-        /// Which.
+        /// The quantile.
         pub level: Level,
-        /// Independent samples the recorded ones are worth.
+        /// Effective sample size.
         pub n_eff: u64,
-        /// Time to measure beyond what was measured, ns; `None` when nothing was.
+        /// Additional measuring time, ns; `None` if nothing was measured.
         pub more_ns: Option<u64>,
     },
     importance = 6,
     {
-        let more = more_ns.map(|ns| format!("; about {} more would do", duration(ns as f64))).unwrap_or_default();
-        format!("{level} not shown: worth only {} independent samples{more}", count(*n_eff))
+        let more = more_ns.map(|ns| format!("; measure about {} longer", duration(ns as f64))).unwrap_or_default();
+        format!("too few samples for {level}: effective sample size {}{more}", count(*n_eff))
     },
     [FewSamples { level: Level::P999, n_eff: 4_098, more_ns: Some(34_600_000_000) }]
 );
 
 finding!(
-    /// Quantiles have no interval.
+    /// Quantiles without an interval.
     pub struct FewSlices {
         /// Stretches of time recorded.
         pub slices: u64,
-        /// How many it takes.
+        /// Fewest stretches for an interval.
         pub need: u64,
     },
     importance = 6,
-    format!("no intervals: {} of time, they need {need}; measure more blocks", things(*slices, "stretch")),
+    format!("no confidence intervals: {} of time, {need} needed; measure more blocks", things(*slices, "stretch")),
     [FewSlices { slices: 6, need: 10 }]
 );
 
 finding!(
-    /// The samples resemble their neighbours so much that they are worth far fewer independent ones.
+    /// Correlated samples: the effective sample size is far smaller than their number.
     pub struct Dependent {
         /// Wake-ups recorded.
         pub samples: u64,
-        /// Independent samples they are worth at p99.
+        /// Effective sample size at p99.
         pub n_eff: u64,
     },
     importance = 9,
-    format!("{} wake-ups resemble their neighbours: worth {} independent ones at p99", count(*samples), count(*n_eff)),
+    format!("correlated samples: {} wake-ups count like {} independent ones at p99", count(*samples), count(*n_eff)),
     [Dependent { samples: 64_000, n_eff: 4_098 }]
 );
 
-/// Samples worth fewer independent ones than this share are remarked on.
+/// Smallest ratio of samples to the effective sample size that is reported.
 const DEPENDENT: u64 = 10;
 
-/// How much the blocks differ: what the interval of one stretch of time does not know.
+/// Differences between blocks, which the interval of one stretch of time does not include.
 pub(super) fn by_block(pool: &Pool<'_>) -> Option<Finding> {
     let of_entry = |entry: &&Entry| merged(entry.record.threads.iter().map(|thread| &thread.histogram));
     let blocks: Vec<Histogram> = pool.entries.iter().map(of_entry).filter(|block| block.n > 0).collect();
@@ -89,9 +89,9 @@ pub(super) fn by_block(pool: &Pool<'_>) -> Option<Finding> {
     when(least_ns < most_ns, ByBlock { level, blocks, least_ns, most_ns })
 }
 
-/// Quantiles that are refused, or that have no interval, or rest on few independent samples.
+/// Findings about quantiles that are refused, have no interval, or rest on few independent samples.
 pub(super) fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
-    // Of a cell that changed they would be numbers about a mixture, and more time would make them no better.
+    // A changed cell is a mixture: its quantiles mean little, and more time does not improve them.
     let is_steady = |level: Level| summary.steadiness.courses.allows_interval(level);
     let few = |level: Level| match summary.quantiles.at(level) {
         Quantile::Refused(Refusal::FewExceedances { .. }) if !is_steady(level) => None,
@@ -102,9 +102,9 @@ pub(super) fn uncertainty(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding
         }
         _ => None,
     };
-    // Of sleeps the tail beyond is not shown.
+    // For sleeps, higher quantiles are not shown.
     let is_shown = |level: &Level| *level != Level::P999 || !matches!(pool.cell.task, Task::Sleep(_));
-    // The lowest that is refused says it for those above.
+    // Only the lowest refused level is reported.
     let refused = Level::USUAL.into_iter().filter(is_shown).find_map(few);
     let is_short = pool.n_slices() < MIN_SLICES && summary.samples > 0;
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -136,8 +136,8 @@ mod tests {
         let summary = summarise(&run.header, &run.entries);
         assert_eq!(summary.cells[0].quantiles.p50.value_ns(), None, "two states: too few independent samples");
         let said: Vec<_> = summary.cell_findings[0].iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|said| said.starts_with("p50 changed at t = ")), "{said:?}");
-        assert!(!said.iter().any(|said| said.contains("more would do")), "{said:?}");
+        assert!(said.iter().any(|said| said.starts_with("level shift: p50 at t = ")), "{said:?}");
+        assert!(!said.iter().any(|said| said.contains("longer")), "{said:?}");
     }
 
     #[test]

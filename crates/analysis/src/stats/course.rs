@@ -1,4 +1,4 @@
-//! What changed in the course of a measurement, number by number: p50, p99, p99.9 and the maxima.
+//! Change over the time of a measurement, for each number: p50, p99, p99.9 and the maxima.
 
 use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
@@ -11,10 +11,10 @@ use std::fmt;
 /// Samples above the quantile, and at or below it, that a stretch must have on average.
 const MIN_IN_A_STRETCH: u64 = 5;
 
-/// Changes smaller than this share are not told: buckets are up to 0.78 % wide, and no interval is much narrower.
+/// Smallest relative change that is reported: buckets are up to 0.78 % wide, and no interval is much narrower.
 const RELEVANT: f64 = 0.02;
 
-/// A number whose course is looked at.
+/// A number that is tested for change over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -40,27 +40,27 @@ impl fmt::Display for Measure {
     }
 }
 
-/// Whether a number was the same from beginning to end.
+/// Behavior of a number from beginning to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Course<At = Change> {
     /// Not tested: too short a time, or too few samples above it.
     Untested,
-    /// Nothing speaks against it.
+    /// No test rejects that it stayed the same.
     Same,
     /// It changed once.
     Changed {
-        /// When.
+        /// Moment of the change.
         at: At,
-        /// Before, ns; of maxima the median.
+        /// Before, ns; for maxima the median.
         before_ns: i64,
         /// After, ns.
         after_ns: i64,
     },
     /// It rises or falls.
     Drifts {
-        /// In the first quarter, ns; of maxima the median.
+        /// In the first quarter, ns; for maxima the median.
         before_ns: i64,
         /// In the last quarter, ns.
         after_ns: i64,
@@ -69,13 +69,13 @@ pub enum Course<At = Change> {
     Waves,
 }
 
-/// When a number changed.
+/// Moment at which a number changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// In which block, from 0.
+    /// Block, from 0.
     pub block: u32,
-    /// How many seconds of it were before the change.
+    /// Seconds of that block before the change.
     pub second: u64,
 }
 
@@ -86,7 +86,7 @@ impl<At: Copy> Course<At> {
         !matches!(self, Course::Untested | Course::Same)
     }
 
-    /// The same with another way to say when.
+    /// The same course with the moment converted by `of`.
     pub(crate) fn at<To>(self, of: impl Fn(At) -> To) -> Course<To> {
         match self {
             Course::Untested => Course::Untested,
@@ -102,23 +102,23 @@ impl<At: Copy> Course<At> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Courses<At = Change> {
-    /// Of the maxima of seconds, with what they were before and after.
+    /// Maxima of seconds, before and after.
     pub(crate) maxima: Course<At>,
-    /// Of the median.
+    /// Median.
     pub(crate) p50: Course<At>,
-    /// Of p99.
+    /// p99.
     pub(crate) p99: Course<At>,
-    /// Of p99.9.
+    /// p99.9.
     pub(crate) p999: Course<At>,
 }
 
 impl<At: Copy> Courses<At> {
-    /// Of p50, p99 and p99.9, and of the maxima.
+    /// Builds the courses from those of p50, p99 and p99.9, and that of the maxima.
     pub(crate) fn new([p50, p99, p999]: [Course<At>; 3], maxima: Course<At>) -> Courses<At> {
         Courses { maxima, p50, p99, p999 }
     }
 
-    /// Whether a number stayed the same.
+    /// Course of one number.
     #[must_use]
     pub fn of(&self, measure: Measure) -> Course<At> {
         match measure {
@@ -129,21 +129,21 @@ impl<At: Copy> Courses<At> {
         }
     }
 
-    /// Whether the quantile of `level` stayed the same. Beyond the usual ones there are too few samples to test it by.
+    /// Course of the quantile `level`. Levels above p99.9 are `Untested`: they have too few samples.
     fn of_level(&self, level: Level) -> Course<At> {
         let found = Level::USUAL.into_iter().zip([self.p50, self.p99, self.p999]).find(|(other, _)| *other == level);
         found.map_or(Course::Untested, |(_, course)| course)
     }
 
-    /// All of them.
+    /// All four numbers with their courses.
     pub(crate) fn all(&self) -> [(Measure, Course<At>); 4] {
         let all = [Measure::P50, Measure::P99, Measure::P999, Measure::Maxima];
         all.map(|measure| (measure, self.of(measure)))
     }
 
-    /// Whether an interval of this quantile for the whole run can be believed: it is not when the quantile changed, or came in
-    /// waves. One that could not be tested is as good as those below it and the maxima; one between a
-    /// lower one and maxima that both changed is not believed to be the same, since few samples tell.
+    /// Whether an interval of this quantile is valid for the whole run. It is not if the quantile changed or came in
+    /// waves. An untested quantile is as valid as the lower ones and the maxima. One that passed its test is rejected
+    /// where a lower quantile and the maxima both changed, because its own test rests on few samples.
     #[must_use]
     pub fn allows_interval(&self, level: Level) -> bool {
         let mut below = Level::USUAL.into_iter().filter(|other| *other < level).map(|other| self.of_level(other));
@@ -168,15 +168,16 @@ impl<At: Copy> Courses<At> {
     }
 }
 
-/// The courses of p50, p99 and p99.9, by the number of the slice before which one changed.
+/// The courses of p50, p99 and p99.9; a change is the number of the slice after it.
 ///
-/// `slices` are in the order of time, `blocks` says to which block each belongs, and `pooled` is their sum.
+/// `slices` are in the order of time, `blocks` has the block of each, and `pooled` is their sum.
 #[must_use]
 pub fn of_levels(pooled: &Histogram, slices: &[Histogram], blocks: &[u32]) -> [Course<usize>; 3] {
     Level::USUAL.map(|level| of_level(pooled, slices, blocks, level))
 }
 
-/// What the gate says of the maxima, with what they were before and after; by the number of the second.
+/// Result of the gate for the maxima, with their medians before and after; a change is the number of the second after
+/// it.
 pub(crate) fn of_maxima(gate: Gate, maxima: &[f64]) -> Course<usize> {
     let parts = |before: &[f64], after: &[f64]| Some((median(before)?, median(after)?));
     let quarter = maxima.len() / 4;
@@ -187,7 +188,7 @@ pub(crate) fn of_maxima(gate: Gate, maxima: &[f64]) -> Course<usize> {
         Gate::Changed { at } => {
             let (before, after) = maxima.split_at(at);
             let changed = |(before_ns, after_ns)| Course::Changed { at, before_ns, after_ns };
-            // Where most seconds are alike, their medians are, and what changed is something else.
+            // Equal medians of both parts mean that something other than the level changed.
             parts(before, after).filter(|(before, after)| is_relevant(*before, *after)).map_or(Course::Waves, changed)
         }
         Gate::Drifts { .. } => {
@@ -224,7 +225,7 @@ fn of_level(pooled: &Histogram, slices: &[Histogram], blocks: &[u32], level: Lev
         None => return Course::Untested,
         Some(Shares::Same) => return Course::Same,
         Some(Shares::Changed { .. }) => {
-            // Where it is among all slices, which are finer.
+            // Located among all slices, which are finer than stretches.
             let at = best_split(&normal_scores(&counts.iter().map(share).collect::<Vec<_>>()));
             let parts = of_slices(0, at).zip(of_slices(at, slices.len()));
             parts.map(|(before_ns, after_ns)| Course::Changed { at, before_ns, after_ns })
@@ -235,7 +236,7 @@ fn of_level(pooled: &Histogram, slices: &[Histogram], blocks: &[u32], level: Lev
             ends.map(|(before_ns, after_ns)| Course::Drifts { before_ns, after_ns })
         }
         Some(Shares::Waves) => {
-            // The quarter of the stretches with the fewest above, and that with the most.
+            // The quarters of the stretches with the fewest and with the most exceedances.
             let mut order: Vec<usize> = (0..stretches).collect();
             order.sort_by(|a, b| share(&sums[*a]).total_cmp(&share(&sums[*b])));
             let of = |some: &[usize]| {
@@ -261,14 +262,14 @@ fn of_level(pooled: &Histogram, slices: &[Histogram], blocks: &[u32], level: Lev
     }
 }
 
-/// Whether two values differ by more than [`RELEVANT`].
+/// Whether two values differ by more than the share [`RELEVANT`].
 fn is_relevant(before_ns: i64, after_ns: i64) -> bool {
     let (before, after) = (before_ns as f64, after_ns as f64);
     (after - before).abs() > RELEVANT * before.abs().max(after.abs())
 }
 
-/// To which stretch each slice belongs, from 0. A stretch is of whole blocks where there are enough of them: blocks differ,
-/// and one that is in two stretches makes them resemble each other. `None` when too few samples tell.
+/// Stretch of each slice, from 0. Where there are enough blocks, a stretch consists of whole blocks: blocks differ, and
+/// a block split over two stretches would correlate them. `None` with too few samples.
 fn groups(counts: &[Count], blocks: &[u32]) -> Option<Vec<usize>> {
     let mut numbers: Vec<usize> = Vec::with_capacity(blocks.len());
     for (i, block) in blocks.iter().enumerate() {
@@ -281,7 +282,7 @@ fn groups(counts: &[Count], blocks: &[u32]) -> Option<Vec<usize>> {
     let telling = usize::try_from(above.min(all - above) / MIN_IN_A_STRETCH).unwrap_or(usize::MAX);
     let (units, of): (usize, Vec<usize>) =
         if of_blocks >= MIN_STRETCHES { (of_blocks, numbers) } else { (counts.len(), (0..counts.len()).collect()) };
-    // Nothing above at all means that nothing varies: then there is nothing to tell.
+    // All samples are above the lower edge: nothing varies, and the number of exceedances is no constraint.
     let stretches = units.min(STRETCHES).min(if above == all { STRETCHES } else { telling });
     (stretches >= MIN_STRETCHES).then(|| of.into_iter().map(|unit| unit * stretches / units).collect())
 }

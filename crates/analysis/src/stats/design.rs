@@ -1,23 +1,23 @@
-//! Which settings to measure together: each run has every knob at one of its two values.
+//! Designs of experiments: the settings of each run, with every knob at one of its two values.
 
 /// A two-level design: for each run, whether each knob is at its high value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Design {
     /// One row for each run of a replicate.
     pub runs: Vec<Vec<bool>>,
-    /// What the design can tell.
+    /// Effects that the design can estimate.
     pub kind: Kind,
 }
 
-/// What a design can tell.
+/// Effects that a design can estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// All combinations: effects and interactions of any two knobs.
     Full,
-    /// Resolution IV (Box, Hunter & Hunter 2005, table 6.22): effects are mixed up with interactions of three knobs or
-    /// more only; interactions of two are mixed up with each other.
+    /// Resolution IV (Box, Hunter & Hunter 2005, table 6.22): effects are confounded only with interactions of three or
+    /// more knobs; interactions of two are confounded with each other.
     Fraction,
-    /// Plackett & Burman (1946): effects only, mixed up with interactions of two.
+    /// Plackett & Burman (1946): effects only, confounded with interactions of two.
     MainEffectsOnly,
 }
 

@@ -1,64 +1,65 @@
-//! Which knob causes the tail: effects of several settings, measured together in blocks.
+//! Effects of several settings on the tail, measured together in blocks (factorial experiment).
 //!
-//! Changing one setting after the other, in sequence, finds an effect in settings that do nothing in 60 to 84 % of
-//! experiments on a machine that drifts (simulated). All settings at once, each block in a random order, do not.
+//! Changing one setting after the other, in sequence, finds an effect in settings without any in 60 to 84 % of
+//! experiments on a machine that drifts (simulated). Changing all at once, each block in a random order, does not.
 
 pub use crate::stats::design::{Design, Kind, MOST_KNOBS};
 
 use model::SplitMix64;
 
-/// Permutations that chances are counted by.
+/// Permutations of the permutation test.
 const PERMUTATIONS: u32 = 2_000;
 
-/// Replicates of a design below which an effect cannot be told from noise.
+/// Replicates of a design below which an effect is not distinguishable from noise.
 const MIN_REPLICATES: usize = 2;
 
 /// Boots at each level below which a setting that needs a boot cannot be blamed.
 pub const MIN_BOOTS: usize = 4;
 
-/// What a knob does.
+/// The effect of one knob.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnobEffect {
     /// Mean of the responses at its high value, less that at its low one; as a ratio `exp(effect)` for logarithms.
     pub effect: f64,
-    /// The chance of so large an effect of *any* knob, when none does anything: 5 % is 5 % for all of them together.
+    /// p-value, adjusted for the number of knobs: 5 % is the chance that any of them shows an effect when none has one.
     pub p: f64,
 }
 
-/// What two knobs do together.
+/// The interaction of two knobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interaction {
-    /// Which two.
+    /// Their indices.
     pub knobs: (usize, usize),
-    /// How much more the first does when the second is high than when it is low, halved.
+    /// Half the difference between the effect of the first with the second high and that with the second low.
     pub effect: KnobEffect,
 }
 
-/// Why knobs are not judged.
+/// Reason why the effects of knobs are not estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobRefusal {
     /// Fewer than two replicates.
     FewReplicates,
-    /// A replicate that has not one response for each run of the design, or one that is not a number.
+    /// A replicate lacks a response of a run of the design, or has one that is not a number.
     Incomplete,
-    /// Interactions are asked of a design that mixes them up.
+    /// Interactions were requested of a design that confounds them.
     NotFull,
-    /// Fewer boots at a level than [`MIN_BOOTS`]: the difference may be one of boots.
+    /// Fewer boots at a level than [`MIN_BOOTS`]: the difference may be one between boots.
     FewBoots {
-        /// Boots of the level that has fewer.
+        /// Boots of the level with fewer.
         boots: usize,
     },
 }
 
-/// The effects of all knobs on responses such as `ln(p99.9)`: for each replicate one response for each run of the design,
-/// in the design's order (not in that of measuring).
+/// The effects of all knobs on responses such as `ln(p99.9)`: for each replicate one response for each run of the
+/// design, in the design's order (not in that of measuring).
 ///
-/// Responses are centred in each block, so that what changes between blocks is no effect; chances are counted by
-/// exchanging responses within blocks, as the random order did, and comparing with the largest effect of any knob
-/// (Westfall & Young 1993).
+/// Responses are centered in each block, so that changes between blocks are no effect. p-values come from a permutation
+/// test: responses are exchanged within blocks, as the random order did, and compared with the largest effect of any
+/// knob (Westfall & Young 1993).
 ///
 /// # Errors
-/// When there is too little to judge by.
+///
+/// With too few data.
 pub fn effects(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Result<Vec<KnobEffect>, KnobRefusal> {
     let knobs = design.runs.first().map_or(0, Vec::len);
     let columns: Vec<Vec<bool>> =
@@ -66,10 +67,11 @@ pub fn effects(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Result<Ve
     judged(design, &columns, replicates, seed)
 }
 
-/// The interactions of any two knobs, to be looked at after the effects, and only in a full design.
+/// The interactions of any two knobs, to be examined after the effects, and only in a full design.
 ///
 /// # Errors
-/// When there is too little to judge by, or the design mixes interactions up.
+///
+/// With too few data, or if the design confounds interactions.
 pub fn interactions(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Result<Vec<Interaction>, KnobRefusal> {
     if design.kind != Kind::Full {
         return Err(KnobRefusal::NotFull);
@@ -82,16 +84,17 @@ pub fn interactions(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Resu
     Ok(pairs.into_iter().zip(judged).map(|(knobs, effect)| Interaction { knobs, effect }).collect())
 }
 
-/// Whether a setting that needs a boot may be judged: the error is then that between boots.
+/// Checks that a setting that needs a boot has enough of them: its error is that between boots.
 ///
 /// # Errors
+///
 /// With fewer than [`MIN_BOOTS`] boots at either level.
 pub fn enough_boots(low: usize, high: usize) -> Result<(), KnobRefusal> {
     let boots = low.min(high);
     if boots < MIN_BOOTS { Err(KnobRefusal::FewBoots { boots }) } else { Ok(()) }
 }
 
-/// The contrast of each column and its chance.
+/// The contrast of each column and its p-value.
 fn judged(
     design: &Design,
     columns: &[Vec<bool>],
@@ -106,15 +109,15 @@ fn judged(
     if columns.is_empty() || !replicates.iter().all(is_whole) {
         return Err(KnobRefusal::Incomplete);
     }
-    let mut centred: Vec<Vec<f64>> = replicates.iter().map(|replicate| centred(replicate)).collect();
-    let effects = contrasts(columns, &centred);
+    let mut centered: Vec<Vec<f64>> = replicates.iter().map(|replicate| centered(replicate)).collect();
+    let effects = contrasts(columns, &centered);
     let mut random = SplitMix64::new(seed);
     let mut as_large = vec![1u32; columns.len()];
     for _ in 0..PERMUTATIONS {
-        centred.iter_mut().for_each(|block| random.shuffle(block));
-        let largest = contrasts(columns, &centred).iter().fold(0.0f64, |max, effect| max.max(effect.abs()));
+        centered.iter_mut().for_each(|block| random.shuffle(block));
+        let largest = contrasts(columns, &centered).iter().fold(0.0f64, |max, effect| max.max(effect.abs()));
         for (count, effect) in as_large.iter_mut().zip(&effects) {
-            // Rounding alone may not decide between equal ones.
+            // Rounding alone must not decide between equal ones.
             *count += u32::from(largest >= effect.abs() * (1.0 - 1e-12));
         }
     }
@@ -122,7 +125,7 @@ fn judged(
     Ok(effects.into_iter().zip(as_large).map(|(effect, count)| KnobEffect { effect, p: p(count) }).collect())
 }
 
-fn centred(replicate: &[f64]) -> Vec<f64> {
+fn centered(replicate: &[f64]) -> Vec<f64> {
     let mean = replicate.iter().sum::<f64>() / replicate.len() as f64;
     replicate.iter().map(|y| y - mean).collect()
 }

@@ -1,4 +1,4 @@
-//! Histograms put together, and their moments.
+//! Sums of histograms, and their moments.
 
 use model::Histogram;
 
@@ -10,8 +10,8 @@ pub(crate) fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> His
     })
 }
 
-/// The sample standard deviation: in integers as long as they hold the squares, because the difference of two large
-/// floats would be noise.
+/// The sample standard deviation, in integers as long as the squares fit: the difference of two large floats would be
+/// noise.
 pub(crate) fn standard_deviation(histogram: &Histogram) -> Option<f64> {
     let n = u128::from(histogram.n);
     if n < 2 {

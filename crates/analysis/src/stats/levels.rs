@@ -1,8 +1,8 @@
-//! Which quantiles are shown: one rule for tables, pictures, comparisons and limits.
+//! Levels of quantiles that are shown: one rule for tables, pictures, comparisons and limits.
 //!
-//! How many independent samples lie above a quantile differs from each to the next, so that one may be refused below
-//! another that is not. Samples that cannot tell p99 are not believed about p99.9: a quantile is shown as long as it and
-//! every lower one, on the way up from the median by nines, has enough samples above it.
+//! The number of independent samples above a quantile does not fall evenly with the level, so one may be refused below
+//! another that is not. A quantile is shown only if it and every lower one, in steps from the median upward, has enough
+//! independent samples above it.
 
 use crate::stats::woodruff::{Quantile, Refusal, estimate_of};
 use model::{Histogram, Level};
@@ -11,10 +11,10 @@ use serde::Serialize;
 /// Steps for each nine: 50 %, 68 %, 82 %, 90 %, 94.4 % ...
 const STEPS_A_NINE: i32 = 4;
 
-/// The most nines that are tried; 10^16 samples would have them all.
+/// Highest level that is tried, in nines; it takes 10^16 samples.
 const MOST_NINES: i32 = 16;
 
-/// Rounding of `1 - p`.
+/// Tolerance for the rounding of `1 - p`.
 const NEARLY: f64 = 1.0 - 1e-9;
 
 /// The quantiles of one distribution.
@@ -39,7 +39,7 @@ impl Quantiles {
         levels(|p| estimate_of(pooled, slices, p, confidence))
     }
 
-    /// Of each level what `quantile` says.
+    /// The result of `quantile` for each level.
     pub(crate) fn by(quantile: impl Fn(Level) -> Quantile) -> Quantiles {
         Quantiles {
             p50: quantile(Level::P50),
@@ -111,13 +111,13 @@ impl From<Quantiles> for QuantilesDocument {
     }
 }
 
-/// The shares of samples above each quantile on the way up from the median.
+/// Exceedance probabilities of the levels, from the median upward.
 fn exceedances() -> impl Iterator<Item = f64> {
     let rung = |step: i32| 10_f64.powf(-f64::from(step) / f64::from(STEPS_A_NINE));
     std::iter::once(0.5).chain((2..=MOST_NINES * STEPS_A_NINE).map(rung))
 }
 
-/// The quantiles of every table.
+/// The quantiles shown in tables.
 pub(crate) fn levels(quantile: impl Fn(f64) -> Quantile) -> Quantiles {
     let highest = Level::ALL.map(|level| 1.0 - level.p()).into_iter().fold(1.0, f64::min);
     let is_refused = |exceedance: &f64| matches!(quantile(1.0 - exceedance), Quantile::Refused(_));
@@ -131,8 +131,8 @@ pub(crate) fn levels(quantile: impl Fn(f64) -> Quantile) -> Quantiles {
     Quantiles::by(at)
 }
 
-/// The quantiles of a picture, each with the share of samples above it: up to the first that is refused. Without the
-/// median there is none above it.
+/// The quantiles drawn in pictures, each with its exceedance probability, up to the first refused one; empty without
+/// the median.
 pub(crate) fn rungs(quantile: impl Fn(f64) -> Quantile) -> Vec<(f64, Quantile)> {
     let all = exceedances().map(|exceedance| (exceedance, quantile(1.0 - exceedance)));
     all.take_while(|(_, quantile)| matches!(quantile, Quantile::Known { .. })).collect()
@@ -142,7 +142,7 @@ pub(crate) fn rungs(quantile: impl Fn(f64) -> Quantile) -> Vec<(f64, Quantile)> 
 mod tests {
     use super::*;
 
-    /// A quantile that is refused where `refuse` says so of its exceedance.
+    /// A quantile that is refused if `refuse` is true for its exceedance probability.
     fn of(refuse: impl Fn(f64) -> bool) -> impl Fn(f64) -> Quantile {
         move |p| match refuse(1.0 - p) {
             true => Quantile::Refused(Refusal::FewExceedances {
@@ -162,7 +162,7 @@ mod tests {
             let quantiles = levels(of(refuse));
             let shown = Level::ALL.map(|level| quantiles.at(level).value_ns().is_some());
             let last = rungs(of(refuse)).last().map_or(1.0, |(exceedance, _)| *exceedance);
-            // What the table shows the picture shows, and the other way round.
+            // The table shows the same levels as the picture.
             for (level, shown) in Level::ALL.into_iter().zip(shown) {
                 assert_eq!(shown, last * NEARLY <= 1.0 - level.p(), "{level}: {last}");
             }

@@ -10,7 +10,7 @@ fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
 /// The smallest `k` for which at most `k` successes in `n` trials have at least the chance `level`.
 pub(crate) fn binomial_quantile(n: u64, p: f64, level: f64) -> u64 {
     // A normal variable with the same skewness (Cornish & Fisher 1938) is seldom off by more than 2, and six standard
-    // deviations hold the answer for every level we use; the ends are checked all the same.
+    // deviations contain the answer for every level in use. Both ends are checked.
     let (mean, deviation, z) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt(), normal_quantile(level));
     let guess = mean + z * deviation + (z * z - 1.0) * (1.0 - 2.0 * p) / 6.0;
     let ranges = [(guess, 2.0), (mean, 6.0 * deviation + 1.0)];
@@ -32,7 +32,7 @@ pub(crate) fn binomial_quantile(n: u64, p: f64, level: f64) -> u64 {
 pub fn order_ranks(n: u64, p: f64, confidence: f64) -> Option<(u64, u64)> {
     let tail = (1.0 - confidence) / 2.0;
     let lower = binomial_quantile(n, p, tail);
-    // The upper rank is one past the binomial quantile: only then is the confidence never less than asked.
+    // The upper rank is one past the binomial quantile: only then is the confidence at least the requested one.
     let upper = binomial_quantile(n, p, 1.0 - tail) + 1;
     (lower >= 1 && upper <= n).then_some((lower, upper))
 }

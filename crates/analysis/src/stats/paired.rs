@@ -8,8 +8,8 @@ pub use e_process::{ENOUGH_EVIDENCE, confidence_sequence, decided_after, evidenc
 pub use effect::{Effect, blocks_needed, deviation, hodges_lehmann};
 pub use signed_rank::{SignedRank, critical_order, signed_rank};
 
-/// The chances of several tests, adjusted for there being several (Holm 1979): each may be compared with 5 % by itself,
-/// and the chance of any wrong one is still 5 % at most. In the order they were given.
+/// p-values of several tests, adjusted for multiple testing (Holm 1979), in the given order: each may be compared with
+/// 5 % by itself, and the chance of any false rejection stays at most 5 %.
 #[must_use]
 pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();

@@ -16,7 +16,7 @@ pub fn quantile(histogram: &Histogram, p: f64) -> Option<i64> {
 /// `ceil(p * n)`, at least 1 and at most `n`.
 pub(crate) fn rank(n: u64, p: f64) -> u64 {
     let position = p * n as f64;
-    // A product like 0.07 * 100 = 7.000000000000001 means 7: a few units in the last place are no rank.
+    // A product like 0.07 * 100 = 7.000000000000001 means 7: a few units in the last place must not raise the rank.
     whole((position - position * 4.0 * f64::EPSILON).ceil()).clamp(1, n.max(1))
 }
 
@@ -24,20 +24,20 @@ pub(crate) fn rank(n: u64, p: f64) -> u64 {
 pub(crate) fn bucket_at(histogram: &Histogram, rank: u64) -> Option<Bucket> {
     let above = histogram.n.checked_sub(rank)?;
     let mut passed = 0;
-    // From the top: the quantiles asked for are high.
+    // From the top, because the requested quantiles are high.
     histogram.buckets().rev().find(|bucket| {
         passed += bucket.count;
         passed > above
     })
 }
 
-/// The largest value a sample of this bucket can have.
+/// The largest possible value of a sample in this bucket.
 pub(crate) fn upper_edge(histogram: &Histogram, bucket: Bucket) -> i64 {
     let upper = i64::try_from(bucket.upper_ns).unwrap_or(i64::MAX);
     histogram.max_ns.map_or(upper, |max| upper.min(max))
 }
 
-/// The smallest value a sample of this bucket can have.
+/// The smallest possible value of a sample in this bucket.
 pub(crate) fn lower_edge(histogram: &Histogram, bucket: Bucket) -> i64 {
     let lower = i64::try_from(bucket.lower_ns).unwrap_or(i64::MAX);
     histogram.min_ns.map_or(lower, |min| if lower == 0 { min } else { lower.max(min) })

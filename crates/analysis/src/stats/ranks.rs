@@ -1,4 +1,4 @@
-//! Ranks of values, the base of every test that must not care how long a tail is.
+//! Ranks of values, the base of the tests that must not depend on the length of a tail.
 
 /// The rank of each value, from 1; equal values have the mean of their ranks (midranks, Kendall 1945).
 pub(crate) fn midranks(values: &[f64]) -> Vec<f64> {
@@ -15,7 +15,7 @@ pub(crate) fn midranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// How many values each group of equal ones has, groups of one included.
+/// Sizes of the groups of equal values, groups of one included.
 pub(crate) fn ties(values: &[f64]) -> Vec<usize> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

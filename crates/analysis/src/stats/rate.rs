@@ -1,4 +1,4 @@
-//! How often a rare thing happens: exact Poisson intervals on episodes, and what no episode at all proves.
+//! Rates of rare events: exact Poisson intervals for episodes, and the upper limit when none was seen.
 
 use crate::stats::special::{gamma_p, inverse_gamma_p, student_t};
 use model::Span;
@@ -10,27 +10,27 @@ const CONFIDENCE: f64 = 0.95;
 /// Segments of the measured time between which episodes are compared.
 const SEGMENTS: usize = 10;
 
-/// Episodes below which nothing is said about how they are spread: one in each segment on average.
+/// Episodes below which their spread is not tested: one in each segment on average.
 const MIN_FOR_SPREAD: usize = 10;
 
-/// The chance below which episodes no longer count as spread evenly.
+/// p-value below which episodes no longer count as evenly spread.
 const STORM_LEVEL: f64 = 0.01;
 
-/// How often episodes happen.
+/// The rate of episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rate {
     /// Episodes seen.
     pub episodes: u64,
-    /// In how many hours.
+    /// Measured time, hours.
     pub hours: f64,
-    /// Seen rate.
+    /// Observed rate.
     pub per_hour: f64,
     /// Lower limit at 95 %; 0 when none was seen.
     pub lower_per_hour: f64,
     /// Upper limit at 95 %.
     pub upper_per_hour: f64,
-    /// Whether they came in storms: then the interval is the one between segments of the run.
+    /// Whether they clustered: the interval is then the one between segments of the run.
     pub storms: bool,
 }
 
@@ -58,8 +58,8 @@ impl Rate {
         })
     }
 
-    /// Hours to measure in all until the upper limit can fall below `limit_per_hour`, when episodes go on coming as
-    /// they did. `None` when they came too often for that.
+    /// Total hours of measurement until the upper limit can fall below `limit_per_hour`, if episodes continue at the
+    /// same rate. `None` if that rate is too high.
     #[must_use]
     pub fn hours_needed(&self, limit_per_hour: f64) -> Option<f64> {
         if self.episodes > 0 && self.per_hour >= limit_per_hour {
@@ -90,20 +90,20 @@ pub fn poisson_interval(k: f64, hours: f64) -> (f64, f64) {
     (inverse_gamma_p(k, tail) / hours, inverse_gamma_p(k + 1.0, 1.0 - tail) / hours)
 }
 
-/// The rate, per unit of `amount` (hours, millions of cycles), that no event in it excludes at 95 %.
+/// Upper 95 % limit of a rate without any event, per unit of `amount` (hours, millions of cycles).
 #[must_use]
 pub fn zero_events_upper(amount: f64) -> f64 {
     -(1.0 - CONFIDENCE).ln() / amount
 }
 
-/// What comes more rarely than once in this time has more than a 5 % chance of not being seen: a third of `measured`.
+/// Longest mean interval between events that are seen at least once with 95 % probability: a third of `measured`.
 #[must_use]
 pub fn visibility_floor(measured: Span) -> Span {
     Span(crate::stats::special::whole(measured.ns() as f64 / zero_events_upper(1.0)))
 }
 
-/// The interval of the number of episodes, from the differences between segments of the run. `None` when they are
-/// spread as evenly as chance spreads them, by the index of dispersion (Fisher, Thornton & Mackenzie 1922).
+/// The interval of the number of episodes, from the differences between segments of the run. `None` when their spread
+/// agrees with chance, by the index of dispersion (Fisher, Thornton & Mackenzie 1922).
 fn storm_interval(starts_ns: &[u64], measured: Span) -> Option<(f64, f64)> {
     if starts_ns.len() < MIN_FOR_SPREAD {
         return None;
@@ -136,7 +136,7 @@ mod tests {
         }
         assert_eq!(poisson_interval(0.0, 10.0).0, 0.0);
         assert!((poisson_interval(0.0, 10.0).1 - 0.299_573).abs() < 1e-5);
-        // Of no episode only the one-sided limit is shown; the two-sided one of the reference would be this.
+        // Without any episode only the one-sided limit is shown; the two-sided one of the reference is this.
         assert!((crate::stats::special::inverse_gamma_p(1.0, 0.975) / 10.0 - 0.368_89).abs() < 1e-5);
     }
 

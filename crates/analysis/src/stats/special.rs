@@ -13,8 +13,8 @@ const LANCZOS: [f64; 9] = [
     1.505_632_735_149_311_6e-7,
 ];
 
-/// Terms after which a series or continued fraction counts as settled. They need about the square root of their
-/// largest parameter, so this serves up to 10^12 samples.
+/// Most terms of a series or continued fraction. They need about the square root of their largest parameter, so this is
+/// enough for 10^12 samples.
 const MAX_TERMS: u32 = 1_000_000;
 
 /// The natural logarithm of the gamma function, for `x > 0`.
@@ -30,13 +30,13 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
     (2.0 * std::f64::consts::PI).sqrt().ln() + (x + 0.5) * t.ln() - t + sum.ln()
 }
 
-/// The regularised lower incomplete gamma function P(a, x), for `a > 0` and `x >= 0`: the chance that a gamma
-/// variable of shape `a` is at most `x`.
+/// The regularized lower incomplete gamma function P(a, x), for `a > 0` and `x >= 0`: the chance that a gamma variable
+/// of shape `a` is at most `x`.
 pub(crate) fn gamma_p(a: f64, x: f64) -> f64 {
     if x < a + 1.0 { gamma_series(a, x) } else { 1.0 - gamma_fraction(a, x) }
 }
 
-/// The other tail, 1 - P(a, x), exact to the last digits also where it is tiny.
+/// The upper tail, 1 - P(a, x), accurate to the last digits also where it is tiny.
 pub(crate) fn gamma_q(a: f64, x: f64) -> f64 {
     if x < a + 1.0 { 1.0 - gamma_series(a, x) } else { gamma_fraction(a, x) }
 }
@@ -80,7 +80,7 @@ pub(crate) fn poisson_at_least(k: u64, mean: f64) -> f64 {
     if k == 0 { 1.0 } else { gamma_p(k as f64, mean) }
 }
 
-/// The chance that a normal variable is further than `|z|` from its mean, on either side.
+/// The chance that a normal variable is further than `|z|` from its mean, on either side (two-sided tail).
 #[must_use]
 pub fn normal_beyond(z: f64) -> f64 {
     gamma_q(0.5, z * z / 2.0)
@@ -93,11 +93,11 @@ pub fn normal_quantile(p: f64) -> f64 {
         return -normal_quantile(1.0 - p);
     }
     let density = |z: f64| (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    // From the middle: the distribution is concave above it, so each step falls short of the answer.
+    // Started at the middle: the distribution is concave above it, so no step overshoots.
     newton(0.0, |z| (0.5 * normal_beyond(z) - (1.0 - p)) / density(z))
 }
 
-/// Goes on from `x` by Newton's steps until they change nothing.
+/// Newton's method from `x`, until a step changes nothing.
 fn newton(mut x: f64, step: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..100 {
         let step = step(x);
@@ -118,8 +118,8 @@ pub(crate) fn inverse_gamma_p(a: f64, p: f64) -> f64 {
     bisect(0.0, upper, |x| gamma_p(a, x) < p)
 }
 
-/// The 95 % interval of a share of which `k` of `n` were seen (Clopper & Pearson 1934), for whole and other numbers; of
-/// none its one-sided upper limit. `None` unless `0 <= k <= n` and `n > 0`.
+/// The 95 % interval of a share with `k` of `n` seen (Clopper & Pearson 1934), also for fractional numbers; for `k = 0`
+/// the one-sided upper limit. `None` unless `0 <= k <= n` and `n > 0`.
 pub(crate) fn share_interval(k: f64, n: f64) -> Option<(f64, f64)> {
     if !(0.0..=n).contains(&k) || n <= 0.0 {
         return None;
@@ -130,7 +130,7 @@ pub(crate) fn share_interval(k: f64, n: f64) -> Option<(f64, f64)> {
     Some((lower, upper))
 }
 
-/// The regularised incomplete beta function I_x(a, b), for `a, b > 0` (Abramowitz & Stegun 26.5.8).
+/// The regularized incomplete beta function I_x(a, b), for `a, b > 0` (Abramowitz & Stegun 26.5.8).
 pub(crate) fn beta_i(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
@@ -157,11 +157,11 @@ pub(crate) fn student_t(df: f64, p: f64) -> f64 {
     let above = |t: f64| 0.5 * beta_i(df / 2.0, 0.5, df / (df + t * t));
     let scale = ln_gamma((df + 1.0) / 2.0) - ln_gamma(df / 2.0) - 0.5 * (df * std::f64::consts::PI).ln();
     let density = |t: f64| (scale - (df + 1.0) / 2.0 * (t * t / df).ln_1p()).exp();
-    // The normal quantile is nearer to the middle, where Newton's steps fall short of the answer, as there.
+    // Started at the normal quantile, which is nearer to the middle than the answer, so no step overshoots.
     newton(normal_quantile(p), |t| (above(t) - (1.0 - p)) / density(t))
 }
 
-/// The whole number of a value that is never negative; what does not fit stops at the largest.
+/// Converts a non-negative value to a whole number, saturating at the largest.
 pub(crate) fn whole(value: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -172,7 +172,7 @@ pub(crate) fn whole(value: f64) -> u64 {
     number
 }
 
-/// Halves the range until it cannot get smaller; `below` is true left of the answer.
+/// Bisects the range down to the resolution of floats; `below` is true left of the answer.
 fn bisect(mut lower: f64, mut upper: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         let middle = 0.5 * (lower + upper);
@@ -184,7 +184,8 @@ fn bisect(mut lower: f64, mut upper: f64, below: impl Fn(f64) -> bool) -> f64 {
     0.5 * (lower + upper)
 }
 
-/// A continued fraction b0 + a1/(b1 + a2/(b2 + ...)), from the front (modified Lentz; Thompson & Barnett 1986).
+/// A continued fraction b0 + a1/(b1 + a2/(b2 + ...)), evaluated from the front (modified Lentz; Thompson & Barnett
+/// 1986).
 struct Fraction {
     value: f64,
     c: f64,
@@ -196,7 +197,7 @@ impl Fraction {
         Fraction { value: b0, c: b0, d: 0.0 }
     }
 
-    /// Takes in the next term; true when it changed nothing any more.
+    /// Adds the next term; true when it changed nothing.
     fn step(&mut self, a: f64, b: f64) -> bool {
         let away_from_zero = |x: f64| if x.abs() < 1e-300 { 1e-300 } else { x };
         self.d = 1.0 / away_from_zero(b + a * self.d);

@@ -1,8 +1,8 @@
-//! Whether a machine behaved the same during the whole run: the gate before every number about all of it.
+//! Stationarity: tests that a machine behaved the same during the whole run, required by every number about all of it.
 //!
-//! Its input are numbers of equal stretches of time, never samples: samples always resemble their neighbours, and
-//! with a million of them every test says so. [`Gate`] looks at the maxima of seconds, [`shares()`] at how many samples of
-//! each stretch exceed a quantile of all.
+//! The input are numbers of equal stretches of time, never samples: neighboring samples are always correlated, and with
+//! a million of them every test rejects. [`Gate`] tests the maxima of seconds, [`shares()`] the number of samples of
+//! each stretch above a quantile of all.
 
 mod autocorrelation;
 mod periodicity;
@@ -17,31 +17,31 @@ pub use trend::{MannKendall, Pettitt, mann_kendall, pettitt};
 pub(crate) use autocorrelation::normal_scores;
 use serde::Serialize;
 
-/// The chance below which a test speaks against a run. There are two, so 1 % of good runs are refused.
+/// p-value below which a test rejects stationarity. There are two tests, so 1 % of stationary runs are rejected.
 pub const GATE_LEVEL: f64 = 0.005;
 
-/// Maxima, of one second each, below which nothing can be said.
+/// Fewest maxima, of one second each, that are tested.
 pub const MIN_SECONDS: usize = 30;
 
-/// Blocks that are left when seconds are joined to longer blocks, at least.
+/// Fewest blocks that are left when seconds are joined to longer blocks.
 pub const MIN_BLOCKS: usize = 150;
 
 /// Lengths of blocks to try, in seconds.
 const LADDER: [usize; 6] = [1, 2, 5, 10, 20, 60];
 
-/// What the gate says of a run.
+/// Result of the gate for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Gate {
-    /// Nothing speaks against the run being one of a kind: blocks of this length are independent, without a trend.
+    /// Nothing contradicts stationarity: blocks of this length are independent, without a trend.
     Passed {
         /// Length of the blocks, in seconds.
         block: usize,
-        /// How many blocks.
+        /// Number of blocks.
         blocks: usize,
     },
-    /// The run consists of two parts that differ; each is one of a kind.
+    /// The run consists of two parts that differ; each is stationary.
     Changed {
         /// Seconds before the change.
         at: usize,
@@ -51,7 +51,7 @@ pub enum Gate {
         /// Whether they rise.
         rises: bool,
     },
-    /// Maxima resemble those before them, even in long blocks, but neither one change nor a drift explains it.
+    /// Maxima are autocorrelated, even in long blocks, and neither one change nor a drift explains it.
     Dependent,
     /// Fewer than [`MIN_SECONDS`] seconds: not tested.
     TooShort {
@@ -81,13 +81,13 @@ impl Gate {
     }
 }
 
-/// The maximum of each `block` consecutive values; what is left at the end is left out.
+/// The maximum of each `block` consecutive values; a remainder at the end is dropped.
 #[must_use]
 pub fn joined(maxima: &[f64], block: usize) -> Vec<f64> {
     maxima.chunks_exact(block.max(1)).map(|values| values.iter().copied().fold(f64::MIN, f64::max)).collect()
 }
 
-/// Values that do not vary at all are as good as independent.
+/// Constant values count as independent.
 fn is_independent(maxima: &[f64]) -> bool {
     rank_ljung_box(maxima).is_none_or(|p| p >= GATE_LEVEL)
 }
@@ -96,8 +96,8 @@ fn has_no_trend(maxima: &[f64]) -> bool {
     mann_kendall(maxima).is_none_or(|trend| trend.p >= GATE_LEVEL)
 }
 
-/// Why the gate did not pass: whether what is left without one change, or without a drift, is independent. Of the two
-/// the one that leaves less.
+/// Explanation of a rejected run: one change, or a drift, if the residuals are independent without it. The explanation
+/// with the smaller sum of squares wins.
 fn explained(maxima: &[f64]) -> Gate {
     let scores = normal_scores(maxima);
     let change = pettitt(maxima).filter(|change| change.p < GATE_LEVEL);
@@ -115,7 +115,7 @@ fn explained(maxima: &[f64]) -> Gate {
     explained.first().map_or(Gate::Dependent, |(gate, _)| *gate)
 }
 
-/// Where two means leave the least squares: Pettitt's own place is too near to the middle.
+/// Split at which two means leave the least squares: Pettitt's own location is biased toward the middle.
 pub(crate) fn best_split(scores: &[f64]) -> usize {
     let (n, total) = (scores.len() as f64, scores.iter().sum::<f64>());
     let mut sum = 0.0;
@@ -134,7 +134,7 @@ pub(crate) fn without_mean(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| value - mean).collect()
 }
 
-/// What is left of the values without their line of least squares.
+/// The residuals of the least-squares line.
 pub(crate) fn without_line(values: &[f64]) -> Vec<f64> {
     let middle = (values.len() as f64 - 1.0) / 2.0;
     let values = without_mean(values);
@@ -147,7 +147,8 @@ pub(crate) fn without_line(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// The series that tests of change are known by: annual flow at Aswan, 10^8 m^3, 1871 to 1970 (Cobb 1978; data set `Nile` of R).
+    /// Reference series for tests of change: annual flow at Aswan, 10^8 m^3, 1871 to 1970 (Cobb 1978; data set `Nile`
+    /// of R).
     pub(in crate::stats::stationarity) const NILE: [f64; 100] = [
         1120.0, 1160.0, 963.0, 1210.0, 1160.0, 1160.0, 813.0, 1230.0, 1370.0, 1140.0, 995.0, 935.0, 1110.0, 994.0,
         1020.0, 960.0, 1180.0, 799.0, 958.0, 1140.0, 1100.0, 1210.0, 1150.0, 1250.0, 1260.0, 1220.0, 1030.0, 1100.0,
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn longer_blocks_may_be_independent_where_seconds_are_not() {
-        // Pairs of equal seconds: neighbours resemble each other only within a pair.
+        // Pairs of equal seconds are correlated only within a pair.
         let pairs: Vec<f64> = noise(600, 5).into_iter().flat_map(|value| [value, value]).collect();
         assert_eq!(Gate::of(&pairs), Gate::Passed { block: 2, blocks: 600 });
         assert_eq!(joined(&[1.0, 5.0, 2.0, 3.0, 9.0], 2), [5.0, 3.0]);

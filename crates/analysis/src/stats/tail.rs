@@ -1,8 +1,9 @@
-//! How late it may get in up to ten times the measured time: an upper limit, behind gates, or a refusal.
+//! Tail extrapolation to at most ten times the measured time: an upper limit, behind gates, or a refusal.
 //!
-//! Excesses of block maxima over a high threshold follow a generalised Pareto distribution when one mechanism makes
+//! Excesses of block maxima over a high threshold follow a generalized Pareto distribution when one mechanism causes
 //! them. Without the gates the answer depends on the threshold by factors (76 on a real run of 280 s), and a second,
-//! rare mechanism makes it wrong in either direction. A mechanism that never acted while measuring is never covered.
+//! rare mechanism makes it wrong in either direction. A mechanism that never acted during the measurement is never
+//! covered.
 
 mod extremal_index;
 mod fitness;
@@ -21,25 +22,25 @@ use crate::stats::special::whole;
 use crate::stats::stationarity::{Gate, MIN_BLOCKS, Periodicity, joined, periodicity};
 use serde::Serialize;
 
-/// How far ahead the tail may be carried: this many times the measured time.
+/// Largest horizon of the extrapolation, in multiples of the measured time.
 pub const MOST_TIMES: f64 = 10.0;
 
-/// Excesses that a fit takes, at least and at most.
+/// Fewest and most excesses of a fit.
 const EXCESSES: (usize, usize) = (30, 500);
 
-/// Between two thresholds the most likely level may differ by this factor.
+/// Largest factor between the most likely levels of two thresholds.
 const MOST_SENSITIVE: f64 = 2.0;
 
-/// The limit may be this many times the most likely level.
+/// Largest factor between the limit and the most likely level.
 const MOST_WIDE: f64 = 3.0;
 
-/// The resolution of the maxima may be this share of the scale; coarser ones bend the shape.
+/// Coarsest resolution of the maxima, as a share of the scale; a coarser one distorts the shape.
 const MOST_COARSE: f64 = 0.1;
 
-/// Shapes that a limit is computed for: never one that claims an end of the tail.
+/// Shapes considered for a limit; negative ones, with an upper end of the tail, are excluded.
 const WITHOUT_END: std::ops::RangeInclusive<f64> = 0.0..=1.5;
 
-/// An upper limit of what is exceeded once, on average, in some multiple of the measured time.
+/// Upper limit of the level that is exceeded once, on average, in a multiple of the measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TailDocument"))]
@@ -49,42 +50,42 @@ pub struct TailLimit {
     /// The one-sided 95 % upper limit, in the unit of the maxima.
     #[serde(rename = "upper_ns")]
     pub upper: f64,
-    /// The most likely level. It is below the limit and nothing to rely on.
+    /// The most likely level. It is below the limit and not a bound.
     #[serde(skip)]
     pub point: f64,
     /// Length of the blocks, in seconds.
     #[serde(rename = "block_seconds")]
     pub block: usize,
-    /// How many blocks exceeded the threshold.
+    /// Number of blocks above the threshold.
     pub excesses: usize,
 }
 
-/// Why the tail is not carried further.
+/// Reason why the tail is not extrapolated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum TailRefusal {
-    /// More than [`MOST_TIMES`] the measured time ahead; or not a multiple at all.
+    /// Further ahead than [`MOST_TIMES`] the measured time, or not a positive multiple.
     TooFar,
-    /// The run is not one of a kind, or too short to tell.
+    /// The run is not stationary, or too short to tell.
     NotStationary(Gate),
-    /// Spikes come at regular distances, in seconds: they have one cause, which no distribution describes.
+    /// Spikes are periodic, in seconds: they have one cause, which no distribution describes.
     Periodic(Periodicity),
     /// Fewer than 150 blocks.
     FewBlocks {
-        /// Blocks there are.
+        /// Number of blocks.
         blocks: usize,
     },
     /// The maxima do not vary above the threshold.
     NoExcesses,
     /// The maxima are too coarse for the scale of the tail.
     Coarse,
-    /// The excesses are not of the fitted distribution.
+    /// The excesses do not follow the fitted distribution.
     NotPareto {
         /// The statistic of Anderson and Darling.
         distance: f64,
     },
-    /// The largest maxima are a population of their own: they are an event with a rate, not a tail.
+    /// The largest maxima are a population of their own: an event with a rate, not a tail.
     SeparateMode {
         /// Blocks above the gap.
         above: usize,
@@ -95,10 +96,10 @@ pub enum TailRefusal {
     },
     /// The most likely level depends on the threshold.
     ThresholdSensitive {
-        /// By this factor between two thresholds.
+        /// Factor between two thresholds.
         factor: f64,
     },
-    /// The limit is so far above the most likely level that it says nothing.
+    /// The limit is too far above the most likely level to be useful.
     TooWide,
 }
 
@@ -144,12 +145,12 @@ pub fn tail_limit(seconds: &[f64], times: f64, resolution: f64) -> Result<TailLi
 /// The maxima above a threshold.
 struct Tail {
     threshold: f64,
-    /// What they have above it, ascending, each above 0.
+    /// Excesses over the threshold, ascending, each above 0.
     excesses: Vec<f64>,
 }
 
 impl Tail {
-    /// Of ascending maxima the largest `k`, less the one below them. `None` when there are no excesses.
+    /// The largest `k` of ascending maxima, less the one below them. `None` without excesses.
     fn of(ascending: &[f64], k: usize) -> Option<Tail> {
         let threshold = *ascending.get(ascending.len().checked_sub(k + 1)?)?;
         let above = ascending.iter().skip(ascending.len() - k).map(|x| x - threshold);
@@ -157,7 +158,7 @@ impl Tail {
         (!excesses.is_empty()).then_some(Tail { threshold, excesses })
     }
 
-    /// Whether one generalised Pareto distribution describes the excesses.
+    /// Checks that one generalized Pareto distribution describes the excesses.
     fn fits(&self, resolution: f64) -> Result<(), TailRefusal> {
         let (gpd, _) = Gpd::fit(&self.excesses).ok_or(TailRefusal::NoExcesses)?;
         if resolution > MOST_COARSE * gpd.scale {

@@ -1,8 +1,8 @@
-//! Quantiles with an interval that survives autocorrelation: slices of the run are the units, not samples.
+//! Quantiles with intervals that are valid under autocorrelation: the units are slices of the run, not samples.
 //!
 //! Woodruff's interval (Woodruff 1952): the uncertainty of "how many samples exceed this value" is measured between
-//! slices, and carried back to a value through the pooled histogram. In simulations with nominal 95 % it holds for
-//! 94 % of runs with an autocorrelation of 0.9, where the interval for independent samples holds for 61 %.
+//! slices, and converted back to a value through the pooled histogram. In simulations with nominal 95 % it covers 94 %
+//! of runs with an autocorrelation of 0.9, where the interval for independent samples covers 61 %.
 
 mod ladder;
 
@@ -12,16 +12,16 @@ use crate::stats::special::{student_t, whole};
 use model::{Histogram, Level};
 use serde::Serialize;
 
-/// Fewer slices than this say too little about how much slices differ; there is a value then but no interval.
+/// Fewest slices for an interval: fewer do not show how much slices differ.
 pub const MIN_SLICES: usize = 10;
 
-/// Independent samples that must lie above a quantile before it is shown.
+/// Fewest independent samples above a quantile that is shown.
 pub const MIN_EXCEEDANCES: f64 = 10.0;
 
 /// Confidence of every interval of a quantile.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A quantile of a cell, or why there is none.
+/// A quantile of a cell, or the reason for its absence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -30,45 +30,45 @@ pub enum Quantile {
     Known {
         /// The value, ns: at most 0.78 % too large, never too small.
         value_ns: i64,
-        /// Its 95 % interval, ns; `None` when there are too few slices for one.
+        /// Its 95 % interval, ns; `None` with too few slices.
         interval_ns: Option<(i64, i64)>,
-        /// Independent samples the recorded ones are worth; `None` when there are too few slices to tell.
+        /// Effective sample size; `None` with too few slices.
         n_eff: Option<u64>,
     },
-    /// The samples cannot answer.
+    /// Too few samples.
     Refused(Refusal),
 }
 
-/// Why a quantile is not shown.
+/// Reason why a quantile is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// There is no sample at all.
     NoSamples,
-    /// Only smallest, mean and largest are known, as some imported files tell them.
+    /// Only smallest, mean and largest are known, as in some imported files.
     NoDistribution,
     /// It lies beyond the histogram of the tool that measured it.
     Beyond {
-        /// It is at least this, ns.
+        /// Lower bound, ns.
         at_least_ns: i64,
     },
     /// Fewer than [`MIN_EXCEEDANCES`] independent samples lie above it.
     FewExceedances {
-        /// Independent samples the recorded ones are worth.
+        /// Effective sample size.
         n_eff: u64,
         /// Independent samples above the quantile.
         exceedances: f64,
-        /// How many times as long to measure, above 1.
+        /// Measuring time needed, as a multiple of that measured, above 1.
         times_as_long: f64,
-        /// Its value all the same, ns, of which little is known; `None` where not even one independent sample lies above it.
+        /// Its uncertain estimate, ns; `None` with less than one independent sample above it.
         estimate_ns: Option<i64>,
-        /// What it is at least (95 %), ns; `None` where nothing is known.
+        /// Its lower 95 % limit, ns; `None` where nothing is known.
         at_least_ns: Option<i64>,
     },
-    /// A lower one is refused: where less is asked of the samples than here, and they cannot answer, this one is not believed.
+    /// A lower quantile is refused, which needs fewer samples than this one.
     LowerRefused {
-        /// Its value all the same, ns.
+        /// Its uncertain estimate, ns.
         estimate_ns: i64,
     },
 }
@@ -78,16 +78,16 @@ pub enum Refusal {
 pub enum Told {
     /// The value, ns.
     Known(i64),
-    /// An estimate of which too little is known, ns: shown with a mark.
+    /// An uncertain estimate, ns: shown with a mark.
     About(i64),
-    /// It is at least this, ns.
+    /// A lower bound, ns.
     AtLeast(i64),
     /// Nothing.
     Nothing,
 }
 
 impl Quantile {
-    /// Why it is refused; `None` when it is known.
+    /// Reason of the refusal; `None` when the value is known.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {
             Quantile::Known { .. } => None,
@@ -104,7 +104,7 @@ impl Quantile {
         }
     }
 
-    /// The value, or of a refused one what is known all the same.
+    /// The value, or the best that is known of a refused one.
     #[must_use]
     pub fn told(&self) -> Told {
         match *self {
@@ -137,7 +137,7 @@ impl Quantile {
         }
     }
 
-    /// Independent samples the recorded ones are worth; `None` when there are too few slices or samples to tell.
+    /// Effective sample size; `None` with too few slices or samples.
     #[must_use]
     pub fn n_eff(&self) -> Option<u64> {
         match self {
@@ -148,14 +148,14 @@ impl Quantile {
     }
 }
 
-/// The quantile of `pooled`, judged by how much its `slices` differ. They are in the order of time and may differ in
-/// length; `pooled` is their sum.
+/// The quantile of `pooled`, with an uncertainty from the differences between its `slices`. These are in the order of
+/// time and may differ in length; `pooled` is their sum.
 #[must_use]
 pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quantile {
     estimate_at(pooled, slices, level, CONFIDENCE)
 }
 
-/// The same, with an interval of another confidence than [`CONFIDENCE`].
+/// The same, with a confidence of its own instead of [`CONFIDENCE`].
 #[must_use]
 pub fn estimate_at(pooled: &Histogram, slices: &[Histogram], level: Level, confidence: f64) -> Quantile {
     estimate_of(pooled, slices, level.p(), confidence)
@@ -172,7 +172,7 @@ pub(crate) fn estimate_of(pooled: &Histogram, slices: &[Histogram], p: f64, conf
     let spread = Spread::of(&counts, confidence);
     let n_eff = spread.map_or(pooled.n as f64, |spread| pooled.n as f64 / spread.design_effect.max(1.0));
     let exceedances = n_eff * exceedance;
-    // Rounding alone may not refuse: 10 000 samples have 10 above their p99.9.
+    // Rounding alone must not refuse: 10 000 samples have 10 above their p99.9.
     if exceedances < MIN_EXCEEDANCES * (1.0 - 1e-9) {
         return Quantile::Refused(Refusal::FewExceedances {
             n_eff: whole(n_eff),
@@ -189,7 +189,7 @@ pub(crate) fn estimate_of(pooled: &Histogram, slices: &[Histogram], p: f64, conf
     }
 }
 
-/// The value that the `p` quantile exceeds in 95 of 100 cases, as if the samples were `n_eff` independent ones.
+/// Lower 95 % limit of the `p` quantile, as if the samples were `n_eff` independent ones.
 fn at_least(pooled: &Histogram, p: f64, n_eff: f64) -> Option<i64> {
     let of = whole(n_eff);
     let share = binomial_quantile(of, p, 1.0 - CONFIDENCE) as f64 / of as f64;
@@ -206,7 +206,7 @@ fn interval(pooled: &Histogram, p: f64, relative: f64, confidence: f64) -> Optio
     Some((lower_edge(pooled, bucket_at(pooled, lower)?), upper_edge(pooled, bucket_at(pooled, upper)?)))
 }
 
-/// One slice: how many samples it has, and how many of them exceed the quantile.
+/// Samples of one slice, and those of them above the quantile.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Count {
     pub(crate) n: u64,
@@ -219,8 +219,8 @@ pub(crate) fn exceedances(pooled: &Histogram, slices: &[Histogram], p: f64) -> O
     Some(counts(pooled, slices, bucket, 1.0 - p))
 }
 
-/// Exceedances of the quantile's bucket in each slice. Where a single bucket holds most of what should lie above, its
-/// lower edge is nearer to the quantile, and counts from there.
+/// Exceedances of the quantile's bucket in each slice. Where a single bucket contains most of the exceedances, its
+/// lower edge is nearer to the quantile, and they are counted from there.
 fn counts(pooled: &Histogram, slices: &[Histogram], bucket: model::Bucket, exceedance: f64) -> Vec<Count> {
     let by_upper_edge = pooled.count_above(bucket.upper_ns) as f64 >= 0.5 * exceedance * pooled.n as f64;
     let above = |slice: &Histogram| match bucket.lower_ns.checked_sub(1) {
@@ -231,12 +231,12 @@ fn counts(pooled: &Histogram, slices: &[Histogram], bucket: model::Bucket, excee
     slices.iter().map(|slice| Count { n: slice.n, above: above(slice) }).collect()
 }
 
-/// How much the slices differ.
+/// Differences between the slices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     /// Half the width of the interval of the exceedance probability, on a logarithmic scale.
     pub(crate) relative: f64,
-    /// Variance of the exceedances over what it would be for independent samples.
+    /// Variance of the exceedances over that of independent samples.
     pub(crate) design_effect: f64,
 }
 
@@ -260,7 +260,7 @@ impl Spread {
         let independent = p * (1.0 - p) / n;
         Some(Spread {
             relative: student_t(m - 1.0, 0.5 + confidence / 2.0) * variance.sqrt() / p,
-            // All samples above the lower edge: nothing varies, so nothing is known against independence.
+            // All samples are above the lower edge: nothing varies, so nothing contradicts independence.
             design_effect: if independent > 0.0 { variance / independent } else { 1.0 },
         })
     }

@@ -1,4 +1,4 @@
-//! A cell in numbers: the distribution, its uncertainty, and its worst moment.
+//! A cell in numbers: the distribution, its uncertainty, and its largest latency.
 
 use crate::explain;
 use crate::stats::histogram::standard_deviation;
@@ -15,20 +15,20 @@ use crate::summary::tracers::{self, Stages, Tracers};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
 
-/// What the blocks of one cell say together.
+/// The pooled blocks of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellSummary {
     /// The cell.
     #[serde(skip)]
     pub cell: Cell,
-    /// What this run calls it: load and policy, and every other axis that has more than one value.
+    /// Name within the run: load and policy, and every other axis that has more than one value.
     #[serde(skip)]
     pub name: String,
     /// Whether it is the second measurement of a cell in each block (A/A).
     #[serde(skip)]
     pub again: bool,
-    /// Blocks that measured it.
+    /// Blocks in which it was measured.
     pub blocks: u32,
     /// Time measured; blocks add up, CPUs do not.
     #[serde(rename = "measured_ns")]
@@ -36,15 +36,15 @@ pub struct CellSummary {
     pub measured: Span,
     /// Wake-ups recorded.
     pub samples: u64,
-    /// Due times missed; of answers those without one.
+    /// Missed due times; for responses, due times without one.
     pub missed: u64,
     /// Wake-ups before their due time.
     pub early: u64,
-    /// Samples for which there was no room.
+    /// Samples lost because the log was full.
     pub lost: u64,
-    /// Waits that had not ended when their block did; `None` when there was none.
+    /// Waits still open at the end of their block; `None` without one.
     pub censored: Option<Open>,
-    /// How long reading the clock takes, ns: the longest of its blocks. `None` where records do not tell.
+    /// Time to read the clock, ns: the longest of its blocks. `None` if not recorded.
     pub clock_reading_ns: Option<u64>,
     /// Smallest latency, ns.
     pub min_ns: Option<i64>,
@@ -58,47 +58,47 @@ pub struct CellSummary {
     /// Largest latency and its moment.
     #[serde(skip)]
     pub max: Option<Max>,
-    /// Independent samples the recorded ones are worth at p99; `None` when too few slices tell.
+    /// Effective sample size at p99; `None` with too few slices.
     pub n_eff: Option<u64>,
-    /// Whether it was the same from beginning to end. A quantile that was not has no interval.
+    /// Stationarity. A quantile that changed has no interval.
     pub steadiness: Steadiness,
     /// The distribution by due time.
     #[serde(rename = "by_due_time")]
     pub due_times: DueTimes,
-    /// How many are later than what is required of a quantile.
+    /// Share of late samples for each required quantile.
     #[serde(skip)]
     pub(crate) late: Vec<Late>,
     /// Episodes of wake-ups later than the deadline; `None` without measured time.
     pub misses: Option<Rate>,
-    /// The language that was measured; `None` for other methods, or without a record.
+    /// Language of the measured program; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
-    /// What came over the link beside answers, and what did not; `None` where no line was measured.
+    /// Events on the link besides answers, and triggers without one; `None` without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
-    /// What each part of the load achieved; empty without one.
+    /// Achieved rate of each part of the load; empty without one.
     pub loads: Vec<LoadRate>,
-    /// What the kernel's tracers saw after it; `None` unless that was asked for.
+    /// Results of the kernel's tracers after it; `None` if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracers: Option<Tracers>,
-    /// What operations cost; `None` for every method but `cost`, or without a record.
+    /// Costs of operations; `None` for every method but `cost`, or without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostSummary>,
-    /// How busy the machine was while measuring.
+    /// Utilization of the machine during the measurement.
     pub machine: Busy,
-    /// What made late wake-ups late; `None` unless that was asked.
+    /// Causes of late wake-ups; `None` if not requested.
     pub explained: Option<ExplainRecord>,
-    /// The two stages of every wake-up; `None` unless it was traced, and seen.
+    /// The two stages of every wake-up; `None` without a trace that shows them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
 }
 
-/// Waits that were still open when their block ended.
+/// Waits still open at the end of their block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Open {
-    /// How many.
+    /// Number of them.
     pub waits: u64,
-    /// The longest was already late by this much, ns.
+    /// Lateness that the longest had reached, ns.
     pub at_least_ns: u64,
 }
 
@@ -110,18 +110,18 @@ pub struct Max {
     /// Its value, ns.
     #[serde(skip)]
     pub latency_ns: i64,
-    /// Whether it is an open wait or a trigger without an answer, so the latency is at least this.
+    /// Whether it is an open wait or a trigger without an answer, so that the latency is a lower bound.
     #[serde(skip)]
     pub at_least: bool,
-    /// In which block, from 0.
+    /// Its block, from 0.
     pub block: u32,
-    /// On which CPU.
+    /// Its CPU.
     pub cpu: u32,
-    /// When it was due: ms since the run began, by the wall clock. `None` when the record does not say.
+    /// Its due time: ms since the run began, by the wall clock. `None` if not recorded.
     pub run_ms: Option<u64>,
 }
 
-/// What the records of `pool` say; `name`: what the run calls it.
+/// Summarizes the records of `pool`; `name` is the cell's name within the run.
 pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSummary {
     let histogram = pool.histogram();
     let stretches: Vec<_> = pool.stretches().into_iter().collect();
@@ -172,7 +172,8 @@ fn open_waits(pool: &Pool<'_>) -> Option<Open> {
     longest.map(|at_least_ns| Open { waits, at_least_ns })
 }
 
-/// The largest latency of any thread; an open wait and a trigger without an answer count with what they had reached.
+/// The largest latency of any thread; an open wait and a trigger without an answer count with the lateness they had
+/// reached.
 fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
     let period_ns = pool.cell.period.ns();
     let of_thread = |(entry, thread): (&Entry, &model::ThreadRecord)| {
@@ -189,7 +190,7 @@ fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
         let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
         [ended, open, never.map(|at_least_ns| at(at_least_ns, true, None))]
     };
-    // Of equal ones the first in time.
+    // Among equal ones the first in time.
     let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
     pool.threads().flat_map(of_thread).flatten().reduce(later)
 }
@@ -238,7 +239,8 @@ mod tests {
     #[test]
     fn the_maximum_knows_its_moment() {
         let cell = run(|cpu, cycle| if (cpu, cycle) == (1, 1_500) { 80_000 } else { 5_000 });
-        // The run's first measurement begins 1 s after it, and the wake-up was due 1.5 s after that; of equal ones the first.
+        // The run's first measurement begins 1 s after its start, and the wake-up was due 1.5 s later. Among equal ones
+        // the first.
         let expected = Max { latency_ns: 80_000, at_least: false, block: 0, cpu: 1, run_ms: Some(2_500) };
         assert_eq!(cell.max, Some(expected));
         assert_eq!(cell.quantiles.p99.value_ns(), Some(5_023), "the upper edge of the bucket of 5000 ns");

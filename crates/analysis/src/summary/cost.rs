@@ -1,65 +1,65 @@
-//! What operations cost: the distribution of each over its batches, and groups of them.
+//! Costs of operations: the distribution of each over its batches, and groups of them.
 
 use model::{CostOperation, CostScope, OperationRecord, Record, SkippedOperation, Task};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the blocks of a cost cell say together.
+/// The pooled blocks of a cost cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostSummary {
-    /// Time, ns, that reading the clock was found to take, and that was subtracted from every batch: the largest of all blocks.
+    /// Measured time to read the clock, ns, which is subtracted from every batch: the largest of all blocks.
     pub clock_ns: u64,
     /// In the order of the suite.
     pub operations: Vec<OperationCost>,
-    /// Of groups of operations.
+    /// Groups of operations.
     pub groups: Vec<GroupCost>,
-    /// Time, ns, of the fixed amount of work, the median over the blocks; `None` unless that was measured, all of it.
+    /// Time, ns, of the fixed amount of work, the median over the blocks; `None` unless all of it was measured.
     pub total_ns: Option<f64>,
-    /// What was not measured, in any block.
+    /// Operations not measured in any block.
     pub skipped: Vec<SkippedOperation>,
 }
 
-/// What one operation costs.
+/// The cost of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperationCost {
     /// Group and name: `syscall/read`.
     pub name: String,
-    /// What one of them is.
+    /// Meaning of one operation.
     pub unit: String,
     /// Batches of all blocks.
     pub batches: u64,
-    /// Operations in a batch; the smallest of all blocks.
+    /// Operations in a batch: the smallest number of all blocks.
     pub per_batch: u64,
-    /// Time, ns, of one operation: the median batch, divided; of several blocks the median of their medians.
+    /// Time of one operation, ns: the median batch divided by its operations, and the median of those over the blocks.
     pub median_ns: f64,
-    /// The same of the batch that 99 % do not exceed, over all blocks.
+    /// Time of one operation in the batch that 99 % do not exceed, over all blocks, ns.
     pub p99_ns: f64,
-    /// The same of the longest batch.
+    /// Time of one operation in the longest batch, ns.
     pub worst_ns: f64,
-    /// Million bytes a second, by the median; `None` where bytes are not what it is about.
+    /// Throughput by the median, million bytes a second; `None` for operations that move no bytes.
     pub mb_per_s: Option<f64>,
 }
 
-/// What the operations of one group cost.
+/// The cost of one group of operations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupCost {
     /// The group.
     pub group: String,
-    /// How many of its operations were measured.
+    /// Number of its measured operations.
     pub operations: u64,
-    /// Geometric mean of their medians, ns: only ratios of it mean something.
+    /// Geometric mean of their medians, ns: only its ratios are meaningful.
     pub geometric_mean_ns: f64,
 }
 
-/// The time of one operation in a batch, ns, without the clock's.
+/// Time of one operation in a batch, ns, without that of the clock.
 fn each(batch_ns: u64, per_batch: u64, clock_ns: u64) -> f64 {
     batch_ns.saturating_sub(clock_ns) as f64 / per_batch.max(1) as f64
 }
 
-/// The value of this rank among ascending ones: the smallest that a share of them does not exceed.
+/// Quantile of ascending values: the smallest that `share` of them do not exceed.
 fn at(ascending: &[f64], share: f64) -> Option<f64> {
     let rank = crate::stats::special::whole((ascending.len() as f64 * share).ceil()).max(1);
     usize::try_from(rank - 1).ok().and_then(|index| ascending.get(index)).copied()
@@ -72,19 +72,19 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(0.5 * (values.get(last / 2)? + values.get(values.len() / 2)?))
 }
 
-/// The geometric mean; `None` of none, or where one is 0.
+/// The geometric mean; `None` without values, or if one is 0.
 pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     let is_known = !values.is_empty() && values.iter().all(|value| *value > 0.0);
     is_known.then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())
 }
 
-/// What an operation costs in one record: the median of its batches, ns.
+/// The cost of an operation in one record: the median of its batches, ns.
 #[must_use]
 pub fn cost_of(operation: &OperationRecord, clock_ns: u64) -> Option<f64> {
     median(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, clock_ns)).collect())
 }
 
-/// Of the records of one cell; `None` when none of them is of the cost suite.
+/// Summarizes the records of one cell; `None` if none of them is of the cost suite.
 pub(crate) fn summary<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> Option<CostSummary> {
     let costs = records.clone().filter_map(|record| record.cost.as_ref());
     let clock_ns = costs.clone().map(|cost| cost.clock_ns).max()?;
@@ -113,7 +113,7 @@ pub(crate) fn summary<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> 
     })
 }
 
-/// Time of the fixed amount of work, ns; `None` when a part of it was not carried out, or it was not the fixed amount.
+/// Time of the fixed amount of work, ns; `None` if a part of it was not carried out, or the amount was not fixed.
 #[must_use]
 pub fn total_of(record: &Record) -> Option<f64> {
     let cost = record.cost.as_ref()?;
@@ -130,7 +130,7 @@ fn operation_cost(blocks: &[(u64, &OperationRecord)]) -> Option<OperationCost> {
         all.extend(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, *clock_ns)));
     }
     all.sort_by(f64::total_cmp);
-    // A byte a nanosecond is a thousand million of them a second.
+    // One byte a nanosecond is 1 000 million bytes a second.
     let mb_per_s = known.and_then(|known| known.bytes).filter(|_| median_ns > 0.0);
     Some(OperationCost {
         name: first.name.clone(),

@@ -1,4 +1,4 @@
-//! What pictures of a cell are drawn from: its distribution by CPU, its quantiles by nines, its maxima over time.
+//! Data of a cell's pictures: its distribution by CPU, its quantiles, its maxima over time.
 
 use crate::stats::woodruff::{CONFIDENCE, Quantile, estimate_of};
 use crate::summary::pool::Pool;
@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 /// The curves of one cell, over all its blocks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curves {
-    /// All latencies that are known.
+    /// All known latencies.
     pub histogram: Histogram,
-    /// Samples of which only is known that they are later than all of these.
+    /// Samples known only to be later than all of these.
     pub beyond: u64,
-    /// Whether an unknown number of late samples is missing, so that nobody knows the share of any.
+    /// Whether an unknown number of late samples is missing, so that no percentile is known.
     pub is_cut: bool,
-    /// The latencies of each CPU, by its number; of imported threads without a CPU, by the thread's.
+    /// The latencies of each CPU, by its number; of imported threads without a CPU, by the thread's number.
     pub by_cpu: BTreeMap<u32, Histogram>,
-    /// Quantiles, ascending, up to the highest that enough independent samples exceed.
+    /// Quantiles, ascending, up to the highest with enough independent samples above it.
     pub rungs: Vec<Rung>,
     /// Each latency that was larger than all before it, in the order of time.
     pub new_maxima: Vec<NewMaximum>,
-    /// Time measured; blocks add up. 0 where an imported file does not say it.
+    /// Time measured; blocks add up. 0 where an imported file does not have it.
     pub measured: Span,
     /// The largest latency of every second.
     pub strip: Strip,
@@ -40,26 +40,26 @@ pub struct Rung {
 /// A latency larger than all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewMaximum {
-    /// Measured time until it was seen, with the resolution of the record: a second where it has seconds, else a block.
+    /// Measured time until it occurred, with the resolution of the record: a second where it has seconds, else a block.
     pub after: Span,
     /// The latency, ns.
     pub latency_ns: i64,
-    /// Whether it is a wait that had not ended, so that the latency is at least this.
+    /// Whether it is an open wait, so that the latency is a lower bound.
     pub at_least: bool,
 }
 
-/// The largest latency of every second, the blocks laid end to end.
+/// The largest latency of every second, with the blocks concatenated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Strip {
-    /// For each CPU one value a second, ns; `None` in a second without a wake-up. All have the same length.
+    /// One value a second for each CPU, ns; `None` in a second without a wake-up. All have the same length.
     pub by_cpu: BTreeMap<u32, Vec<Option<i64>>>,
-    /// Where each block begins: its number, and its first second in the strip.
+    /// Start of each block: its number, and its first second in the strip.
     pub blocks: Vec<(u32, usize)>,
     /// Seconds in the strip.
     pub seconds: usize,
 }
 
-/// The curves of the cells whose index is `wanted`; of all others nothing is computed.
+/// The curves of the cells whose index is `wanted`; no others are computed.
 #[must_use]
 pub fn curves(header: &Header, entries: &[Entry], wanted: impl Fn(usize) -> bool) -> BTreeMap<usize, Curves> {
     let pools = Pool::of_run(header, entries).into_iter().enumerate();
@@ -75,7 +75,7 @@ fn of_cell(pool: &Pool<'_>) -> Curves {
     Curves { histogram, by_cpu, rungs, new_maxima, measured, strip: strip(pool), ..Curves::default() }
 }
 
-/// Those up to the first that is refused.
+/// The quantiles below the first refused one.
 pub(crate) fn rungs(quantile: impl Fn(f64) -> Quantile) -> Vec<Rung> {
     let rung = |(exceedance, quantile): (f64, Quantile)| {
         let value_ns = quantile.value_ns()?;
@@ -92,7 +92,7 @@ fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {
         let ends = |second: u64| (second + 1).saturating_mul(Span::SECOND.ns()).min(length);
         let mut maxima: Vec<_> = seconds
             .filter_map(|second| Some((ends(second.second), second.max_ns?, false)))
-            // Not every record has seconds; the block's maximum is known all the same.
+            // For records without seconds, the block's maximum.
             .chain(record.threads.iter().filter_map(|thread| Some((length, thread.histogram.max_ns?, false))))
             .chain(record.threads.iter().filter_map(|thread| {
                 let open = thread.censored?;
@@ -110,7 +110,7 @@ fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {
     }))
 }
 
-/// Those of latencies in the order of time (when, ns, whether it is at least that) that are larger than all before them.
+/// Successive new maxima of latencies in the order of time (time, ns, whether it is a lower bound).
 pub(crate) fn rising(all: impl Iterator<Item = (Span, i64, bool)>) -> Vec<NewMaximum> {
     let mut seen: Vec<NewMaximum> = Vec::new();
     for (after, latency_ns, at_least) in all {
@@ -121,7 +121,7 @@ pub(crate) fn rising(all: impl Iterator<Item = (Span, i64, bool)>) -> Vec<NewMax
     seen
 }
 
-/// The histograms of threads by their CPU, or their number.
+/// Histograms of threads by their CPU, or their number.
 pub(crate) fn by_number<'a>(all: impl Iterator<Item = (u32, &'a Histogram)>) -> BTreeMap<u32, Histogram> {
     let mut by_number: BTreeMap<u32, Histogram> = BTreeMap::new();
     all.for_each(|(number, histogram)| by_number.entry(number).or_default().merge(histogram));

@@ -1,4 +1,4 @@
-//! The second view of a stall: one latency for each due time, including those that no wait could meet.
+//! The due-time view of a stall: one latency for each due time, including those that passed during the stall.
 
 use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
@@ -12,20 +12,20 @@ use std::collections::BTreeMap;
 /// resolution.
 const STEPS: u64 = 128;
 
-/// Which of the two distributions of a cell a quantile is of; see [`crate::by_due_time`].
+/// Distribution of a quantile: by wake-up or by due time; see [`crate::by_due_time`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// Both: nothing was missed that would set them apart.
+    /// Both: equal, because no due time was missed.
     Both,
     /// One latency for each wake-up.
     WakeUps,
-    /// One latency for each due time, those that were missed included.
+    /// One latency for each due time, missed ones included.
     DueTimes,
 }
 
-/// Latency by due time: those filled in that were past before the thread could sleep again, see [`by_due_time`].
+/// Latency by due time: missed due times are filled in, see [`by_due_time`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "DueTimesDocument"))]
@@ -33,8 +33,8 @@ pub struct DueTimes {
     /// Due times in this view.
     #[serde(rename = "due_times")]
     pub n: u64,
-    /// Whether open waits or triggers without an answer are in it, with the lateness they had: then high quantiles are lower
-    /// bounds.
+    /// Whether open waits or triggers without an answer are included, with the lateness they had reached: high
+    /// quantiles are then lower bounds.
     #[serde(rename = "are_lower_bounds")]
     pub at_least: bool,
     /// The distribution.
@@ -43,7 +43,7 @@ pub struct DueTimes {
 }
 
 impl DueTimes {
-    /// From the distribution by wake-up, and what [`slices`] returned for the same pool.
+    /// Builds the view from the distribution by wake-up and the result of [`slices`] for the same pool.
     pub(crate) fn of(
         pool: &Pool<'_>,
         by_wakeup: Quantiles,
@@ -56,18 +56,20 @@ impl DueTimes {
     }
 }
 
-/// Whether a wait had not ended, or a trigger has no answer.
+/// Whether a wait was open, or a trigger had no answer.
 fn is_open(thread: &ThreadRecord) -> bool {
     thread.censored.is_some() || thread.never_answered() > 0
 }
 
-/// Whether late wake-ups of a thread stand for due times before them. After a relative wait comes another, as long, and each trigger
-/// has an answer of its own; versions that left late answers out filled in what was missed.
+/// Whether late wake-ups of a thread imply missed due times before them. A relative wait is followed by another of the
+/// same length, and each trigger has an answer of its own; versions that left out late answers filled in the missed due
+/// times.
 fn is_filled_in(cell: &Cell, thread: &ThreadRecord) -> bool {
     cell.task.misses_when_late() || thread.unanswered.is_none() && !cell.task.is_relative()
 }
 
-/// All latencies by due time, and those of each stretch of time, which add up to them; `None` where they are those by wake-up.
+/// All latencies by due time, and those of each stretch of time, which add up to them; `None` if equal to those by
+/// wake-up.
 pub(crate) fn slices(pool: &Pool<'_>) -> Option<(Histogram, Vec<Histogram>)> {
     let fills_in = |thread: &ThreadRecord| thread.missed > 0 && is_filled_in(pool.cell, thread);
     if !pool.threads().any(|(_, thread)| is_open(thread) || fills_in(thread)) {
@@ -86,13 +88,13 @@ pub(crate) fn slices(pool: &Pool<'_>) -> Option<(Histogram, Vec<Histogram>)> {
         thread.unanswered.iter().flatten().for_each(|slice| add(slice.first_cycle, &slice.histogram));
     }
     let mut slices: Vec<_> = slices.into_values().collect();
-    // The open waits are one more slice: they came together at the end.
+    // The open waits form one more slice: they were all open at the end.
     slices.push(open_waits(pool.threads().map(|(_, thread)| thread), pool.cell.period));
     Some((merged(slices.iter()), slices))
 }
 
-/// The latencies of one measurement by due time, all its CPUs together, open waits and triggers without an answer included.
-/// Where a late wake-up misses no due time, they are as they are.
+/// The latencies of one measurement by due time, all its CPUs together, including open waits and triggers without an
+/// answer. Equal to those by wake-up where no due time was missed.
 pub(crate) fn of_record(record: &Record) -> Histogram {
     let threads = || record.threads.iter();
     let unanswered = threads().flat_map(|thread| thread.unanswered.iter().flatten());
@@ -105,7 +107,7 @@ pub(crate) fn of_record(record: &Record) -> Histogram {
     all
 }
 
-/// Latencies by wake-up, and those among the largest that are known exactly.
+/// Latencies by wake-up, and the exactly known ones among the largest.
 struct Part<'a> {
     histogram: &'a Histogram,
     worst: Vec<i64>,
@@ -122,8 +124,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The due times that a thread missed, with the time by which it did, for each part of its record: as many together as it
-/// counted, but for those behind an open wait.
+/// Missed due times of a thread, with their lateness, for each part of its record: in total as many as it counted,
+/// except those behind an open wait.
 fn missed(cell: &Cell, thread: &ThreadRecord, parts: &[Part<'_>]) -> Vec<Histogram> {
     if !is_filled_in(cell, thread) {
         return vec![Histogram::default(); parts.len()];
@@ -134,8 +136,8 @@ fn missed(cell: &Cell, thread: &ThreadRecord, parts: &[Part<'_>]) -> Vec<Histogr
         Err(_) => thread.cycles_due,
     });
     let counted = thread.missed.saturating_sub(behind_open);
-    // Where the edge of a bucket stands for a latency, the last of its due times may be one too many, and those after the end
-    // of the cell are none of it: both are the least late.
+    // Where the edge of a bucket stands for a latency, its last due time may be one too many; due times after the end
+    // of the cell do not count. Both are the least late.
     let mut excess = missed.iter().map(|part| part.n).sum::<u64>().saturating_sub(counted);
     for part in missed.iter_mut().rev() {
         let out = excess.min(part.n);
@@ -145,7 +147,7 @@ fn missed(cell: &Cell, thread: &ThreadRecord, parts: &[Part<'_>]) -> Vec<Histogr
     missed
 }
 
-/// The same without its `n` smallest values.
+/// The histogram without its `n` smallest values.
 fn without_lowest(histogram: &Histogram, mut n: u64) -> Histogram {
     if n == 0 {
         return histogram.clone();
@@ -159,7 +161,7 @@ fn without_lowest(histogram: &Histogram, mut n: u64) -> Histogram {
     left
 }
 
-/// Waits that had not ended, with the lateness they had, and the due times behind them.
+/// Open waits with the lateness they had reached, and the due times behind them.
 fn open_waits<'a>(threads: impl Iterator<Item = &'a ThreadRecord>, period: Period) -> Histogram {
     let mut open = Histogram::default();
     for (wait, due) in threads.filter_map(|thread| Some((thread.censored?, thread.cycles_due))) {
@@ -171,11 +173,11 @@ fn open_waits<'a>(threads: impl Iterator<Item = &'a ThreadRecord>, period: Perio
     open
 }
 
-/// The latencies by due time: a wake-up late by L with period P also stands for the missed due times, which were late
-/// by L - P, L - 2P ... above 0.
+/// Latency by due time: a wake-up late by L with period P also stands for the missed due times, which were late by L -
+/// P, L - 2P ... above 0.
 ///
-/// It is computed from the buckets' upper edges, so the number of missed due times may differ from the counted one by 0.78 %;
-/// of a record more is known, and the numbers are equal.
+/// Computed from the buckets' upper edges, so the number of missed due times may differ from the counted one by 0.78 %.
+/// For a record the numbers are equal, because it has more detail.
 #[must_use]
 pub fn by_due_time(by_wakeup: &Histogram, period: Period) -> Histogram {
     let mut all = by_wakeup.clone();
@@ -183,7 +185,7 @@ pub fn by_due_time(by_wakeup: &Histogram, period: Period) -> Histogram {
     all
 }
 
-/// The due times that were missed by the wake-ups of a part.
+/// Due times missed by the wake-ups of a part.
 fn filled_in(part: &Part<'_>, period: Period) -> Histogram {
     let mut missed = Histogram::default();
     let mut fill =
@@ -203,7 +205,8 @@ fn filled_in(part: &Part<'_>, period: Period) -> Histogram {
 /// Adds `late_ns`, `late_ns - P`, `late_ns - 2P` ... above 0, at most `due_times` of them, each `n` times.
 fn fill_in(histogram: &mut Histogram, mut late_ns: u64, mut due_times: u64, n: u64, period: Period) {
     while late_ns > 0 && due_times > 0 {
-        // As many due times at once as share a bucket: hours of a short period are a few thousand steps.
+        // As many due times at once as share a bucket: an hour-long stall with a short period takes a few thousand
+        // steps.
         let group = (late_ns / STEPS / period.ns()).clamp(1, due_times);
         histogram.record_n(i64::try_from(late_ns).unwrap_or(i64::MAX), n.saturating_mul(group));
         late_ns = late_ns.saturating_sub(group * period.ns());

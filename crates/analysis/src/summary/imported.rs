@@ -1,7 +1,7 @@
-//! What other tools have measured, in our numbers.
+//! Summaries of measurements made by other tools.
 //!
-//! Quantiles where the file has a distribution, no intervals where it does not tell how the latency went in time, and a
-//! refusal for everything that it leaves out.
+//! Quantiles where the file has a distribution, no intervals where it has no course of time, and a refusal for
+//! everything that it leaves out.
 
 mod curves;
 
@@ -22,42 +22,41 @@ pub struct ImportedCell {
     /// The measurement.
     #[serde(skip)]
     pub imported: Imported,
-    /// Its file's name, and what the latencies are of where a file holds several.
+    /// Name of its file, and the kind of latency where a file has several.
     #[serde(skip)]
     pub name: String,
-    /// Samples that the tool took; `None` when it does not say.
+    /// Number of samples; `None` if the tool does not report it.
     pub samples: Option<u64>,
-    /// Due times missed; `None` for tools that do not count them.
+    /// Missed due times; `None` for tools that do not count them.
     pub missed: Option<u64>,
     /// Smallest latency, ns.
     pub min_ns: Option<i64>,
-    /// Mean latency, ns: of the distribution where it is whole, else as the tool says.
+    /// Mean latency, ns: of the distribution if it is complete, else as reported by the tool.
     pub mean_ns: Option<f64>,
-    /// Standard deviation, ns; `None` unless the distribution is whole.
+    /// Standard deviation, ns; `None` unless the distribution is complete.
     pub stddev_ns: Option<f64>,
     /// The distribution.
     #[serde(flatten)]
     pub quantiles: Quantiles,
-    /// Whether it was the same from beginning to end, by the stretch of the file before which it changed. A quantile that was not
-    /// has no interval.
+    /// Stationarity, with the stretch of the file after each change. A quantile that changed has no interval.
     #[serde(skip)]
     pub courses: Courses<usize>,
-    /// Stretches of time that the file holds.
+    /// Stretches of time in the file.
     #[serde(skip)]
     pub stretches: usize,
     /// Largest latency, ns.
     pub max_ns: Option<i64>,
-    /// Number of the thread, or of its CPU where that is known, that had it.
+    /// Number of the thread with the largest latency, or of its CPU if known.
     pub max_thread: Option<u32>,
 }
 
-/// Each measurement that was imported, in the order in which they were named.
+/// Each imported measurement, in the given order.
 pub(crate) fn cells(all: &[Imported]) -> Vec<ImportedCell> {
     all.iter().zip(names(all)).map(|(imported, name)| cell(imported, name)).collect()
 }
 
-/// The names of files without their directories, as long as that tells them apart, and what is measured where a file
-/// holds several kinds of latency.
+/// File names, without directories where these are not needed to tell them apart, and the kind of latency where a file
+/// has several.
 fn names(all: &[Imported]) -> Vec<String> {
     let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let of_file = |imported: &Imported| {
@@ -73,7 +72,7 @@ fn names(all: &[Imported]) -> Vec<String> {
     all.iter().map(name).collect()
 }
 
-/// The sum where every thread says it.
+/// The sum, if every thread has the value.
 fn sum(threads: &[ImportedThread], of: impl Fn(&ImportedThread) -> Option<u64>) -> Option<u64> {
     threads.iter().try_fold(0, |all: u64, thread| all.checked_add(of(thread)?))
 }
@@ -83,7 +82,7 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     let known = imported_histogram(imported);
     let is_whole = known.is_some() && threads.iter().all(|thread| thread.beyond.is_none());
     let largest = threads.iter().filter_map(|thread| Some((thread.max_ns?, thread.cpu.unwrap_or(thread.number))));
-    // Of equal ones the first.
+    // Among equal ones the first.
     let largest = largest.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let whole = known.as_ref().filter(|_| is_whole);
     let of_histogram = || whole.filter(|all| all.n > 0).map(|all| all.sum_ns as f64 / all.n as f64);
@@ -107,8 +106,8 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     }
 }
 
-/// Whether it stayed the same, as records of ours are tested: of less than half a minute, or without a course of time, nothing
-/// is said. What is beyond the histogram of the tool is part of no stretch.
+/// Stationarity, tested as for records: nothing is reported below half a minute, or without a course of time. Samples
+/// beyond the tool's histogram are in no stretch.
 fn courses(imported: &Imported, known: Option<&Histogram>, slices: &[Histogram]) -> Courses<usize> {
     let is_short = imported.measured.is_some_and(|measured| measured.as_secs_f64() < MIN_SECONDS as f64);
     let is_whole = imported.threads.iter().all(|thread| thread.beyond.is_none());
@@ -120,8 +119,8 @@ fn courses(imported: &Imported, known: Option<&Histogram>, slices: &[Histogram])
     Courses::new(levels, of_maxima(stationarity::Gate::of(&maxima), &maxima))
 }
 
-/// Whether the tool's mean is of values finer than its histogram's (Xenomai's latency). Others cut it to the resolution, or
-/// compute it from the same cut values and round it to two digits: then the histogram's is the better one.
+/// Whether the tool's mean comes from values finer than its histogram (Xenomai's latency). Other tools round it down to
+/// the resolution, or compute it from truncated values and round it to two digits: then the histogram's mean is better.
 fn mean_is_finer(imported: &Imported, of_histogram: Option<f64>) -> bool {
     let unit_ns = imported.resolution.ns().max(1) as f64;
     let is_cut = |thread: &ImportedThread| thread.mean_ns.is_none_or(|mean_ns| mean_ns % unit_ns == 0.0);
@@ -129,7 +128,7 @@ fn mean_is_finer(imported: &Imported, of_histogram: Option<f64>) -> bool {
     !imported.threads.iter().all(is_cut) && mean(&imported.threads).zip(of_histogram).is_some_and(differs)
 }
 
-/// The mean of what the threads say, by their samples.
+/// The mean of the threads' means, weighted by their samples.
 fn mean(threads: &[ImportedThread]) -> Option<f64> {
     let with_samples = || threads.iter().filter(|thread| thread.samples != Some(0));
     let parts: Option<Vec<(f64, f64)>> =
@@ -139,14 +138,14 @@ fn mean(threads: &[ImportedThread]) -> Option<f64> {
     Some(parts.iter().map(|(mean, n)| mean * n).sum::<f64>() / samples)
 }
 
-/// All samples of a measurement whose value is known; `None` where the file has no distribution.
+/// All samples of a measurement with a known value; `None` if the file has no distribution.
 #[must_use]
 pub fn imported_histogram(imported: &Imported) -> Option<Histogram> {
     let histograms: Option<Vec<&Histogram>> = imported.threads.iter().map(|thread| thread.histogram.as_ref()).collect();
     histograms.map(|histograms| merged(histograms.into_iter()))
 }
 
-/// The quantiles; refused where the file has no distribution.
+/// The quantiles; refused if the file has no distribution.
 fn quantiles(threads: &[ImportedThread], known: Option<&Histogram>) -> Quantiles {
     let Some(known) = known else {
         return Quantiles::by(|_| Quantile::Refused(Refusal::NoDistribution));
@@ -155,11 +154,11 @@ fn quantiles(threads: &[ImportedThread], known: Option<&Histogram>) -> Quantiles
     levels(|p| all.at(p))
 }
 
-/// The known samples, with those beyond the histogram above them all: they have a rank, and no value.
+/// The known samples, and above them those beyond the histogram, which have a rank and no value.
 struct Distribution<'a> {
     known: &'a Histogram,
     all: Histogram,
-    /// What is beyond is at least this, ns; `None` where nothing is.
+    /// Lower bound of samples beyond the histogram, ns; `None` without any.
     limit_ns: Option<i64>,
     slices: Vec<Histogram>,
 }
@@ -187,12 +186,12 @@ impl<'a> Distribution<'a> {
     }
 }
 
-/// The stretches of all threads, put together in the order of time: those that begin nearest to each other.
+/// The stretches of all threads, merged with those nearest in time.
 fn slices(threads: &[ImportedThread]) -> Vec<Histogram> {
     let most = threads.iter().map(|thread| thread.slices.len()).max().unwrap_or(0);
     let of = |i: usize| {
         let of_threads = threads.iter().filter_map(move |thread| {
-            // Threads are of one length in time, whatever number of stretches each has.
+            // All threads cover the same time, whatever their numbers of stretches.
             let at = (i * thread.slices.len()).checked_div(most)?;
             let is_first = i == 0 || (i - 1) * thread.slices.len() / most != at;
             thread.slices.get(at).filter(|_| is_first)

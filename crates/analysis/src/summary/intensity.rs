@@ -1,33 +1,32 @@
-//! What the loads achieved while measuring, and how busy the machine was.
+//! Achieved rates of the loads, and utilization of the machine, during the measurement.
 
 use crate::summary::pool::Pool;
 use model::{Header, LoadRecord, MachineSecond};
 use serde::Serialize;
 
-/// What one part of a load achieved, over all blocks.
+/// The rate of one part of a load, over all blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadRate {
     /// The part as it is typed.
     pub load: String,
-    /// What one operation is.
+    /// Meaning of one operation.
     pub operation: String,
-    /// Operations a second; `None` for a program that does not say.
+    /// Operations a second; `None` for a program that does not report them.
     pub per_second: Option<f64>,
-    /// CPUs that it kept busy on average; `None` when that is not known.
+    /// Average number of CPUs that it kept busy; `None` if unknown.
     pub cpus_used: Option<f64>,
-    /// The lowest of its rates as a share of the one that it began with, in the worst block; `None` when there is only
-    /// one reading.
+    /// The lowest of its rates as a share of its first one, in the worst block; `None` with a single reading.
     pub lowest_share: Option<f64>,
 }
 
-/// How busy the machine was while measuring, as shares of the CPU time that there was, 0 to 1.
+/// Utilization of the machine during the measurement, as shares of the available CPU time, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Busy {
-    /// Nothing ran; `None` when it cannot be read.
+    /// Idle; `None` if unreadable.
     pub idle: Option<f64>,
-    /// The hypervisor ran something else; `None` when it cannot be read.
+    /// Stolen by the hypervisor; `None` if unreadable.
     pub steal: Option<f64>,
 }
 
@@ -53,14 +52,14 @@ fn rate(pool: &Pool<'_>, part: usize) -> Option<LoadRate> {
     })
 }
 
-/// Over all blocks.
+/// Utilization over all blocks.
 pub(super) fn busy(header: &Header, pool: &Pool<'_>) -> Busy {
     let cpus = header.host.cpus_online.as_ref().map(|cpus| cpus.len() as f64);
     let seconds = || pool.entries.iter().flat_map(|entry| &entry.record.machine);
     let elapsed_ms = seconds().map(|second| second.elapsed.ns()).sum::<u64>() as f64 / 1e6;
     let share = |of: fn(&MachineSecond) -> Option<u64>| {
         let ms = seconds().map(of).sum::<Option<u64>>()? as f64;
-        // Ticks are counted at other instants than those between which they are compared.
+        // Ticks are sampled at other instants than the elapsed time, so the share may exceed 1.
         cpus.filter(|_| elapsed_ms > 0.0).map(|cpus| (ms / (elapsed_ms * cpus)).min(1.0))
     };
     Busy { idle: share(|second| second.idle_ms), steal: share(|second| second.steal_ms) }

@@ -1,8 +1,9 @@
-//! How many are later than a limit: what a requirement on a quantile asks, also where the quantile itself is refused.
+//! Share of samples later than a limit: the test of a requirement on a quantile, also where the quantile itself is
+//! refused.
 //!
-//! "p99 <= limit" says that at most 1 % is later than the limit. None of 299 independent samples later shows that (95 %),
-//! where p99 itself takes 1 000. Samples are not independent: they count as many as they are worth where they are worth
-//! least, at p90, p99, p99.9 or the limit, and a thread that is once later than the limit is so for about as long as the limit.
+//! "p99 <= limit" requires that at most 1 % is later than the limit. None of 299 independent samples later shows that
+//! (95 %), where p99 itself needs 1 000. Samples are correlated: the smallest effective sample size at p90, p99, p99.9
+//! and the limit counts, and a thread that exceeds the limit once does so for about as long as the limit.
 
 use crate::stats::quantile::upper_edge;
 use crate::stats::special::share_interval;
@@ -10,33 +11,34 @@ use crate::stats::woodruff::{CONFIDENCE, Count, MIN_EXCEEDANCES, MIN_SLICES, Spr
 use crate::summary::due_time::View;
 use model::{Histogram, Level, Period, Requirement, Span};
 
-/// Upper limit of the advice on how many times as long to measure: a million.
+/// Largest advised multiple of the measured time: a million.
 const MOST_TIMES: f64 = 1e6;
 
-/// The distribution of a cell by wake-up and, where that is another one, by due time: all, and the slices of it.
+/// The distribution of a cell by wake-up and, if different, by due time: pooled, and by slice.
 pub(crate) struct Views<'a> {
     pub(crate) by_wakeup: (&'a Histogram, &'a [Histogram]),
     pub(crate) by_due_time: Option<&'a (Histogram, Vec<Histogram>)>,
 }
 
-/// How many are later than what is required of a quantile.
+/// Share of samples later than the limit of a required quantile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Late {
     pub(crate) level: Level,
     pub(crate) view: View,
-    /// How many are later, at most.
+    /// Number of late samples, upper bound.
     pub(crate) late: u64,
-    /// Of how many.
+    /// Number of all samples.
     pub(crate) of: u64,
-    /// Independent ones they are worth.
+    /// Effective sample size.
     pub(crate) n_eff: f64,
-    /// The 95 % interval of the share that is later.
+    /// The 95 % interval of the late share.
     pub(crate) share: (f64, f64),
-    /// How many times as long to measure until it is shown to be kept; `None` where too many are later, or for ever.
+    /// Measuring time until the limit is shown to be met, as a multiple; `None` if too many are later, or no finite
+    /// time is enough.
     pub(crate) times_as_long: Option<f64>,
 }
 
-/// For each required quantile, by wake-up and by due time; none with fewer than 10 slices.
+/// Late share for each required quantile, by wake-up and by due time; none with fewer than 10 slices.
 pub(crate) fn of(require: &Requirement, views: &Views<'_>, period: Period) -> Vec<Late> {
     let both = if views.by_due_time.is_none() { View::Both } else { View::WakeUps };
     let all = |(level, limit): (Level, Span)| {
@@ -49,8 +51,8 @@ pub(crate) fn of(require: &Requirement, views: &Views<'_>, period: Period) -> Ve
 }
 
 impl Late {
-    /// Whether the limit is shown to be kept: none is later, of as many as that takes. A few that are later came together as a
-    /// rule, and a handful of stretches says too little of their share.
+    /// Whether the limit is shown to be met: no sample is later, of enough of them. A few late samples usually come in
+    /// one cluster, and too few stretches do not determine their share.
     pub(crate) fn is_kept(&self) -> bool {
         self.late == 0 && self.share.1 <= 1.0 - self.level.p()
     }
@@ -61,8 +63,8 @@ impl Late {
     }
 }
 
-/// Whether a requirement on the quantile `level` is shown to be kept, and to be violated, where that quantile has no interval;
-/// `None` with fewer than 10 slices.
+/// Whether a requirement on the quantile `level` is shown to be met, and to be violated, where that quantile has no
+/// interval; `None` with fewer than 10 slices.
 #[must_use]
 pub fn share_later(
     pooled: &Histogram,
@@ -118,15 +120,15 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
     })
 }
 
-/// A share as if of independent samples.
+/// A share in units of independent samples.
 struct Share {
     seen: f64,
     of: f64,
     interval: (f64, f64),
 }
 
-/// The share above, where samples are worth one in `effect` at best. Those that follow each other through neighbouring
-/// slices came together, and count once.
+/// The share above, where samples count at most one in `effect`. Late samples in consecutive slices form one cluster,
+/// and count once.
 fn share(counts: &[Count], effect: f64) -> Option<Share> {
     let (n, above) = counts.iter().fold((0, 0), |(n, above), count| (n + count.n, above + count.above));
     if above == 0 {
@@ -138,7 +140,7 @@ fn share(counts: &[Count], effect: f64) -> Option<Share> {
     let begin = counts.windows(2).filter(|pair| is_later(&pair[1]) && !is_later(&pair[0])).count();
     let stretches = (begin + usize::from(counts.first().is_some_and(is_later))) as f64;
     let p = above as f64 / n as f64;
-    // In a slice that holds several stalls they count as one, too, unless slices differ as little as chance makes them.
+    // Several stalls in one slice count as one, too, unless slices differ no more than by chance.
     let worth = above as f64 / effect.max(spread.design_effect);
     let is_everywhere = counts.iter().filter(|count| is_later(count)).count() * 2 > counts.len();
     let seen = if is_everywhere { worth } else { worth.min(stretches) };
@@ -180,7 +182,7 @@ mod tests {
         assert!(short.share.1 > 0.01 && (short.times_as_long.unwrap() - 299.0 / 280.0).abs() < 0.02, "{short:?}");
         let enough = of(15, Level::P99, 1_000_000, |_, _| None);
         assert!(enough.share.1 <= 0.01 && enough.times_as_long == Some(1.0), "{enough:?}");
-        // Later than 20 ms is a thread for 20 ms: 20 due times are worth one.
+        // A thread later than 20 ms is so for 20 ms: 20 due times count as one.
         let coarse = of(15, Level::P99, 20_000_000, |_, _| None);
         assert!((coarse.n_eff - 15.0).abs() < 1e-9 && coarse.share.1 > 0.1, "{coarse:?}");
         assert!(of(300, Level::P99, 20_000_000, |_, _| None).share.1 <= 0.01);
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn one_long_stall_is_one_event() {
-        // 6 of 20 slices, one after the other: 30 % of the samples, and they came once.
+        // 6 of 20 consecutive slices: 30 % of the samples, and one cluster.
         let stall = of(20, Level::P99, 1_000_000, |slice, _| (7..13).contains(&slice).then_some(9 * MS));
         assert_eq!(stall.late, 120);
         assert!(stall.n_eff < 4.0 && stall.share.0 < 0.01 && stall.share.1 > 0.8, "{stall:?}");
@@ -198,7 +200,7 @@ mod tests {
         // Half of the time is beyond chance.
         let half = of(20, Level::P99, 1_000_000, |slice, _| (7..17).contains(&slice).then_some(9 * MS));
         assert!(half.share.0 > 0.01, "{half:?}");
-        // As often as every other slice, it is a state.
+        // In most slices: a state, not a cluster.
         let often = of(200, Level::P99, 1_000_000, |slice, i| (i == 3 && slice % 3 > 0).then_some(9 * MS));
         assert!(often.share.0 > 0.01 && often.share.1 < 0.06, "{often:?}");
     }
@@ -206,14 +208,14 @@ mod tests {
     #[test]
     fn what_shares_the_bucket_of_the_limit_counts_against_it() {
         let at = |limit_ns| of(100, Level::P99, limit_ns, |slice, i| (i == 0 && slice == 50).then_some(3 * MS + 1));
-        // 3 ms and 3 ms + 1 ns are in one bucket: it is not shown to be later, nor to be on time.
+        // 3 ms and 3 ms + 1 ns are in one bucket: neither late nor on time is shown.
         let near = at(3_000_000);
         assert_eq!((near.late, near.share.0), (1, 0.0));
         assert_eq!(at(3_000_001).late, 0, "the largest of all is known exactly");
     }
 
     #[test]
-    fn neighbours_that_resemble_each_other_are_worth_less() {
+    fn correlated_neighbors_count_less() {
         // p99 comes in bursts of whole slices, far below the limit.
         let bursts = of(400, Level::P99, 1_000_000, |slice, _| (slice % 40 == 7).then_some(200_000));
         assert!(bursts.n_eff < 1_000.0, "{bursts:?}");

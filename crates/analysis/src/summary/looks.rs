@@ -1,16 +1,16 @@
-//! After how many blocks a run is looked at that ends when its numbers are sure enough.
+//! Interim looks of a run that stops when its intervals are narrow enough.
 
 use crate::stats::woodruff::CONFIDENCE;
 use model::{Header, Until};
 
-/// Blocks after which a run is looked at for the first time.
+/// Number of blocks before the first look.
 const FIRST_LOOK: u32 = 2;
 
-/// Looks at which a run is judged that stops when an interval is narrow enough: after each doubling of the measured time,
-/// from the first to the most.
+/// Looks of a run that stops when an interval is narrow enough: after each doubling of the measured time, from the
+/// first to the most.
 ///
-/// The more often one looks, the more confidence each look takes: 5 % is divided by the number of looks, so that all
-/// intervals hold together in 95 % of runs (Bonferroni).
+/// More looks need more confidence each: 5 % is divided by the number of looks, so that all intervals hold together in
+/// 95 % of runs (Bonferroni).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looks {
     first: u32,
@@ -25,7 +25,7 @@ impl Looks {
         (1 <= first && first <= most).then_some(Looks { first, most })
     }
 
-    /// After how many blocks they are.
+    /// Numbers of blocks after which there is a look.
     pub fn blocks(self) -> impl Iterator<Item = u32> {
         let Looks { first, most } = self;
         let doublings = std::iter::successors(Some(first), |blocks| blocks.checked_mul(2));
@@ -40,14 +40,14 @@ impl Looks {
     }
 }
 
-/// After how many blocks a run that ends when it is enough is looked at; `None` for other runs.
+/// Looks of a run that stops when its intervals are narrow enough; `None` for other runs.
 #[must_use]
 pub fn looks(header: &Header) -> Option<Looks> {
     let most = header.plan.repetitions;
     (header.plan.until == Some(Until::Enough)).then(|| Looks::new(FIRST_LOOK.min(most), most)).flatten()
 }
 
-/// The confidence of the quantiles' intervals of a run: that of each look, if it is looked at several times.
+/// The confidence of the quantiles' intervals of a run: that of each look, if there are several.
 pub(crate) fn confidence(header: &Header) -> f64 {
     looks(header).map_or(CONFIDENCE, Looks::confidence)
 }

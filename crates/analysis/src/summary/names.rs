@@ -1,4 +1,4 @@
-//! What a run calls its cells: short, and different for each.
+//! Names of cells within a run: short, and unique.
 
 use model::Cell;
 use std::collections::HashSet;
@@ -13,14 +13,14 @@ pub fn of_cells(cells: &[Cell]) -> Vec<String> {
     cells.iter().map(|cell| named.name(cell, !seen.insert(cell))).collect()
 }
 
-/// The name of one of them; `None` when there is no such cell.
+/// The name of one of them; `None` if there is no such cell.
 pub(crate) fn of_cell(cells: &[Cell], index: usize) -> Option<String> {
     let cell = cells.get(index)?;
     let is_again = cells.iter().take(index).any(|before| before == cell);
     Some(Named::of(cells).name(cell, is_again))
 }
 
-/// Which axes are in the names of a run.
+/// The axes that are in the names of a run.
 struct Named {
     kernel: bool,
     period: bool,

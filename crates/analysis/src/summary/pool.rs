@@ -1,11 +1,11 @@
-//! All records of one cell together: what its statistics are computed from.
+//! All records of one cell together, the input of its statistics.
 
 use crate::stats::histogram::merged;
 use crate::summary::looks;
 use model::{Cell, Entry, Header, Histogram, Span, ThreadRecord};
 use std::collections::{BTreeMap, HashSet};
 
-/// Episodes of misses closer than this are one, also when they are on different CPUs: one cause may stop them all.
+/// Smallest distance between two episodes of misses, also on different CPUs: one cause may stop all of them.
 const JOIN_NS: u64 = Span::SECOND.0;
 
 /// The records of one cell, by block.
@@ -13,7 +13,7 @@ const JOIN_NS: u64 = Span::SECOND.0;
 pub(crate) struct Pool<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) entries: Vec<&'a Entry>,
-    /// Of the intervals of quantiles.
+    /// Confidence of the intervals of quantiles.
     pub(crate) confidence: f64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Pool<'a> {
         self.threads().map(|(_, thread)| of(thread)).fold(0, u64::saturating_add)
     }
 
-    /// Time measured: blocks add up, CPUs do not, because they went through the same time.
+    /// Time measured: blocks add up, CPUs do not, because they share it.
     pub(crate) fn measured(&self) -> Span {
         Span(self.entries.iter().map(|entry| entry.record.measured.ns()).fold(0, u64::saturating_add))
     }
@@ -54,13 +54,13 @@ impl<'a> Pool<'a> {
         merged(self.threads().map(|(_, thread)| &thread.histogram))
     }
 
-    /// The units of every interval, in the order of time: one stretch of one block, all its CPUs added up. CPUs are no
-    /// repetitions of each other; what holds one up often holds up all.
+    /// The units of every interval, in the order of time: one stretch of one block, summed over its CPUs. CPUs are no
+    /// repetitions of each other: one cause often delays all of them.
     pub(crate) fn slices(&self) -> Vec<Histogram> {
         self.stretches().into_values().collect()
     }
 
-    /// The same, each with its block and its first cycle.
+    /// The slices, each with its block and its first cycle.
     pub(crate) fn stretches(&self) -> BTreeMap<(u32, u64), Histogram> {
         let mut slices: BTreeMap<(u32, u64), Histogram> = BTreeMap::new();
         for (entry, thread) in self.threads() {
@@ -71,7 +71,7 @@ impl<'a> Pool<'a> {
         slices
     }
 
-    /// How many those are.
+    /// Number of slices.
     pub(crate) fn n_slices(&self) -> usize {
         let of_thread = |(entry, thread): (&'a Entry, &'a ThreadRecord)| {
             thread.slices.iter().map(|slice| (entry.planned.block, slice.first_cycle))
@@ -79,10 +79,10 @@ impl<'a> Pool<'a> {
         self.threads().flat_map(of_thread).collect::<HashSet<_>>().len()
     }
 
-    /// When each episode of misses began, ns of measured time with the blocks laid end to end.
+    /// Start of each episode of misses, ns of measured time with the blocks concatenated.
     ///
-    /// Episodes beyond those that a thread listed are spread evenly over what is left of their block: only their number
-    /// is known.
+    /// Of episodes beyond those that a thread lists only the number is known; they are spread evenly over the rest of
+    /// their block.
     pub(crate) fn episode_starts_ns(&self) -> Vec<u64> {
         let period = self.cell.period.ns();
         let mut starts = Vec::new();
@@ -105,7 +105,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// `n` instants in equal distances after `from` and before `end`.
+/// `n` instants at equal distances after `from` and before `end`.
 fn spread(n: u64, from: u64, end: u64) -> impl Iterator<Item = u64> {
     let step = end.saturating_sub(from) as f64 / (n as f64 + 1.0);
     (1..=n).map(move |i| from + crate::stats::special::whole(step * i as f64))
@@ -117,7 +117,7 @@ pub fn histograms(header: &Header, entries: &[Entry]) -> Vec<Histogram> {
     Pool::of_run(header, entries).iter().map(Pool::histogram).collect()
 }
 
-/// Where stretches begin once those that overlap or lie closer than a second are one.
+/// Starts of the stretches, once those that overlap or are closer than a second are merged.
 fn joined(mut stretches: Vec<(u64, u64)>) -> Vec<u64> {
     stretches.sort_unstable();
     let mut starts = Vec::new();
@@ -180,7 +180,8 @@ mod tests {
         for thread in run.entries.iter_mut().flat_map(|entry| &mut entry.record.threads) {
             thread.episodes.count += u64::from(thread.cpu);
         }
-        // A block is 2 s; its listed episode ended after 2 ms, the one more of CPU 1 is half way from there to the end.
+        // A block is 2 s; its listed episode ended after 2 ms, and the unlisted one of CPU 1 is half way from there to
+        // the end.
         let half = 1_001_000_000;
         let starts = Pool::of_run(&run.header, &run.entries)[0].episode_starts_ns();
         assert_eq!(starts, [0, half, 2 * SECOND, 2 * SECOND + half]);

@@ -1,4 +1,4 @@
-//! What came over the link of a cell beside answers, and what did not, all its blocks together.
+//! Events on the link of a cell besides answers, and triggers without one, over all its blocks.
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
@@ -8,60 +8,63 @@ use model::{
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What the logger of a cell counted.
+/// Counters of a cell's logger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Response {
     /// Triggers that were sent.
     pub triggers: u64,
-    /// Answers that came when the next trigger was due already. They count with the time since their own trigger.
+    /// Answers later than the next trigger's due time. They count with the time since their own trigger.
     pub late: u64,
-    /// Triggers that were sent and never answered. Each counts as at least the time for which it was waited for.
+    /// Triggers without an answer. Each counts as at least the time waited for it.
     pub lost: u64,
-    /// The shortest of these times, ns; `null` without one, and where records of older versions do not say.
+    /// The shortest of these times, ns; `null` without one, and where records of older versions do not have it.
     pub lost_at_least_ns: Option<i64>,
-    /// Due times without a trigger: the logger itself was late, or still waited for an answer that could not be told from the next.
+    /// Due times without a trigger: the logger itself was late, or still waited for an answer that could not be told
+    /// from the next.
     pub unsent: u64,
-    /// Late answers and triggers never answered that are in no latency, because records of older versions left them out.
+    /// Late answers and triggers without an answer that are in no latency, because records of older versions left them
+    /// out.
     pub left_out: u64,
-    /// Answers that came once more.
+    /// Repeated answers.
     pub duplicate: u64,
-    /// What came from somebody else, or was no answer.
+    /// Messages from another peer, or that are no answer.
     pub foreign: u64,
-    /// Bytes that a serial port received wrongly; `null` where that is not known.
+    /// Bytes received with errors on a serial port; `null` if unknown.
     pub line_errors: Option<u64>,
-    /// The parts of each answer by the kernel's time stamps, in this order: sending, away, waking; `null` where it makes none.
+    /// The parts of each answer by the kernel's time stamps, in this order: sending, away, waking; `null` if there are
+    /// no time stamps.
     pub parts: Option<[Part; 3]>,
-    /// What the logger itself takes, in the block in which its median was the largest; `null` where that is not known.
+    /// Overhead of the logger itself, in the block with its largest median; `null` if unknown.
     pub own: Option<OwnExchange>,
-    /// Who answered; `null` where this program has not started it.
+    /// The responder; `null` if this program did not start it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
 }
 
-/// Who answered, by what it said itself.
+/// The responder, as reported by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
-    /// How its thread was scheduled, read back in the first block.
+    /// Scheduling policy of its thread, read back in the first block.
     pub policy: Policy,
-    /// The CPU that it ran on in the first block.
+    /// The CPU that it ran on, in the first block.
     pub cpus: CpuSet,
-    /// Triggers that came, those before the measured time, too.
+    /// Triggers received, including those before the measured time.
     pub triggers: u64,
     /// Triggers that were answered.
     pub answered: u64,
-    /// Triggers that never came.
+    /// Triggers never received.
     pub missed: u64,
-    /// From waking with a trigger until the answer was sent: median, ns.
+    /// Time from the wake-up by a trigger until its answer was sent: median, ns.
     pub own_p50_ns: Option<i64>,
-    /// The same: largest, ns.
+    /// Largest of these times, ns.
     pub own_max_ns: Option<i64>,
-    /// The machine, in the first block; `null` where it is not known.
+    /// The machine, in the first block; `null` if unknown.
     pub host: Option<Arc<Host>>,
 }
 
-/// Who answered, all blocks together.
+/// The responder, all blocks together.
 fn target<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<Target> {
     let all: Vec<&TargetRecord> = seen.filter_map(|response| response.target.as_deref()).collect();
     let first = all.first()?;
@@ -80,12 +83,12 @@ fn target<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<Target> 
     })
 }
 
-/// A part of the answers of a cell.
+/// One part of the round trip of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
-    /// Which: `sending` until the trigger is handed to the network, `away` until the answer comes from it, `waking` until the
-    /// thread has it. Of a GPIO line nobody knows the first, which is in the second.
+    /// Name: `sending` until the trigger is handed to the network, `away` until the answer comes from it, `waking`
+    /// until the thread has it. For a GPIO line the first is unknown and included in the second.
     pub name: &'static str,
     /// Answers with this part.
     pub n: u64,
@@ -115,7 +118,7 @@ fn parts<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<[Part; 3]
     is_known.then(|| all.each_ref().map(part))
 }
 
-/// What one record has no latency of.
+/// Answers of one record without a latency.
 struct Missing {
     lost: u64,
     unsent: u64,
@@ -128,13 +131,13 @@ fn missing(record: &Record, response: &ResponseRecord) -> Missing {
     if record.threads.iter().all(|thread| thread.unanswered.is_some()) {
         return Missing { lost: threads(ThreadRecord::never_answered), unsent: missed, left_out: 0 };
     }
-    // Versions that counted late answers, and those that never came, as missed.
+    // Versions that counted late answers, and missing ones, as missed.
     let unsent = threads(|thread| thread.cycles_due).saturating_sub(response.triggers);
     let left_out = missed.saturating_sub(unsent);
     Missing { lost: left_out.saturating_sub(response.late), unsent, left_out }
 }
 
-/// What was counted; `None` where no line was measured.
+/// Sums of the counters; `None` without a link.
 pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
     let seen = || pool.entries.iter().filter_map(|entry| Some((&entry.record, entry.record.response.as_ref()?)));
     seen().next()?;
@@ -164,7 +167,7 @@ mod tests {
     use model::{OwnExchange, ResponseRecord};
 
     #[test]
-    fn blocks_are_added_and_what_never_came_is_what_was_missed_and_not_late() {
+    fn blocks_are_added_and_missing_answers_are_not_late() {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
         run.measure(0, 0, |_, _| 5).measure(1, 0, |_, _| 5);

@@ -1,4 +1,4 @@
-//! Whether a cell was the same machine from its beginning to its end, and how far ahead its tail can be carried.
+//! Stationarity of a cell from beginning to end, and the extrapolation of its tail.
 
 use crate::stats::course::{Change, Course, Courses, of_levels, of_maxima};
 use crate::stats::special::whole;
@@ -9,34 +9,34 @@ use model::{Histogram, Span};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the course of a cell says.
+/// Results of the tests over time of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SteadinessDocument"))]
 pub struct Steadiness {
-    /// Whether the maxima of its seconds were of one kind.
+    /// Stationarity of the maxima of its seconds.
     pub gate: Gate,
-    /// Whether p50, p99, p99.9 and the maxima stayed the same.
+    /// Courses of p50, p99, p99.9 and the maxima.
     #[serde(flatten)]
     pub courses: Courses,
-    /// The distance of spikes that come at regular ones, in measured time; `None` when they do not.
+    /// Period of the largest latencies, in measured time; `None` if they are not periodic.
     #[serde(rename = "spikes_every_ns")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub spikes_every: Option<Span>,
     /// The level, ns, that is exceeded once in ten times the measured time; `None` when it is refused.
     pub tail_limit: Option<TailLimit>,
-    /// Why that level is refused.
+    /// Reason why that level is refused.
     pub tail_refused: Option<TailRefusal>,
 }
 
 impl Steadiness {
-    /// From the largest latency of any CPU in each second, and from the slices (`stretches`, which add up to `pooled`). CPUs
-    /// are not repetitions of each other: what holds one up often holds up all.
+    /// Tests the largest latency of any CPU in each second, and the slices (`stretches`, which add up to `pooled`).
+    /// CPUs are not repetitions of each other: one cause often delays all of them.
     pub(crate) fn of(pool: &Pool<'_>, pooled: &Histogram, stretches: &[((u32, u64), Histogram)]) -> Steadiness {
         let seconds = seconds(pool);
         let maxima: Vec<f64> = seconds.iter().map(|(_, max_ns)| *max_ns as f64).collect();
         let gate = Gate::of(&maxima);
-        // With a longer period than a second there is one row for each period.
+        // With a period longer than a second there is one row for each period.
         let distance_ns = pool.cell.period.ns().max(Span::SECOND.ns());
         let block = if let Gate::Passed { block, .. } = gate { block } else { 1 };
         let spikes_every = periodicity(&joined(&maxima, block)).map(|Periodicity { lag, .. }| {
@@ -53,7 +53,7 @@ impl Steadiness {
     }
 }
 
-/// The courses of the quantiles; of less than half a minute nothing is said.
+/// The courses of the quantiles; untested below half a minute.
 fn levels(pool: &Pool<'_>, pooled: &Histogram, stretches: &[((u32, u64), Histogram)]) -> [Course; 3] {
     if pool.measured() < Span(MIN_SECONDS as u64 * Span::SECOND.ns()) {
         return [Course::Untested; 3];
@@ -67,8 +67,8 @@ fn levels(pool: &Pool<'_>, pooled: &Histogram, stretches: &[((u32, u64), Histogr
     of_levels(pooled, &slices, &blocks).map(|course| course.at(|at| when(at).unwrap_or(Change { block: 0, second: 0 })))
 }
 
-/// The largest latency, ns, by block and second; seconds that were not measured to their end are left out. Blocks shorter
-/// than a second are put together until they are one.
+/// The largest latency, ns, by block and second; incomplete seconds are left out. Blocks shorter than a second are
+/// joined until they reach one.
 fn seconds(pool: &Pool<'_>) -> Vec<((u32, u64), i64)> {
     let mut seconds: BTreeMap<(u32, u64), i64> = BTreeMap::new();
     let mut short: Option<(u32, Span)> = None;
@@ -88,7 +88,7 @@ fn seconds(pool: &Pool<'_>) -> Vec<((u32, u64), i64)> {
             *max = (*max).max(row.max_ns.unwrap_or(i64::MIN));
         }
     }
-    // The rest of short blocks is less than a second.
+    // The remainder of joined short blocks is less than a second.
     if let Some((block, _)) = short {
         seconds.remove(&(block, 0));
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_did_not_change_keeps_its_interval() {
-        // Only the largest of each second is later after the change.
+        // Only the largest latency of each second changes.
         let late = |cycle: u64| if cycle % 100 == 7 { 3_000 } else { 0 };
         let of_maxima =
             of(60, |cpu, cycle| noise(cpu, cycle) + if cycle >= 3_000 { 2 * late(cycle) } else { late(cycle) });
@@ -160,7 +160,7 @@ mod tests {
             of_maxima.courses.maxima.is_unsteady() && of_maxima.courses.allows_interval(Level::P50),
             "{of_maxima:?}"
         );
-        // The median is three times as large, and no maximum tells: they are a rare event of its own.
+        // The median triples without any effect on the maxima, which come from a separate rare event.
         let of_median = of(60, |cpu, cycle| {
             let rare = cycle % 100 == 7;
             let calm = noise(cpu, cycle) * if cycle >= 3_000 { 3 } else { 1 };

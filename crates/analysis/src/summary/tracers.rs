@@ -1,49 +1,49 @@
-//! What the kernel's tracers saw of a cell, all its blocks and CPUs together.
+//! Results of the kernel's tracers for a cell, over all its blocks and CPUs.
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use model::{Histogram, Level, OsnoiseRecord, TimerlatRecord, TracersRecord};
 use serde::Serialize;
 
-/// What `timerlat` and `osnoise` saw after the blocks of a cell, under its load.
+/// Results of `timerlat` and `osnoise` after the blocks of a cell, under its load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tracers {
     /// `null`: the kernel has no such tracer.
     pub timerlat: Option<Timerlat>,
-    /// `null`: the kernel has no such tracer, or none of its samples ended.
+    /// `null`: the kernel has no such tracer, or none of its samples is complete.
     pub osnoise: Option<Osnoise>,
 }
 
-/// How late the kernel's own timer was, and the thread that it wakes.
+/// Latency of the kernel's own timer, and of the thread that it wakes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timerlat {
-    /// To the timer's handler.
+    /// Until the timer's handler.
     pub irq: TracedLatency,
-    /// To the thread; it holds the way to the handler.
+    /// Until the thread; it includes the part until the handler.
     pub thread: TracedLatency,
-    /// Lines that the trace had no room for.
+    /// Lines lost by the trace buffer.
     pub lost: u64,
 }
 
-/// Stages of every wake-up of a cell that was traced. Of timers the two that timerlat tells, on any kernel with events of timers;
-/// of answers and devices those within this machine.
+/// Stages of every wake-up of a traced cell. For timers the two of timerlat, on any kernel with timer events; for
+/// answers and devices those within this machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stages {
-    /// To the timer's handler; `null` where none is waited for.
+    /// Until the timer's handler; `null` without a timer.
     pub irq: Option<TracedLatency>,
-    /// From the interrupt until the thread was being woken; `null` where a timer is waited for.
+    /// From the interrupt until the wake-up of the thread; `null` for timers.
     pub handler: Option<TracedLatency>,
-    /// From then until it was switched in; `null` where a timer is waited for.
+    /// From that wake-up until the thread is switched in; `null` for timers.
     pub queue: Option<TracedLatency>,
-    /// To the thread, which is the latency itself; it holds the way to the handler.
+    /// Until the thread runs, which is the latency itself; it includes the part until the handler.
     pub thread: TracedLatency,
 }
 
 impl Stages {
-    /// Those that there are, each with what it is called.
+    /// The existing stages, each with its name.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &TracedLatency)> {
         let known = [
             ("irq: to its interrupt", self.irq.as_ref()),
@@ -55,7 +55,7 @@ impl Stages {
     }
 }
 
-/// The stages of a cell; `None` where none were seen.
+/// The stages of a cell; `None` without any.
 pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
     let [mut irq, mut handler, mut queue, mut thread]: [Histogram; 4] = Default::default();
     for record in pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref()) {
@@ -70,11 +70,11 @@ pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
     is_any.then(|| Stages { irq, handler, queue, thread: latency(&thread) })
 }
 
-/// A distribution that a tracer told.
+/// A distribution reported by a tracer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracedLatency {
-    /// Lines of it.
+    /// Number of its lines.
     pub samples: u64,
     /// Smallest, ns; `null` without samples.
     pub min_ns: Option<i64>,
@@ -86,21 +86,21 @@ pub struct TracedLatency {
     pub max_ns: Option<i64>,
 }
 
-/// What kept a thread from running that always wants to.
+/// Noise: time for which a thread that is always ready did not run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Osnoise {
-    /// Samples that ended.
+    /// Complete samples.
     pub samples: u64,
     /// Their length, us.
     pub runtime_us: u64,
-    /// Time of it that the thread did not have, us.
+    /// Time lost to noise, us.
     pub noise_us: u64,
-    /// The same, percent of that length.
+    /// The same, percent of the runtime.
     pub noise_percent: f64,
     /// The longest interference, us.
     pub max_single_us: u64,
-    /// Interferences that no work of the kernel explains.
+    /// Interferences without any kernel activity as their cause.
     pub hardware: u64,
     /// By non-maskable interrupts.
     pub nmi: u64,
@@ -112,7 +112,7 @@ pub struct Osnoise {
     pub thread: u64,
 }
 
-/// What they saw; `None` unless that was asked for.
+/// Pools the results of the blocks; `None` if not requested.
 pub(crate) fn of(pool: &Pool<'_>) -> Option<Tracers> {
     let seen: Vec<&TracersRecord> = pool.entries.iter().filter_map(|entry| entry.record.tracers.as_ref()).collect();
     (!seen.is_empty()).then(|| Tracers {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(run([None, None]), None);
         let none = TracersRecord { timerlat: None, osnoise: None };
         assert_eq!(run([Some(none.clone()), Some(none)]), Some(Tracers { timerlat: None, osnoise: None }));
-        // A tracer that told nothing is there, and has no numbers.
+        // A tracer without output exists, and has no numbers.
         let mute = TracersRecord { timerlat: Some(Vec::new()), osnoise: Some(vec![OsnoiseRecord::default()]) };
         let Tracers { timerlat, osnoise } = run([Some(mute), None]).unwrap();
         assert_eq!((timerlat.unwrap().irq.max_ns, osnoise), (None, None));

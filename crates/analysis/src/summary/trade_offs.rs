@@ -1,4 +1,4 @@
-//! What real time takes away: the worst latency of a configuration beside the throughput it leaves.
+//! Throughput cost of real time: the worst latency of a configuration, and the throughput that it leaves.
 
 use super::cost::{CostSummary, geometric_mean};
 use crate::summary::cell::CellSummary;
@@ -7,20 +7,20 @@ use model::{LabClock, Policy};
 /// One configuration in both respects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TradeOff {
-    /// What its cell of latencies is called.
+    /// Name of its latency cell.
     pub name: String,
     /// The largest latency, ns.
     pub worst_ns: i64,
-    /// Whether that is a lower bound: a wait that never ended.
+    /// Whether that is a lower bound: an open wait.
     pub at_least: bool,
-    /// How much work it does in the time in which the first does all of it, percent: from the geometric mean of the costs of
-    /// the operations that both have.
+    /// Throughput relative to the first configuration, percent: from the geometric mean of the costs of the operations
+    /// that both have.
     pub throughput_percent: f64,
-    /// What its times are of; `None` for real ones.
+    /// Clock of its times; `None` for real time.
     pub clock: Option<LabClock>,
 }
 
-/// Every latency cell among these that has a cost cell of the same kernel, in their order. Names are as given.
+/// Every latency cell among these with a cost cell of the same kernel, in their order, with the given names.
 #[must_use]
 pub fn trade_offs(cells: &[(String, &CellSummary)]) -> Vec<TradeOff> {
     let costs: Vec<(&CellSummary, &CostSummary)> =
@@ -28,7 +28,7 @@ pub fn trade_offs(cells: &[(String, &CellSummary)]) -> Vec<TradeOff> {
     let point = |(name, cell): &(String, &CellSummary)| {
         let max = cell.max.filter(|_| cell.cell.task.has_latencies())?;
         let (of, cost) = nearest(cell, &costs)?;
-        // The first is what all others are measured against, under the same load, as the same policy, in the same kind of time.
+        // All others are compared with the first: same load, same policy, same kind of time.
         let is_like = |other: &&(&CellSummary, &CostSummary)| {
             other.0.cell.load == of.cell.load
                 && other.0.cell.policy == of.cell.policy
@@ -46,8 +46,8 @@ pub fn trade_offs(cells: &[(String, &CellSummary)]) -> Vec<TradeOff> {
     cells.iter().filter_map(point).collect()
 }
 
-/// The costs that stand for a cell: those of its kernel, under its load where there are such. Whose work real time is bought
-/// with is that of ordinary programs, so costs as a normal process come first, then those as the cell's own policy.
+/// The costs that represent a cell: those of its kernel, preferably under its load. Real time is paid for by ordinary
+/// programs, so costs of a normal process come first, then those with the cell's own policy.
 fn nearest<'a>(
     cell: &CellSummary,
     costs: &[(&'a CellSummary, &'a CostSummary)],
@@ -59,11 +59,11 @@ fn nearest<'a>(
         let policy = other.cell.policy;
         (other.cell.load == cell.cell.load, policy == Policy::OTHER, policy == cell.cell.policy)
     };
-    // Of equally near ones the first.
+    // Among equally near ones the first.
     of_kernel.copied().rev().max_by_key(|(other, _)| alike(other))
 }
 
-/// How much of the work of the first the second does in the same time; `None` when they have no operation in common.
+/// Throughput of the second relative to the first; `None` without a common operation.
 fn throughput(first: &CostSummary, second: &CostSummary) -> Option<f64> {
     let ratio = |one: &super::cost::OperationCost| {
         let other = second.operations.iter().find(|other| other.name == one.name)?;

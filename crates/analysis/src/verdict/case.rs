@@ -1,6 +1,6 @@
-//! The verdict taken apart: one question for each limit in each cell, as test reports count them.
+//! The verdict by case: one for each limit in each cell, as in test reports.
 
-use super::judgement::Judgement;
+use super::judgment::Judgment;
 use super::part::Gap;
 use super::{Limit, Verdict, limits};
 use crate::row::Row;
@@ -8,42 +8,42 @@ use model::{Entry, Header, Requirement};
 use serde::Serialize;
 use std::slice;
 
-/// One limit in one cell, and whether it is kept there.
+/// The verdict on one limit in one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Case {
-    /// The cell; `None` for what is asked of the run as a whole.
+    /// The cell; `None` for a limit on the run as a whole.
     pub cell: Option<String>,
-    /// The limit as it is typed, like `p999=200us`; of the run `complete`.
+    /// The limit as it is typed, like `p999=200us`; `complete` for the run.
     pub limit: String,
     /// The verdict on this limit alone; never [`Verdict::NoneAsked`].
     pub verdict: Verdict,
 }
 
 impl Case {
-    /// Every limit in every cell, in the order of the plan; empty when nothing was required.
+    /// Every limit in every cell, in the order of the plan; empty without limits.
     pub(crate) fn all(header: &Header, entries: &[Entry], cells: &[Row<'_>]) -> Vec<Case> {
         let require = &header.plan.require;
         if require.is_empty() {
             return Vec::new();
         }
-        let mut of_run = Judgement::default();
+        let mut of_run = Judgment::default();
         of_run.gaps_of_run(header, entries);
         let mut cases = vec![Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }];
         cases.extend(Case::of_cells(require, cells));
         cases
     }
 
-    /// Every limit in every cell; nothing is asked of all of them together.
+    /// Every limit in every cell, without limits on the run as a whole.
     pub(crate) fn of_cells(require: &Requirement, cells: &[Row<'_>]) -> Vec<Case> {
         let limits = limits(require);
         let case = |row: &Row<'_>, (limit, value): &(String, Limit)| {
             let cell = || row.name.to_owned();
-            let mut judgement = Judgement::default();
-            judgement.gaps_of_cell(row);
-            judgement.judge(slice::from_ref(row), *value);
-            let verdict = match judgement.verdict() {
-                // A cell without any record has nothing that could be judged.
+            let mut judgment = Judgment::default();
+            judgment.gaps_of_cell(row);
+            judgment.judge(slice::from_ref(row), *value);
+            let verdict = match judgment.verdict() {
+                // A cell without any record has no evidence.
                 Verdict::Pass { kept } if kept.is_empty() => {
                     Verdict::NotShown { gaps: vec![Gap::NoSamples { cell: cell() }] }
                 }

@@ -1,15 +1,15 @@
-//! What a verdict is made of: limits that were kept or violated, and what is missing.
+//! Parts of a verdict: limits that were met or violated, and missing evidence.
 
 use crate::summary::due_time::View;
 use model::Level;
 use serde::Serialize;
 
-/// A limit that was kept, where it was nearest to being violated.
+/// A limit that was met, in the cell nearest to violating it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Kept {
-    /// No wake-up was later.
+    /// No wake-up exceeded it.
     Max {
         /// The cell with the largest latency.
         cell: String,
@@ -19,47 +19,47 @@ pub enum Kept {
         value_ns: i64,
         /// Time measured in the least measured cell, ns.
         measured_ns: u64,
-        /// What that time excludes at 95 %: this many wake-ups an hour beyond the limit.
+        /// Upper 95 % limit of the rate of wake-ups beyond the limit, per hour.
         upper_per_hour: f64,
     },
     /// The upper end of the quantile's interval is within the limit, by wake-up and by due time.
     Quantile {
         /// The cell with the largest upper end of both.
         cell: String,
-        /// Which quantile.
+        /// The quantile.
         level: Level,
-        /// Of which distribution.
+        /// The distribution.
         view: View,
         /// The limit, ns.
         limit_ns: u64,
         /// The upper end of its interval, ns.
         upper_ns: i64,
     },
-    /// So few are later than the limit that the quantile, which has no interval, keeps it.
+    /// Few enough samples are late for the quantile, which has no interval, to meet the limit.
     Late {
         /// The cell with the largest share.
         cell: String,
-        /// Which quantile.
+        /// The quantile.
         level: Level,
-        /// Of which distribution.
+        /// The distribution.
         view: View,
         /// The limit, ns.
         limit_ns: u64,
-        /// How many are later.
+        /// Number of late samples.
         late: u64,
-        /// Of how many.
+        /// Number of all samples.
         of: u64,
         /// The upper limit of the share that is later, at 95 %.
         at_most: f64,
     },
-    /// It is not later than in an older run.
+    /// Not later than the baseline run.
     NotLater {
         /// The cell.
         cell: String,
-        /// What the comparison says.
+        /// Result of the comparison.
         said: String,
     },
-    /// The upper limit of the rate is within the required one.
+    /// The upper limit of the rate is within the allowed one.
     MissesPerHour {
         /// The cell with the largest upper limit.
         cell: String,
@@ -75,24 +75,24 @@ pub enum Kept {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Violation {
-    /// A wake-up was later.
+    /// A wake-up exceeded it.
     Max {
-        /// Where.
+        /// The cell.
         cell: String,
         /// The limit, ns.
         limit_ns: u64,
         /// The largest latency, ns.
         value_ns: i64,
-        /// Whether that wait had not ended.
+        /// Whether that wait was still open.
         at_least: bool,
     },
     /// The lower end of the quantile's interval is beyond the limit, by wake-up or by due time.
     Quantile {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// Which quantile.
+        /// The quantile.
         level: Level,
-        /// Of which distribution.
+        /// The distribution.
         view: View,
         /// The limit, ns.
         limit_ns: u64,
@@ -101,162 +101,162 @@ pub enum Violation {
         /// The lower end of its 95 % interval, ns.
         lower_ns: i64,
     },
-    /// So many are later than the limit that the quantile, which has no interval, violates it.
+    /// Too many samples are late for the quantile, which has no interval, to meet the limit.
     Late {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// Which quantile.
+        /// The quantile.
         level: Level,
-        /// Of which distribution.
+        /// The distribution.
         view: View,
         /// The limit, ns.
         limit_ns: u64,
-        /// How many are later.
+        /// Number of late samples.
         late: u64,
-        /// Of how many.
+        /// Number of all samples.
         of: u64,
         /// The lower limit of the share that is later, at 95 %.
         at_least: f64,
     },
-    /// It is later than in an older run.
+    /// Later than the baseline run.
     Later {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// How many times as late.
+        /// Ratio to the baseline.
         ratio: f64,
-        /// What the comparison says.
+        /// Result of the comparison.
         said: String,
     },
-    /// The lower limit of the rate is beyond the required one.
+    /// The lower limit of the rate is beyond the allowed one.
     MissesPerHour {
-        /// Where.
+        /// The cell.
         cell: String,
         /// The limit.
         limit_per_hour: f64,
-        /// Episodes seen.
+        /// Number of episodes.
         episodes: u64,
         /// The lower limit of their rate at 95 %.
         lower_per_hour: f64,
     },
 }
 
-/// Why something required is not shown.
+/// Missing evidence: why a limit is inconclusive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Gap {
     /// Measurements of the plan are missing.
     Incomplete {
-        /// Measurements that are complete.
+        /// Complete measurements.
         done: u64,
-        /// Measurements asked for.
+        /// Planned measurements.
         planned: u64,
     },
     /// Combinations of the plan were not measured.
     Skipped {
-        /// How many.
+        /// Number of them.
         cells: u64,
-        /// Why the first was not.
+        /// Reason of the first.
         why: String,
     },
     /// A cell has no wake-up at all.
     NoSamples {
-        /// Which.
+        /// The cell.
         cell: String,
     },
-    /// The load was not what it says during all of the measured time.
+    /// The load failed or slowed down during the measured time.
     Load {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// Which part of it.
+        /// Part of the load.
         load: String,
-        /// What happened.
+        /// The failure.
         what: String,
     },
     /// Samples were lost: any of them may have been beyond the limit.
     Lost {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// How many.
+        /// Number of lost samples.
         lost: u64,
     },
-    /// A wait had not ended: it may go beyond the limit.
+    /// An open wait: it may end beyond the limit.
     Open {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// How late it was already, ns.
+        /// Lateness that it had reached, ns.
         at_least_ns: u64,
     },
-    /// Triggers were never answered: their answers may come beyond the limit.
+    /// Triggers without an answer: the answers may come beyond the limit.
     NeverAnswered {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// How many.
+        /// Number of them.
         never: u64,
     },
-    /// What was imported, or recorded by an older version, does not tell it.
+    /// The imported file, or the record of an older version, lacks the evidence.
     Untold {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// What it does not tell.
+        /// The missing evidence.
         why: String,
     },
-    /// The interval of the quantile holds the limit, or there is no interval.
+    /// The interval of the quantile contains the limit, or there is no interval.
     Quantile {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// Which quantile.
+        /// The quantile.
         level: Level,
-        /// Of which distribution.
+        /// The distribution.
         view: View,
         /// The limit, ns.
         limit_ns: u64,
         /// Its 95 % interval, ns.
         interval_ns: Option<(i64, i64)>,
-        /// How many are later than the limit; `None` where that is not known.
+        /// Late samples; `None` if unknown.
         late: Option<Count>,
     },
-    /// The cell was not the same from beginning to end: its quantile has no interval.
+    /// The cell is not stationary: its quantile has no interval.
     Unsteady {
-        /// Where.
+        /// The cell.
         cell: String,
-        /// Which quantile.
+        /// The quantile.
         level: Level,
     },
-    /// The interval of the rate holds the limit.
+    /// The interval of the rate contains the limit.
     MissesPerHour {
-        /// Where.
+        /// The cell.
         cell: String,
         /// The limit.
         limit_per_hour: f64,
-        /// Episodes seen.
+        /// Number of episodes.
         episodes: u64,
         /// Hours measured.
         hours: f64,
         /// The upper limit of the rate at 95 %.
         upper_per_hour: f64,
-        /// Hours to measure in all; `None` when episodes come too often for that.
+        /// Total hours of measurement needed; `None` if the rate is too high.
         hours_needed: Option<f64>,
     },
 }
 
-/// How many are later than a limit, and what that is worth.
+/// Samples later than a limit, and the effective sample size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "LateCount"))]
 pub struct Count {
-    /// How many are later.
+    /// Number of late samples.
     pub late: u64,
-    /// Of how many.
+    /// Number of all samples.
     pub of: u64,
-    /// Independent ones they are worth.
+    /// Effective sample size.
     pub n_eff: u64,
-    /// How much longer to measure until the limit is shown to be kept, ns; `None` where it will not be.
+    /// Additional measuring time until the limit is shown to be met, ns; `None` if no time is enough.
     pub more_ns: Option<u64>,
 }
 
 impl Violation {
-    /// How many times the limit was reached: what the violations are ordered by.
+    /// Ratio to the limit, by which violations are ordered.
     pub(super) fn factor(&self) -> f64 {
         match self {
             Violation::Max { limit_ns, value_ns, .. } | Violation::Quantile { limit_ns, value_ns, .. } => {

@@ -6,7 +6,7 @@ use crate::testing::{RunBuilder, cell};
 use crate::verdict::Verdict;
 use model::{Ended, Skipped, Span};
 
-/// Both cells of one block, the second as late as `latency_ns` says.
+/// Both cells of one block; the second has the latencies `latency_ns`.
 fn run(require: &str, latency_ns: impl Fn(u32, u64) -> i64) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80").cell("messaging", "fifo:80").require(require);
@@ -112,7 +112,7 @@ fn quantiles_are_judged_by_their_interval() {
     );
 }
 
-/// On time but for every 300th due time: too few of the wake-ups to move p99.
+/// On time except for every 300th due time: too few of the wake-ups to move p99.
 fn stalls(late_ns: i64) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("messaging", "fifo:80");
@@ -140,7 +140,7 @@ fn missed_due_times_count_in_a_required_quantile() {
     assert_eq!(verdict_with(&run, Span(90_000_000)), own(0, pass));
 }
 
-/// A run of two blocks in which answers are waited for, every 20 ms for 10 s; `late` as [`RunBuilder::measure`] has it.
+/// A run of two blocks with a request every 20 ms for 10 s; `late` as in [`RunBuilder::measure`].
 fn answers(link: &str, late: impl Fn(u64) -> i64) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80");
@@ -198,10 +198,10 @@ fn late_answers_and_those_that_never_come_are_never_a_pass() {
 }
 
 #[test]
-fn due_times_without_a_trigger_and_records_of_older_versions_leave_it_open() {
+fn unsent_triggers_and_older_records_are_inconclusive() {
     let mut run = answers("udp:h:1", |_| 100_000);
     assert_eq!(verdict_for(&run, "p99=30ms").0, 0);
-    // One in a hundred: as many as may exceed the limit.
+    // One in a hundred: the allowed share.
     for entry in &mut run.entries {
         let thread = &mut entry.record.threads[0];
         (thread.cycles_due, thread.missed) = (thread.cycles_due + 5, 5);
@@ -210,7 +210,7 @@ fn due_times_without_a_trigger_and_records_of_older_versions_leave_it_open() {
     assert!(status == 3 && text.contains("p99 is not known: not sent: 10 of 1 010 due times had no trigger"), "{text}");
     assert_eq!(verdict_for(&run, "max=30ms").0, 0, "of those that were sent, none was later");
 
-    // As they were written when late answers had no sample.
+    // As written by versions in which late answers had no sample.
     for entry in &mut run.entries {
         let thread = &mut entry.record.threads[0];
         thread.unanswered = None;
@@ -279,12 +279,12 @@ fn a_limit_far_away_is_kept_by_as_many_samples_as_that_takes() {
         text.contains("PASS") && text.contains("p99 by due time <= 10 ms: none of 8 000 later, at most 0."),
         "{text}"
     );
-    // What is later than 30 ms is so for 30 due times: 8 000 of them are worth 267, and it takes 299.
+    // A wait later than 30 ms covers 30 due times: 8 000 of them count as 267, and 299 are needed.
     let (status, text) = verdict_with(&run, Span(30_000_000));
     assert_eq!(status, 3, "{text}");
     assert!(text.contains("none of 8 000 later, worth 26"), "{text}");
     assert!(text.contains("independent ones; about ") && text.ends_with(" more may do"), "{text}");
-    // A limit that many are beyond is neither kept nor, with two rough blocks, violated beyond chance.
+    // A limit exceeded by many is neither met nor, with two rough blocks, violated beyond chance.
     assert_eq!(verdict_with(&run, Span(5_000_000)).0, 3);
 }
 

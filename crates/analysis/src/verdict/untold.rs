@@ -1,4 +1,4 @@
-//! What a cell does not tell, so that a limit is not shown to be kept however small its numbers are.
+//! Missing evidence of a cell: limits that cannot be shown to be met however small its numbers are.
 
 use super::Limit;
 use crate::findings::NotSent;
@@ -7,7 +7,7 @@ use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
 use model::{Level, Span};
 
-/// Why `limit` cannot be shown to be kept; `None` when the numbers tell.
+/// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
     match (row.origin, limit) {
         (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
@@ -15,36 +15,35 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
         (Origin::Imported(..), Limit::Quantile(level, _)) => {
             let is_open = row.allows_interval(level) && row.quantiles.at(level).interval_ns().is_none();
-            let why = "the file does not tell how latency went in time, so quantiles have no intervals";
+            let why = "the file has no time series, so quantiles have no intervals";
             is_open.then(|| why.to_owned())
         }
-        (Origin::Imported(..), Limit::MissesPerHour(_)) => {
-            Some("the file does not tell how misses came in time".to_owned())
-        }
+        (Origin::Imported(..), Limit::MissesPerHour(_)) => Some("the file has no time series of misses".to_owned()),
     }
 }
 
-/// The delay of answers to triggers that were not sent is unknown: half of what may exceed the limit is tolerated.
+/// The delay of answers to triggers that were not sent is unknown: they may be at most half of the share allowed beyond
+/// the limit.
 fn of_answers(cell: &CellSummary, level: Level) -> Option<String> {
     let due = cell.samples + cell.missed;
     let unsent = cell.response.as_ref()?.unsent;
     let is_untold =
         cell.samples > 0 && unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !cell.cell.task.misses_when_late();
-    is_untold.then(|| format!("{level} is not known: {}", NotSent { unsent, due }))
+    is_untold.then(|| format!("{level} is unknown: {}", NotSent { unsent, due }))
 }
 
-/// A file can show that a maximum is violated, and seldom that it is kept.
+/// A file can show that a maximum is violated, and rarely that it is met.
 fn of_largest(cell: &ImportedCell, limit: Span) -> Option<&'static str> {
-    let Some(max_ns) = cell.max_ns else { return Some("it holds no sample") };
-    // What is cut to whole microseconds may be just above its limit.
+    let Some(max_ns) = cell.max_ns else { return Some("the file has no samples") };
+    // A value truncated to whole microseconds may be just above its limit.
     let resolution_ns = i64::try_from(cell.imported.resolution.ns()).unwrap_or(i64::MAX);
     let may_be_ns = u64::try_from(max_ns.saturating_add(resolution_ns - 1)).unwrap_or(0);
     let mut beyond = cell.imported.threads.iter().filter_map(|thread| thread.beyond);
     match () {
         () if beyond.any(|beyond| beyond.samples.is_none()) => Some("samples beyond the histogram are missing"),
-        () if may_be_ns > limit.ns() => Some("its values are cut so coarsely that the largest may be above the limit"),
+        () if may_be_ns > limit.ns() => Some("its values are truncated, so the largest may be above the limit"),
         () if cell.imported.measured.is_none_or(|measured| measured == Span(0)) => {
-            Some("the file does not say how long was measured, so no rate is excluded")
+            Some("the file has no measured time, so no rate is excluded")
         }
         () => None,
     }

@@ -9,11 +9,11 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::NoneAsked => {
-                f.write_str("Verdict: none, because no limit was given; add --require max=1ms for one.")
+                f.write_str("Verdict: none (no limit given); add --require max=1ms to get PASS or FAIL.")
             }
             Verdict::Pass { kept } => write!(f, "Verdict: PASS {}", listed(kept)),
             Verdict::Fail { violations } => write!(f, "Verdict: FAIL {}", some(violations)),
-            Verdict::NotShown { gaps } => write!(f, "Verdict: NOT SHOWN: {}", some(gaps)),
+            Verdict::NotShown { gaps } => write!(f, "Verdict: INCONCLUSIVE: {}", some(gaps)),
         }
     }
 }
@@ -22,7 +22,7 @@ fn listed<T: fmt::Display>(parts: &[T]) -> String {
     parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The first ones, and how many more.
+/// The first entries, and the number of the others.
 fn some<T: fmt::Display>(parts: &[T]) -> String {
     const SHOWN: usize = 2;
     match parts.split_at_checked(SHOWN) {
@@ -35,13 +35,13 @@ fn ns(ns: u64) -> String {
     duration(ns as f64)
 }
 
-/// A latency beside its limit, so that they never look equal when they are not.
+/// A latency and its limit, with enough digits to differ when they are not equal.
 fn beside(value_ns: i64, limit_ns: u64) -> (String, String) {
     durations_apart(value_ns, i64::try_from(limit_ns).unwrap_or(i64::MAX))
 }
 
 impl fmt::Display for View {
-    /// What follows the quantile's name.
+    /// The part after the quantile's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             View::Both => "",
@@ -57,8 +57,8 @@ impl fmt::Display for Kept {
             Kept::Max { cell, limit_ns, value_ns, measured_ns, upper_per_hour } => {
                 let (value, limit) = beside(*value_ns, *limit_ns);
                 let (measured, upper) = (ns(*measured_ns), number(*upper_per_hour));
-                write!(f, "max {value} <= {limit} (worst: {cell}); none later in {measured} of each cell ")?;
-                write!(f, "shows fewer than {upper}/h (95 %), not that there are none")
+                write!(f, "max {value} <= {limit} (worst: {cell}); later ones, none in {measured} of each cell, are ")?;
+                write!(f, "rarer than {upper}/h (95 %), not impossible")
             }
             Kept::Quantile { cell, level, view, limit_ns, upper_ns } => {
                 let (upper, limit) = beside(*upper_ns, *limit_ns);
@@ -119,45 +119,48 @@ fn misses(episodes: u64) -> String {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Gap::Incomplete { planned: 0, .. } => f.write_str("nothing could be measured"),
+            Gap::Incomplete { planned: 0, .. } => f.write_str("no measurements"),
             Gap::Incomplete { done, planned } => {
                 write!(f, "only {} of {} complete", count(*done), things(*planned, "measurement"))
             }
             Gap::Skipped { cells, why } => write!(f, "{} not measured: {why}", things(*cells, "cell")),
             Gap::Untold { cell, why } => write!(f, "{cell}: {why}"),
-            Gap::NoSamples { cell } => write!(f, "{cell}: not one wake-up recorded"),
+            Gap::NoSamples { cell } => write!(f, "{cell}: no wake-ups recorded"),
             Gap::Load { cell, load, what } => write!(f, "{cell}: load {load}: {what}"),
-            Gap::Lost { cell, lost } => write!(f, "{cell}: {} lost, any of them may be later", things(*lost, "sample")),
+            Gap::Lost { cell, lost } => write!(f, "{cell}: {}, which may be later", things(*lost, "lost sample")),
             Gap::Open { cell, at_least_ns } => {
-                write!(f, "{cell}: a wait had not ended, {} late so far", ns(*at_least_ns))
+                write!(f, "{cell}: a wait was still open, {} late so far", ns(*at_least_ns))
             }
-            Gap::NeverAnswered { cell, never } => write!(f, "{cell}: {} never answered", things(*never, "trigger")),
+            Gap::NeverAnswered { cell, never } => write!(f, "{cell}: {} without an answer", things(*never, "trigger")),
             Gap::Quantile { cell, level, view, limit_ns, interval_ns: Some((lower, upper)), .. } => {
                 let (lower, upper) = (duration(*lower as f64), duration(*upper as f64));
                 write!(f, "{cell}: {level}{view} is between {lower} and {upper} (95 %), limit {}: ", ns(*limit_ns))?;
                 f.write_str("measure longer")
             }
             Gap::Quantile { cell, level, view, limit_ns, late: Some(count), .. } => {
-                let (limit, later, worth) = (ns(*limit_ns), later(count.late, count.of), self::count(count.n_eff));
-                write!(f, "{cell}: too few samples to tell whether {level}{view} <= {limit}: {later}, worth {worth} ")?;
+                let (limit, later, n_eff) = (ns(*limit_ns), later(count.late, count.of), self::count(count.n_eff));
+                write!(
+                    f,
+                    "{cell}: too few samples for {level}{view} <= {limit}: {later}, effective sample size {n_eff}; "
+                )?;
                 match count.more_ns {
-                    Some(more) => write!(f, "independent ones; about {} more may do", ns(more)),
-                    None => f.write_str("independent ones; more time will not show that it is kept"),
+                    Some(more) => write!(f, "measure about {} longer", ns(more)),
+                    None => f.write_str("measuring longer will not give PASS"),
                 }
             }
             Gap::Quantile { cell, level, view, .. } => {
-                write!(f, "{cell}: too few samples to tell {level}{view}: measure longer")
+                write!(f, "{cell}: too few samples for {level}{view}: measure longer")
             }
             Gap::Unsteady { cell, level } => {
-                write!(f, "{cell}: latency was not the same throughout, so there is no {level} of the whole")
+                write!(f, "{cell}: latency is not stationary, so no {level} is valid for the whole cell")
             }
             Gap::MissesPerHour { cell, limit_per_hour, episodes, hours, upper_per_hour, hours_needed } => {
                 let (misses, measured) = (misses(*episodes), duration(hours * 3.6e12));
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
                 write!(f, "{cell}: {misses} in {measured} allow up to {upper}/h (95 %); ")?;
                 match hours_needed {
-                    Some(hours) => write!(f, "for {limit}/h measure {} in all", duration(hours * 3.6e12)),
-                    None => write!(f, "{limit}/h will not be shown while they come this often"),
+                    Some(hours) => write!(f, "{limit}/h needs {} in all", duration(hours * 3.6e12)),
+                    None => write!(f, "{limit}/h cannot be shown at this rate"),
                 }
             }
         }

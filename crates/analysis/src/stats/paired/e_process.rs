@@ -1,9 +1,9 @@
-//! Deciding as soon as it is clear: evidence that may be looked at after every block.
+//! Sequential test of paired differences: evidence that may be examined after every block.
 
 use crate::stats::special::ln_gamma;
 
-/// Evidence at which a difference counts as shown. Without any difference it is ever reached in 5 % of all experiments
-/// at most, however often and however long one looks (Ville 1939).
+/// Evidence at which a difference is significant. Without any difference at most 5 % of all experiments ever reach it,
+/// however often the evidence is examined (Ville 1939).
 pub const ENOUGH_EVIDENCE: f64 = 20.0;
 
 /// The evidence against "either arm is equally likely to have the larger value" after `n` blocks of which one arm had
@@ -15,15 +15,15 @@ pub fn evidence(n: usize, s: usize) -> f64 {
     (n as f64 * 2f64.ln() - ways).exp() / (n as f64 + 1.0)
 }
 
-/// The evidence of these differences; those of 0 are left out.
+/// The evidence of these differences; zeros are left out.
 #[must_use]
 pub fn evidence_of(differences: &[f64]) -> f64 {
     let positive = differences.iter().filter(|d| **d > 0.0).count();
     evidence(positive + differences.iter().filter(|d| **d < 0.0).count(), positive)
 }
 
-/// The differences that are not refuted after all these blocks, taken in the order they were made: the median difference
-/// stays between these limits at every number of blocks, in 95 % of all experiments. Infinite where nothing is refuted.
+/// Confidence sequence for the median difference, from the differences in the order of their blocks: in 95 % of all
+/// experiments the median stays between these limits at every number of blocks. Infinite without enough evidence.
 #[must_use]
 pub fn confidence_sequence(differences: &[f64]) -> (f64, f64) {
     let mut sorted: Vec<f64> = Vec::with_capacity(differences.len());
@@ -31,7 +31,7 @@ pub fn confidence_sequence(differences: &[f64]) -> (f64, f64) {
     for difference in differences.iter().filter(|d| !d.is_nan()) {
         sorted.insert(sorted.partition_point(|d| d < difference), *difference);
         let n = sorted.len();
-        // The fewest differences that may lie on one side of the median without refuting it.
+        // The fewest differences on one side of the median that do not reject it.
         let fewest = (0..=n / 2).find(|s| evidence(n, *s) < ENOUGH_EVIDENCE).unwrap_or(n / 2);
         if let Some(below) = fewest.checked_sub(1) {
             lower = sorted.get(below).map_or(lower, |d| lower.max(*d));
@@ -41,7 +41,7 @@ pub fn confidence_sequence(differences: &[f64]) -> (f64, f64) {
     (lower, upper)
 }
 
-/// After how many of these differences, in the order they were made, there was enough evidence; `None` if never.
+/// Number of blocks, in their order, after which there was enough evidence; `None` if there never was.
 #[must_use]
 pub fn decided_after(differences: &[f64]) -> Option<usize> {
     (1..=differences.len()).find(|n| differences.get(..*n).is_some_and(|d| evidence_of(d) >= ENOUGH_EVIDENCE))
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_difference_evidence_is_seldom_found_however_often_one_looks() {
+    fn repeated_looks_keep_the_error_rate() {
         let mut random = model::SplitMix64::new(11);
         let mut found = 0;
         for _ in 0..1000 {

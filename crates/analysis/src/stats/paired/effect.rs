@@ -1,4 +1,4 @@
-//! How large a difference is: the estimate of Hodges and Lehmann, with its exact interval.
+//! Size of a paired difference: the Hodges-Lehmann estimate with its exact interval.
 
 use super::signed_rank::critical_order;
 
@@ -13,8 +13,8 @@ pub struct Effect {
     pub upper: f64,
 }
 
-/// The difference and its interval at `confidence`, from the signed-rank test: the values that the test would not
-/// refuse. `None` for fewer differences than the confidence takes (6 at 95 %), or when one is not a number.
+/// The difference and its interval at `confidence`: the values that the signed-rank test does not reject. `None` with
+/// too few differences for the confidence (6 at 95 %), or when one is not a number.
 #[must_use]
 pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<Effect> {
     if differences.iter().any(|d| d.is_nan()) {
@@ -46,8 +46,8 @@ pub fn deviation(differences: &[f64]) -> Option<f64> {
     (differences.len() >= 2).then(|| (squares / (n - 1.0)).sqrt())
 }
 
-/// Blocks it takes to find a difference of `wanted`, or to show that there is none so large, with a chance of about
-/// 80 %: `(2.95 deviation / wanted)^2`, 6 at least. `None` when nothing is wanted.
+/// Number of blocks to detect a difference of `wanted`, or to exclude one that large, with a power of about 80 %:
+/// `(2.95 deviation / wanted)^2`, at least 6. `None` if `wanted` is not above 0.
 #[must_use]
 pub fn blocks_needed(deviation: f64, wanted: f64) -> Option<u64> {
     let blocks = (2.95 * deviation / wanted).powi(2).ceil();

@@ -3,24 +3,24 @@
 use crate::stats::ranks::midranks;
 use crate::stats::special::{normal_beyond, normal_quantile, whole};
 
-/// Differences above which the normal approximation serves.
+/// Most differences for the exact test; above, the normal approximation is good enough.
 const MOST_EXACT: usize = 50;
 
 /// A signed-rank test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SignedRank {
-    /// Differences that are not 0; the others say nothing of a direction and are left out.
+    /// Differences that are not 0; zeros have no sign and are left out.
     pub n: usize,
     /// The sum of the ranks of the positive ones.
     pub positive: f64,
-    /// The chance of a sum at least as large when either sign is equally likely.
+    /// One-sided p-value: the chance of a sum at least as large when either sign is equally likely.
     pub p_greater: f64,
-    /// The chance of a sum as far from the middle, on either side.
+    /// Two-sided p-value.
     pub p: f64,
 }
 
-/// The test of these differences. Up to 50 it is exact, also for equal differences, by counting all 2^n signs;
-/// beyond that it is the normal approximation. `None` when no difference is left.
+/// The test of these differences. Up to 50 it is exact, also with ties, by counting all 2^n signs; beyond that it is
+/// the normal approximation. `None` when all differences are 0.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     let left: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0 && !d.is_nan()).collect();
@@ -47,7 +47,7 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     Some(SignedRank { n, positive, p_greater, p: (2.0 * p_greater.min(p_less)).min(1.0) })
 }
 
-/// How many of the smallest and of the largest means of pairs an interval with this confidence leaves out, of `n`
+/// Number of the smallest, and of the largest, pairwise means that an interval with this confidence leaves out, for `n`
 /// differences: one less than the order `c` of its ends (Hollander & Wolfe 1973, 3.3). `None` when `n` is too small.
 #[must_use]
 pub fn critical_order(n: usize, confidence: f64) -> Option<usize> {
@@ -68,7 +68,7 @@ pub fn critical_order(n: usize, confidence: f64) -> Option<usize> {
     (order > 0).then_some(order)
 }
 
-/// The chance of each sum of the ranks with a positive sign, when each sign is positive with chance one half.
+/// The chance of each sum of the ranks with a positive sign, when both signs are equally likely.
 fn sums(ranks: &[usize]) -> Vec<f64> {
     let mut chances = vec![0.0; ranks.iter().sum::<usize>() + 1];
     chances[0] = 1.0;

@@ -1,4 +1,4 @@
-//! Whether neighbours in time resemble each other: autocorrelation, and the test of Ljung and Box on ranks.
+//! Autocorrelation of neighbors in time, and the test of Ljung and Box on ranks.
 
 use crate::stats::ranks::midranks;
 use crate::stats::special::{chi_squared_above, normal_quantile};
@@ -9,12 +9,12 @@ use crate::stats::special::{chi_squared_above, normal_quantile};
 #[must_use]
 pub fn autocorrelations(values: &[f64], lags: usize) -> Option<Vec<f64>> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();
-    let total: f64 = centred.iter().map(|d| d * d).sum();
+    let centered: Vec<f64> = values.iter().map(|value| value - mean).collect();
+    let total: f64 = centered.iter().map(|d| d * d).sum();
     if values.len() <= lags || total <= 0.0 {
         return None;
     }
-    let at = |lag: usize| centred.iter().zip(centred.iter().skip(lag)).map(|(a, b)| a * b).sum::<f64>() / total;
+    let at = |lag: usize| centered.iter().zip(centered.iter().skip(lag)).map(|(a, b)| a * b).sum::<f64>() / total;
     Some((1..=lags).map(at).collect())
 }
 
@@ -37,7 +37,7 @@ pub fn rank_ljung_box(values: &[f64]) -> Option<f64> {
     Some(chi_squared_above(LAGS as f64, statistic))
 }
 
-/// What normal values of these ranks would be: the normal quantile of `(rank - 0.5) / N`.
+/// Normal scores of the ranks: the normal quantile of `(rank - 0.5) / N`.
 pub(crate) fn normal_scores(values: &[f64]) -> Vec<f64> {
     let n = values.len() as f64;
     midranks(values).into_iter().map(|rank| normal_quantile((rank - 0.5) / n)).collect()

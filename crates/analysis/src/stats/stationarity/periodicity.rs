@@ -1,33 +1,33 @@
-//! Whether the largest values come at regular distances: the test that sees a spike every 60 s.
+//! Periodicity of the largest values: the test that finds a spike every 60 s.
 
 use crate::stats::special::poisson_at_least;
 use serde::Serialize;
 
-/// How many of the largest blocks are looked at.
+/// Number of the largest blocks that are examined.
 const TOPS: usize = 30;
 
-/// The chance below which a distance counts as a period, over all distances tried together.
+/// p-value below which a distance is a period, over all distances tried together.
 pub const PERIOD_LEVEL: f64 = 0.01;
 
-/// Distances on either side of a lag to compare it with, at least.
-const NEIGHBOURS: usize = 5;
+/// Fewest distances on either side of a lag for comparison.
+const NEIGHBORS: usize = 5;
 
-/// A distance at which large values follow each other too often for chance.
+/// A distance between large values that is too frequent for chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Periodicity {
     /// The period, in blocks.
     pub lag: usize,
-    /// Pairs of the largest values that are this far apart, or the multiple of it that most of them are.
+    /// Pairs of the largest values at this distance, or at the multiple of it that is most frequent.
     pub pairs: usize,
-    /// The chance of so many pairs at any distance (Bonferroni's bound over all distances).
+    /// p-value of so many pairs at any distance (Bonferroni's bound over all distances).
     pub p: f64,
 }
 
-/// The distance at which the 30 largest values follow each other most conspicuously. `None` when there are not more
-/// than 30 values, or nothing is conspicuous at [`PERIOD_LEVEL`].
+/// The most significant distance between the 30 largest values. `None` with at most 30 values, or when no distance is
+/// significant at [`PERIOD_LEVEL`].
 ///
-/// Of equal values the earlier counts as larger.
+/// Among equal values the earlier counts as larger.
 #[must_use]
 pub fn periodicity(values: &[f64]) -> Option<Periodicity> {
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -38,9 +38,9 @@ pub fn periodicity(values: &[f64]) -> Option<Periodicity> {
     Some(Periodicity { lag: fundamental(&order, found.lag), ..found })
 }
 
-/// The period of which `lag` is a multiple: of its divisors the one for which most places, beyond chance, have the same
-/// remainder. Where spikes come every 8 blocks, only some of them are among the largest, and a multiple of 8 may be
-/// the distance that most of these have.
+/// The fundamental period of `lag`: its divisor for which most places, beyond chance, have the same remainder. With
+/// spikes every 8 blocks only some of them are among the largest, and a multiple of 8 may be their most frequent
+/// distance.
 fn fundamental(places: &[usize], lag: usize) -> usize {
     let by_chance = |divisor: usize| {
         let mut remainders: Vec<usize> = places.iter().map(|place| place % divisor).collect();
@@ -53,11 +53,11 @@ fn fundamental(places: &[usize], lag: usize) -> usize {
     best.map_or(lag, |(divisor, _)| divisor)
 }
 
-/// The most conspicuous distance between these places among `n`, from 2 blocks to half of all.
+/// The most significant distance between these places among `n`, from 2 blocks to half of all.
 ///
 /// Among k places drawn at random, the pairs at distance l are nearly Poisson with mean `k (k-1) (n-l) / (n (n-1))`.
-/// Where the places come in storms, short distances of every length are frequent; so the mean is not taken to be less
-/// than what the neighbouring distances have on average, and only a distance that stands out from them is a period.
+/// Clustered places make all short distances frequent. The mean is therefore at least the average of the neighboring
+/// distances, and only a distance that stands out from them is a period.
 fn of_places(places: &[usize], n: usize) -> Option<Periodicity> {
     let longest = n.checked_div(2)?;
     let mut pairs = vec![0usize; longest + 1];
@@ -77,16 +77,16 @@ fn of_places(places: &[usize], n: usize) -> Option<Periodicity> {
         let p = (poisson_at_least(count as u64, mean) * lags).min(1.0);
         Some(Periodicity { lag, pairs: count, p })
     });
-    // Of equally conspicuous ones the shortest: its multiples follow from it.
+    // Among equally significant distances the shortest: its multiples follow from it.
     found.reduce(|best, next| if next.p < best.p { next } else { best })
 }
 
-/// The mean number of pairs at the distances just shorter than `lag`, or just longer, whichever is more: where places come
-/// in storms, pairs become rarer with every distance. The two next to it are left out, because spikes may fall into
-/// either of two blocks; at short distances nothing is.
+/// The mean number of pairs at the distances just shorter than `lag`, or just longer, whichever is larger: with
+/// clustered places, pairs become rarer with every distance. The two distances next to `lag` are left out, because
+/// spikes may fall into either of two blocks; at short distances nothing is left out.
 fn around(pairs: &[usize], lag: usize) -> f64 {
-    let reach = NEIGHBOURS.max(lag / 4);
-    let left_out = if lag > NEIGHBOURS { 1 } else { 0 };
+    let reach = NEIGHBORS.max(lag / 4);
+    let left_out = if lag > NEIGHBORS { 1 } else { 0 };
     let mean = |from: usize, to: usize| {
         let side = pairs.get(from.max(1)..to.min(pairs.len())).unwrap_or_default();
         if side.is_empty() { 0.0 } else { side.iter().sum::<usize>() as f64 / side.len() as f64 }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_storm_is_no_period() {
-        // All large values follow each other: short distances are frequent, but none more than its neighbours.
+        // All large values are consecutive: short distances are frequent, but none more than its neighbors.
         let mut values = noise(600, 3);
         values.iter_mut().skip(300).take(40).for_each(|value| *value += 1.0);
         assert_eq!(periodicity(&values), None);

@@ -1,22 +1,23 @@
-//! Whether as many samples of each stretch exceed a quantile of all: what maxima cannot tell.
+//! Test that the same share of samples exceeds an overall quantile in each stretch of time, which maxima cannot show.
 //!
-//! The stretches are 10 to 20 long ones, so that samples which resemble their neighbours make no false alarm, as long as
-//! they do so for less than a twentieth of the time. For as long as 20 stretches resemble each other, no interval is right.
+//! There are 10 to 20 long stretches, so that correlation over less than a twentieth of the time causes no false alarm.
+//! Where correlation lasts as long as 20 stretches, no interval is right.
 
 use super::{best_split, ljung_box, normal_scores, without_line, without_mean};
 
-/// Stretches that are compared, at most: as many as the interval of a quantile rests on at least.
+/// Most stretches that are compared: the fewest slices that the interval of a quantile rests on.
 pub const STRETCHES: usize = 20;
 
-/// Stretches below which nothing is said.
+/// Fewest stretches that are tested.
 pub const MIN_STRETCHES: usize = 10;
 
-/// What is exceeded by chance among 10, 11 ... 20 values in a random order.
+/// Critical values for 10, 11 ... 20 values in a random order.
 ///
-/// The first in one of 200 orders: the largest difference between what is before and after any place, of their normal
-/// scores, in standard deviations. The others in one of 400: the statistic of Ljung and Box with a lag for every four
-/// values, of their normal scores, and of whether they are above the median, which finds two states that alternate. Counted
-/// in 1 000 000 orders each; `cargo xtask simulate shares` counts again. What no order reaches never speaks.
+/// The first is exceeded in one of 200 orders: the largest difference between the values before and after any place, of
+/// their normal scores, in standard deviations. The others in one of 400: the statistic of Ljung and Box with a lag for
+/// every four values, of their normal scores, and of whether they are above the median, which finds two alternating
+/// states. Counted in 1 000 000 orders each; `cargo xtask simulate shares` counts again. A statistic that no order
+/// reaches is infinite.
 const CRITICAL: [(f64, f64, f64); STRETCHES - MIN_STRETCHES + 1] = [
     (2.607, 11.80, f64::INFINITY),
     (2.720, 11.81, 16.94),
@@ -31,14 +32,14 @@ const CRITICAL: [(f64, f64, f64); STRETCHES - MIN_STRETCHES + 1] = [
     (3.134, 22.34, 28.02),
 ];
 
-/// What the shares of consecutive stretches say.
+/// Result of the test for consecutive stretches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shares {
-    /// Nothing speaks against one share for all.
+    /// Nothing contradicts one share for all.
     Same,
-    /// Those before and those after a place differ; each part is one of a kind.
+    /// The stretches before and after a place differ; each part is stationary.
     Changed {
-        /// How many stretches lie before it.
+        /// Stretches before it.
         at: usize,
     },
     /// They rise or fall.
@@ -46,19 +47,19 @@ pub enum Shares {
         /// Whether they rise.
         rises: bool,
     },
-    /// Neighbours resemble each other, or alternate, and neither one change nor a drift explains it.
+    /// Neighboring stretches are correlated, or alternate, and neither one change nor a drift explains it.
     Waves,
 }
 
-/// Tests the shares of 10 to 20 consecutive stretches of about equal length; of any other number `None`. One in a hundred
-/// courses in which nothing changed is taken for one that did.
+/// Tests the shares of 10 to 20 consecutive stretches of about equal length; `None` for any other number. The rate of
+/// false alarms is 1 %.
 #[must_use]
 pub fn shares(shares: &[f64]) -> Option<Shares> {
     let (most_difference, most_of_scores, most_of_signs) = *CRITICAL.get(shares.len().checked_sub(MIN_STRETCHES)?)?;
-    // Of equal values the scores are not centered by themselves.
+    // With ties the scores are not centered.
     let scores = without_mean(&normal_scores(shares));
     let likeness = |values: &[f64], most: f64| ljung_box(values, values.len() / 4).is_some_and(|q| q > most);
-    // What is left of equal values is rounding, which is the same for all of them.
+    // Residuals of ties are rounding errors, equal for all of them.
     let rounded = |score: &f64| if score.abs() < 1e-9 { 0.0 } else { *score };
     let sign = |score: &f64| if *score == 0.0 { 0.0 } else { score.signum() };
     let resemble = |scores: &[f64]| {
@@ -84,8 +85,8 @@ pub fn shares(shares: &[f64]) -> Option<Shares> {
     Some(if is_step { Shares::Changed { at } } else { Shares::Drifts { rises } })
 }
 
-/// The largest difference between the sums before and after any place that leaves two values on either side, in standard
-/// deviations of what chance makes of it there. `None` when nothing varies.
+/// The largest difference between the sums before and after any place with at least two values on either side, in
+/// standard deviations of the difference under randomness there. `None` when nothing varies.
 fn largest_difference(scores: &[f64]) -> Option<f64> {
     let n = scores.len() as f64;
     let deviation = (scores.iter().map(|score| score * score).sum::<f64>() / n).sqrt();

@@ -1,4 +1,4 @@
-//! Whether values rise or fall with time, and where a change is: the tests of Mann and Kendall, and of Pettitt.
+//! Tests for a trend (Mann and Kendall) and for one change with its location (Pettitt).
 
 use crate::stats::ranks::{midranks, ties};
 use crate::stats::special::normal_beyond;
@@ -6,19 +6,19 @@ use crate::stats::special::normal_beyond;
 /// A test for a monotone trend (Mann 1945; Kendall 1975).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannKendall {
-    /// Pairs of which the later is larger, less those of which it is smaller.
+    /// Concordant pairs, the later value larger, less discordant ones.
     pub s: i64,
-    /// The variance of `s` without any trend; equal values are accounted for.
+    /// The variance of `s` without any trend, corrected for ties.
     pub variance: f64,
-    /// `s`, one nearer to 0, in standard deviations. Positive: rising.
+    /// `s`, one nearer to 0 (continuity correction), in standard deviations. Positive: rising.
     pub z: f64,
-    /// The chance of so much trend in either direction among independent values.
+    /// Two-sided p-value for independent values.
     pub p: f64,
 }
 
 /// The test of Mann and Kendall, in `O(N log N)`. `None` below 3 values, or when they are all equal.
 ///
-/// It assumes independent values: neighbours that resemble each other look like a trend.
+/// It assumes independent values: autocorrelation looks like a trend.
 #[must_use]
 pub fn mann_kendall(values: &[f64]) -> Option<MannKendall> {
     let n = values.len() as f64;
@@ -48,7 +48,7 @@ fn rising_less_falling(ranks: &[f64]) -> i64 {
     s
 }
 
-/// How many values were seen at or below each place: a binary indexed tree (Fenwick 1994).
+/// Number of values added at or below each place: a binary indexed tree (Fenwick 1994).
 struct Seen(Vec<i64>);
 
 impl Seen {
@@ -65,7 +65,7 @@ impl Seen {
         }
     }
 
-    /// How many were added at places below this.
+    /// Number of values added at places below this one.
     fn below(&self, place: usize) -> i64 {
         let mut at = place;
         let mut sum = 0;
@@ -77,14 +77,14 @@ impl Seen {
     }
 }
 
-/// A test for one change, and where it is (Pettitt 1979).
+/// A test for one change, and its location (Pettitt 1979).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pettitt {
     /// The largest difference between both sides: `max |2 (sum of the first k ranks) - k (N + 1)|`.
     pub k: f64,
-    /// How many values lie before the change.
+    /// Number of values before the change.
     pub before: usize,
-    /// The chance of a difference so large among independent values, at most 1: `2 exp(-6 K^2 / (N^3 + N^2))`.
+    /// p-value for independent values, at most 1: `2 exp(-6 K^2 / (N^3 + N^2))`.
     pub p: f64,
 }
 

@@ -1,15 +1,15 @@
-//! How large values cluster: the extremal index.
+//! The extremal index: clustering of large values.
 
-/// The extremal index by the intervals between exceedances (Ferro & Segers 2003): 1 when they come singly; its inverse
-/// is the mean number of them in a cluster. `times` are the positions of the exceedances, ascending.
+/// The extremal index by the intervals between exceedances (Ferro & Segers 2003): 1 without clustering; its inverse is
+/// the mean cluster size. `times` are the positions of the exceedances, ascending.
 ///
-/// `None` below 2 exceedances, or when all follow each other directly.
+/// `None` below 2 exceedances, or when all of them are consecutive.
 #[must_use]
 pub fn extremal_index(times: &[u64]) -> Option<f64> {
     let gaps = || times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64);
     let n = gaps().count() as f64;
     let longest = gaps().fold(0.0, f64::max);
-    // Where gaps are short the bias of the first formula is less than that of the second, which leaves 1 and 2 out.
+    // For short gaps the first formula has less bias than the second, which leaves out gaps of 1 and 2.
     let (sum, product): (f64, f64) = if longest <= 2.0 {
         (gaps().sum(), gaps().map(|t| t * t).sum())
     } else {

@@ -1,14 +1,14 @@
-//! Whether excesses look like one generalised Pareto distribution: two tests of its residuals.
+//! Goodness of fit of a generalized Pareto distribution: two tests of its residuals.
 
-/// The statistic of Anderson and Darling (1954) above which excesses count as not of the fitted distribution. The 1 %
-/// point with both parameters estimated is 1.07 to 1.39 in simulation (60 and 180 excesses, shapes -0.2 to 0.2).
+/// Largest statistic of Anderson and Darling (1954) of a good fit. The 1 % point with both parameters estimated is 1.07
+/// to 1.39 in simulation (60 and 180 excesses, shapes -0.2 to 0.2).
 pub const MOST_DISTANCE: f64 = 1.4;
 
-/// The chance of the widest gap below which there are two populations.
+/// p-value of the widest gap below which there are two populations.
 const GAP_LEVEL: f64 = 0.01;
 
-/// The statistic of Anderson and Darling for residuals of the standard exponential distribution, in ascending order.
-/// `None` without any.
+/// The statistic of Anderson and Darling for ascending residuals of the standard exponential distribution. `None`
+/// without any.
 #[must_use]
 pub fn anderson_darling(residuals: &[f64]) -> Option<f64> {
     let k = residuals.len() as f64;
@@ -26,15 +26,15 @@ pub fn anderson_darling(residuals: &[f64]) -> Option<f64> {
 /// The widest gap among residuals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {
-    /// Its width as a normalised spacing: `(k - i) (e_(i+1) - e_(i))`, standard exponential for one population
+    /// Its width as a normalized spacing: `(k - i) (e_(i+1) - e_(i))`, standard exponential for one population
     /// (Sukhatme 1937).
     pub spacing: f64,
     /// Residuals above it.
     pub above: usize,
 }
 
-/// The widest gap of residuals in ascending order, 0 counted as the first; the one below the largest residual is left
-/// out, because a single large value is no population. `None` below 2 residuals.
+/// The widest gap between ascending residuals, 0 included as the first. The gap below the largest residual is left out,
+/// because a single large value is no population. `None` below 2 residuals.
 #[must_use]
 pub fn widest_gap(residuals: &[f64]) -> Option<Gap> {
     let below = std::iter::once(&0.0).chain(residuals);
@@ -43,7 +43,7 @@ pub fn widest_gap(residuals: &[f64]) -> Option<Gap> {
     gaps.filter(|gap| gap.above > 1).reduce(|a, b| if b.spacing > a.spacing { b } else { a })
 }
 
-/// The spacing that the widest of `k` gaps exceeds with a chance of 1 %: `-ln(1 - 0.99^(1 / k))`.
+/// The 99 % quantile of the widest of `k` gaps: `-ln(1 - 0.99^(1 / k))`.
 #[must_use]
 pub fn widest_by_chance(k: usize) -> f64 {
     -(-((-GAP_LEVEL).ln_1p() / k as f64).exp()).ln_1p()

@@ -1,4 +1,4 @@
-//! The generalised extreme value distribution of block maxima: a cross-check of the tail, never its answer.
+//! The generalized extreme value distribution of block maxima, a cross-check of the tail.
 
 /// The distribution of the maximum of a long block: at most `x` with the chance
 /// `exp(-(1 + shape (x - location) / scale)^(-1 / shape))`. Shape 0 is Gumbel's.
@@ -19,7 +19,7 @@ impl Gev {
         self.reduced(x).map_or_else(|| if self.shape < 0.0 { 1.0 } else { 0.0 }, |t| (-(-t).exp()).exp())
     }
 
-    /// The level that a maximum exceeds once in `blocks`, above 1 (Coles 2001, 3.4).
+    /// The level that a maximum exceeds once in `blocks`, which is above 1 (return level; Coles 2001, 3.4).
     #[must_use]
     pub fn once_in(&self, blocks: f64) -> f64 {
         let t = -(-(-1.0 / blocks).ln_1p()).ln();
@@ -27,7 +27,7 @@ impl Gev {
         self.location + self.scale * distance
     }
 
-    /// The logarithm of the likelihood of these maxima; minus infinity when one is impossible.
+    /// Log-likelihood of these maxima; minus infinity when one is impossible.
     #[must_use]
     pub fn log_likelihood(&self, maxima: &[f64]) -> f64 {
         let of = |x: &f64| {
@@ -47,8 +47,8 @@ impl Gev {
         (inner > -1.0).then(|| inner.ln_1p() / self.shape)
     }
 
-    /// The distribution that makes these maxima most likely, and the logarithm of their likelihood; with `gumbel` of
-    /// shape 0 only. `None` below 3 maxima, or when they are all equal.
+    /// Maximum-likelihood fit to these maxima, with its log-likelihood; `gumbel` fixes the shape at 0. `None` below 3
+    /// maxima, or when they are all equal.
     #[must_use]
     pub fn fit(maxima: &[f64], gumbel: bool) -> Option<(Gev, f64)> {
         let n = maxima.len() as f64;
@@ -67,7 +67,7 @@ impl Gev {
     }
 }
 
-/// Where `f` is largest, near `start`: the simplex of Nelder and Mead (1965) with their coefficients.
+/// Maximum of `f` near `start`: the simplex of Nelder and Mead (1965) with their coefficients.
 fn climb(start: [f64; 3], f: impl Fn([f64; 3]) -> f64) -> [f64; 3] {
     let along = |from: [f64; 3], to: [f64; 3], share: f64| -> [f64; 3] {
         std::array::from_fn(|i| from[i] + share * (to[i] - from[i]))
@@ -86,9 +86,9 @@ fn climb(start: [f64; 3], f: impl Fn([f64; 3]) -> f64) -> [f64; 3] {
         if best.0 - worst.0 < 1e-12 {
             break;
         }
-        let centre: [f64; 3] = std::array::from_fn(|i| (best.1[i] + second.1[i] + third.1[i]) / 3.0);
+        let center: [f64; 3] = std::array::from_fn(|i| (best.1[i] + second.1[i] + third.1[i]) / 3.0);
         let at = |share: f64| {
-            let point = along(centre, worst.1, share);
+            let point = along(center, worst.1, share);
             (f(point), point)
         };
         let reflected = at(-1.0);

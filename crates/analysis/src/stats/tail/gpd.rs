@@ -1,19 +1,20 @@
-//! The generalised Pareto distribution: what excesses over a high threshold follow (Pickands 1975).
+//! The generalized Pareto distribution of excesses over a high threshold (Pickands 1975).
 
 use super::search::maximum;
 use std::ops::RangeInclusive;
 
-/// Shapes that are fitted. Below -0.5 the likelihood has no proper maximum (Smith 1985); above 1.5 a mean of the
-/// excesses is long gone.
+/// Shapes that are fitted. Below -0.5 the likelihood has no proper maximum (Smith 1985); from 1 on the mean of the
+/// excesses is infinite.
 pub const SHAPES: RangeInclusive<f64> = -0.5..=1.5;
 
-/// Shapes nearer to 0 than this are computed as the exponential distribution.
+/// Shapes nearer to 0 than this are treated as the exponential distribution.
 const EXPONENTIAL: f64 = 1e-8;
 
 /// The distribution of an excess `y > 0`: it is larger than `y` with the chance `(1 + shape y / scale)^(-1 / shape)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gpd {
-    /// The shape, often written xi: 0 is the exponential distribution, above it the tail is heavier, below it ends.
+    /// The shape, often written xi: 0 is the exponential distribution; positive is a heavier tail, negative one with an
+    /// end.
     pub shape: f64,
     /// The scale, often written sigma; above 0, in the unit of the excesses.
     pub scale: f64,
@@ -26,8 +27,8 @@ impl Gpd {
         (-self.standard(y)).exp()
     }
 
-    /// The excess as one of the standard exponential distribution: `ln(1 + shape y / scale) / shape`, infinite beyond
-    /// the end.
+    /// The excess transformed to the standard exponential distribution: `ln(1 + shape y / scale) / shape`, infinite
+    /// beyond the end.
     #[must_use]
     pub fn standard(&self, y: f64) -> f64 {
         if self.shape.abs() < EXPONENTIAL {
@@ -37,21 +38,20 @@ impl Gpd {
         if inner <= -1.0 { f64::INFINITY } else { inner.ln_1p() / self.shape }
     }
 
-    /// The excess that one in `m` is larger than: `scale / shape (m^shape - 1)`.
+    /// The excess that one in `m` exceeds: `scale / shape (m^shape - 1)`.
     #[must_use]
     pub fn one_in(&self, m: f64) -> f64 {
         self.scale * growth(self.shape, m)
     }
 
-    /// The logarithm of the likelihood of these excesses; minus infinity when one is impossible.
+    /// Log-likelihood of these excesses; minus infinity when one is impossible.
     #[must_use]
     pub fn log_likelihood(&self, excesses: &[f64]) -> f64 {
         let standard: f64 = excesses.iter().map(|y| self.standard(*y)).sum();
         -(excesses.len() as f64) * self.scale.ln() - (1.0 + self.shape) * standard
     }
 
-    /// The distribution of [`SHAPES`] that makes these excesses most likely, and the logarithm of their likelihood.
-    /// `None` without excesses above 0.
+    /// Maximum-likelihood fit with a shape in [`SHAPES`], and its log-likelihood. `None` without excesses above 0.
     #[must_use]
     pub fn fit(excesses: &[f64]) -> Option<(Gpd, f64)> {
         let mean = excesses.iter().sum::<f64>() / excesses.len() as f64;
@@ -59,7 +59,7 @@ impl Gpd {
         if !mean.is_finite() || largest <= 0.0 {
             return None;
         }
-        // For each shape the best scale, from where the largest excess is just possible.
+        // The best scale for each shape, from the smallest that allows the largest excess.
         let scale = |shape: f64| {
             let least = (0.02 * mean).max(-shape * largest * (1.0 + 1e-9));
             let likelihood = |scale: f64| Gpd { shape, scale: scale.exp() }.log_likelihood(excesses);
@@ -71,7 +71,7 @@ impl Gpd {
     }
 }
 
-/// The excess that one in `m` is larger than, in units of the scale.
+/// The excess that one in `m` exceeds, in units of the scale.
 pub(super) fn growth(shape: f64, m: f64) -> f64 {
     let log = m.ln();
     if shape.abs() < EXPONENTIAL { log } else { (shape * log).exp_m1() / shape }
@@ -81,7 +81,7 @@ pub(super) fn growth(shape: f64, m: f64) -> f64 {
 pub(super) mod tests {
     use super::*;
 
-    /// The excesses that stand for a distribution with scale 10: its quantiles at `(i - 0.5) / n`.
+    /// Ideal excesses of a distribution with scale 10: its quantiles at `(i - 0.5) / n`.
     pub(in crate::stats::tail) fn ideal(shape: f64, n: u32) -> Vec<f64> {
         let gpd = Gpd { shape, scale: 10.0 };
         (1..=n).map(|i| gpd.one_in(1.0 / (1.0 - (f64::from(i) - 0.5) / f64::from(n)))).collect()

@@ -1,29 +1,29 @@
-//! How large a level of the tail may be: intervals by the profile of the likelihood.
+//! Profile-likelihood intervals of a level of the tail.
 
 use super::gpd::{Gpd, growth};
 use super::search::{border, maximum};
 use std::ops::RangeInclusive;
 
-/// How much the logarithm of the likelihood falls from its top to the ends of a two-sided 95 % interval: half of the
-/// 95 % point of chi-squared with 1 degree of freedom.
+/// Drop of the log-likelihood from its maximum to the ends of a two-sided 95 % interval: half of the 95 % point of
+/// chi-squared with 1 degree of freedom.
 pub const TWO_SIDED_95: f64 = 1.920_729;
 
-/// The same to a one-sided 95 % limit: half of the 90 % point.
+/// Drop to a one-sided 95 % limit: half of the 90 % point.
 pub const ONE_SIDED_95: f64 = 1.352_772;
 
 /// A level of the tail, as an excess over the threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
-    /// The most likely one.
+    /// Most likely value.
     pub point: f64,
     /// The lower end.
     pub lower: f64,
-    /// The upper end; `None` when it is beyond all bounds (100 000 times the mean excess).
+    /// The upper end; `None` if it is unbounded (100 000 times the mean excess).
     pub upper: Option<f64>,
 }
 
-/// The excess that one in `m` is larger than, with its interval: all levels for which some shape of `shapes` makes the
-/// excesses at most `drop` less likely, in logarithms, than the best level does (Coles 2001, 2.6.6 and 4.3.3).
+/// The excess that one in `m` exceeds, with its interval: all levels for which some shape of `shapes` has a
+/// log-likelihood at most `drop` below the maximum (Coles 2001, 2.6.6 and 4.3.3).
 ///
 /// `None` without excesses above 0.
 #[must_use]

@@ -1,10 +1,10 @@
-//! The largest value of a smooth function of one number.
+//! Maximum of a smooth function of one variable.
 
 /// The golden ratio's inverse.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// Where `f` is largest between `from` and `to`, and how large: a scan in `steps` equal steps, because `f` may have flat
-/// or impossible stretches (minus infinity), then golden sections around the best.
+/// Position and value of the maximum of `f` between `from` and `to`: a scan in `steps` equal steps, because `f` may
+/// have flat or impossible stretches (minus infinity), then golden sections around the best.
 pub(super) fn maximum(from: f64, to: f64, steps: u32, sections: u32, f: impl Fn(f64) -> f64) -> (f64, f64) {
     let width = (to - from) / f64::from(steps);
     let scanned = (0..=steps).map(|i| from + width * f64::from(i)).map(|x| (x, f(x)));
@@ -27,7 +27,7 @@ pub(super) fn maximum(from: f64, to: f64, steps: u32, sections: u32, f: impl Fn(
     better(best, better((left, at_left), (right, at_right)))
 }
 
-/// Where `holds` changes, between a point where it does and one where it does not.
+/// Border between a point where `holds` is true and one where it is false.
 pub(super) fn border(mut holds_at: f64, mut fails_at: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..40 {
         let middle = 0.5 * (holds_at + fails_at);

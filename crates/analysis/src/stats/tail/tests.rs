@@ -1,9 +1,9 @@
-//! The gates, one after the other, and a limit where all are passed.
+//! The gates, one after the other, and a limit where all pass.
 
 use super::*;
 use model::SplitMix64;
 
-/// Maxima of an exponential tail with mean 5, as 5000 samples a second have them.
+/// Maxima of an exponential tail with mean 5, each of 5000 samples.
 fn exponential(n: usize, seed: u64) -> Vec<f64> {
     let mut random = SplitMix64::new(seed);
     let mut uniform = || (random.below(1 << 52) as f64 + 0.5) / (1u64 << 52) as f64;

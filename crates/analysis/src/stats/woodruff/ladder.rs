@@ -1,14 +1,14 @@
-//! Longer and longer slices, until neighbours no longer resemble each other.
+//! Merges slices until neighbors are no longer correlated.
 
 use super::Count;
 use crate::stats::ranks::midranks;
 
-/// Numbers of slices to try, longest list first. Below 20 too little would be left to measure the difference.
+/// Numbers of slices to try, largest first. Fewer than 20 would not show how much slices differ.
 const LADDER: [usize; 4] = [128, 64, 32, 20];
 
-/// Merges adjacent slices until the exceedances of neighbours are not correlated any more, but not below 20 slices.
+/// Merges adjacent slices until the exceedances of neighbors are not correlated, but not below 20 slices.
 ///
-/// More than 128 slices are merged to 128 first: with hardly an exceedance in each, correlation could not be seen.
+/// More than 128 slices are merged to 128 first: with hardly an exceedance in each, correlation would be invisible.
 pub(super) fn independent(counts: &[Count]) -> Vec<Count> {
     let mut counts = if counts.len() > LADDER[0] { merged(counts, LADDER[0]) } else { counts.to_vec() };
     for target in LADDER {
@@ -19,7 +19,7 @@ pub(super) fn independent(counts: &[Count]) -> Vec<Count> {
     counts
 }
 
-/// `counts` in `target` groups of neighbours, as equal in number as can be. A group may span two blocks.
+/// Merges `counts` into `target` groups of neighbors of nearly equal size. A group may span two blocks.
 fn merged(counts: &[Count], target: usize) -> Vec<Count> {
     let mut groups = vec![Count::default(); target];
     for (i, count) in counts.iter().enumerate() {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn only_slices_that_resemble_their_neighbours_are_merged() {
+    fn only_correlated_slices_are_merged() {
         let alternating = counts((0..100).map(|i| i % 2));
         assert_eq!(independent(&alternating).len(), 100);
         let stretches = counts((0..100).map(|i| u64::from(i % 50 < 25)));

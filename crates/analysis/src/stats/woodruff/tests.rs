@@ -1,4 +1,4 @@
-//! Known answers, refusals, and how often the interval holds in simulation.
+//! Known answers, refusals, and the coverage of the interval in simulation.
 
 use super::*;
 use crate::stats::quantile::quantile;
@@ -110,7 +110,7 @@ impl Noise {
     }
 }
 
-/// How often the interval of p99 and the one for independent samples hold the true value: `(slices, independent)`.
+/// Coverage of the interval of p99 and of the one for independent samples: `(slices, independent)`.
 fn coverage(correlation: f64) -> (f64, f64) {
     const RUNS: u32 = 200;
     let truth = (50_000.0 * (0.5f64 * 2.326_347_874).exp()).round();

@@ -1,10 +1,10 @@
-//! What pictures of imported measurements are drawn from, as far as the file goes.
+//! Data of the pictures of imported measurements, as far as the file has them.
 
 use super::{Distribution, imported_histogram, slices};
 use crate::summary::curves::{Curves, NewMaximum, by_number, rising, rungs};
 use model::{Histogram, Imported, ImportedThread, Span};
 
-/// The curves of one imported measurement; without a distribution, only how long was measured.
+/// The curves of one imported measurement; only the measured time without a distribution.
 #[must_use]
 pub fn imported_curves(imported: &Imported) -> Curves {
     let threads = &imported.threads;
@@ -29,7 +29,7 @@ fn numbered(thread: &ImportedThread) -> Option<(u32, &Histogram)> {
     Some((thread.cpu.unwrap_or(thread.number), thread.histogram.as_ref()?))
 }
 
-/// Maxima over stretches of equal length; none where the file does not tell how latency went in time.
+/// Maxima over stretches of equal length; none where the file has no course of time.
 fn new_maxima(slices: &[Histogram], measured: Span) -> Vec<NewMaximum> {
     let parts = u128::try_from(slices.len()).unwrap_or(u128::MAX);
     let after = |end: u128| Span(u64::try_from(u128::from(measured.ns()) * end / parts).unwrap_or(u64::MAX));

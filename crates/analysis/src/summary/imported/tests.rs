@@ -88,7 +88,7 @@ fn stretches_give_intervals() {
         (all.slices, all.number) = ((0..40).map(slice).collect(), number);
         threads.push(all);
     }
-    // One of them was seen in half as many stretches.
+    // One of them has half as many stretches.
     threads[1].slices = threads[1]
         .slices
         .chunks(2)
@@ -161,7 +161,7 @@ fn names_tell_files_and_kinds_apart() {
     assert_eq!(names(&[of("a/h.txt", "wake-up"), of("b/h.txt", "wake-up")]), ["a/h.txt", "b/h.txt"]);
 }
 
-/// A file of so many seconds at 10 ms, as records of ours: 64 stretches.
+/// A file of so many seconds at 10 ms, with 64 stretches as records have.
 fn with_course(seconds: u64, latency_ns: impl Fn(u64) -> i64) -> Imported {
     let n = seconds * 100;
     let of = |from: u64, to: u64| Histogram::of(&(from..to).map(&latency_ns).collect::<Vec<_>>());
@@ -187,7 +187,7 @@ fn a_course_of_time_is_tested_as_records_of_ours_are() {
     };
     let (verdict, findings, cell) = said(with_course(120, noise));
     assert!(verdict.starts_with("Verdict: PASS p99") && cell.courses.stayed_the_same(), "{verdict} {findings}");
-    // All of it rises by 60 %: its p99 is below the limit as a whole, and not at the end.
+    // Everything rises by 60 %: p99 is below the limit overall, and not at the end.
     let drift = |cycle: u64| noise(cycle) + i64::try_from(cycle).unwrap() * 3_600 * 2 / 12_000;
     let (verdict, findings, cell) = said(with_course(120, drift));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! All cells against all limits.
+//! The judgment of all cells against all limits.
 
 use super::{Count, Gap, Kept, Limit, Verdict, Violation, untold};
 use crate::findings::{AnswersLeftOut, Finding, LoadDidNothing, LoadFailed, run_progress};
@@ -10,19 +10,19 @@ use crate::summary::late::Late;
 use crate::summary::responses::Response;
 use model::{Entry, Header, Level, Span};
 
-/// What is known of all limits while cells are looked at.
+/// Evidence collected so far.
 #[derive(Debug, Default)]
-pub(super) struct Judgement {
+pub(super) struct Judgment {
     kept: Vec<Kept>,
     violations: Vec<Violation>,
     gaps: Vec<Gap>,
 }
 
-impl Judgement {
-    /// A violation stays one however much is missing; a gap outweighs what was kept.
+impl Judgment {
+    /// Verdict on the evidence: a violation outweighs gaps, and a gap outweighs passes.
     pub(super) fn verdict(mut self) -> Verdict {
         if !self.violations.is_empty() {
-            // Stable: of equal ones the first limit and cell of the plan.
+            // Stable: among equal ones the first limit and cell of the plan.
             self.violations.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
             return Verdict::Fail { violations: self.violations };
         }
@@ -40,11 +40,11 @@ impl Judgement {
         }
     }
 
-    /// What this program knows against its own records; what a file does not tell is asked for limit by limit.
+    /// Reasons to doubt the records of this program; for imported files these are checked limit by limit.
     pub(super) fn gaps_of_cell(&mut self, row: &Row<'_>) {
         let Origin::Own(summary, findings) = row.origin else { return };
         let cell = || summary.name.clone();
-        // Cells without any record are missing measurements of the run already.
+        // Cells without any record already count as missing measurements of the run.
         if summary.samples == 0 && summary.blocks > 0 {
             self.gaps.push(Gap::NoSamples { cell: cell() });
         }
@@ -83,7 +83,7 @@ impl Judgement {
         }
     }
 
-    /// Whether a cell does not tell that a limit is kept, which is a gap.
+    /// Whether a cell lacks the evidence for a limit; adds the gap.
     fn is_untold(&mut self, row: &Row<'_>, limit: Limit) -> bool {
         let gap = untold::why(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
         let is_untold = gap.is_some();
@@ -111,8 +111,9 @@ impl Judgement {
         }));
     }
 
-    /// Both views have to keep the limit: wake-ups alone leave out the due times that were missed, and due times can have the
-    /// smaller quantile when many late ones fill in. Where a quantile has no interval, what counts is how many are later.
+    /// Both views must meet the limit: wake-ups alone leave out the missed due times, and due times can have the
+    /// smaller quantile when many late ones fill in. A quantile without an interval is judged by the share of late
+    /// samples.
     fn quantile(&mut self, cells: &[Row<'_>], level: Level, limit: Span) {
         let limit_ns = limit.ns();
         let within = |ns: i64| u64::try_from(ns).unwrap_or(0) <= limit_ns;
@@ -214,7 +215,7 @@ impl Judgement {
     }
 }
 
-/// The quantile by wake-up and by due time; once where they are the same. No file tells due times.
+/// The quantile by wake-up and by due time; once if they are equal. Imported files have no due times.
 fn views(row: &Row<'_>, level: Level) -> Vec<(View, Quantile)> {
     let by_wakeup = *row.quantiles.at(level);
     let Some(cell) = row.own() else { return vec![(View::WakeUps, by_wakeup)] };
