@@ -12,6 +12,7 @@ mod source;
 mod text;
 mod tree;
 mod unsafety;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +22,7 @@ use tree::Tree;
 /// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 14] = [
     edges::crates,
     edges::floors,
     circles::circles,
@@ -34,6 +35,8 @@ const RULES: [Rule; 12] = [
     changelog::form,
     links::targets,
     documents::specification,
+    words::avoided,
+    words::width,
 ];
 
 /// A violation of a rule: position, problem and remedy.

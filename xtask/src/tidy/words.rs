@@ -1,0 +1,145 @@
+//! The language of comments, messages and documents: words to avoid, and the width of comments.
+
+use super::Violation;
+use super::tree::Tree;
+
+/// Characters of a comment line, indent included; code has the same width (rustfmt.toml).
+const MAX_WIDTH: usize = 120;
+
+/// This file holds the words that it looks for.
+const SELF: &str = "xtask/src/tidy/words.rs";
+
+/// A word or phrase to avoid, the reason, and the replacement.
+struct Avoided {
+    words: &'static str,
+    reason: &'static str,
+    instead: &'static str,
+}
+
+const fn avoid(words: &'static str, reason: &'static str, instead: &'static str) -> Avoided {
+    Avoided { words, reason, instead }
+}
+
+/// In comments and documents.
+const IN_PROSE: &[Avoided] = &[
+    avoid("whoever", PERSON, NAME_IT),
+    avoid("whosoever", PERSON, NAME_IT),
+    avoid("nobody", PERSON, NAME_IT),
+    avoid("somebody", PERSON, NAME_IT),
+    avoid("goes home", PERSON, "write exits, returns or is joined"),
+    avoid("hired", PERSON, "write forked, spawned or started"),
+    avoid("patience", FIELD, "write timeout"),
+    avoid("manners", FIELD, "write grace period or shutdown"),
+    avoid("colour", SPELLING, "write color"),
+    avoid("behaviour", SPELLING, "write behavior"),
+    avoid("optimise", SPELLING, "write optimize"),
+    avoid("optimised", SPELLING, "write optimized"),
+    avoid("initialise", SPELLING, "write initialize"),
+    avoid("initialised", SPELLING, "write initialized"),
+    avoid("neighbour", SPELLING, "write neighbor"),
+    avoid("favour", SPELLING, "write favor"),
+];
+
+/// In string literals: messages of the program.
+const IN_MESSAGES: &[Avoided] = &[
+    avoid("is no", INVERTED, INVALID),
+    avoid("are no", INVERTED, INVALID),
+    avoid("takes none", INVERTED, INVALID),
+    avoid("takes no", INVERTED, INVALID),
+    avoid("has no such", INVERTED, INVALID),
+    avoid("nobody", PERSON, NAME_IT),
+    avoid("somebody", PERSON, NAME_IT),
+    avoid("whoever", PERSON, NAME_IT),
+    avoid("patience", FIELD, "write timeout"),
+];
+
+const PERSON: &str = "a process or a device is not a person";
+const FIELD: &str = "the field has a term for it";
+const INVERTED: &str = "an error names the wrong value and the expected form";
+const SPELLING: &str = "the spelling is American";
+const NAME_IT: &str = "name the process, thread, user or machine";
+const INVALID: &str = "write invalid X `value`: expected FORM, or unsupported: ..., or cannot VERB OBJECT: REASON";
+
+/// Checks the words of comments, documents and messages.
+pub(super) fn avoided(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in [".rs", ".md"].iter().flat_map(|end| tree.files(end)).filter(|file| file.path != SELF) {
+        let is_rust = file.path.ends_with(".rs");
+        let mut is_block = false;
+        for (index, line) in file.text.lines().enumerate() {
+            // Output and code that a document quotes.
+            is_block ^= !is_rust && line.trim_start().starts_with("```");
+            let (text, words) = match (is_rust, line.trim_start().starts_with("//")) {
+                (false, _) if is_block => continue,
+                (false, _) | (true, true) => (without_code(line), IN_PROSE),
+                (true, false) => (literals(line), IN_MESSAGES),
+            };
+            for Avoided { words, reason, instead } in words.iter().filter(|avoided| has_phrase(&text, avoided.words)) {
+                found.push(Violation::new(&file.path, index + 1, format!("`{words}`: {reason}"), *instead));
+            }
+        }
+    }
+    found
+}
+
+/// Checks the width of comment lines, which rustfmt leaves alone.
+pub(super) fn width(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in tree.files(".rs") {
+        for (index, line) in file.text.lines().enumerate() {
+            let n = line.chars().count();
+            if n > MAX_WIDTH && line.trim_start().starts_with("//") && !line.contains("://") {
+                let what = format!("a comment of {n} characters");
+                found.push(Violation::new(&file.path, index + 1, what, format!("wrap it at {MAX_WIDTH}")));
+            }
+        }
+    }
+    found
+}
+
+/// The line without what stands between backticks, in lower case.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`").to_lowercase()
+}
+
+/// The contents of the string literals that begin on this line, in lower case.
+fn literals(line: &str) -> String {
+    line.split('"').skip(1).step_by(2).collect::<Vec<_>>().join("\"").to_lowercase()
+}
+
+/// Whether the text has the phrase as whole words.
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    text.match_indices(phrase).any(|(at, _)| {
+        !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + phrase.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines;
+    use super::*;
+
+    #[test]
+    fn words_are_avoided_where_they_are_read() {
+        let person = "`nobody`: a process or a device is not a person; name the process, thread, user or machine";
+        for (path, text, want) in [
+            ("a.rs", "//! Files.\n// Nobody reads it.\n", vec![format!("a.rs:2: {person}")]),
+            ("a.rs", "let a = \"nobody\"; // nobody\n", vec![format!("a.rs:1: {person}")]),
+            ("a.rs", "let nobody = 1;\n/// The user `nobody`.\n", vec![]),
+            ("a.md", "nobody\n```text\nnobody\n```\n", vec![format!("a.md:1: {person}")]),
+            ("a.rs", "\"it is not here, it is nothing\"\n", vec![]),
+            ("a.rs", "\"`x` is no link\"\n", vec![format!("a.rs:1: `is no`: {INVERTED}; {INVALID}")]),
+        ] {
+            assert_eq!(lines(avoided, &[(path, text)]), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_have_the_width_of_code() {
+        let comment = |n: usize| format!("// {}\n", "x".repeat(n - 3));
+        assert_eq!(lines(width, &[("a.rs", &comment(120))]).len(), 0);
+        assert_eq!(lines(width, &[("a.rs", &comment(121))]), ["a.rs:1: a comment of 121 characters; wrap it at 120"]);
+        assert_eq!(lines(width, &[("a.md", &comment(200))]).len(), 0);
+    }
+}
