@@ -5,6 +5,7 @@ use analysis::stationarity::MIN_SECONDS;
 use analysis::wording::duration;
 use analysis::{CellSummary, Finding, RunSummary, Steadiness};
 use model::shell_word;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::mem::discriminant;
 
@@ -154,19 +155,23 @@ fn merged(summary: &RunSummary) -> Vec<Remark<'_>> {
     remarks
 }
 
-/// The `most` important ones, the most important first.
+/// The `most` important ones, the most important first; of equally important ones those of the latest cells.
 fn most_important<'a, 'b>(remarks: &'b [Remark<'a>], most: usize) -> Vec<&'b Remark<'a>> {
+    let worst_ns = |remark: &Remark<'_>| {
+        let of_cells = remark.cells.iter().filter_map(|cell| cell.max).map(|max| max.latency_ns).max();
+        if remark.cells.is_empty() { i64::MAX } else { of_cells.unwrap_or(0) }
+    };
+    let mut ranked: Vec<_> = remarks.iter().collect();
+    // Stable: the others keep the order of the cells.
+    ranked.sort_by_key(|remark| (remark.finding.importance(), Reverse(worst_ns(remark))));
     let mut seen = HashMap::new();
-    let mut order: Vec<(bool, u8, &Remark<'a>)> = Vec::new();
-    for remark in remarks {
+    let (mut first, mut repeated) = (Vec::new(), Vec::new());
+    for remark in ranked {
         let of_kind = seen.entry(discriminant(remark.finding)).or_insert(0);
         *of_kind += 1;
-        order.push((*of_kind > OF_ONE_KIND, remark.finding.importance(), remark));
+        if *of_kind > OF_ONE_KIND { repeated.push(remark) } else { first.push(remark) }
     }
-    // Stable: equally important ones keep the order of the cells.
-    order.sort_by_key(|(is_repeated, importance, _)| (*is_repeated, *importance));
-    order.truncate(most);
-    order.into_iter().map(|(_, _, remark)| remark).collect()
+    first.into_iter().chain(repeated).take(most).collect()
 }
 
 fn sentence(remark: &Remark<'_>, summary: &RunSummary) -> String {
