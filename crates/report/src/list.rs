@@ -91,9 +91,9 @@ mod tests {
         let mut out = Vec::new();
         text(&list, &mut out, "runs", Style::plain(100)).unwrap();
         expect![[r#"
-            date (UTC)        host    title                          verdict    measured     size  path
-            2026-09-21 13:13  -       -                              NOT SHOWN    0 of 1    999 B  runs/a
-            2026-09-21 14:13  board7  How late can this machine be?  PASS              1  1.23 MB  runs/b
+            date (UTC)        host    title                          verdict       measured     size  path
+            2026-09-21 13:13  -       -                              INCONCLUSIVE    0 of 1    999 B  runs/a
+            2026-09-21 14:13  board7  How late can this machine be?  PASS                 1  1.23 MB  runs/b
             damaged: runs/a/run.jsonl:2: the line is cut off
             damaged: runs/c/run.jsonl:1: the header is damaged
             3 runs, 2 damaged, 1.24 MB
