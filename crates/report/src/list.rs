@@ -36,7 +36,7 @@ fn table(list: &List) -> Table {
         (Column::text("date (UTC)").after(0), |run| date(run.started_unix_ms)),
         (Column::text("host"), |run| or_dash(run.host.as_deref().unwrap_or_default())),
         (Column::text("title"), |run| or_dash(&run.title)),
-        (Column::text("verdict"), |run| run.verdict.to_uppercase().replace('_', " ")),
+        (Column::text("verdict"), |run| run.verdict.to_uppercase().replace("NOT_SHOWN", "INCONCLUSIVE")),
         (Column::figure("measured"), |run| match run.measurements == run.planned {
             true => count(u64::try_from(run.measurements).unwrap_or(u64::MAX)),
             false => format!("{} of {}", run.measurements, run.planned),
@@ -91,9 +91,9 @@ mod tests {
         let mut out = Vec::new();
         text(&list, &mut out, "runs", Style::plain(100)).unwrap();
         expect![[r#"
-            date (UTC)        host    title                          verdict    measured     size  path
-            2026-09-21 13:13  -       -                              NOT SHOWN    0 of 1    999 B  runs/a
-            2026-09-21 14:13  board7  How late can this machine be?  PASS              1  1.23 MB  runs/b
+            date (UTC)        host    title                          verdict       measured     size  path
+            2026-09-21 13:13  -       -                              INCONCLUSIVE    0 of 1    999 B  runs/a
+            2026-09-21 14:13  board7  How late can this machine be?  PASS                 1  1.23 MB  runs/b
             damaged: runs/a/run.jsonl:2: the line is cut off
             damaged: runs/c/run.jsonl:1: the header is damaged
             3 runs, 2 damaged, 1.24 MB

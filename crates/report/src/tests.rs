@@ -246,7 +246,7 @@ fn nothing_measured_is_no_panic() {
     assert!(summary(&run).contains("Nothing was measured.\n"));
     run.cell("none", "other").require("max=1ms");
     assert!(
-        summary(&run).ends_with("Verdict: \x1b[1;33mNOT SHOWN\x1b[0m: only 0 of 1 measurement complete\n"),
+        summary(&run).ends_with("Verdict: \x1b[1;33mINCONCLUSIVE\x1b[0m: only 0 of 1 measurement complete\n"),
         "{}",
         summary(&run)
     );

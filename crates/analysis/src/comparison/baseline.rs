@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn runs_that_are_separate_in_time_show_nothing_by_themselves() {
         let said = verdict(&run(3, 1), &run(1, 0), false);
-        assert!(said.starts_with("Verdict: NOT SHOWN: none/fifo:80: UNDECIDED: "), "{said}");
+        assert!(said.starts_with("Verdict: INCONCLUSIVE: none/fifo:80: UNDECIDED: "), "{said}");
     }
 
     /// Gate results of docs/ci.md over `experiments` experiments of 12 blocks, with block effects of 20 %:
@@ -265,7 +265,7 @@ mod tests {
         let mut old = run(1, 0);
         old.header.cells[0].policy = "fifo:81".parse().unwrap();
         let said = verdict(&run(1, 1), &old, true);
-        assert_eq!(said, "Verdict: NOT SHOWN: none/fifo:80: the baseline has no such cell");
+        assert_eq!(said, "Verdict: INCONCLUSIVE: none/fifo:80: the baseline has no such cell");
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(
             verdict(&new, &old, false),
             "this run and the baseline are not comparable: they differ in CPU model (Cortex-A76 and Cortex-A53), so a \
-             ratio would be of nothing; --force compares all the same"
+             ratio would be meaningless; --force compares anyway"
         );
         let mut summary = summarise(&new.header, &new.entries);
         let question = Question { force: true, ..Question::default() };
@@ -286,8 +286,8 @@ mod tests {
         check_against(&mut summary, newer, older, &question).unwrap();
         let said: Vec<_> = summary.findings.iter().map(ToString::to_string).collect();
         let expected = [
-            "CPU model is not the same as in the baseline: Cortex-A76 there, Cortex-A53 here; not comparable, and forced",
-            "frequency governor is not the same as in the baseline: powersave there, performance here",
+            "CPU model differs from the baseline: Cortex-A76 there, Cortex-A53 here; not comparable (forced)",
+            "frequency governor differs from the baseline: powersave there, performance here",
         ];
         assert!(expected.iter().all(|expected| said.contains(&(*expected).to_owned())), "{said:?}");
     }
@@ -299,6 +299,6 @@ mod tests {
         assert!(verdict(&new, &old, true).starts_with("Verdict: FAIL none/fifo:80: max "));
         new.header.plan.require = model::Requirement::default();
         new.header.plan.require.set_all("misses_per_hour=1").unwrap();
-        assert!(verdict(&new, &old, true).starts_with("Verdict: NOT SHOWN: none/fifo:80: 0 misses"));
+        assert!(verdict(&new, &old, true).starts_with("Verdict: INCONCLUSIVE: none/fifo:80: 0 misses"));
     }
 }

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(same.answer, Answer::Equivalent);
         let floor = same.noise_floor.unwrap();
         assert!(same.is_again && floor.0 < 1.05 && floor.1 > 0.95, "{floor:?}");
-        assert!(same.remarks()[0].starts_with("Noise floor: none/other measured twice differs from itself by"));
+        assert!(same.remarks()[0].starts_with("Noise floor: two measurements of none/other differ by"));
         assert!(!same.remarks().iter().any(|remark| remark.contains("same configuration")), "{:?}", same.remarks());
         let noisy = compared(2);
         assert_eq!(noisy.answer, Answer::Different);

@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(
             why_not(&found).unwrap(),
             "not comparable: they differ in period (1ms and 200us), hypervisor (none seen and KVM), CPU model \
-             (Cortex-A53 and Cortex-A76), so a ratio would be of nothing"
+             (Cortex-A53 and Cortex-A76), so a ratio would be meaningless"
         );
         assert_eq!(found.iter().filter(|one| one.role == Role::Beside).count(), 2, "load, deadline: {found:?}");
     }

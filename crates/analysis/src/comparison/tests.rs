@@ -64,16 +64,14 @@ fn no_difference_is_equivalent_only_when_that_is_shown() {
     let noisy = asked(&run(12, 1.0, 1.0));
     assert!(matches!(noisy.answer, Answer::Undecided { blocks_needed: Some(13..) }), "{:?}", noisy.answer);
     let said = noisy.sentence();
-    assert!(said.starts_with("UNDECIDED: p99 of fifo:80 is ") && said.contains("That is not \"the same\". About "));
+    assert!(said.starts_with("UNDECIDED: p99 of fifo:80 is ") && said.contains("that they are equal. About "));
     assert_eq!(noisy.answer.exit_status(), 3);
 }
 
 #[test]
 fn a_difference_within_the_margin_is_equivalent_and_said() {
     let found = asked(&run(12, 1.08, 0.01));
-    assert!(
-        found.answer == Answer::Equivalent && found.sentence().ends_with("There is a difference, smaller than that.")
-    );
+    assert!(found.answer == Answer::Equivalent && found.sentence().ends_with("significant, but smaller than that."));
     let strict = compared(&run(12, 1.08, 0.01), &Question { margin: Some(1.05), ..Question::default() });
     assert_eq!(strict.answer, Answer::Different);
 }
@@ -84,7 +82,7 @@ fn too_few_blocks_are_refused_without_a_ratio() {
     assert_eq!(found.answer, Answer::Refused { why: Refusal::FewBlocks { blocks: 5 } });
     assert_eq!((found.primary.ratio, found.secondary.iter().filter(|m| m.ratio.is_some()).count()), (None, 0));
     assert!(found.primary.a.is_some(), "side by side all the same");
-    assert!(found.sentence().starts_with("UNDECIDED: 5 blocks with both; fewer than 6 "), "{}", found.sentence());
+    assert!(found.sentence().starts_with("UNDECIDED: 5 blocks with both, 6 are needed "), "{}", found.sentence());
 }
 
 #[test]
@@ -95,12 +93,12 @@ fn one_after_the_other_cannot_be_told_from_drift() {
     }
     let found = asked(&separate);
     assert_eq!(found.answer, Answer::Refused { why: Refusal::Separate });
-    assert!(found.primary.ratio.is_none() && found.sentence().contains("cannot separate from drift"));
+    assert!(found.primary.ratio.is_none() && found.sentence().contains("confounded with drift"));
     let forced = compared(&separate, &Question { force: true, ..Question::default() });
     assert_eq!(forced.answer, Answer::Different);
     assert_eq!(
         forced.remarks(),
-        ["other was always measured first: what one leaves behind for the other is part of the ratio."]
+        ["other was always measured first: carry-over from one to the other is part of the ratio."]
     );
 }
 
@@ -126,8 +124,8 @@ fn a_quantile_needs_wake_ups_above_it_in_every_measurement() {
     assert_eq!(found.answer, Answer::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } });
     assert_eq!(
         found.sentence(),
-        "UNDECIDED: a measurement has only 4 wake-ups above p99.9, it takes 20: measure 5 times as long in each block, \
-         or take a lower one (--metric)."
+        "UNDECIDED: a measurement has only 4 wake-ups above p99.9, 20 are needed: measure 5 times as long in each \
+         block, or use a lower quantile (--metric)."
     );
     let secondary: Vec<_> = found.secondary.iter().map(|m| m.metric).collect();
     assert!(!secondary.contains(&Metric::Quantile(Level::P999)) && secondary.len() == 3);
@@ -139,7 +137,7 @@ fn looked_at_after_every_block_it_takes_more_evidence() {
     assert_eq!(compared(&run(6, 0.25, 0.1), &Question::default()).answer, Answer::Different);
     let early = compared(&run(6, 0.25, 0.1), &sequential);
     assert!(matches!(early.answer, Answer::Undecided { .. }) && early.primary.ratio.is_none(), "{early:?}");
-    assert!(early.sentence().starts_with("UNDECIDED: nothing is excluded after 6 blocks."), "{}", early.sentence());
+    assert!(early.sentence().starts_with("UNDECIDED: no ratio is excluded after 6 blocks."), "{}", early.sentence());
     let later = compared(&run(8, 0.25, 0.1), &sequential);
     assert_eq!(later.answer, Answer::Different);
     assert!((later.primary.ratio.unwrap().p - 1.0 / 28.444_4).abs() < 1e-4);
@@ -163,7 +161,7 @@ fn the_noise_floor_is_the_first_against_itself() {
     let found = compare(&a, &b, Some(&b), &Question::default());
     let ratio = found.primary.ratio.unwrap();
     assert_eq!(found.noise_floor, Some(ratio.interval));
-    assert!(found.remarks()[0].starts_with("Noise floor: other measured twice differs from itself by 0."));
+    assert!(found.remarks()[0].starts_with("Noise floor: two measurements of other differ by 0."));
 }
 
 #[test]
@@ -172,7 +170,7 @@ fn what_the_machine_was_is_compared_too() {
     for entry in built.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
         Arc::make_mut(&mut entry.record.host_before).governors = vec!["powersave".to_owned()];
     }
-    assert_eq!(asked(&built).remarks(), ["Not the same for both: frequency governor (performance and powersave)."]);
+    assert_eq!(asked(&built).remarks(), ["Also different: frequency governor (performance and powersave)."]);
 }
 
 #[test]
@@ -254,8 +252,8 @@ fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
     );
     assert_eq!(
         refused.why_not().unwrap(),
-        "not comparable: they differ in period (1ms and 2ms), CPU model (Cortex-A53 and Cortex-A76), so a ratio would be \
-         of nothing; --force compares all the same"
+        "not comparable: they differ in period (1ms and 2ms), CPU model (Cortex-A53 and Cortex-A76), so a ratio would \
+         be meaningless; --force compares anyway"
     );
     assert!(refused.primary.ratio.is_none() && refused.secondary.iter().all(|metric| metric.ratio.is_none()));
     // With few blocks, or with none, the pair is still refused as incomparable.
@@ -268,11 +266,11 @@ fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
     assert_eq!((forced.answer.clone(), forced.why_not()), (Answer::Different, None));
     assert_eq!(
         forced.remarks(),
-        ["Not comparable, and forced: period (1ms and 2ms).", "Not the same for both: deadline (1ms and 2ms)."]
+        ["Not comparable (forced): period (1ms and 2ms).", "Also different: deadline (1ms and 2ms)."]
     );
     let asked_for = compared(&run_apart(), &Question { asked: &["period", "policy"], ..Question::default() });
     assert_eq!(asked_for.answer, Answer::Different);
-    assert_eq!(asked_for.remarks()[0], "They differ in policy and period: the ratio is that of all together.");
+    assert_eq!(asked_for.remarks()[0], "They differ in policy and period: the ratio is their combined effect.");
 }
 
 /// Cells of 1 ms and of 2 ms.

@@ -84,6 +84,6 @@ impl Inherited {
                 if prev == last.by && prev_priority == last.priority && prev_state & state::NOT_RUNNABLE != 0)
         });
         let waiter = if waits { trace.owner_name(None, last.by) } else { "a thread of that priority".to_owned() };
-        Some(format!("it holds a lock that {waiter} waits for, and has its priority meanwhile (priority inheritance)"))
+        Some(format!("it holds a lock that {waiter} waits for, with its priority (priority inheritance)"))
     }
 }

@@ -75,7 +75,7 @@ impl Scene<'_> {
             }
             Phase::Away => {
                 let owner = Owner { name: "link and target".to_owned(), pid: None };
-                let reading = Reading::inferred(Cause::Away, "this machine has seen nothing of it yet");
+                let reading = Reading::inferred(Cause::Away, "this machine has not received it yet");
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
             }
             // The timer of a stopped thread does not wake it.
@@ -112,19 +112,19 @@ impl Scene<'_> {
                 one(Reading::direct(Cause::PageFault))
             }
             ThreadState::Blocked if piece.phase == Phase::Sending => {
-                one(Reading::cannot_tell("it waited for something else while it sent"))
+                one(Reading::cannot_tell("it blocked while sending"))
             }
             ThreadState::Blocked if piece.phase == Phase::Undivided => {
                 one(Reading::cannot_tell("the events of its timer are missing"))
             }
             ThreadState::Blocked if piece.phase == Phase::Handler => {
-                one(Reading::cannot_tell("its timer had expired, and nobody woke it"))
+                one(Reading::cannot_tell("its timer had expired without a wakeup"))
             }
             ThreadState::Blocked if !self.facts.sees_page_faults => {
                 one(Reading::either(Cause::PageFault, Cause::OwnOverrun))
             }
             ThreadState::Blocked => {
-                one(Reading::cannot_tell("it slept for something that no event names, like a frozen control group"))
+                one(Reading::cannot_tell("it slept for a reason without an event, like a frozen cgroup"))
             }
             ThreadState::Runnable(cpu) => {
                 let part = part(cpu);
@@ -167,7 +167,7 @@ impl Scene<'_> {
         let timers = crate::wording::things(late as u64, "timer");
         let stood = Reading::inferred(
             Cause::Steal,
-            format!("no CPU left an event, and {timers} of other CPUs due meanwhile came late as well"),
+            format!("no CPU has an event, and {timers} of other CPUs were late as well"),
         );
         let parts = [(before, None), (within, Some(stood)), (after, None)];
         let parts = parts.into_iter().filter(|(part, _)| part.from_ns < part.to_ns);
@@ -184,25 +184,25 @@ impl Scene<'_> {
             return Reading::direct(Cause::PageFault);
         }
         if stretch.is_broken && stretch.pid != self.subject.pid {
-            return Reading::cannot_tell("a switch left no event");
+            return Reading::cannot_tell("a context switch event is missing");
         }
         match piece.phase {
             Phase::NotAsleep if length <= NOTABLE_NS => Reading::direct(Cause::OwnOverrun),
             Phase::NotAsleep if self.facts.never_stands_still() => {
-                Reading::inferred(Cause::OwnOverrun, "the thread ran, and had not begun to wait")
+                Reading::inferred(Cause::OwnOverrun, "the thread was running, not yet waiting")
             }
             // Between two waits, the thread runs for some microseconds only.
             Phase::NotAsleep => Reading::either(Cause::OwnOverrun, Cause::Steal),
             Phase::Sending => Reading::direct(Cause::Ordinary),
-            Phase::Undivided => Reading::cannot_tell("the events of its timer and its waking are missing"),
+            Phase::Undivided => Reading::cannot_tell("the events of its timer and its wakeup are missing"),
             phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::Ordinary),
             _ if !self.facts.sees_page_faults && !self.facts.never_stands_still() => {
                 Reading::either(Cause::PageFault, Cause::Steal)
             }
             _ if self.facts.never_stands_still() => {
-                Reading::cannot_tell("the thread was switched in, and ran on for long before it read the clock")
+                Reading::cannot_tell("the thread was switched in long before it read the clock")
             }
-            _ => Reading::inferred(Cause::Steal, "the thread was switched in, and took long to go on"),
+            _ => Reading::inferred(Cause::Steal, "the thread was switched in, but continued late"),
         }
     }
 

@@ -169,7 +169,7 @@ mod tests {
             total: Span(391_000),
             longest: Span(391_000),
             pieces: 1,
-            place: Some("let go in refresh_cpu_vm_stats".to_owned()),
+            place: Some("rescheduled in refresh_cpu_vm_stats".to_owned()),
         }
     }
 
@@ -223,12 +223,12 @@ mod tests {
         assert_eq!(said(Vec::new(), 0), "No cause made it late.");
         assert_eq!(
             said(vec![share(Cause::NonPreemptible, None, Evidence::Direct)], 400_000),
-            "kworker vmstat_update ran 391 us in the kernel without letting go: let go in refresh_cpu_vm_stats [direct]."
+            "kworker vmstat_update ran 391 us in the kernel, not preemptible: rescheduled in refresh_cpu_vm_stats [direct]."
         );
         assert_eq!(
             said(vec![share(Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings)], 782_000),
-            "kworker vmstat_update ran 391 us in the kernel without letting go, or the CPU was taken away meanwhile: let \
-             go in refresh_cpu_vm_stats, 50 % of it [two readings]."
+            "kworker vmstat_update ran 391 us in the kernel, not preemptible, or the CPU was stalled (host, SMI): \
+             rescheduled in refresh_cpu_vm_stats, 50 % of it [ambiguous]."
         );
         let slack = Share { place: None, ..share(Cause::TimerSlack, None, Evidence::Direct) };
         assert_eq!(said(vec![slack], 391_000), "Its timer was allowed to expire 391 us later (timer slack) [direct].");
@@ -241,7 +241,7 @@ mod tests {
         };
         assert_eq!(
             said(vec![many], 391_000),
-            "3 threads of kworker vmstat_update ran 391 us in 9 pieces (longest 50 us): the fair scheduler shares the CPU [direct]."
+            "3 threads of kworker vmstat_update ran 391 us in 9 parts (longest 50 us): the fair scheduler shares the CPU [direct]."
         );
     }
 }

@@ -182,10 +182,8 @@ mod tests {
         let said = run(&late, |second, row| row.steal_ms = Some(if [3, 8, 13, 20].contains(&second) { 10 } else { 0 }));
         assert_eq!(
             said,
-            [
-                "3 of the 5 worst seconds had time taken by the hypervisor (steal), and 1 of the other 25: a coincidence, \
-              not shown to be the cause"
-            ]
+            ["coincidence: steal time in 3 of the 5 worst seconds, and in 1 of the other 25; it may or may not be \
+                 the cause"]
         );
         let in_two = run(&late, |second, row| row.steal_ms = Some(u64::from([3, 8].contains(&second))));
         assert_eq!(in_two, Vec::<String>::new());
@@ -212,7 +210,7 @@ mod tests {
         });
         assert_eq!(said.len(), 1);
         assert!(
-            said[0].starts_with("5 of the 5 worst seconds had interrupts 30:virtio1-req.0 on measured CPUs"),
+            said[0].starts_with("coincidence: IRQs 30:virtio1-req.0 on measured CPUs in 5 of the 5 worst seconds"),
             "{said:?}"
         );
     }

@@ -60,7 +60,7 @@ finding!(
     importance = 1,
     {
         let measurements = things(*measurements, "measurement");
-        format!("idle load: {load} did nothing in {measurements}, which are without load; try it: punctual load {load}")
+        format!("load did nothing: {load} in {measurements}, which are without load; try it: punctual load {load}")
     },
     [LoadDidNothing { load: "io".into(), measurements: 2 }]
 );
@@ -139,16 +139,14 @@ mod tests {
             LoadFailure { at: Span(1_500_000_000), reason: "process 7 ended (signal: 9 (SIGKILL))".to_owned() };
         assert_eq!(
             said(&run(|load| load.failure = Some(failure.clone()))),
-            [
-                "load messaging: process 7 ended (signal: 9 (SIGKILL)) after 1.5 s in 2 measurements: not all of the time was \
-              measured under it; measure again"
-            ]
+            ["load failure: messaging: process 7 ended (signal: 9 (SIGKILL)) after 1.5 s in 2 measurements; part \
+                 of the time had no such load, measure again"]
         );
         let mut fell = run(|load| load.seconds[3..].fill(second(499, 0)));
         assert_eq!(
             said(&fell),
-            ["load messaging fell to 49 % of its rate at the start in 2 measurements: see what else ran; \
-              --load-must-hold makes that an error"]
+            ["load slowdown: messaging fell to 49 % of its initial rate in 2 measurements; --load-must-hold turns \
+              this into an error"]
         );
         fell.header.cells[0].conditions.load_must_hold = Percent::new(40);
         assert_eq!(said(&fell), Vec::<String>::new());
@@ -165,8 +163,8 @@ mod tests {
             (None, second(1, 0), false),
         ] {
             let idle = run(|load| (load.program, load.seconds) = (program.clone(), vec![second; 2]));
-            let text = "load messaging did nothing in 2 measurements: their latencies are those without it; \
-                        punctual load shows what it does alone";
+            let text = "load did nothing: messaging in 2 measurements, which are without load; try it: punctual load \
+                        messaging";
             let expected: &[&str] = if is_named { &[text] } else { &[] };
             assert_eq!(said(&idle), expected, "{program:?} {second:?}");
         }

@@ -229,9 +229,9 @@ mod tests {
         assert_eq!(
             said,
             [
-                "2 measurements of none/other failed twice: no power; run --resume tries again",
-                "1 measurement of cpu/other failed twice: no power; run --resume tries again",
-                "1 measurement of cpu/other failed twice: no room; run --resume tries again",
+                "failure: 2 measurements of none/other, twice: no power; punctual run --resume tries again",
+                "failure: 1 measurement of cpu/other, twice: no power; punctual run --resume tries again",
+                "failure: 1 measurement of cpu/other, twice: no room; punctual run --resume tries again",
             ]
         );
         assert_eq!(summary.verdict.exit_status(), 3, "{}", summary.verdict);
@@ -252,6 +252,6 @@ mod tests {
             [skipped(&["none/fifo:80", "messaging/fifo:80"], "needs root"), skipped(&["cpu/fifo:80"], "no such load")]
         );
         let many = skipped(&["a", "b", "c", "d", "e"], "needs root");
-        assert_eq!(many.to_string(), "not measured: a, b, c and 2 more: needs root");
+        assert_eq!(many.to_string(), "skipped cells: a, b, c and 2 more: needs root");
     }
 }

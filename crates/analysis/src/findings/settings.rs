@@ -154,10 +154,8 @@ mod tests {
         let said: Vec<_> = findings.iter().map(ToString::to_string).filter(|text| text.contains("was set")).collect();
         assert_eq!(
             said,
-            [
-                "/lost was set to performance and was powersave at the end of 2 measurements: something else sets it, too; \
-              stop that, like tuned or a power daemon"
-            ]
+            ["lost setting: /lost was set to performance and was powersave at the end of 2 measurements; stop what \
+                 changes it (tuned, a power daemon)"]
         );
     }
 }

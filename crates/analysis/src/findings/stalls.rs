@@ -237,7 +237,7 @@ mod tests {
             at_least: true,
             p99_by_due_time_ns: None,
         });
-        assert_eq!(missed.to_string(), "3 998 due times missed in 2 stalls; longest more than 2 s");
+        assert_eq!(missed.to_string(), "missed periods: 3 998 in 2 stalls, longest more than 2 s");
         assert_eq!(findings, [starved, missed]);
     }
 }

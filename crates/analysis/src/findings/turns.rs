@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(
             found(&run).map(|finding| finding.to_string()).as_deref(),
             Some(
-                "max 3 ms, where fifo:10 had 1.36 ms under the same load: a normal thread takes turns with the load's \
-                 400 processes"
+                "fair scheduling: max 3 ms, but 1.36 ms with fifo:10 under the same load; a normal thread shares the \
+                 CPU with 400 load processes"
             )
         );
     }

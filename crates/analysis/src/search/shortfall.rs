@@ -90,7 +90,7 @@ fn of_quantile(cell: &CellSummary, level: Level) -> Option<Lack> {
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.cell)?;
-        let in_all = |needed: Option<u64>| needed.map(|ns| format!(", about {} in all", duration(ns as f64)));
+        let in_all = |needed: Option<u64>| needed.map(|ns| format!(", it needs about {} in all", duration(ns as f64)));
         match self.lack {
             Lack::Quantile { level, half_width: Some(width), time_needed_ns } => {
                 let width = number(width * 100.0);
@@ -100,10 +100,10 @@ impl fmt::Display for Shortfall {
                 write!(f, "{level} has no interval{}", in_all(time_needed_ns).unwrap_or_default())
             }
             Lack::Rate { time_needed_ns: Some(ns) } => {
-                write!(f, "the rate of misses is not shown, about {} in all", duration(ns as f64))
+                write!(f, "the rate of misses is inconclusive, it needs about {} in all", duration(ns as f64))
             }
-            Lack::Rate { .. } => f.write_str("the rate of misses will not be shown while they come this often"),
-            Lack::Steadiness => f.write_str("latency did not stay the same, or too short to tell"),
+            Lack::Rate { .. } => f.write_str("the rate of misses cannot be shown at their present rate"),
+            Lack::Steadiness => f.write_str("latency is not stationary, or was measured for too short a time to tell"),
         }
     }
 }
@@ -153,17 +153,17 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_with_the_time_it_takes() {
         let short = lacks(&run(2, 1_000));
-        assert_eq!(short, ["none/fifo:80: latency did not stay the same, or too short to tell"]);
+        assert_eq!(short, ["none/fifo:80: latency is not stationary, or was measured for too short a time to tell"]);
         let mut rate = run(6, 1_000);
         rate.require("misses_per_hour=1");
         rate.header.plan.until = Some(Until::Enough);
-        assert_eq!(lacks(&rate), ["none/fifo:80: the rate of misses is not shown, about 3 h in all"]);
+        assert_eq!(lacks(&rate), ["none/fifo:80: the rate of misses is inconclusive, it needs about 3 h in all"]);
         let mut rare = run(6, 1_000);
         rare.require("p999=1ms");
         assert!(lacks(&rare).is_empty(), "12 000 wake-ups have 12 above p99.9: {:?}", lacks(&rare));
         let mut fewer = run(4, 1_000);
         fewer.require("p999=1ms");
-        assert_eq!(lacks(&fewer), ["none/fifo:80: p99.9 has no interval, about 50 s in all"]);
+        assert_eq!(lacks(&fewer), ["none/fifo:80: p99.9 has no interval, it needs about 50 s in all"]);
     }
 
     #[test]

@@ -47,8 +47,8 @@ impl Stages {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &TracedLatency)> {
         let known = [
             ("irq: to its interrupt", self.irq.as_ref()),
-            ("interrupt to waking", self.handler.as_ref()),
-            ("waking to switch", self.queue.as_ref()),
+            ("interrupt to wakeup", self.handler.as_ref()),
+            ("wakeup to switch", self.queue.as_ref()),
             ("thread: to its clock", Some(&self.thread)),
         ];
         known.into_iter().filter_map(|(name, stage)| Some((name, stage?)))

@@ -32,13 +32,13 @@ fn tail(_: u32, cycle: u64) -> i64 {
 fn without_a_requirement_there_is_no_verdict() {
     let mut run = run("max=1ms", tail);
     run.header.plan.require = model::Requirement::default();
-    assert_eq!(verdict(&run), own(0, "Verdict: none, because no limit was given; add --require max=1ms for one."));
+    assert_eq!(verdict(&run), own(0, "Verdict: none (no limit given); add --require max=1ms to get PASS or FAIL."));
 }
 
 #[test]
 fn a_maximum_is_judged_to_the_nanosecond() {
-    let pass = "Verdict: PASS max 50 us <= 50 us (worst: messaging/fifo:80); none later in 2 s of each cell shows fewer than \
-                5 392/h (95 %), not that there are none";
+    let pass = "Verdict: PASS max 50 us <= 50 us (worst: messaging/fifo:80); none later in 2 s of each cell: their \
+                rate is below 5 392/h (95 %), not zero";
     assert_eq!(verdict(&run("max=50us", tail)), own(0, pass));
     let fail = "Verdict: FAIL messaging/fifo:80: max 50 us > 30 us";
     assert_eq!(verdict(&run("max=30us", tail)), own(2, fail));
@@ -53,9 +53,10 @@ fn a_wait_that_never_ended_fails_or_leaves_it_open() {
     let stuck = |_, cycle| if cycle == 1_500 { i64::MAX } else { 5_000 };
     let fail = "Verdict: FAIL messaging/fifo:80: max at least 500 ms > 100 ms";
     assert_eq!(verdict(&run("max=100ms", stuck)), own(2, fail));
-    let open = "Verdict: NOT SHOWN: messaging/fifo:80: a wait had not ended, 500 ms late so far";
+    let open = "Verdict: INCONCLUSIVE: messaging/fifo:80: a wait was still open, 500 ms late so far";
     assert_eq!(verdict(&run("max=1s", stuck)), own(3, open));
-    let never = "Verdict: NOT SHOWN: messaging/fifo:80: not one wake-up recorded; messaging/fifo:80: a wait had not ended, \
+    let never = "Verdict: INCONCLUSIVE: messaging/fifo:80: no wake-ups recorded; messaging/fifo:80: a wait was still \
+                 open, \
                  2 s late so far";
     assert_eq!(verdict(&run("max=5s", |_, _| i64::MAX)), own(3, never));
 }
@@ -64,27 +65,27 @@ fn a_wait_that_never_ended_fails_or_leaves_it_open() {
 fn what_is_missing_is_not_shown_but_a_violation_stays_one() {
     let mut lost = run("max=1ms", tail);
     lost.entries[1].record.threads[0].lost = 3;
-    let text = "Verdict: NOT SHOWN: messaging/fifo:80: 3 samples lost, any of them may be later";
+    let text = "Verdict: INCONCLUSIVE: messaging/fifo:80: 3 lost samples, which may be later";
     assert_eq!(verdict(&lost), own(3, text));
     lost.header.plan.require.max = Some(Span(1_000));
     assert_eq!(verdict(&lost).0, 2);
 
     let mut short = run("max=1ms", tail);
     short.entries.pop();
-    assert_eq!(verdict(&short), own(3, "Verdict: NOT SHOWN: only 1 of 2 measurements complete"));
+    assert_eq!(verdict(&short), own(3, "Verdict: INCONCLUSIVE: only 1 of 2 measurements complete"));
     short.entries.clear();
-    assert_eq!(verdict(&short), own(3, "Verdict: NOT SHOWN: only 0 of 2 measurements complete"));
+    assert_eq!(verdict(&short), own(3, "Verdict: INCONCLUSIVE: only 0 of 2 measurements complete"));
 
     let mut interrupted = run("max=1ms", tail);
     interrupted.entries[0].record.ended = Ended::Interrupted;
-    assert_eq!(verdict(&interrupted), own(3, "Verdict: NOT SHOWN: only 1 of 2 measurements complete"));
+    assert_eq!(verdict(&interrupted), own(3, "Verdict: INCONCLUSIVE: only 1 of 2 measurements complete"));
 
     let mut skipped = run("max=1ms", tail);
     skipped.header.skipped = vec![Skipped { cell: cell("none", "fifo:99"), reason: "needs root".to_owned() }];
-    assert_eq!(verdict(&skipped), own(3, "Verdict: NOT SHOWN: 1 cell not measured: needs root"));
+    assert_eq!(verdict(&skipped), own(3, "Verdict: INCONCLUSIVE: 1 cell not measured: needs root"));
     skipped.header.cells.clear();
     skipped.entries.clear();
-    let nothing = "Verdict: NOT SHOWN: nothing could be measured; 1 cell not measured: needs root";
+    let nothing = "Verdict: INCONCLUSIVE: no measurements; 1 cell not measured: needs root";
     assert_eq!(verdict(&skipped), own(3, nothing));
 }
 
@@ -105,8 +106,8 @@ fn quantiles_are_judged_by_their_interval() {
     assert_eq!(few.0, 3, "4000 samples have 4 above p99.9: {few:?}");
     assert!(
         few.1.ends_with(
-            "messaging/fifo:80: too few samples to tell whether p99.9 <= 30 us: 8 of 4 000 later, worth 2 000 \
-             independent ones; more time will not show that it is kept"
+            "messaging/fifo:80: too few samples for p99.9 <= 30 us: 8 of 4 000 later, effective sample size 2 000; \
+             measuring longer will not give PASS"
         ),
         "{few:?}"
     );
@@ -170,7 +171,7 @@ fn late_answers_and_those_that_never_come_are_never_a_pass() {
     assert_eq!((cell.samples, cell.missed, cell.max.unwrap().latency_ns), (1_000, 0, 50_000_000));
     assert_eq!((cell.mean_ns, cell.due_times.n), (Some(5_090_000.0), 1_000), "nothing is filled in");
     let findings: Vec<_> = summary.cell_findings[0].iter().map(ToString::to_string).collect();
-    let said = "late answers: 100 of 1 000 triggers were answered after the next one was due; each counts with its whole delay";
+    let said = "late answers: 100 of 1 000 triggers answered after the next due time; each counts with its full delay";
     assert!(findings.iter().any(|finding| finding == said), "{findings:?}");
     let wrong = |finding: &String| finding.contains("woke") || finding.contains("fair server stops");
     assert!(!findings.iter().any(wrong), "nothing woke, and 50 ms are the target's: {findings:?}");
@@ -187,7 +188,7 @@ fn late_answers_and_those_that_never_come_are_never_a_pass() {
     assert_eq!((cell.due_times.n, cell.due_times.at_least), (1_000, true));
     assert_eq!(verdict_for(&never, "max=30ms"), own(2, "Verdict: FAIL none/fifo:80: max at least 1 s > 30 ms"));
     assert_eq!(verdict_for(&never, "p99=30ms").0, 2);
-    let open = "Verdict: NOT SHOWN: none/fifo:80: 100 triggers never answered";
+    let open = "Verdict: INCONCLUSIVE: none/fifo:80: 100 triggers without an answer";
     assert_eq!(verdict_for(&never, "max=2s"), own(3, open));
     let (status, text) = verdict_for(&never, "p99=2s");
     assert!(status == 3 && text.starts_with(open), "{text}");
@@ -207,7 +208,7 @@ fn unsent_triggers_and_older_records_are_inconclusive() {
         (thread.cycles_due, thread.missed) = (thread.cycles_due + 5, 5);
     }
     let (status, text) = verdict_for(&run, "p99=30ms");
-    assert!(status == 3 && text.contains("p99 is not known: not sent: 10 of 1 010 due times had no trigger"), "{text}");
+    assert!(status == 3 && text.contains("p99 is unknown: missing triggers: 10 of 1 010 due times had none"), "{text}");
     assert_eq!(verdict_for(&run, "max=30ms").0, 0, "of those that were sent, none was later");
 
     // As written by versions in which late answers had no sample.
@@ -222,8 +223,8 @@ fn unsent_triggers_and_older_records_are_inconclusive() {
     for entry in &mut run.entries {
         entry.record.response.as_mut().unwrap().triggers += 5;
     }
-    let open = "Verdict: NOT SHOWN: none/fifo:80: 10 answers later than a period or missing: this record, of an older version, \
-                has no latency of them; measure again";
+    let open = "Verdict: INCONCLUSIVE: none/fifo:80: old record: 10 late or missing answers not in its \
+                latencies; measure again with this version";
     assert_eq!(verdict_for(&run, "max=30ms"), own(3, open));
     assert_eq!(verdict_for(&run, "p99=30ms").0, 3);
 }
@@ -251,8 +252,8 @@ fn a_quantile_is_judged_at_both_ends_of_both_intervals() {
 #[test]
 fn a_view_that_cannot_tell_leaves_it_open() {
     let run = run("p99=2ms", |_, cycle| if cycle == 500 { 400_000_000 } else { 5_000 });
-    let text = "Verdict: NOT SHOWN: messaging/fifo:80: too few samples to tell whether p99 by due time <= 2 ms: 798 of 4 000 \
-                later, worth 5 independent ones; more time will not show that it is kept";
+    let text = "Verdict: INCONCLUSIVE: messaging/fifo:80: too few samples for p99 by due time <= 2 ms: 798 of 4 000 \
+                later, effective sample size 5; measuring longer will not give PASS";
     assert_eq!(verdict(&run), own(3, text), "one stall holds all due times above p99");
 }
 
@@ -282,8 +283,8 @@ fn a_limit_far_away_is_kept_by_as_many_samples_as_that_takes() {
     // A wait later than 30 ms covers 30 due times: 8 000 of them count as 267, and 299 are needed.
     let (status, text) = verdict_with(&run, Span(30_000_000));
     assert_eq!(status, 3, "{text}");
-    assert!(text.contains("none of 8 000 later, worth 26"), "{text}");
-    assert!(text.contains("independent ones; about ") && text.ends_with(" more may do"), "{text}");
+    assert!(text.contains("none of 8 000 later, effective sample size 26"), "{text}");
+    assert!(text.contains("; measure about ") && text.ends_with(" longer"), "{text}");
     // A limit exceeded by many is neither met nor, with two rough blocks, violated beyond chance.
     assert_eq!(verdict_with(&run, Span(5_000_000)).0, 3);
 }
@@ -291,8 +292,9 @@ fn a_limit_far_away_is_kept_by_as_many_samples_as_that_takes() {
 #[test]
 fn a_rate_is_judged_by_its_interval() {
     let late = |_, cycle| if cycle == 100 { 3_000_000 } else { 5_000 };
-    let never = "Verdict: NOT SHOWN: none/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all; \
-                 messaging/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); for 1/h measure 3 h in all";
+    let never = "Verdict: INCONCLUSIVE: none/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); 1/h needs 3 h in \
+                 all; \
+                 messaging/fifo:80: 0 misses in 2 s allow up to 5 392/h (95 %); 1/h needs 3 h in all";
     assert_eq!(verdict(&run("misses_per_hour=1", |_, _| 5_000)), own(3, never));
     let pass = "Verdict: PASS misses at most 5 392/h <= 6 000/h (95 %; worst: messaging/fifo:80)";
     assert_eq!(verdict(&run("misses_per_hour=6000", |_, _| 5_000)), own(0, pass));

@@ -57,8 +57,8 @@ impl fmt::Display for Kept {
             Kept::Max { cell, limit_ns, value_ns, measured_ns, upper_per_hour } => {
                 let (value, limit) = beside(*value_ns, *limit_ns);
                 let (measured, upper) = (ns(*measured_ns), number(*upper_per_hour));
-                write!(f, "max {value} <= {limit} (worst: {cell}); later ones, none in {measured} of each cell, are ")?;
-                write!(f, "rarer than {upper}/h (95 %), not impossible")
+                write!(f, "max {value} <= {limit} (worst: {cell}); none later in {measured} of each cell: their ")?;
+                write!(f, "rate is below {upper}/h (95 %), not zero")
             }
             Kept::Quantile { cell, level, view, limit_ns, upper_ns } => {
                 let (upper, limit) = beside(*upper_ns, *limit_ns);

@@ -20,7 +20,7 @@ fn a_run_is_checked_against_limits_and_an_older_run() {
         ("--require max=1h", 0, "Verdict: PASS max "),
         ("--require max<=1h", 0, "Verdict: PASS "),
         ("--require max=1ns", 2, "Verdict: FAIL none/other"),
-        ("--require p999=1h", 3, "Verdict: NOT SHOWN: none/other"),
+        ("--require p999=1h", 3, "Verdict: INCONCLUSIVE: none/other"),
         ("--require p999=1h,max=1ns", 2, "Verdict: FAIL none/other"),
     ] {
         let said = check(words);
@@ -47,7 +47,7 @@ fn a_run_is_checked_against_limits_and_an_older_run() {
     let forced = baseline("--force --margin 100");
     assert!([0, 3].contains(&forced.status) && !forced.stdout.contains("FAIL"), "{forced:?}");
     let both = baseline("--require max=1ns");
-    assert!(both.status == 2 && both.stdout.contains("none/other baseline: NOT SHOWN"), "{both:?}");
+    assert!(both.status == 2 && both.stdout.contains("none/other baseline: INCONCLUSIVE"), "{both:?}");
     let lava = check("--require max=1h --format lava");
     assert!(lava.stdout.contains("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=none-other-max-1h RESULT=pass>\n"), "{lava:?}");
 

@@ -240,7 +240,7 @@ fn a_cell_ends_at_a_wake_up_above_its_limit_with_a_complete_record() {
     let summary = said.json()["cells"][0]["summary"].clone();
     assert_eq!((said.status, &summary["samples"], &summary["missed"]), (2, &1.into(), &0.into()), "{said:?}");
     let text = said.json()["run"]["findings"].to_string();
-    assert!(text.contains("ended early, as asked, at a wake-up later than allowed"), "{text}");
+    assert!(text.contains("ended early at a wake-up beyond the limit"), "{text}");
     let said = punctual(&format!("{arguments} --stop-above 1h --format json").replace("20s", "50ms"));
     let summary = said.json()["cells"][0]["summary"].clone();
     assert_eq!(summary["samples"].as_u64().unwrap() + summary["missed"].as_u64().unwrap(), 50, "{said:?}");

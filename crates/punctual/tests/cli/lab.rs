@@ -95,7 +95,7 @@ fn vm_emulated_guests_are_never_compared_with_virtual_time() {
     let lab = emulated.record.lab.as_ref().unwrap();
     assert_eq!((lab.clock, lab.machine.as_str()), (LabClock::Emulated, "pc, qemu64, 2 CPUs"));
     assert_eq!(emulated.record.threads.iter().map(|thread| thread.cpu).collect::<Vec<_>>(), [0, 1]);
-    assert!(said.stdout.contains("emulated machines in 1 cell"), "{}", said.stdout);
+    assert!(said.stdout.contains("emulation in 1 cell"), "{}", said.stdout);
     let compared_by_name = |a: &str, b: &str| run(command("compare").arg(&out).arg(a).arg(b));
     let by_kernel = compared_by_name(&format!("kernel={kernel} clock=emulated cpus=2"), &format!("kernel={kernel}"));
     assert_eq!(by_kernel.status, 1, "{by_kernel:?}");

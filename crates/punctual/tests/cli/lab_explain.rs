@@ -91,7 +91,7 @@ fn vm_explanations_are_identical_and_name_non_preemptible_kernel_code() {
     // Page tables are freed in long stretches, which only a kernel without preemption cannot interrupt.
     let (meant, places) = blamed(none, Cause::NonPreemptible, "load/mmap");
     assert!(meant * 20 >= none.worst.len() * 19, "{meant} of {}: {:#?}", none.worst.len(), none.causes);
-    assert!(places.contains("let go in ") && places.contains("tlb_finish_mmu"), "{places}");
+    assert!(places.contains("rescheduled in ") && places.contains("tlb_finish_mmu"), "{places}");
     let of = |one: &ExplainRecord| (one.spikes, one.worst[0].latency.ns());
     let ((n, worst_ns), (n_full, worst_full_ns)) = (of(none), of(full));
     assert!(n > n_full && worst_ns > worst_full_ns, "{n} to {worst_ns} ns, {n_full} to {worst_full_ns} ns");

@@ -38,8 +38,7 @@ fn a_command_that_fails_is_a_finding_and_the_result_stays() {
     let said = run(command(&arguments).args(["--on-spike", "echo no such thing >&2; exit 3"]));
     assert_eq!(said.status, 2, "a stop breaks the requirement: {said:?}");
     let text = said.stdout.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
-    let expected =
-        "the command of on_spike failed in 1 of 1 run: exit status: 3: no such thing; the measurement went on";
+    let expected = "on_spike command failed in 1 of 1 run: exit status: 3: no such thing; the measurement continued";
     assert!(text.contains(expected), "{said:?}");
 }
 

@@ -63,7 +63,7 @@ fn old_data_get_a_page_of_their_own_and_beside_each_other() {
         "\u{2265} 30 us<small>beyond the histogram</small>",
         "-<small>no distribution</small>",
         "Maximum so far.",
-        "1 083 samples were beyond the tool&#39;s histogram",
+        "histogram overflow: 1 083 samples",
         "cyclictest -q -m -p80 -S -i 1000 -l 3000 -h 30 --json=h.json",
     ] {
         assert!(first.contains(part), "{part}");

@@ -248,7 +248,7 @@ mod tests {
             "430 us late",
             "class=phase x=172.0 y=4 width=1548.0",
             "class=\"w1 open\" x=172.0 y=56 width=860.0",
-            "<title>&lt;b&gt;&amp;: not preemptible or CPU stood still, 215 us [two readings]</title>",
+            "<title>&lt;b&gt;&amp;: not preemptible or CPU stalled, 215 us [ambiguous]</title>",
             "class=\"w2\" x=1032.0 y=56 width=3.0",
             ">400 us</text>",
         ] {

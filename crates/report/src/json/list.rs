@@ -84,7 +84,7 @@ impl List {
             host: same(|host| &host.hostname),
             kernel_release: same(|host| &host.kernel_release),
             title,
-            verdict: word(results.verdict()),
+            verdict: word(results.verdict()).to_owned(),
             text: results.verdict().to_string(),
             cells,
             measurements,
@@ -101,9 +101,11 @@ impl List {
     }
 }
 
-fn word(verdict: &Verdict) -> String {
+fn word(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::NoneAsked => "none".to_owned(),
-        asked => asked.word().to_lowercase().replace(' ', "_"),
+        Verdict::NoneAsked => "none",
+        Verdict::Pass { .. } => "pass",
+        Verdict::Fail { .. } => "fail",
+        Verdict::NotShown { .. } => "not_shown",
     }
 }

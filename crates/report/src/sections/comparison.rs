@@ -178,8 +178,8 @@ mod tests {
               max       112 us  2.21 us   0.0197 [0.0186-0.0209] different
             DIFFERENT: p99 of messaging/fifo:80 is 50.6 times lower than that of
               messaging/other (47.8 to 53.5 times, 95 %, 12 blocks).
-            messaging/other was always measured first: what one leaves behind for the other
-              is part of the ratio.
+            messaging/other was always measured first: carry-over from one to the other is
+              part of the ratio.
         "#]]
         .assert_eq(&shown(&compared(0.02, 12)));
     }
@@ -195,8 +195,8 @@ mod tests {
               p50      64.6 us  1.38 us
               p99.9          -        -
               max       109 us  2.33 us
-            UNDECIDED: 4 blocks with both; fewer than 6 cannot show a difference, however
-              large: measure more (--repetitions 12).
+            UNDECIDED: 4 blocks with both, 6 are needed to show any difference: measure more
+              (--repetitions 12).
         "#]]
         .assert_eq(&shown(&compared(0.02, 4)));
     }

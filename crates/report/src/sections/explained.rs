@@ -219,7 +219,7 @@ mod tests {
             longest: Span(ns),
             pieces: 1,
             place: (cause == Cause::NonPreemptible)
-                .then(|| "let go in refresh_cpu_vm_stats < vmstat_update".to_owned()),
+                .then(|| "rescheduled in refresh_cpu_vm_stats < vmstat_update".to_owned()),
         }
     }
 
@@ -277,17 +277,17 @@ mod tests {
     #[test]
     fn a_spike_is_a_story_and_a_cell_a_table() {
         expect![[r#"
-            The latest (7.5 ms, CPU 1, 3.0000 s) was not caught: the trace stood still for another
-              one, or had just begun again.
+            The latest (7.5 ms, CPU 1, 3.0000 s) was not caught: the trace was being read for another
+              one, or had just restarted.
 
             spike 1 of 1   412 us late   CPU 1   12.0318 s
               ||------------------------------------ 404 us ------------------------------------|-|
-              expiry to interrupt 2 us | waking to switch 404 us | switch to user 6 us
-              kworker vmstat_update ran 391 us in the kernel without letting go: let go in
+              expiry to interrupt 2 us | wakeup to switch 404 us | switch to user 6 us
+              kworker vmstat_update ran 391 us in the kernel, not preemptible: rescheduled in
                 refresh_cpu_vm_stats < vmstat_update, 94 % of it [direct].
               then softirq RCU ran 13 us [direct]
               then the wake-up itself took 8 us [direct]
-              Try: boot with preempt=full, or take a PREEMPT_RT kernel (punctual doctor:
+              Try: boot with preempt=full, or use a PREEMPT_RT kernel (punctual doctor:
                 preemption-model, workqueues).
               Doubt: 1 switch of CPU 1 left no event.
 
@@ -297,8 +297,8 @@ mod tests {
               not preemptible      95 %    391 us         1       1  kworker vmstat_update
               softirq               3 %     13 us         1       0  softirq RCU
               the wake-up itself    2 %      8 us         1       0  the wake-up itself
-            Evidence: direct 100 %, inferred 0 %, two readings 0 %, cannot tell 0 %.
-            not preemptible: boot with preempt=full, or take a PREEMPT_RT kernel (punctual doctor:
+            Evidence: direct 100 %, inferred 0 %, ambiguous 0 %, undetermined 0 %.
+            not preemptible: boot with preempt=full, or use a PREEMPT_RT kernel (punctual doctor:
               preemption-model, workqueues).
             Not traced here: no event nmi/nmi_handler: non-maskable interrupts.
               of every wake-up           seen       min       p50       p99       max

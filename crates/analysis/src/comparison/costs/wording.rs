@@ -59,8 +59,8 @@ impl CostComparison {
         // The names of cells contain the load and the policy.
         let is_told = |one: &&Difference| one.role == Role::Asked || ["load", "policy"].contains(&one.fact);
         let said = |one: &Difference| match one.role {
-            Role::Prevents => format!("Not comparable, and forced: {one}."),
-            _ => format!("Not the same for both: {one}."),
+            Role::Prevents => format!("Not comparable (forced): {one}."),
+            _ => format!("Also different: {one}."),
         };
         self.differences.iter().filter(|one| !is_told(one)).map(said).collect()
     }
@@ -69,7 +69,7 @@ impl CostComparison {
     #[must_use]
     pub fn why_not(&self) -> Option<String> {
         let why = comparability::why_not(&self.differences).filter(|_| self.refused == Some(Refusal::Incomparable))?;
-        Some(format!("{why}; --force compares all the same"))
+        Some(format!("{why}; --force compares anyway"))
     }
 
     /// Exit status of the program: 2 different, 0 no difference shown, 3 if the data could not show one.

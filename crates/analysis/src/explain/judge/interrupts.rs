@@ -25,7 +25,7 @@ impl Scene<'_> {
             return Reading::direct(Cause::Ordinary);
         }
         if stretch.is_broken {
-            return Reading::cannot_tell("a switch left no event");
+            return Reading::cannot_tell("a context switch event is missing");
         }
         match (piece.phase, stretch.context) {
             (Phase::Handler, Some(context)) if self.subject.waits_for == WaitsFor::Timer => {
@@ -37,7 +37,7 @@ impl Scene<'_> {
             (_, Some(context)) => self.context(cpu, context, stretch),
             (Phase::Handler, None) if self.wake.handled_by.is_some() => self.before_its_thread(stretch),
             (Phase::Handler, None) if length > NOTABLE_NS => {
-                Reading::cannot_tell("its timer had expired, and nobody woke it")
+                Reading::cannot_tell("its timer had expired without a wakeup")
             }
             _ => Reading::direct(Cause::Ordinary),
         }
@@ -63,7 +63,7 @@ impl Scene<'_> {
         let is_long = hole.length_ns() > self.baseline.ordinary_ns(piece.phase) + NOTABLE_NS;
         if is_long && !is_of_another && !self.facts.never_stands_still() {
             // Waking a thread takes microseconds, but it can wait for kernel locks.
-            let place = "nothing is known to have run in the handler of the timer".to_owned();
+            let place = "no activity in the handler of the timer is known".to_owned();
             return Reading::either(Cause::Steal, Cause::Interrupt).at(Some(place));
         }
         let timers = calls.len() as u64;
@@ -78,9 +78,9 @@ impl Scene<'_> {
             (Some((_, Some(its))), Some(theirs)) if theirs < its => Reading::direct(Cause::HigherPriority),
             (Some((_, Some(its))), Some(theirs)) if theirs == its => Reading::direct(Cause::EqualPriority),
             (Some((_, Some(_))), Some(_)) => {
-                Reading::inferred(Cause::NonPreemptible, "the thread of the interrupt was to run")
+                Reading::inferred(Cause::NonPreemptible, "the thread of the interrupt was due to run")
             }
-            _ => Reading::cannot_tell("a priority is in no event"),
+            _ => Reading::cannot_tell("no event has its priority"),
         }
     }
 
@@ -104,9 +104,9 @@ impl Scene<'_> {
         if self.facts.never_stands_still() {
             let place = match self.hit() {
                 Some(Hit::Kernel(place) | Hit::TurnsOn(place) | Hit::Plain(place)) => {
-                    format!("turned on again in {place}")
+                    format!("enabled again in {place}")
                 }
-                Some(Hit::User) | None => "the CPU ran, and took no interrupt".to_owned(),
+                Some(Hit::User) | None => "the CPU ran without taking an interrupt".to_owned(),
             };
             return Reading::inferred(Cause::IrqsOff, place);
         }
@@ -118,7 +118,8 @@ impl Scene<'_> {
         let switched = |event: &Event| matches!(event.what, What::Switch { .. });
         if let Some(event) = later.iter().find(is_on).or(later.iter().find(|event| switched(event))) {
             let after = duration((event.at_ns - stretch.from_ns) as f64);
-            let place = format!("interrupts were on {after} after the timer had expired, and its own did not come");
+            let place =
+                format!("interrupts were enabled {after} after the timer had expired, but its own did not arrive");
             return Reading::inferred(Cause::Steal, place);
         }
         match self.hit() {
@@ -126,18 +127,18 @@ impl Scene<'_> {
                 Reading::inferred(Cause::Steal, "the late interrupt hit user mode, where interrupts are on")
             }
             Some(Hit::Plain(place)) => {
-                let why = format!("the late interrupt hit {place}, which turns no interrupts on");
+                let why = format!("the late interrupt hit {place}, which enables no interrupts");
                 Reading::inferred(Cause::Steal, why)
             }
             Some(Hit::Kernel(place)) => {
                 Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("the late interrupt hit {place}")))
             }
             Some(Hit::TurnsOn(place)) if self.facts.may_be_taken() => {
-                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("turned on again in {place}")))
+                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("enabled again in {place}")))
             }
-            Some(Hit::TurnsOn(place)) => Reading::inferred(Cause::IrqsOff, format!("turned on again in {place}")),
+            Some(Hit::TurnsOn(place)) => Reading::inferred(Cause::IrqsOff, format!("enabled again in {place}")),
             None if self.facts.may_be_taken() => Reading::either(Cause::IrqsOff, Cause::Steal),
-            None => Reading::inferred(Cause::IrqsOff, "the CPU ran, and took no interrupt"),
+            None => Reading::inferred(Cause::IrqsOff, "the CPU ran without taking an interrupt"),
         }
     }
 }

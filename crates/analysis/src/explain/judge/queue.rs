@@ -62,20 +62,19 @@ impl Scene<'_> {
             return Reading::direct(Cause::Ordinary);
         }
         if stretch.is_broken {
-            return Reading::cannot_tell("a switch left no event");
+            return Reading::cannot_tell("a context switch event is missing");
         }
         let is_first = stretch.from_ns == piece.from_ns || !stretch.is_chosen;
         if stretch.pid == 0 {
             return match () {
                 () if !is_first => Reading::inferred(
                     Cause::Throttling,
-                    "the CPU went idle although the thread could run: a limit of its control group, or of real-time threads",
+                    "the CPU went idle with the thread runnable: cgroup quota or real-time throttling",
                 ),
                 () if length <= SWITCH_NS * 3 => Reading::direct(Cause::Ordinary),
                 () if idles_on(cpu, piece) => Reading::inferred(
                     Cause::Throttling,
-                    "the CPU took interrupts and idled on although the thread could run: a limit of its control group, or of \
-                     real-time threads",
+                    "the CPU took interrupts and stayed idle with the thread runnable: cgroup quota or real-time throttling",
                 ),
                 () if self.facts.may_be_taken() => Reading::either(Cause::IdleExit, Cause::Steal),
                 () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
@@ -89,7 +88,7 @@ impl Scene<'_> {
             Some(theirs) if theirs == ours && !is_fair => Reading::direct(Cause::EqualPriority).at(inherited()),
             Some(theirs) if let Some(raised) = self.raised(cpu, piece, stretch, theirs) => raised,
             _ if is_fair => self.fair(cpu, stretch),
-            None => Reading::cannot_tell("its priority is in no event"),
+            None => Reading::cannot_tell("no event has its priority"),
             Some(_) => self.lower(cpu, piece, stretch, is_first),
         }
     }
@@ -111,7 +110,7 @@ impl Scene<'_> {
     fn lower(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, is_first: bool) -> Reading {
         let to = stretch.to_ns;
         if !is_first {
-            let why = "the scheduler switched to it although the measured thread could run";
+            let why = "the scheduler chose it with the measured thread runnable";
             return Reading::inferred(Cause::Throttling, why);
         }
         if stretch.length_ns() <= SWITCH_NS {
@@ -124,7 +123,7 @@ impl Scene<'_> {
         // thread.
         let answered = timeline::resched_was_answered(cpu, piece.from_ns, to.saturating_sub(1));
         if answered.is_some_and(|at| to - at > SWITCH_NS) {
-            let why = "the scheduler was asked, and let it go on although the measured thread could run";
+            let why = "the scheduler ran and kept it with the measured thread runnable";
             return Reading::inferred(Cause::Throttling, why);
         }
         if timeline::resched_at(cpu, piece.from_ns, to).is_some() {
@@ -133,10 +132,10 @@ impl Scene<'_> {
         // A thread can raise its own priority without an event, and lower it again.
         match self.is_left_alone(cpu, piece, to) {
             true => Reading::either(Cause::HigherPriority, Cause::Throttling).at(Some(
-                "nothing asked it to let go: its priority was raised while it ran, or the measured thread was held back"
+                "no reschedule was requested: its priority was boosted while it ran, or the measured thread was held back"
                     .to_owned(),
             )),
-            false => Reading::cannot_tell("no event says whether it was asked to let go"),
+            false => Reading::cannot_tell("no event shows whether a reschedule was requested"),
         }
     }
 
@@ -150,10 +149,10 @@ impl Scene<'_> {
             raised if raised == ours && raised < 100 => Cause::EqualPriority,
             _ => return None,
         };
-        let place = "its priority was raised while it ran";
+        let place = "its priority was boosted while it ran";
         Some(match timeline::resched_at(cpu, piece.from_ns, stretch.to_ns) {
             None => Reading::inferred(cause, place),
-            Some(_) => Reading::cannot_tell(format!("{place}, no event says when")),
+            Some(_) => Reading::cannot_tell(format!("{place}, at an unknown time")),
         })
     }
 
@@ -171,12 +170,12 @@ impl Scene<'_> {
     fn non_preemptible(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
         let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let is_last = self.wake.switched.is_some_and(|(_, at)| at == stretch.to_ns);
-        let place = self.let_go().filter(|_| is_last).map(|place| format!("let go in {place}"));
+        let place = self.let_go().filter(|_| is_last).map(|place| format!("rescheduled in {place}"));
         // A witness that is silent for more than two of its periods was held up.
         if let Some(witness) = self.facts.witness_ns
             && hole > witness.saturating_mul(5) / 2
         {
-            let silent = "not even the witness ticked";
+            let silent = "the witness did not tick either";
             return match self.facts.never_stands_still() {
                 true => Reading::inferred(Cause::IrqsOff, silent).at(place),
                 false => Reading::inferred(Cause::Steal, silent).at(place),

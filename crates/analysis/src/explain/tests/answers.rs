@@ -158,7 +158,7 @@ fn a_missing_switch_is_at_the_first_own_event_or_the_clock_reading() {
     assert_eq!(lengths(&seen)[3..], [(Queue, 46_000), (Return, 50_000)]);
     for explained in [unseen, seen] {
         let unknown = explained.shares.iter().find(|share| share.evidence == Evidence::CannotTell).unwrap();
-        assert_eq!(unknown.place.as_deref(), Some("a switch left no event"));
+        assert_eq!(unknown.place.as_deref(), Some("a context switch event is missing"));
         assert_eq!(explained.doubts, ["1 switch of CPU 0 left no event"]);
     }
 }

@@ -49,7 +49,7 @@ fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
     story.expect(NonPreemptible, None, Direct, "kworker clear_page_erms");
     assert!(with_stack.explained().doubts.is_empty(), "a stack behind a switch is of the thread before");
     let place = with_stack.explained().shares.iter().find_map(|share| share.place.clone());
-    assert_eq!(place.as_deref(), Some("let go in clear_page_erms"));
+    assert_eq!(place.as_deref(), Some("rescheduled in clear_page_erms"));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_code_hit_by_the_interrupt_separates_irqs_off_from_steal() {
     // A function that is not in any list may have turned interrupts on itself.
     late(&[ENTRY, SCHEDULE]).expect(IrqsOff, Some(Steal), TwoReadings, "other");
     let place = late(&[ENTRY, UNLOCK, CLEAR_PAGE]).explained().shares[0].place.clone();
-    assert_eq!(place.as_deref(), Some("turned on again in _raw_spin_unlock_irqrestore < clear_page_erms"));
+    assert_eq!(place.as_deref(), Some("enabled again in _raw_spin_unlock_irqrestore < clear_page_erms"));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
     let late = late.then(at + 1_000, What::Waking { pid: ME }).stack(at + 1_001, &[ENTRY, CLEAR_PAGE]);
     let late = counted(late.flags(flags::NEED_RESCHED).then(at + 1_500, What::Leave(TICK)).runs(at + 3_000));
     late.expect(IrqsOff, None, Inferred, "other");
-    assert_eq!(late.explained().shares[0].place.as_deref(), Some("turned on again in clear_page_erms"));
+    assert_eq!(late.explained().shares[0].place.as_deref(), Some("enabled again in clear_page_erms"));
     let softirq = Context::Softirq(1);
     let held = Story::new(OTHER).then(DUE - 5_000, What::Enter(softirq)).interrupt(DUE + 1_000);
     let held = held.flags(0).then(DUE + 350_000, What::Leave(softirq)).runs(DUE + 352_000);

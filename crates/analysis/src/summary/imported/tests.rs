@@ -65,14 +65,11 @@ fn what_is_beyond_has_a_rank_and_no_value() {
     assert_eq!(cell.quantiles.p99, Quantile::Refused(Refusal::Beyond { at_least_ns: 30_000 }));
     assert_eq!((cell.mean_ns, cell.stddev_ns), (None, None), "the sum is not known");
     let said = of_imported(&cell)[0].to_string();
-    assert_eq!(
-        said,
-        "3 000 samples were beyond the tool's histogram, at 30 us or later: quantiles up there are not known"
-    );
+    assert_eq!(said, "histogram overflow: 3 000 samples at 30 us or later; quantiles there are unknown");
     some.beyond = Some(Beyond { samples: None, at_least_ns: 30_000 });
     let cell = of(vec![some]);
     assert_eq!(cell.quantiles.p99.value_ns(), Some(5_000));
-    assert!(of_imported(&cell)[0].to_string().starts_with("samples at 30 us or later are missing, "));
+    assert!(of_imported(&cell)[0].to_string().starts_with("missing samples: an unknown number at 30 us"));
 }
 
 #[test]
@@ -123,25 +120,18 @@ fn a_file_can_violate_a_limit_and_seldom_keep_it() {
         (
             "max=5us",
             told,
-            "Verdict: NOT SHOWN: h.txt: its values are cut so coarsely that the largest may be above the limit",
+            "Verdict: INCONCLUSIVE: h.txt: its values are truncated, so the largest may be above the limit",
         ),
         (
             "max=6us",
             told,
-            "Verdict: PASS max 5 us <= 6 us (worst: h.txt); none later in 1 s of each cell shows fewer than 10 785/h (95 %), not that there are none",
+            "Verdict: PASS max 5 us <= 6 us (worst: h.txt); none later in 1 s of each cell: their rate is below 10 \
+             785/h (95 %), not zero",
         ),
-        (
-            "max=6us",
-            |_| {},
-            "Verdict: NOT SHOWN: h.txt: the file does not say how long was measured, so no rate is excluded",
-        ),
-        (
-            "p99=6us",
-            told,
-            "Verdict: NOT SHOWN: h.txt: the file does not tell how latency went in time, so quantiles have no intervals",
-        ),
-        ("misses_per_hour=1", told, "Verdict: NOT SHOWN: h.txt: the file does not tell how misses came in time"),
-        ("max=6us", |all| all.threads[0].max_ns = None, "Verdict: NOT SHOWN: h.txt: it holds no sample"),
+        ("max=6us", |_| {}, "Verdict: INCONCLUSIVE: h.txt: the file has no measured time, so no rate is excluded"),
+        ("p99=6us", told, "Verdict: INCONCLUSIVE: h.txt: the file has no time series, so quantiles have no intervals"),
+        ("misses_per_hour=1", told, "Verdict: INCONCLUSIVE: h.txt: the file has no time series of misses"),
+        ("max=6us", |all| all.threads[0].max_ns = None, "Verdict: INCONCLUSIVE: h.txt: the file has no samples"),
     ] {
         assert_eq!(verdict(text, change), said, "{text}");
     }
@@ -192,13 +182,13 @@ fn a_course_of_time_is_tested_as_records_of_ours_are() {
     let (verdict, findings, cell) = said(with_course(120, drift));
     assert_eq!(
         verdict,
-        "Verdict: NOT SHOWN: h.txt: latency was not the same throughout, so there is no p99 of the whole"
+        "Verdict: INCONCLUSIVE: h.txt: latency is not stationary, so no p99 is valid for the whole cell"
     );
-    assert!(findings.contains("p50: ") && findings.contains("in the first quarter"), "{findings}");
+    assert!(findings.contains("drift: p50 ") && findings.contains("in the first quarter"), "{findings}");
     assert!(cell.quantiles.p99.interval_ns().is_none());
     let step = |cycle: u64| noise(cycle) + if cycle < 6_000 { 0 } else { 2_000 };
     let (_, findings, _) = said(with_course(120, step));
-    assert!(findings.contains("p99 changed after 50 % of the file (6 us before, 8 us after)"), "{findings}");
+    assert!(findings.contains("level shift: p99 after 50 % of the file (6 us before, 8 us after)"), "{findings}");
     let (_, findings, cell) = said(with_course(20, noise));
-    assert!(!cell.courses.is_tested() && findings.contains("not tested: it takes 30 s"), "{findings}");
+    assert!(!cell.courses.is_tested() && findings.contains("not tested: needs 30 s"), "{findings}");
 }
