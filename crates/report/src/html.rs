@@ -60,8 +60,7 @@ pub fn html(runs: &[Results<'_>]) -> String {
     page.add(format_args!("<nav class=contents aria-label=Contents>\n{}</nav>\n", body.contents()));
     page.raw(&body.into_string());
     page.raw("</main>\n");
-    let has_latencies = !members.is_empty() && tops.iter().any(|top| !top.is_virtual);
-    foot(&mut page, has_latencies);
+    foot(&mut page);
     page.into_string()
 }
 
@@ -177,15 +176,9 @@ fn plans(page: &mut Markup, runs: &[Results<'_>]) {
     }
 }
 
-fn foot(page: &mut Markup, is_exceeded: bool) {
-    // A repetition in virtual time is identical to the bit, and costs of operations have no maximum.
-    let bound = if is_exceeded {
-        " A maximum is not a bound: a repetition as long exceeds it with a probability of 50 %."
-    } else {
-        ""
-    };
+fn foot(page: &mut Markup) {
     page.add(format_args!(
-        "<footer><p>Made by {} from recorded measurements; every number is computed again whenever the page is made.{bound}</p></footer>\n\
+        "<footer><p>Made by {} from recorded measurements; every number is computed again whenever the page is made.</p></footer>\n\
          <div id=tip role=status hidden></div>\n<script>\n",
         Text(model::TOOL)
     ));

@@ -20,14 +20,8 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let mut executor = HereOrLab::new(lines.say_above());
     let result = session.carry_out(&mut executor, &mut lines, limits);
     lines.finish();
+    result.map_err(|err| with_next_step(err, &dir, &session))?;
     let Session { header, entries, .. } = &session;
-    if let Err(err) = result {
-        // A run that cannot be written has no room for a page either.
-        if !matches!(err, CampaignError::Store(_)) {
-            report::beside_run(&dir, header, entries);
-        }
-        return Err(with_next_step(err, &dir, &session));
-    }
     if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
         report::beside_run(&dir, header, entries);

@@ -1,5 +1,6 @@
 //! The axes of a page: one pair for each kind of picture, the same for all cells, so that pictures can be compared.
 
+use super::curves;
 use super::markup::{Markup, Text};
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, percentile_label, power_label, reciprocal_label, time_label};
 use super::words::Counted;
@@ -84,6 +85,7 @@ impl Axes {
         let highest = limits.filter(|ns| *ns / FAR < seen).chain([seen]).max()?;
         let most =
             curves.clone().filter(|c| c.histogram.n > 0).map(|c| c.histogram.n.saturating_add(c.beyond)).max()?;
+        let bin = curves.clone().filter_map(|curves| curves::highest_bin(&curves.histogram)).max()?;
         let rarest = curves.clone().flat_map(|curves| &curves.rungs).map(|rung| rung.exceedance).reduce(f64::min);
         let times = || curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.after.ns());
         let longest =
@@ -92,7 +94,7 @@ impl Axes {
             counted,
             virtually,
             latency: Log::around(lowest.unwrap_or(1) as f64, highest as f64),
-            count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, most as f64) },
+            count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, bin as f64) },
             nines: Log { from: 2.0_f64.log10(), ..Log::around(2.0, 1.0 / rarest.unwrap_or(0.1)) },
             share: Log::around(1.0, most as f64),
             time: Log::around(times().min().unwrap_or(longest) as f64, longest as f64),

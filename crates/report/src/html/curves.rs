@@ -24,6 +24,11 @@ fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
     bins
 }
 
+/// Returns the number of samples in the largest bin.
+pub(super) fn highest_bin(histogram: &Histogram) -> Option<u64> {
+    bins(histogram).into_iter().map(|(.., n)| n).max()
+}
+
 /// Returns the bin of a latency.
 fn bin(ns: u64) -> (u64, u64) {
     let octave = 1_u64 << (u64::BITS - 1 - ns.max(1).leading_zeros());

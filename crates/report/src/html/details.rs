@@ -61,16 +61,16 @@ fn part(
                 let of = member.of_number();
                 keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
             }
-            page.raw("<div class=split>\n");
+            page.raw("<div class=split><div>\n");
             if are_many {
                 all_cpus(page, member, &cpus, axes);
+                maxima(page, member, &cpus, heat);
             } else {
                 few_cpus(page, member, &cpus, axes, is_drawn);
             }
-            page.raw("<div>\n");
+            page.raw("</div><div>\n");
             if let Some(heat) = heat {
                 strip::write(page, &curves.strip, heat, axes.counted);
-                maxima(page, member, Some(&cpus).filter(|_| are_many), heat);
             }
             findings(page, member);
             page.raw("</div></div>\n");
@@ -136,13 +136,13 @@ fn all_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes
 }
 
 /// Writes the maximum of each CPU.
-fn maxima(page: &mut Markup, member: &Member<'_>, cpus: Option<&Cpus<'_>>, heat: Heat) {
-    let Some(cpus) = cpus else { return };
+fn maxima(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, heat: Option<Heat>) {
     let of = member.of_number();
     page.add(format_args!("<h4>Maximum per {of}</h4>\n<ul class=cpus>"));
     for (cpu, histogram) in cpus {
         let Some(max_ns) = histogram.max_ns else { continue };
-        page.add(format_args!("<li class=t{}>{of} {cpu} <b>{}</b>", heat.of(max_ns), ns(max_ns)));
+        let class = heat.map(|heat| format!(" class=t{}", heat.of(max_ns))).unwrap_or_default();
+        page.add(format_args!("<li{class}>{of} {cpu} <b>{}</b>", ns(max_ns)));
     }
     page.raw("</ul>\n");
 }
@@ -177,7 +177,7 @@ fn facts(member: &Member<'_>) -> Vec<String> {
     facts.extend(cell.misses.filter(|misses| misses.episodes > 0).map(|misses| {
         let [lower, upper] = [misses.lower_per_hour, misses.upper_per_hour].map(number);
         let episodes = things(misses.episodes, "episode");
-        format!("limit exceeded in {episodes}: {lower} to {upper} per hour (95 %)")
+        format!("deadline missed in {episodes}: {lower} to {upper} per hour (95 %)")
     }));
     facts.extend(cell.clock_reading_ns.map(|ns| format!("reading the clock takes {}", duration(ns as f64))));
     facts.extend(cell.runtime.as_ref().map(|runtime| format!("{} ({})", runtime.version, runtime.program)));

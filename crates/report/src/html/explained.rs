@@ -109,7 +109,7 @@ fn key(page: &mut Markup, explained: &ExplainRecord) {
         ));
     }
     page.raw(
-        "<li><svg viewBox=\"0 0 32 10\"><rect class=\"w8 open\" width=32 height=10 /></svg>dashed outline: ambiguous</ul>\n",
+        "<li><svg viewBox=\"0 0 32 10\"><rect class=\"w8 open\" width=32 height=10 /></svg>dashed outline: ambiguous evidence</ul>\n",
     );
 }
 
@@ -298,7 +298,7 @@ mod tests {
             "430 us late",
             "class=phase x=172.0 y=4 width=1548.0",
             "class=\"w1 open\" x=172.0 y=56 width=860.0",
-            "<title>&lt;b&gt;&amp;: not preemptible or CPU stood still, 215 us [two readings]</title>",
+            "<title>&lt;b&gt;&amp;: not preemptible or CPU stalled, 215 us [ambiguous]</title>",
             "Short phases: expiry to interrupt 43 us.",
             "<rect class=\"w2\" width=32 height=10 /></svg>softirq RCU: softirq, 1 ns [direct]",
             "class=\"w2\" x=1032.0 y=56 width=3.0",

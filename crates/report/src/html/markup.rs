@@ -72,14 +72,17 @@ impl<T: fmt::Display> fmt::Display for Text<T> {
     }
 }
 
-/// A name as HTML: escaped text that a narrow column may break after `_` and `/`.
+/// Characters after which a narrow column may break a name.
+const BREAKS: [char; 3] = ['_', '/', '='];
+
+/// A name as HTML: escaped text with optional line breaks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name<'a>(pub(super) &'a str);
 
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(['_', '/']) {
-            let wbr = if part.ends_with(['_', '/']) { "<wbr>" } else { "" };
+        for part in self.0.split_inclusive(BREAKS) {
+            let wbr = if part.ends_with(BREAKS) { "<wbr>" } else { "" };
             write!(f, "{}{wbr}", Text(part))?;
         }
         Ok(())
@@ -141,6 +144,12 @@ mod tests {
         ] {
             assert_eq!(Text(text).to_string(), escaped);
         }
+    }
+
+    #[test]
+    fn names_may_break_between_their_parts() {
+        assert_eq!(Name("fifo:80").to_string(), "fifo:80");
+        assert_eq!(Name("/k/<a>_b x=y").to_string(), "/<wbr>k/<wbr>&lt;a&gt;_<wbr>b x=<wbr>y");
     }
 
     #[test]

@@ -226,7 +226,8 @@ fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     }
     // A repetition in virtual time is identical to the bit.
     let is_virtual = group.members.iter().all(|member| member.row.is_virtual());
-    let chance = if is_virtual { "" } else { " As much time again brings a new maximum with a probability of 50 %." };
+    let chance =
+        if is_virtual { "" } else { " If you measure as long again, expect a new maximum with 50 % probability." };
     end(page, &format!("A line that still climbs at the right needs a longer measurement.{chance}"));
 }
 

@@ -13,8 +13,6 @@ pub(super) struct Top<'a> {
     pub(super) name: &'a str,
     pub(super) title: String,
     pub(super) require: &'a Requirement,
-    /// Whether all cells are in virtual time.
-    pub(super) is_virtual: bool,
     verdict: &'a Verdict,
     /// The reason why it is incomplete; `None` of a complete run.
     incomplete: Option<String>,
@@ -65,7 +63,6 @@ fn of_run<'a>(run: &OwnRun<'a>) -> Top<'a> {
         name,
         title: titled(&header.plan.title, question),
         require: &header.plan.require,
-        is_virtual,
         verdict: &summary.verdict,
         incomplete: incomplete(run),
         answer: conclusion::how_late(summary),
@@ -86,7 +83,6 @@ fn of_imported<'a>(set: &ImportedSet<'a>) -> Top<'a> {
         name,
         title: titled(&header.title, "Measurements of other tools".to_owned()),
         require: &header.require,
-        is_virtual: false,
         verdict: &summary.verdict,
         incomplete: None,
         answer: imported::answer(summary),

@@ -61,7 +61,7 @@ fn what_a_file_has_is_drawn_and_the_rest_refused_in_words() {
     let page = page("", &[imported("cut.txt", "wake-up", vec![cut]), imported("bare.txt", "wake-up", vec![bare])]);
     for part in [
         "<h1>Measurements of other tools</h1>",
-        "<p class=\"verdict open\"><strong>NOT SHOWN</strong>",
+        "<p class=\"verdict open\"><strong>INCONCLUSIVE</strong>",
         "\u{2265} 100 us<small>beyond the histogram</small>",
         "<td>-<small>no distribution</small>",
         "900 us<small>thread 0</small>",
@@ -83,16 +83,16 @@ fn what_a_file_has_is_drawn_and_the_rest_refused_in_words() {
         "id=compared",
         "Reproduce",
     ] {
-        assert!(!page.contains(absent), "{absent}: nobody knows");
+        assert!(!page.contains(absent), "{absent}: unknown");
     }
 }
 
 #[test]
-fn no_share_is_drawn_where_nobody_knows_how_many_are_missing() {
+fn no_share_is_drawn_where_the_number_of_missing_samples_is_unknown() {
     let mut cut = thread(&latencies());
     cut.beyond = Some(Beyond { samples: None, at_least_ns: 100_000 });
     let page = page("rteval", &[imported("cut.xml", "wake-up", vec![cut])]);
-    assert!(page.contains("Latency histogram, all threads") && page.contains("nobody knows how many"));
+    assert!(page.contains("Latency histogram, all threads") && page.contains("an unknown number at"));
     assert!(!page.contains("Share of samples later") && !page.contains("<figcaption>Percentiles"));
 }
 
