@@ -58,7 +58,7 @@ use std::fmt;
 
 pub use imported::ImportedFinding;
 pub(crate) use imported::of_imported;
-pub(crate) use run::progress as run_progress;
+pub use run::progress as run_progress;
 pub use steadiness::{Changed, Drifted};
 pub use throttling::Limiter;
 pub(crate) use turns::Realtime;

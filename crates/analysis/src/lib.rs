@@ -35,7 +35,7 @@ pub mod enough {
 
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
-pub use findings::{Finding, ImportedFinding};
+pub use findings::{Finding, ImportedFinding, run_progress};
 pub use machine::{doctor, facts};
 pub use model::Level;
 pub use row::{Origin, Row};

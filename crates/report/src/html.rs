@@ -1,10 +1,11 @@
-//! Runs and imported measurements as one page that can be mailed: table, pictures, findings, machine, plan, all in one file.
+//! Runs and imported measurements as one HTML page: tables, pictures, findings, machine and plan in one file.
 //!
-//! Pictures are SVG written here. The page works without its script, which only sorts the table and shows values under
-//! the pointer; nothing is ever loaded. Whatever comes from outside, such as a plan's title, goes through [`Text`].
+//! Pictures are inline SVG. The page is complete without its script, which only sorts the tables and shows values under the
+//! pointer, and loads nothing. Foreign text, such as a plan's title, is escaped by [`Text`].
 
 mod axes;
 mod cells;
+mod columns;
 mod comparison;
 mod cost;
 mod curves;
@@ -16,62 +17,84 @@ mod markup;
 mod matrix;
 mod overlay;
 mod path;
+mod pivot;
 mod published;
 mod runs;
 mod scale;
 mod strip;
 mod table;
+mod top;
+mod words;
 
 use super::sections::{Section, imported, responses, tracers};
 use super::{OwnRun, Results};
-use analysis::{RunSummary, Verdict};
+use analysis::RunSummary;
 use axes::Axes;
-use cells::{counted, members};
+use cells::members;
 use markup::{Markup, Prose, Text};
-use runs::{Top, badge, letter, lettered};
+use runs::{letter, lettered};
+use std::collections::HashSet;
+use top::Top;
+use words::Counted;
 
-/// Findings listed for a run; those of a cell are in its part.
+/// The most findings listed for a run. Those of its cells are in their details, too.
 const FINDINGS: usize = 12;
 
-/// The page for one run, or for several beside each other; empty for none.
+/// Returns the page for one run, or for several side by side; empty for none.
 pub fn html(runs: &[Results<'_>]) -> String {
     let tops: Vec<Top<'_>> = runs.iter().map(Results::top).collect();
     let Some(first) = tops.first() else { return String::new() };
     let members = members(runs);
     let curves = members.iter().filter_map(|member| member.curves.as_ref());
-    let axes = Axes::around(curves, first.require, counted(&members), cells::virtually(&members));
+    let axes = Axes::around(curves, first.require, Counted::of(&members), cells::virtually(&members));
+    let mut body = Markup::default();
+    cells_of(&mut body, runs, &members, axes.as_ref());
+    rest(&mut body, runs);
     let mut page = Markup::default();
     head(&mut page, &tops);
     if let Some(axes) = &axes {
         axes.define(&mut page, first.require);
     }
-    page.raw("<main>\n");
-    let asked = tops.iter().zip(runs).enumerate();
-    asked.for_each(|(index, (top, run))| question(&mut page, top, run.verdict(), letter(runs, index)));
-    differences::write(&mut page, runs);
-    matrix::write(&mut page, &members);
-    let by_cpu = axes.as_ref().map(|axes| overlay::write(&mut page, &members, axes)).unwrap_or_default();
-    explained::write(&mut page, runs);
-    topic(&mut page, runs, responses::of);
-    topic(&mut page, runs, tracers::of);
-    cost::write(&mut page, runs);
-    comparison::write(&mut page, runs);
-    findings(&mut page, runs);
-    published_rows(&mut page, runs);
-    details::write(&mut page, &members, axes.as_ref(), &by_cpu);
-    conditions(&mut page, runs);
-    machine::write(&mut page, runs);
-    plans(&mut page, runs);
+    page.raw("<main id=top>\n");
+    tops.iter().enumerate().for_each(|(index, top)| top::write(&mut page, top, letter(runs, index)));
+    page.add(format_args!("<nav class=contents aria-label=Contents>\n{}</nav>\n", body.contents()));
+    page.raw(&body.into_string());
     page.raw("</main>\n");
-    foot(&mut page, tops.iter().all(|top| top.is_virtual));
+    foot(&mut page);
     page.into_string()
 }
 
-/// A section for each own run that has this topic.
-fn topic(page: &mut Markup, runs: &[Results<'_>], of: fn(&RunSummary) -> Option<Section>) {
+/// Writes the sections about latencies and costs.
+fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_>], axes: Option<&Axes>) {
+    let columns = columns::varying(members);
+    let heat = matrix::heat(members);
+    differences::write(page, runs);
+    pivot::write(page, members, &columns, heat);
+    let is_empty = runs.iter().all(|run| run.rows().is_empty());
+    matrix::write(page, members, &columns, heat, is_empty);
+    let by_cpu = axes.map_or_else(HashSet::new, |axes| overlay::write(page, members, axes));
+    explained::write(page, runs);
+    topic(page, runs, "responses", responses::of);
+    topic(page, runs, "tracers", tracers::of);
+    cost::write(page, runs);
+    comparison::write(page, runs);
+    findings(page, runs, !members.is_empty());
+    published_rows(page, runs);
+    details::write(page, members, axes, &by_cpu, heat);
+}
+
+/// Writes the sections about conditions, machine and plan.
+fn rest(page: &mut Markup, runs: &[Results<'_>]) {
+    conditions(page, runs);
+    machine::write(page, runs);
+    plans(page, runs);
+}
+
+/// Writes a section for each own run with this topic.
+fn topic(page: &mut Markup, runs: &[Results<'_>], id: &str, of: fn(&RunSummary) -> Option<Section>) {
     for (index, run) in runs::own(runs) {
         if let Some(topic) = of(run.summary) {
-            table::section(page, &topic, &badge(runs, index), |_| ());
+            table::section(page, &topic, &format!("{id}{index}"), letter(runs, index), |_| ());
         }
     }
 }
@@ -87,73 +110,45 @@ fn head(page: &mut Markup, tops: &[Top<'_>]) {
         Text(titles.join("; "))
     ));
     page.raw(include_str!("html/style.css"));
-    page.raw("</style>\n<a class=skip href=#cells>To the table</a>\n");
-}
-
-/// The question, and the answer in a sentence.
-fn question(page: &mut Markup, top: &Top<'_>, verdict: &Verdict, letter: Option<char>) {
-    let title = Text(&top.title);
-    page.raw("<header>\n");
-    match letter {
-        None => page.add(format_args!("<h1>{title}</h1>\n")),
-        Some(letter) => {
-            page.add(format_args!("<h1><b class=run>{letter}</b> {title} <small>{}</small></h1>\n", Text(top.name)));
-        }
-    }
-    let class = match verdict {
-        Verdict::NoneAsked => "",
-        Verdict::Pass { .. } => "pass",
-        Verdict::Fail { .. } => "fail",
-        Verdict::NotShown { .. } => "open",
-    };
-    let word = verdict.word();
-    if !word.is_empty() {
-        let sentence = verdict.sentence();
-        let reason = sentence.strip_prefix(word).unwrap_or_default().trim_start_matches([':', ' ']);
-        page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Prose(reason)));
-    }
-    page.add(format_args!("<p class=answer>{}</p>\n", Text(&top.answer)));
-    page.raw("<ul class=facts>");
-    top.facts.iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
-    page.add(format_args!("</ul>\n<p class=quiet>{}.</p>\n</header>\n", Text(&top.extent)));
+    page.raw("</style>\n<a class=skip href=#top>To the results</a>\n");
 }
 
 fn published_rows(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         if let Some(study) = run.header.plan.study {
-            published::write(page, study, run, &badge(runs, index));
+            published::write(page, study, run, index, letter(runs, index));
         }
     }
 }
 
-fn findings(page: &mut Markup, runs: &[Results<'_>]) {
+fn findings(page: &mut Markup, runs: &[Results<'_>], have_details: bool) {
     for (index, run) in runs.iter().enumerate() {
         let (sentences, more) = run.sentences(FINDINGS);
         if sentences.is_empty() {
             continue;
         }
-        let badge = badge(runs, index);
-        page.add(format_args!("<section id=findings{index}>\n<h2>What stands out{badge}</h2>\n<ul class=findings>\n"));
+        page.section(&format!("findings{index}"), "", "Findings", letter(runs, index));
+        page.raw("<ul class=findings>\n");
         sentences.iter().for_each(|sentence| page.add(format_args!("<li>{}\n", Prose(sentence))));
         page.raw("</ul>\n");
-        if more > 0 {
-            page.add(format_args!("<p class=quiet>{more} more, in the parts of the cells.</p>\n"));
+        if more > 0 && have_details {
+            page.add(format_args!("<p class=quiet>{more} more in the <a href=#parts>details of the cells</a>.</p>\n"));
         }
         page.raw("</section>\n");
     }
 }
 
-/// Under which conditions imported measurements were made; nothing on a page without one.
+/// Writes the conditions of imported measurements; nothing on a page without one.
 fn conditions(page: &mut Markup, runs: &[Results<'_>]) {
     let conditions = imported::conditions(runs::imported(runs));
     if !conditions.rows.is_empty() {
-        page.raw("<section id=conditions class=later>\n<h2>Where it comes from</h2>\n");
+        page.section("conditions", "later", "Source files", None);
         table::numbers(page, "Files and conditions", "host", &conditions);
         page.raw("<p class=quiet>- is not known.</p>\n</section>\n");
     }
 }
 
-/// The plan of each run, and how to run it again.
+/// Writes the plan of each run, and the command that repeats it.
 fn plans(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         let letter = letter(runs, index);
@@ -161,35 +156,29 @@ fn plans(page: &mut Markup, runs: &[Results<'_>]) {
             .map_or_else(|| "plan.toml".to_owned(), |letter| format!("plan-{}.toml", letter.to_ascii_lowercase()));
         let header = run.header;
         let samples = if header.samples { " --samples" } else { "" };
+        page.section(&format!("plan{index}"), "later", "Reproduce", letter);
         page.add(format_args!(
-            "<section class=later>\n<h2>Again{}</h2>\n<p>Save the plan as <code>{file}</code>, then:</p>\n\
+            "<p>Save the plan below as <code>{file}</code>, then run:</p>\n\
              <pre tabindex=0><code>punctual run {file} --seed {}{samples}</code></pre>\n\
-             <p class=quiet>The seed gives the cells the same order in every block. Leave it out for another order, which is the \
-             better second experiment.</p>\n",
-            badge(runs, index),
+             <p class=quiet>The seed gives the cells the same order in every block. Without it the order is another, which makes \
+             the better second experiment.</p>\n",
             header.seed
         ));
-        if !header.skipped.is_empty() {
+        let skipped = u64::try_from(header.skipped.len()).unwrap_or(u64::MAX);
+        if skipped > 0 {
             page.add(format_args!(
-                "<p>{} combinations of the plan could not be measured here; see what stands out.</p>\n",
-                header.skipped.len()
+                "<p>{} of the plan could not be measured here; see the <a href=#findings{index}>findings</a>.</p>\n",
+                analysis::wording::things(skipped, "combination")
             ));
         }
-        page.add(format_args!("<pre tabindex=0><code>{}</code></pre>\n", Text(header.plan.to_toml())));
+        page.add(format_args!("<h3>Plan</h3>\n<pre tabindex=0><code>{}</code></pre>\n", Text(header.plan.to_toml())));
         page.raw("</section>\n");
     }
 }
 
-fn foot(page: &mut Markup, is_virtual: bool) {
-    // Measured again in virtual time, everything is the same to the bit.
-    let bound = if is_virtual {
-        ""
-    } else {
-        " A maximum is no bound: measured as long again, it is exceeded with a chance of one half."
-    };
+fn foot(page: &mut Markup) {
     page.add(format_args!(
-        "<footer><p>Made by {} from what was recorded; every number is computed from it again whenever the page is \
-         made.{bound}</p></footer>\n\
+        "<footer><p>Made by {} from recorded measurements; every number is computed again whenever the page is made.</p></footer>\n\
          <div id=tip role=status hidden></div>\n<script>\n",
         Text(model::TOOL)
     ));

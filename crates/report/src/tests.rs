@@ -231,7 +231,9 @@ fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
     assert_eq!(seen(0)["timerlat"]["irq"]["samples"], 2_000);
     assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null }));
     let html = html(&[own("run", &run, &summary)]);
-    assert!(html.contains("<th scope=col>irq p50") && html.contains("<p class=quiet>No tracers in debian:6.1: "));
+    assert!(
+        html.contains("<th scope=col class=n>irq p50") && html.contains("<p class=quiet>No tracers in debian:6.1: ")
+    );
 }
 
 #[test]

@@ -117,7 +117,8 @@ fn some_of(names: &[String]) -> String {
 
 /// Complete measurements, and planned ones: for a run that stops once decided or precise enough, those of the blocks
 /// that were begun.
-pub(crate) fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
+#[must_use]
+pub fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
     let done = entries.iter().filter(|entry| entry.record.ended != Ended::Interrupted).count();
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let begun = entries.iter().map(|entry| u64::from(entry.planned.block) + 1).max().unwrap_or(1);

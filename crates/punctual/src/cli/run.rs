@@ -24,6 +24,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let Session { header, entries, .. } = &session;
     if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
+        report::beside_run(&dir, header, entries);
         let dir = dir.display();
         note(format_args!("{done} of {all} measurements made; go on with: punctual run --resume --out {dir}"));
         return Ok(0);

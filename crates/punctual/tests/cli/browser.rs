@@ -77,7 +77,7 @@ fn a_click_sorts_and_another_turns_it_round() {
     let Some(browser) = opened() else { return };
     let order = |browser: &Browser| {
         browser
-            .run("return [...document.querySelectorAll('.matrix tbody tr')].map(row => row.cells[4].firstChild.data)")
+            .run("return [...document.querySelectorAll('.matrix tbody tr')].map(row => row.querySelector('td').firstChild.data)")
     };
     let in_ns = |text: &Value| {
         let text = text.as_str().unwrap();
@@ -85,7 +85,8 @@ fn a_click_sorts_and_another_turns_it_round() {
         let factor = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)].into_iter().find(|(name, _)| *name == unit);
         number.replace(' ', "").parse::<f64>().unwrap() * factor.unwrap().1
     };
-    let click = |browser: &Browser| browser.run("document.querySelectorAll('.matrix thead button')[4].click()");
+    // The maximum is the first column of numbers.
+    let click = |browser: &Browser| browser.run("document.querySelector('.matrix thead th.n button').click()");
     let plan_order = order(&browser);
     click(&browser);
     let falling: Vec<f64> = order(&browser).as_array().unwrap().iter().map(in_ns).collect();

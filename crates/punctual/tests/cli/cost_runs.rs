@@ -90,7 +90,7 @@ fn two_policies_are_compared_operation_by_operation() {
     let text = punctual(&format!("compare {}", out.display()));
     assert!(text.stdout.contains("signal/fault") && text.stdout.contains("(Holm)"), "{text:?}");
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("<h2>What operations cost"), "the page has the table");
+    assert!(page.contains("<h2>Cost of operations"), "the page has the table");
 }
 
 #[test]

@@ -1,33 +1,43 @@
-//! The axes of a page: one for each kind of picture, the same for all cells, so that pictures can be compared.
+//! The axes of a page: one pair for each kind of picture, the same for all cells, so that pictures can be compared.
 
+use super::curves;
 use super::markup::{Markup, Text};
-use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, count_label, nines_label, share_label, time_label};
+use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, percentile_label, power_label, reciprocal_label, time_label};
+use super::words::Counted;
 use analysis::Curves;
 use model::{Requirement, Span};
 
-/// How many times the largest latency a limit may be to have its place on the axis.
+/// The largest ratio of a limit to the largest latency for a limit that is drawn. A limit farther away would leave no room for
+/// the lines.
 const FAR: u64 = 20;
 
-/// What is written at a tick.
+/// The most limits named above a picture.
+const NAMED: usize = 3;
+
+/// Width of a picture and of a character in it, in its units.
+const WIDTH: f64 = 1760.0;
+const CHARACTER: f64 = 31.0;
+
+/// The text of a tick.
 type Label = fn(f64) -> String;
 
-/// Every kind of picture with axes.
+/// The kinds of pictures with axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Wake-ups by latency, in steps.
+    /// Samples by latency, in bins.
     Histogram,
-    /// Latency by nines.
+    /// Latency by percentile, on an axis of nines.
     Nines,
-    /// The largest latency so far, by measured time.
+    /// Largest latency so far by measured time.
     Staircase,
-    /// The share of wake-ups later than a latency.
+    /// Share of samples later than a latency.
     Ccdf,
 }
 
 impl Kind {
     const ALL: [Kind; 4] = [Kind::Histogram, Kind::Nines, Kind::Staircase, Kind::Ccdf];
 
-    /// One letter, for names in the page.
+    /// The letter of the kind in names of the page.
     pub(super) fn letter(self) -> char {
         match self {
             Kind::Histogram => 'h',
@@ -38,51 +48,26 @@ impl Kind {
     }
 }
 
-/// What a page counts: what other tools have measured need not be wake-ups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
-    WakeUps,
-    Samples,
-}
-
-impl Counted {
-    /// In the plural.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Counted::WakeUps => "wake-ups",
-            Counted::Samples => "samples",
-        }
-    }
-
-    /// What a histogram shows.
-    pub(super) fn in_steps(self) -> &'static str {
-        match self {
-            Counted::WakeUps => "Wake-ups in steps of an eighth of an octave.",
-            Counted::Samples => "Samples in steps of an eighth of an octave.",
-        }
-    }
-}
-
 /// The ranges that hold every cell that is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axes {
-    /// What is counted.
+    /// The kind of sample.
     pub(super) counted: Counted,
-    /// What is said of times that are none.
+    /// A remark on virtual time; empty without it.
     pub(super) virtually: &'static str,
     pub(super) latency: Log,
-    /// Wake-ups in a bin; from one half, so that a single one can be seen.
+    /// Samples in a bin; from one half, so that a single one is visible.
     pub(super) count: Log,
-    /// From all to the fewest, as reciprocal: 1, 10, 100 for 0 %, 90 %, 99 %.
+    /// Reciprocal of the share above a percentile: 2, 10, 100 for 50 %, 90 %, 99 %.
     pub(super) nines: Log,
-    /// The same for shares down to a single wake-up.
+    /// The same for shares down to a single sample.
     pub(super) share: Log,
     /// Measured time, ns.
     pub(super) time: Log,
 }
 
 impl Axes {
-    /// `None` when there is nothing to draw.
+    /// Returns the axes around all curves; `None` where there is nothing to draw.
     pub(super) fn around<'a>(
         curves: impl Iterator<Item = &'a Curves> + Clone,
         require: &Requirement,
@@ -96,11 +81,11 @@ impl Axes {
         // Imported histograms have no course of time.
         let untimed = histograms.clone().filter_map(|h| h.max_ns).map(i64::unsigned_abs);
         let seen = open.chain(untimed).max()?;
-        // A limit far beyond what was seen would leave no room for the lines.
         let limits = require.limits().map(|(_, limit)| limit.ns());
         let highest = limits.filter(|ns| *ns / FAR < seen).chain([seen]).max()?;
         let most =
             curves.clone().filter(|c| c.histogram.n > 0).map(|c| c.histogram.n.saturating_add(c.beyond)).max()?;
+        let bin = curves.clone().filter_map(|curves| curves::highest_bin(&curves.histogram)).max()?;
         let rarest = curves.clone().flat_map(|curves| &curves.rungs).map(|rung| rung.exceedance).reduce(f64::min);
         let times = || curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.after.ns());
         let longest =
@@ -109,14 +94,14 @@ impl Axes {
             counted,
             virtually,
             latency: Log::around(lowest.unwrap_or(1) as f64, highest as f64),
-            count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, most as f64) },
-            nines: Log::around(1.0, 1.0 / rarest.unwrap_or(0.1)),
+            count: Log { from: 0.5_f64.log10(), ..Log::around(1.0, bin as f64) },
+            nines: Log { from: 2.0_f64.log10(), ..Log::around(2.0, 1.0 / rarest.unwrap_or(0.1)) },
             share: Log::around(1.0, most as f64),
             time: Log::around(times().min().unwrap_or(longest) as f64, longest as f64),
         })
     }
 
-    /// What reads along the bottom, and up the side.
+    /// Returns the axis along the bottom and the one up the side.
     fn of(&self, kind: Kind) -> (Log, Log) {
         match kind {
             Kind::Histogram => (self.latency, self.count),
@@ -126,12 +111,12 @@ impl Axes {
         }
     }
 
-    /// Where a share of the wake-ups is on a picture whose side reads shares.
+    /// Returns the height of a share of the samples on a picture of shares.
     pub(super) fn share_y(&self, share: f64) -> f64 {
         TOP + self.share.share(1.0 / share) * (BOTTOM - TOP)
     }
 
-    /// Draws each kind's axes once, to be used by name, with what the script needs to read values back from lines.
+    /// Defines the axes of each kind once, for use by name, with the ranges from which the script reads values back.
     pub(super) fn define(&self, page: &mut Markup, require: &Requirement) {
         page.raw("<svg class=defs aria-hidden=true focusable=false width=0 height=0 data-axes='{");
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
@@ -172,22 +157,38 @@ impl Axes {
         page.add(format_args!(
             "<path class=grid d=\"{major}\"/><path class=tick d=\"{minor}M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>"
         ));
-        let share = format!("share of {} no later", self.counted.name());
-        let [latency, measured, largest] =
-            ["latency", "time measured", "largest so far"].map(|name| format!("{name}{}", self.virtually));
+        self.labels(page, kind, place_y);
+        self.limits(page, kind, require);
+        page.raw("</g>");
+    }
+
+    /// Writes the numbers at both axes, and their names.
+    fn labels(&self, page: &mut Markup, kind: Kind, place_y: impl Fn(f64) -> f64) {
+        let (horizontal, vertical) = self.of(kind);
+        let latency = format!("{}{}", self.counted.latency(), self.virtually);
+        let measured = format!("time measured{}", self.virtually);
+        let per_bin = format!("{} per bin", self.counted.name());
+        let share = format!("share of {}", self.counted.name());
         let (label_x, label_y, below, beside): (Label, Label, &str, &str) = match kind {
-            Kind::Histogram => (time_label, count_label, &latency, self.counted.name()),
-            Kind::Nines => (|inverse| nines_label(1.0 / inverse), time_label, &share, &latency),
-            Kind::Staircase => (time_label, time_label, &measured, &largest),
-            Kind::Ccdf => (time_label, share_label, &latency, "share later"),
+            Kind::Histogram => (time_label, power_label, &latency, &per_bin),
+            Kind::Nines => (|inverse| percentile_label(1.0 / inverse), time_label, "percentile", &latency),
+            Kind::Staircase => (time_label, time_label, &measured, &latency),
+            Kind::Ccdf => (time_label, reciprocal_label, &latency, &share),
         };
+        let mut bottom = horizontal.labelled();
+        // The median is where an axis of percentiles begins.
+        bottom.extend((kind == Kind::Nines && !bottom.contains(&2.0)).then_some(2.0));
         page.raw("<g class=tx>");
-        for value in horizontal.labelled() {
-            page.add(format_args!("<text x={:.0} y=968>{}</text>", horizontal.x(value), Text(label_x(value))));
+        for value in bottom {
+            let label = label_x(value);
+            // Within the picture, also at its right edge.
+            let x = horizontal.x(value).min(WIDTH - CHARACTER * label.chars().count() as f64 / 2.0);
+            page.add(format_args!("<text x={x:.0} y={:.0}>{}</text>", BOTTOM + 56.0, Text(label)));
         }
         page.add(format_args!(
-            "<text class=name x={:.0} y=1032>{below}</text></g><g class=ty>",
-            f64::midpoint(LEFT, RIGHT)
+            "<text class=name x={:.0} y={:.0}>{below}</text></g><g class=ty>",
+            f64::midpoint(LEFT, RIGHT),
+            BOTTOM + 120.0
         ));
         for value in vertical.labelled() {
             page.add(format_args!(
@@ -197,32 +198,35 @@ impl Axes {
                 Text(label_y(value))
             ));
         }
-        page.add(format_args!("</g><text class=side x={:.0} y=16>{beside}</text>", LEFT));
-        self.limits(page, kind, require);
-        page.raw("</g>");
+        page.add(format_args!("</g><text class=side x=0 y={:.0}>{beside}</text>", TOP - 44.0));
     }
 
-    /// What has to be kept, as a line of its own with its name.
+    /// Draws the limits as lines, and names them above the plane, where no curve is.
     fn limits(&self, page: &mut Markup, kind: Kind, require: &Requirement) {
         let quantiles = require.quantiles().map(|(level, limit)| (level.to_string(), limit));
-        for (name, limit) in require.max.map(|max| ("max".to_owned(), max)).into_iter().chain(quantiles) {
-            if limit.ns() as f64 > 10_f64.powf(self.latency.to) * 1.001 {
-                continue;
-            }
-            // The largest so far has only one limit.
-            if kind == Kind::Staircase && name != "max" {
-                continue;
-            }
-            let words = format!("{name} {}", time_label(limit.ns() as f64));
+        let all = require.max.map(|max| ("max".to_owned(), max)).into_iter().chain(quantiles);
+        let fits = |limit: Span| limit.ns() as f64 <= 10_f64.powf(self.latency.to) * 1.001;
+        // The largest so far has only one limit.
+        let drawn: Vec<_> =
+            all.filter(|(name, limit)| fits(*limit) && (kind != Kind::Staircase || name == "max")).collect();
+        for (_, limit) in &drawn {
             if matches!(kind, Kind::Histogram | Kind::Ccdf) {
                 let x = self.latency.x(limit.ns() as f64);
                 page.add(format_args!("<path class=limit d=\"M{x:.0} {BOTTOM}V{TOP}\"/>"));
-                page.add(format_args!("<text class=limit x={:.0} y={:.0}>{words}</text>", x - 12.0, TOP + 44.0));
             } else {
                 let y = self.latency.y(limit.ns() as f64);
                 page.add(format_args!("<path class=limit d=\"M{LEFT} {y:.0}H{RIGHT}\"/>"));
-                page.add(format_args!("<text class=limit x={RIGHT} y={:.0}>{words}</text>", y - 12.0));
             }
         }
+        let words = match &drawn[..] {
+            [] => return,
+            [(name, limit)] if name == "max" => format!("limit {}", time_label(limit.ns() as f64)),
+            several => {
+                let named = several.iter().take(NAMED);
+                let named = named.map(|(name, limit)| format!("{name} {}", time_label(limit.ns() as f64)));
+                format!("limit {}", named.collect::<Vec<_>>().join(", "))
+            }
+        };
+        page.add(format_args!("<text class=limit x={RIGHT:.0} y={:.0}>{words}</text>", TOP - 44.0));
     }
 }

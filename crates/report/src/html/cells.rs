@@ -1,13 +1,12 @@
-//! The cells of all runs in one list, own and imported ones alike, and which of them have pictures.
+//! The cells of all runs in one list, own and imported ones, and their pictures.
 
 use super::Results;
-use super::axes::Counted;
-use analysis::{Curves, Level, Origin, Row};
+use analysis::{Curves, Level, Row};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// Cells with pictures; of more, those with the largest p99.9 and those with the largest maximum, half and half. A page
-/// with more pictures would be too large to open.
+/// The most cells with pictures: of more, those with the largest p99.9 and those with the largest maximum, half and half.
+/// A page with more pictures is too large to open.
 pub(super) const PICTURED: usize = 200;
 
 /// A cell of a run.
@@ -19,16 +18,21 @@ pub(super) struct Member<'a> {
     run: usize,
     /// Index among the cells of its run.
     index: usize,
-    /// Which run, where there are several.
+    /// Letter of its run, where there are several.
     letter: Option<char>,
     /// Its numbers.
     pub(super) row: Row<'a>,
-    /// What pictures are drawn from; `None` for one that has none.
+    /// The data of its pictures; `None` without pictures.
     pub(super) curves: Option<Curves>,
 }
 
 impl Member<'_> {
-    /// What the page calls it.
+    /// Letter of its run, on a page of several.
+    pub(super) fn letter(&self) -> Option<char> {
+        self.letter
+    }
+
+    /// Its name on the page.
     pub(super) fn name(&self) -> String {
         self.letter.map_or_else(|| self.row.name.to_owned(), |letter| format!("{letter} {}", self.row.name))
     }
@@ -38,7 +42,7 @@ impl Member<'_> {
         self.row.own().is_none_or(|cell| cell.blocks > 0)
     }
 
-    /// What the number of one of its histograms is of.
+    /// The unit that its histograms are numbered by.
     pub(super) fn of_number(&self) -> &'static str {
         if self.is_by_thread() { "thread" } else { "CPU" }
     }
@@ -67,18 +71,12 @@ pub(super) fn members<'a>(runs: &'a [Results<'a>]) -> Vec<Member<'a>> {
             member.curves = drawn.remove(&member.index);
         }
     }
-    // What operations cost has a table of its own.
+    // Costs of operations have a table of their own.
     members.retain(|member| member.row.has_latencies());
     members
 }
 
-/// What all of these count.
-pub(super) fn counted(members: &[Member<'_>]) -> Counted {
-    let of_others = members.iter().any(|member| matches!(member.row.origin, Origin::Imported(..)));
-    if of_others { Counted::Samples } else { Counted::WakeUps }
-}
-
-/// What times of these are of, where that is not time: for axes and tables, which do not tell cells apart.
+/// A remark on virtual time for axes, which all cells share; empty without it.
 pub(super) fn virtually(members: &[Member<'_>]) -> &'static str {
     match members.iter().filter(|member| member.row.is_virtual()).count() {
         0 => "",

@@ -1,21 +1,21 @@
-//! Cells compared block by block: a dot for the ratio in each block, the interval of all, and the answer.
+//! Comparisons block by block as a forest plot: the ratio in each block, the interval of all, and the answer.
 
 use super::markup::{Markup, Prose, Text};
 use super::scale::Log;
 use super::table::framed;
 use super::{Results, letter, runs};
 use crate::sections::comparison::comparisons;
-use analysis::comparison::{Answer, Comparison};
+use analysis::comparison::{Answer, Comparison, Ratio};
 use analysis::wording::number;
 use std::fmt::Write;
 
-/// Width and height of the dots of one comparison, in the units of their picture.
+/// Size of the plot of one comparison, in the units of its picture.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 60.0;
-/// Left free at both ends, so that the outermost dots are whole.
+/// Room at both ends for the outermost dots.
 const EDGE: f64 = 14.0;
 
-/// Writes a row for any two cells that are worth comparing; nothing where no ratio can be told.
+/// Writes a row for each comparison; nothing where none has a ratio.
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     let own: Vec<_> = runs::own(runs).map(|(index, run)| (letter(runs, index), run.header, run.entries)).collect();
     let comparisons = comparisons(&own);
@@ -26,14 +26,18 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     let margins = comparisons.iter().flat_map(|comparison| [1.0 / comparison.margin, comparison.margin]);
     let (low, high) = ratios.chain(margins).fold((1.0_f64, 1.0_f64), |(low, high), x| (low.min(x), high.max(x)));
     let axis = Log::around(low, high);
+    page.section("compared", "later", "Comparisons, block by block", None);
     page.raw(
-        "<section id=compared class=later>\n<h2>Compared, block by block</h2>\n\
-         <p>A dot is the ratio of the two in one block, the bar the 95 % interval of all; at its left the second is \
-         earlier, at its right later. Within the grey no difference matters. They are to explore: one question is \
-         answered by <code>punctual compare</code>.</p>\n",
+        "<p>Ratio of the second cell to the first. A dot is one block, the bar the 95 % interval of all blocks; in the grey band \
+         a difference does not matter. Quantiles are by due time here: a missed period counts with its delay. These \
+         comparisons are exploratory; <code>punctual compare</code> answers a single question.</p>\n",
     );
     framed(page, "scroll", "Comparisons", |page| {
-        page.raw("<table class=compared><thead><tr><th scope=col>second against first<th scope=col>answer<th scope=col class=dots>");
+        page.raw(
+            "<table class=compared><thead><tr><th scope=col>second against first<th scope=col>answer\
+             <th scope=col class=n>ratio<th scope=col class=dots><div><span>\u{2190} second is earlier</span>\
+             <span>second is later \u{2192}</span></div>",
+        );
         labels(page, axis);
         page.raw("</thead><tbody>\n");
         comparisons.iter().for_each(|comparison| row(page, comparison, axis));
@@ -52,26 +56,56 @@ fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
     let sentence = comparison.sentence();
     let reason = sentence.split_once(": ").map_or("", |(_, reason)| reason);
     page.add(format_args!(
-        "<tr><th scope=row>{} <small>against</small> {}<td class={class}><b>{word}</b><small>{}</small><td class=dots>",
+        "<tr><th scope=row>{} <small>against</small> {}<td class={class}><details><summary><b>{word}</b></summary>{}</details>\
+         <td class=n>",
         Text(b),
         Text(a),
         Prose(reason)
     ));
+    match primary.ratio {
+        Some(ratio) => {
+            let (value, range) = in_words(ratio);
+            page.add(format_args!("{} {value}<small>{range}</small>", primary.metric));
+        }
+        None => page.raw("-"),
+    }
+    page.raw("<td class=dots>");
+    forest(page, comparison, axis);
+    page.raw("\n");
+}
+
+/// Returns a ratio as a factor and its direction, `4.7x earlier`, and its interval.
+fn in_words(ratio: Ratio) -> (String, String) {
+    let factor = |ratio: f64| number(ratio.max(1.0 / ratio));
+    let word = |ratio: f64| if ratio < 1.0 { "earlier" } else { "later" };
+    let one = |ratio: f64| format!("{}x {}", factor(ratio), word(ratio));
+    let (low, high) = ratio.interval;
+    let range = match (word(low), word(high)) {
+        ("earlier", "earlier") => format!("{}x to {}x", factor(high), factor(low)),
+        ("later", "later") => format!("{}x to {}x", factor(low), factor(high)),
+        _ => format!("{} to {}", one(low), one(high)),
+    };
+    (one(ratio.value), range)
+}
+
+/// Draws the interval and the ratio of each block.
+fn forest(page: &mut Markup, comparison: &Comparison, axis: Log) {
+    let Comparison { primary, ratios, margin, .. } = comparison;
     page.add(format_args!(
         "<svg class=dots viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Ratios of {} in {} blocks: {}\">",
         primary.metric,
-        comparison.ratios.len(),
+        ratios.len(),
         Text(&primary.ratio.map_or_else(|| "refused".to_owned(), |ratio| ratio.to_string()))
     ));
-    let (from, to) = (x(axis, 1.0 / comparison.margin), x(axis, comparison.margin));
+    let (from, to) = (x(axis, 1.0 / margin), x(axis, *margin));
     page.add(format_args!("<path class=margin d=M{from:.0},0H{to:.0}V{HEIGHT}H{from:.0}z />"));
     page.add(format_args!("<path class=one d=M{:.0},0V{HEIGHT} />", x(axis, 1.0)));
     if let Some(ratio) = primary.ratio {
         let (from, to) = (x(axis, ratio.interval.0), x(axis, ratio.interval.1));
         page.add(format_args!("<path class=interval d=M{from:.0},{0:.0}H{to:.0} />", HEIGHT / 2.0));
     }
-    for (block, ratio) in comparison.ratios.iter().enumerate() {
-        // Above and below in turn, so that fewer hide each other.
+    for (block, ratio) in ratios.iter().enumerate() {
+        // Three heights in turn, so that fewer dots hide each other.
         let y = HEIGHT * [0.32, 0.5, 0.68].get(block % 3).copied().unwrap_or(0.5);
         page.add(format_args!(
             "<circle cx={:.0} cy={y:.0} r=8><title>block {}: {}</title></circle>",
@@ -80,22 +114,41 @@ fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
             number(*ratio)
         ));
     }
-    page.raw("</svg>\n");
+    page.raw("</svg>");
 }
 
-/// Where a ratio is; one outside is at the nearer end.
+/// Returns the place of a ratio; of one outside, the nearer end.
 fn x(axis: Log, ratio: f64) -> f64 {
     EDGE + axis.share(ratio) * (WIDTH - 2.0 * EDGE)
 }
 
-/// The numbers of the axis.
+/// Writes the numbers of the axis: factors in both directions.
 fn labels(page: &mut Markup, axis: Log) {
     let mut texts = String::new();
     for ratio in axis.labelled() {
+        let factor = number(ratio.max(1.0 / ratio));
+        let times = if factor == "1" { "" } else { "x" };
         // Writing to a String never fails.
-        let _ = write!(texts, "<text x={:.0} y=44>{}</text>", x(axis, ratio), number(ratio));
+        let _ = write!(texts, "<text x={:.0} y=44>{factor}{times}</text>", x(axis, ratio));
     }
     page.add(format_args!(
         "<svg class=dots viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-hidden=true><g class=tx>{texts}</g></svg>"
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_factors_with_a_direction() {
+        for (value, interval, words) in [
+            (0.2, (0.1, 0.25), ("5x earlier", "4x to 10x")),
+            (2.0, (0.5, 8.0), ("2x later", "2x earlier to 8x later")),
+            (1.5, (1.25, 2.0), ("1.5x later", "1.25x to 2x")),
+        ] {
+            let (found, range) = in_words(Ratio { value, interval, p: 0.01 });
+            assert_eq!((found.as_str(), range.as_str()), words);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What operations cost, as a table; and the picture of what real time takes away: worst latency against throughput.
+//! Cost of operations as a table, and the picture of the throughput cost: worst latency against throughput.
 
 use super::markup::{Markup, Text};
 use super::published::fields;
@@ -14,7 +14,7 @@ use analysis::wording::duration;
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
         let Some(costs) = cost::of(run.summary) else { continue };
-        section(page, &costs, &super::badge(runs, index), |page| {
+        section(page, &costs, &format!("costs{index}"), super::letter(runs, index), |page| {
             if let Some(study) = run.header.plan.study {
                 theirs(page, &published::throughput(study));
             }
@@ -23,7 +23,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     trade_off(page, runs);
 }
 
-/// What a study has published of the same.
+/// Writes the published numbers of a study.
 fn theirs(page: &mut Markup, rows: &[published::Row]) {
     if rows.is_empty() {
         return;
@@ -41,16 +41,16 @@ fn theirs(page: &mut Markup, rows: &[published::Row]) {
         }
     });
     page.raw(
-        "<p class=quiet>Another suite, machine and age: which way a change goes can be compared, not how far.</p>\n",
+        "<p class=quiet>The suite, the machine and the year differ: the direction of a change can be compared, not its size.</p>\n",
     );
 }
 
 /// Width and height of the picture, in quarters of a pixel at its natural size.
 const WIDTH: f64 = 1700.0;
 const HEIGHT: f64 = 1020.0;
-/// Points of one picture.
+/// The most points of one picture.
 const POINTS: usize = 60;
-/// The room that the number of a point takes.
+/// Size of the number of a point.
 const WIDE: f64 = 44.0;
 const HIGH: f64 = 30.0;
 
@@ -64,13 +64,13 @@ fn trade_off(page: &mut Markup, runs: &[Results<'_>]) {
     let mut clocks: Vec<_> = points.iter().map(|point| point.clock).collect();
     clocks.sort_unstable();
     clocks.dedup();
-    for clock in clocks {
+    for (index, clock) in clocks.into_iter().enumerate() {
         let of_clock: Vec<_> = points.iter().filter(|point| point.clock == clock).take(POINTS).collect();
-        picture(page, &of_clock);
+        picture(page, &format!("throughput{index}"), &of_clock);
     }
 }
 
-fn picture(page: &mut Markup, points: &[&TradeOff]) {
+fn picture(page: &mut Markup, id: &str, points: &[&TradeOff]) {
     let worst = points.iter().map(|point| point.worst_ns as f64);
     let (Some(low), Some(high)) = (worst.clone().reduce(f64::min), worst.reduce(f64::max)) else { return };
     let axis = Log::around(low, high);
@@ -80,12 +80,12 @@ fn picture(page: &mut Markup, points: &[&TradeOff]) {
     let (from, to) = ((from / 5.0).floor() * 5.0 - 5.0, (to / 5.0).ceil() * 5.0 + 5.0);
     let x = |percent: f64| LEFT + (percent - from) / (to - from) * (RIGHT - LEFT);
     let is_virtual = points.iter().any(|point| point.clock == Some(model::LabClock::Virtual));
-    let unit = if is_virtual { "virtual time: 1000 instructions are a us" } else { "the higher, the later" };
+    let unit = if is_virtual { "virtual time: 1000 instructions are 1 us" } else { "higher is later" };
+    page.section(id, "later", "Throughput cost", None);
     page.add(format_args!(
-        "<section id=tradeoff class=later>\n<h2>What real time takes away</h2>\n<p>A point is a configuration: how late it was \
-         at worst ({unit}), and how much work ordinary programs get done in the time in which they do all of it on the first \
-         kernel under the same load, by the geometric mean of all operations. At the lower right is what everybody wants.</p>\n\
-         <figure><svg class=tradeoff viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Worst latency against \
+        "<p>A point is a configuration: its worst latency ({unit}), and the work of ordinary programs relative to the first \
+         kernel under the same load (geometric mean of all operations). The lower right is best.</p>\n\
+         <figure><figcaption>Worst latency against throughput</figcaption><svg class=tradeoff viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Worst latency against \
          relative throughput\">\n<g>"
     ));
     for value in axis.labelled() {
@@ -105,7 +105,7 @@ fn picture(page: &mut Markup, points: &[&TradeOff]) {
         page.add(format_args!("<text x={:.0} y={:.0}>{tick:.0} %</text>", x(*tick), BOTTOM + 48.0));
     }
     page.add(format_args!(
-        "</g><text class=side x={LEFT:.0} y=16>worst latency</text><text text-anchor=end x={RIGHT:.0} y={:.0}>relative \
+        "</g><text class=side x={LEFT:.0} y=52>worst latency</text><text text-anchor=end x={RIGHT:.0} y={:.0}>relative \
          throughput</text>\n",
         BOTTOM + 96.0
     ));
@@ -116,7 +116,7 @@ fn picture(page: &mut Markup, points: &[&TradeOff]) {
         let words =
             format!("{}: {more}{}, {:.1} %", point.name, duration(point.worst_ns as f64), point.throughput_percent);
         page.add(format_args!("<circle cx={px:.0} cy={py:.0} r=12><title>{}</title></circle>", Text(&words)));
-        // A number that would lie on another goes beside it.
+        // A number that would lie on another moves to its right.
         let mut at = px + 20.0;
         while written.iter().any(|(left, y)| (left - at).abs() < WIDE && (y - py).abs() < HIGH) {
             at += WIDE;

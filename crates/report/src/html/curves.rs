@@ -1,4 +1,4 @@
-//! The lines of a cell: steps of a histogram, quantiles by nines with their band, maxima over time, exceedances.
+//! Lines of a cell: histogram, percentiles with their band, maxima over time, exceedances.
 
 use super::axes::Axes;
 use super::path::Path;
@@ -6,12 +6,12 @@ use super::scale::BOTTOM;
 use analysis::Curves;
 use model::Histogram;
 
-/// Steps of a drawn histogram in each octave. The record has 128; a picture with 8 shows every mode, and a late single
-/// wake-up is as wide as two pixels.
+/// Bins of a drawn histogram in each octave. The record has 128; 8 show every mode, and a late single sample is two pixels
+/// wide.
 const STEPS: u64 = 8;
 
-/// Bins of a drawn histogram that hold wake-ups: from, to (excluded), how many. Edges are those of the record's buckets,
-/// so no bucket is divided.
+/// Returns the bins of a drawn histogram that hold samples: from, to (excluded), count. Edges are those of the record's
+/// buckets, so no bucket is divided.
 fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
     let mut bins: Vec<(u64, u64, u64)> = Vec::new();
     for bucket in histogram.buckets() {
@@ -24,7 +24,12 @@ fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
     bins
 }
 
-/// The bin that a latency falls into.
+/// Returns the number of samples in the largest bin.
+pub(super) fn highest_bin(histogram: &Histogram) -> Option<u64> {
+    bins(histogram).into_iter().map(|(.., n)| n).max()
+}
+
+/// Returns the bin of a latency.
 fn bin(ns: u64) -> (u64, u64) {
     let octave = 1_u64 << (u64::BITS - 1 - ns.max(1).leading_zeros());
     let width = (octave / STEPS).max(1);
@@ -32,7 +37,7 @@ fn bin(ns: u64) -> (u64, u64) {
     (from, from.saturating_add(width))
 }
 
-/// Wake-ups by latency; down to the ground where there are none.
+/// Returns the line of a histogram, which goes down to the ground where there is no sample.
 pub(super) fn histogram(histogram: &Histogram, axes: &Axes) -> String {
     let mut path = Path::default();
     let mut reached = None;
@@ -54,7 +59,7 @@ pub(super) fn histogram(histogram: &Histogram, axes: &Axes) -> String {
     path.into_data()
 }
 
-/// The line of quantiles by nines, and the outline of its band: above from left to right, below back again.
+/// Returns the line of percentiles and the outline of its band: the upper edge from left to right, the lower one back.
 pub(super) fn nines(curves: &Curves, axes: &Axes) -> (String, String) {
     let (mut line, mut band) = (Path::default(), Path::default());
     for rung in &curves.rungs {
@@ -73,13 +78,13 @@ pub(super) fn nines(curves: &Curves, axes: &Axes) -> (String, String) {
     (line.into_data(), band.into_data())
 }
 
-/// Where the line of quantiles ends, because too few samples lie above.
+/// Returns the end of the line of percentiles, beyond which too few samples lie above.
 pub(super) fn cut_off(curves: &Curves, axes: &Axes) -> Option<(f64, f64)> {
     let last = curves.rungs.last()?;
     Some((axes.nines.x(1.0 / last.exceedance), axes.latency.y(last.value_ns as f64)))
 }
 
-/// The largest latency so far.
+/// Returns the line of the largest latency so far.
 pub(super) fn staircase(curves: &Curves, axes: &Axes) -> String {
     let mut path = Path::default();
     for new in &curves.new_maxima {
@@ -87,7 +92,7 @@ pub(super) fn staircase(curves: &Curves, axes: &Axes) -> String {
         if path.is_empty() {
             path.move_to(x, y);
         } else {
-            // To the right first: until now the largest was the one before.
+            // To the right first: until now the previous maximum was the largest.
             path.line_to_level(x);
             path.line_to(x, y);
         }
@@ -98,7 +103,7 @@ pub(super) fn staircase(curves: &Curves, axes: &Axes) -> String {
     path.into_data()
 }
 
-/// The share of wake-ups later than each latency; empty where it is not known.
+/// Returns the line of the share of samples later than each latency; empty where it is not known.
 pub(super) fn exceedances(curves: &Curves, axes: &Axes) -> String {
     let mut path = Path::default();
     if curves.is_cut {
@@ -113,7 +118,7 @@ pub(super) fn exceedances(curves: &Curves, axes: &Axes) -> String {
         path.line_to_level(axes.latency.x(from as f64));
         later -= n;
         let right = axes.latency.x(to as f64);
-        // The last wake-up is no share any more: its step goes down to the ground.
+        // The share above the last sample is 0: its step goes down to the ground.
         let share = if later > 0 { axes.share_y(later as f64 / all as f64) } else { BOTTOM };
         path.line_to(right, share);
     }

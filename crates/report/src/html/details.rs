@@ -1,21 +1,36 @@
-//! The details of one cell: its CPUs beside each other, its seconds, its numbers, what stands out.
+//! Details of one cell: its CPUs in one picture, its seconds, its numbers and findings.
 
 use super::axes::{Axes, Kind};
 use super::cells::Member;
 use super::markup::{Markup, Prose, Text};
-use super::matrix::{Heat, heat};
+use super::matrix::{Heat, ns};
 use super::overlay::{LINES, begin, end, keys};
+use super::words::{Counted, capital};
 use super::{curves, strip};
-use analysis::wording::{count, duration, number};
+use analysis::wording::{count, duration, number, things};
 use analysis::{Curves, Origin};
-use model::Imported;
+use model::{Histogram, Imported};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// Writes a part for each cell that was measured, with pictures where there is a sample. The histograms of the cells in `drawn` are there already, by name.
-pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: Option<&Axes>, drawn: &HashSet<usize>) {
-    let heat = heat(members);
-    page.raw("<section id=parts>\n<h2>One by one</h2>\n");
+/// The most CPUs drawn in one picture.
+const ALL: usize = 128;
+
+/// The CPUs of a cell with samples, by number.
+type Cpus<'a> = Vec<(u32, &'a Histogram)>;
+
+/// Writes the details of each measured cell. The histograms of the cells in `drawn` are already in the page, by name.
+pub(super) fn write(
+    page: &mut Markup,
+    members: &[Member<'_>],
+    axes: Option<&Axes>,
+    drawn: &HashSet<usize>,
+    heat: Option<Heat>,
+) {
+    if members.is_empty() {
+        return;
+    }
+    page.section("parts", "", "Details per cell", None);
     for member in members {
         if let Some(curves) = &member.curves {
             part(page, member, curves, axes, heat, drawn.contains(&member.id));
@@ -32,40 +47,61 @@ fn part(
     heat: Option<Heat>,
     is_drawn: bool,
 ) {
-    page.add(format_args!("<section class=\"set part later\" id=c{}>\n<h3>{}</h3>\n", member.id, Text(member.name())));
-    page.raw("<ul class=facts>");
+    let id = format!("c{}", member.id);
+    page.add(format_args!("<section class=\"set part later\" id={id}>\n<h3>{}", Text(member.name())));
+    page.permalink(&id, &member.name());
+    page.raw("</h3>\n<ul class=facts>");
     facts(member).iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     page.raw("</ul>\n");
+    let cpus: Cpus<'_> = curves.by_cpu.iter().filter(|(_, cpu)| cpu.n > 0).map(|(cpu, all)| (*cpu, all)).collect();
     match axes {
-        Some(axes) if curves.by_cpu.values().any(|histogram| histogram.n > 0) => {
-            drawings(page, member, curves, axes, heat, is_drawn);
+        Some(axes) if !cpus.is_empty() => {
+            let are_many = cpus.len() > LINES;
+            if !are_many {
+                let of = member.of_number();
+                keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
+            }
+            page.raw("<div class=split><div>\n");
+            if are_many {
+                all_cpus(page, member, &cpus, axes);
+                maxima(page, member, &cpus, heat);
+            } else {
+                few_cpus(page, member, &cpus, axes, is_drawn);
+            }
+            page.raw("</div><div>\n");
+            if let Some(heat) = heat {
+                strip::write(page, &curves.strip, heat, axes.counted);
+            }
+            findings(page, member);
+            page.raw("</div></div>\n");
         }
-        _ => page.raw(match member.row.origin {
-            Origin::Own(..) => "<p>No wake-up was recorded.</p>\n",
-            Origin::Imported(..) => "<p>The file has no distribution that could be drawn.</p>\n",
-        }),
+        _ => {
+            match member.row.origin {
+                Origin::Own(..) => {
+                    let one = Counted::of(std::slice::from_ref(member)).one();
+                    page.add(format_args!("<p>No {one} was recorded.</p>\n"));
+                }
+                Origin::Imported(..) => page.raw("<p>The file has no distribution that could be drawn.</p>\n"),
+            }
+            findings(page, member);
+        }
     }
+    page.raw("</section>\n");
+}
+
+fn findings(page: &mut Markup, member: &Member<'_>) {
     let findings = member.row.findings();
     if !findings.is_empty() {
         page.raw("<ul class=findings>\n");
         findings.iter().for_each(|finding| page.add(format_args!("<li>{}.\n", Prose(finding))));
         page.raw("</ul>\n");
     }
-    page.raw("</section>\n");
 }
 
-/// The histograms of its CPUs, and its seconds.
-fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes, heat: Option<Heat>, is_drawn: bool) {
-    let mut cpus: Vec<_> = curves.by_cpu.iter().filter(|(_, histogram)| histogram.n > 0).collect();
-    let left_out = cpus.len().saturating_sub(LINES);
-    cpus.sort_by_key(|(_, histogram)| Reverse(histogram.max_ns));
-    cpus.truncate(LINES);
-    cpus.sort_by_key(|(cpu, _)| **cpu);
-    let of = member.of_number();
-    keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
-    page.raw("<div class=grid>\n");
-    let words = format!("Histogram of the latencies of {}, a line for each {of}", member.name());
-    begin(page, Kind::Histogram, &words);
+/// Draws a line for each CPU, in its own colour.
+fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes, is_drawn: bool) {
+    let title = format!("{} histogram by {}", capital(axes.counted.latency()), member.of_number());
+    begin(page, Kind::Histogram, &title, &format!("{title}: {}", member.name()));
     for (line, (cpu, histogram)) in cpus.iter().enumerate() {
         if is_drawn {
             page.add(format_args!("<use class=s{line} href=#h{}.{cpu} />", member.id));
@@ -73,34 +109,63 @@ fn drawings(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: &Axes
             page.add(format_args!("<path class=s{line} d={} />", curves::histogram(histogram, axes)));
         }
     }
-    let others =
-        if left_out > 0 { format!(" {left_out} {of}s with smaller maxima are left out.") } else { String::new() };
-    let title = if member.is_by_thread() { "Thread by thread." } else { "CPU by CPU." };
-    end(page, title, &format!("{}{others}", axes.counted.in_steps()));
-    if let Some(heat) = heat {
-        strip::write(page, &curves.strip, heat);
-    }
-    page.raw("</div>\n");
+    end(page, "");
 }
 
-/// The numbers that the table has no room for, and where an imported measurement comes from.
+/// Draws all CPUs over each other in one colour, and the latest one in another.
+fn all_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes) {
+    let of = member.of_number();
+    let title = format!("{} histogram, all {} {of}s", capital(axes.counted.latency()), cpus.len());
+    begin(page, Kind::Histogram, &title, &format!("{title}: {}", member.name()));
+    let mut by_max = cpus.clone();
+    by_max.sort_by_key(|(_, histogram)| Reverse(histogram.max_ns));
+    let left_out = by_max.len().saturating_sub(ALL);
+    let mut note = String::new();
+    if let Some(((latest, histogram), others)) = by_max.split_first() {
+        let lines: String = others.iter().take(ALL - 1).map(|(_, cpu)| curves::histogram(cpu, axes)).collect();
+        page.add(format_args!(
+            "<path class=all d={lines} /><path class=s1 d={} />",
+            curves::histogram(histogram, axes)
+        ));
+        note.push_str(&format!("Dashed: {of} {latest}, which has the maximum."));
+    }
+    if left_out > 0 {
+        note.push_str(&format!(" {} with smaller maxima are left out.", things(left_out as u64, of)));
+    }
+    end(page, &note);
+}
+
+/// Writes the maximum of each CPU.
+fn maxima(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, heat: Option<Heat>) {
+    let of = member.of_number();
+    page.add(format_args!("<h4>Maximum per {of}</h4>\n<ul class=cpus>"));
+    for (cpu, histogram) in cpus {
+        let Some(max_ns) = histogram.max_ns else { continue };
+        let class = heat.map(|heat| format!(" class=t{}", heat.of(max_ns))).unwrap_or_default();
+        page.add(format_args!("<li{class}>{of} {cpu} <b>{}</b>", ns(max_ns)));
+    }
+    page.raw("</ul>\n");
+}
+
+/// Returns the numbers that the table has no room for, and the source of an imported measurement.
 fn facts(member: &Member<'_>) -> Vec<String> {
     let row = &member.row;
     let measured = row.measured.map(|measured| duration(measured.ns() as f64));
-    let (mut facts, things) = match row.origin {
+    let mut facts = match row.origin {
         Origin::Own(cell, _) => {
             let virtually = if row.is_virtual() { " of virtual time" } else { "" };
-            let measured = measured.unwrap_or_default();
-            (vec![format!("{measured}{virtually} measured in {} blocks", cell.blocks)], "wake-ups")
+            let blocks = things(u64::from(cell.blocks), "block");
+            vec![format!("{}{virtually} measured in {blocks}", measured.unwrap_or_default())]
         }
         Origin::Imported(cell, _) => {
             let Imported { source, conditions, .. } = &cell.imported;
             let measured = measured.map(|measured| format!("{measured} measured"));
-            (Vec::from_iter([format!("{}, {}", source.tool, conditions.what)].into_iter().chain(measured)), "samples")
+            Vec::from_iter([format!("{}, {}", source.tool, conditions.what)].into_iter().chain(measured))
         }
     };
-    facts.extend(row.samples.map(|samples| format!("{} {things}", count(samples))));
-    facts.extend(row.n_eff.map(|n| format!("worth {} independent ones at p99", count(n))));
+    let counted = Counted::of(std::slice::from_ref(member)).name();
+    facts.extend(row.samples.map(|samples| format!("{} {counted}", count(samples))));
+    facts.extend(row.n_eff.map(|n| format!("effective sample size {} (p99)", count(n))));
     let ends = [("min", row.min_ns.map(|ns| ns as f64)), ("mean", row.mean_ns), ("standard deviation", row.stddev_ns)];
     let known = ends.iter().filter_map(|(name, value)| Some(format!("{name} {}", duration((*value)?))));
     facts.extend(Some(known.collect::<Vec<_>>().join(", ")).filter(|known| !known.is_empty()));
@@ -111,7 +176,8 @@ fn facts(member: &Member<'_>) -> Vec<String> {
     facts.extend((cell.early > 0).then(|| format!("{} early", count(cell.early))));
     facts.extend(cell.misses.filter(|misses| misses.episodes > 0).map(|misses| {
         let [lower, upper] = [misses.lower_per_hour, misses.upper_per_hour].map(number);
-        format!("deadline missed in {} episodes: {lower} to {upper} an hour (95 %)", count(misses.episodes))
+        let episodes = things(misses.episodes, "episode");
+        format!("deadline missed in {episodes}: {lower} to {upper} per hour (95 %)")
     }));
     facts.extend(cell.clock_reading_ns.map(|ns| format!("reading the clock takes {}", duration(ns as f64))));
     facts.extend(cell.runtime.as_ref().map(|runtime| format!("{} ({})", runtime.version, runtime.program)));

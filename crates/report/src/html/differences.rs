@@ -1,13 +1,13 @@
-//! Several runs on one page: in what they differ beside their latencies, and whether these can be compared at all.
+//! Differences between the runs of a page: conditions and facts, and those that prevent a comparison.
 
 use super::markup::{Markup, Prose};
 use super::{OwnRun, Results, runs};
 use analysis::comparability::{self, Role};
 
-/// Differences listed for a pair of runs; all facts are in the table of the machine.
+/// The most differences listed for a pair of runs; the table of the machine has all facts.
 const LISTED: usize = 8;
 
-/// Says of each further run in what it differs from the first; nothing where there is one run, or all are alike.
+/// Writes the differences of each further run from the first; nothing where there is one run, or all are alike.
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     let ours: Vec<_> = runs::own(runs).collect();
     let Some((first, others)) = ours.split_first() else { return };
@@ -15,7 +15,8 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     if sentences.is_empty() {
         return;
     }
-    page.raw("<section id=joined>\n<h2>Between the runs</h2>\n<ul class=findings>\n");
+    page.section("joined", "", "Differences between the runs", None);
+    page.raw("<ul class=findings>\n");
     for (prevents, sentence) in sentences {
         let strong = if prevents { "<strong>Not comparable.</strong> " } else { "" };
         page.add(format_args!("<li>{strong}{}\n", Prose(sentence)));
@@ -23,7 +24,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     page.raw("</ul>\n</section>\n");
 }
 
-/// What prevents a comparison of two runs, then what does not; each whether it is the former.
+/// Returns the differences of two runs in sentences, each with whether it prevents a comparison; those that do come first.
 fn pair((a, first): (usize, &OwnRun<'_>), (b, run): (usize, &OwnRun<'_>), runs: &[Results<'_>]) -> Vec<(bool, String)> {
     let letters = [a, b].map(|index| super::letter(runs, index).unwrap_or('?'));
     let differences = comparability::of_runs(first.header, run.header);
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn only_runs_that_differ_are_told_apart() {
+    fn only_runs_that_differ_have_a_section() {
         let mut run = RunBuilder::new();
         run.cell("none", "other");
         let (mut slow, mut patched) = (run.clone(), run.clone());
@@ -67,7 +68,8 @@ mod tests {
         assert_eq!((page(&[]), page(&[run.clone()]), page(&[run.clone(), run.clone()])), Default::default());
         assert_eq!(
             page(&[run, slow, patched]),
-            "<section id=joined>\n<h2>Between the runs</h2>\n<ul class=findings>\n\
+            "<section id=joined>\n<h2>Differences between the runs \
+             <a class=here href=#joined aria-label=\"Link to Differences between the runs\">#</a></h2>\n<ul class=findings>\n\
              <li><strong>Not comparable.</strong> A and B differ in period (1ms and 2ms).\n\
              <li>A and B differ in deadline (1ms and 2ms), kernel (6.1.0-21-rt-arm64 and 6.12 &lt;rt&gt;).\n\
              <li>A and C differ in kernel (6.1.0-21-rt-arm64 and 6.13).\n</ul>\n</section>\n"

@@ -1,4 +1,4 @@
-//! What made late wake-ups late: the causes of a cell, and each of the worst as a picture of who had the CPU when.
+//! Causes of late wake-ups: a table for each cell, and a timeline of the CPU's owners for each of the worst.
 
 use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
@@ -7,21 +7,24 @@ use crate::sections::explained::{self, stages, unseen};
 use analysis::explain::{blame, cause_name, evidence_name, not_caught, phase_name};
 use analysis::wording::{count, duration};
 use model::{Cause, Evidence, ExplainRecord, Explanation, PhaseLength, Segment};
+use std::cmp::Reverse;
 use std::fmt::Write;
 
-/// Pictures of a cell that are shown; the others are there on demand.
+/// Timelines of a cell that are open; the others unfold.
 const SHOWN: usize = 4;
-/// Width of the time in a picture, in its units, and where its rows are.
+/// Width of the time in a timeline, in its units, and the places of its rows.
 const WIDTH: f64 = 1720.0;
 const LEFT: f64 = 20.0;
 const PHASES: (u32, u32) = (4, 44);
 const OWNERS: (u32, u32) = (56, 84);
 const AXIS: u32 = 152;
 const HEIGHT: u32 = 200;
-/// What a character takes, about; a name without room is left to the words below, and to who points at it.
+/// Approximate width of a character. A name without room is in the list below the timeline.
 const CHARACTER: f64 = 18.0;
-/// A stretch is never narrower: also of the shortest something is to be seen.
+/// The least width of a box, so that the shortest is visible.
 const NARROWEST: f64 = 3.0;
+/// The most segments listed below a timeline, the longest.
+const LISTED: usize = 8;
 
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
@@ -29,8 +32,8 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
         if cells().next().is_none() {
             continue;
         }
-        let badge = super::badge(runs, index);
-        page.add(format_args!("<section class=later id=explained{index}>\n<h2>What made it late{badge}</h2>\n"));
+        let id = format!("explained{index}");
+        page.section(&id, "later", "Causes of late wake-ups", super::letter(runs, index));
         for (cell, explained) in cells() {
             page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
             if let Some(said) = not_caught(explained, cell.max.map(|max| max.latency_ns)) {
@@ -56,7 +59,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     }
 }
 
-/// The table of causes.
+/// Writes the table of causes.
 fn causes(page: &mut Markup, record: &ExplainRecord) {
     let ExplainRecord { above, spikes, explained: n, not_covered, causes, .. } = record;
     let above = above.map_or_else(|| "a threshold that was not found".to_owned(), |above| duration(above.ns() as f64));
@@ -72,7 +75,7 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
     numbers(page, "Causes", "", &explained::totals(record));
 }
 
-/// Which colour a cause has: kinds of causes, as many as eyes tell apart.
+/// Returns the colour of a cause: kinds of causes, as many as eyes tell apart.
 fn colour(cause: Cause) -> usize {
     match cause {
         Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling => 0,
@@ -87,7 +90,7 @@ fn colour(cause: Cause) -> usize {
     }
 }
 
-/// The names of the colours that the pictures of a cell have.
+/// Writes the legend of a cell's timelines.
 fn key(page: &mut Markup, explained: &ExplainRecord) {
     let segments = explained.worst.iter().flat_map(|one| &one.segments);
     let mut causes: Vec<Cause> = segments.map(|segment| segment.cause).collect();
@@ -106,68 +109,115 @@ fn key(page: &mut Markup, explained: &ExplainRecord) {
         ));
     }
     page.raw(
-        "<li><svg viewBox=\"0 0 32 10\"><rect class=\"w8 open\" width=32 height=10 /></svg>dashed: not sure</ul>\n",
+        "<li><svg viewBox=\"0 0 32 10\"><rect class=\"w8 open\" width=32 height=10 /></svg>dashed outline: ambiguous evidence</ul>\n",
     );
 }
 
-/// One late wake-up: its phases above, who had the CPU below, and time.
+/// Writes one late wake-up: its phases above, the CPU's owners below, and time.
 fn spike(page: &mut Markup, one: &Explanation) {
     let Explanation { cpu, due_ns, latency, phases, segments, doubts, .. } = one;
     let scale = WIDTH / latency.ns().max(1) as f64;
     let late = duration(latency.ns() as f64);
     page.add(format_args!(
-        "<figure class=spike><svg viewBox=\"0 0 1760 {HEIGHT}\" role=img aria-label=\"A wake-up {late} late: phases and who had the CPU\">\
-         <g transform=\"translate({LEFT})\">"
+        "<figure class=spike><figcaption>{late} late, CPU {cpu}, {:.4} s into the measurement</figcaption>\
+         <svg viewBox=\"0 0 1760 {HEIGHT}\" role=img aria-label=\"A wake-up {late} late: phases and owners of the CPU\">\
+         <g transform=\"translate({LEFT})\">",
+        *due_ns as f64 / 1e9
     ));
     let mut at = 0.0;
+    let mut short_phases = Vec::new();
     for PhaseLength { phase, length } in phases {
         let width = length.ns() as f64 * scale;
         let name = phase_name(*phase);
-        boxed(page, "phase", (at, width), PHASES, name, &format!("{name}: {}", duration(length.ns() as f64)));
+        let words = format!("{name} {}", duration(length.ns() as f64));
+        if !boxed(page, "phase", (at, width), PHASES, name, &words) {
+            short_phases.push(words);
+        }
         at += width;
     }
+    let mut short = Vec::new();
     for segment in segments {
-        let Segment { at, length, owner, cause, or, evidence, place, .. } = segment;
-        let open = if matches!(evidence, Evidence::TwoReadings | Evidence::CannotTell) { " open" } else { "" };
-        let class = format!("\"w{}{open}\"", colour(*cause));
-        let mut title = format!(
-            "{}: {}, {} [{}]",
-            owner.name,
-            cause_name(*cause, *or),
-            duration(length.ns() as f64),
-            evidence_name(*evidence)
-        );
-        if let Some(place) = place {
-            let _ = write!(title, "; {place}");
+        let Segment { at, length, owner, .. } = segment;
+        let class = format!("\"{}\"", class(segment));
+        let place = (at.ns() as f64 * scale, length.ns() as f64 * scale);
+        if !boxed(page, &class, place, OWNERS, &owner.name, &in_words(segment)) {
+            short.push(segment);
         }
-        boxed(page, &class, (at.ns() as f64 * scale, length.ns() as f64 * scale), OWNERS, &owner.name, &title);
     }
     axis(page, latency.ns(), scale);
-    page.raw("</g></svg><figcaption>");
-    page.add(format_args!(
-        "<b>{late} late</b>, CPU {cpu}, {:.4} s into the measurement. {}",
-        *due_ns as f64 / 1e9,
-        Prose(blame(one))
-    ));
+    page.add(format_args!("</g></svg><p class=note>{}", Prose(blame(one))));
     doubts.iter().for_each(|doubt| page.add(format_args!(" Doubt: {}.", Text(doubt))));
-    page.raw("</figcaption></figure>\n");
+    if !short_phases.is_empty() {
+        page.add(format_args!(" Short phases: {}.", Text(short_phases.join(", "))));
+    }
+    page.raw("</p>");
+    listed(page, short);
+    page.raw("</figure>\n");
 }
 
-/// A box with its name, where there is room for it.
-fn boxed(page: &mut Markup, class: &str, (at, width): (f64, f64), (top, height): (u32, u32), name: &str, title: &str) {
+/// Lists the segments without room for their name, in the order of time.
+fn listed(page: &mut Markup, mut segments: Vec<&Segment>) {
+    let n = segments.len();
+    if n == 0 {
+        return;
+    }
+    segments.sort_by_key(|segment| Reverse(segment.length));
+    segments.truncate(LISTED);
+    segments.sort_by_key(|segment| segment.at);
+    page.raw("<ul class=key>");
+    for segment in segments {
+        page.add(format_args!(
+            "<li><svg viewBox=\"0 0 32 10\"><rect class=\"{}\" width=32 height=10 /></svg>{}",
+            class(segment),
+            Text(in_words(segment))
+        ));
+    }
+    if n > LISTED {
+        page.add(format_args!("<li>and {} shorter", n - LISTED));
+    }
+    page.raw("</ul>");
+}
+
+/// Returns the class of a segment: its colour, and whether its evidence is ambiguous.
+fn class(segment: &Segment) -> String {
+    let is_open = matches!(segment.evidence, Evidence::TwoReadings | Evidence::CannotTell);
+    format!("w{}{}", colour(segment.cause), if is_open { " open" } else { "" })
+}
+
+/// Returns the owner, the cause, the length and the place of a segment.
+fn in_words(segment: &Segment) -> String {
+    let Segment { length, owner, cause, or, evidence, place, .. } = segment;
+    let (cause, evidence) = (cause_name(*cause, *or), evidence_name(*evidence));
+    // The ordinary part of a wake-up is its own cause.
+    let cause = if cause == owner.name { String::new() } else { format!("{cause}, ") };
+    let place = place.as_ref().map(|place| format!("; {place}")).unwrap_or_default();
+    format!("{}: {cause}{} [{evidence}]{place}", owner.name, duration(length.ns() as f64))
+}
+
+/// Draws a box with its name, where there is room for it. Returns whether there is.
+fn boxed(
+    page: &mut Markup,
+    class: &str,
+    (at, width): (f64, f64),
+    (top, height): (u32, u32),
+    name: &str,
+    title: &str,
+) -> bool {
     let width = width.max(NARROWEST);
     page.add(format_args!(
         "<rect class={class} x={at:.1} y={top} width={width:.1} height={height}><title>{}</title></rect>",
         Text(title)
     ));
-    if name.chars().count() as f64 * CHARACTER < width {
+    let has_room = name.chars().count() as f64 * CHARACTER < width;
+    if has_room {
         let (x, y) = (at + width / 2.0, top + height / 2 + 10);
         let kind = if class == "phase" { "" } else { " class=on" };
         page.add(format_args!("<text{kind} x={x:.1} y={y}>{}</text>", Text(name)));
     }
+    has_room
 }
 
-/// Time since the wake-up was due, at round values.
+/// Draws the axis of time since the wake-up was due, at round values.
 fn axis(page: &mut Markup, latency_ns: u64, scale: f64) {
     let step = step(latency_ns);
     let mut ticks = String::new();
@@ -188,7 +238,7 @@ fn axis(page: &mut Markup, latency_ns: u64, scale: f64) {
     page.add(format_args!("<path class=tick d=\"M0,{AXIS}h{WIDTH}{ticks}\"/><g class=tx>{names}</g>"));
 }
 
-/// A round distance of ticks: four to ten of them.
+/// Returns a round distance of ticks, for four to ten of them.
 fn step(latency_ns: u64) -> u64 {
     let mut power = 1;
     while power * 10 <= latency_ns / 4 {
@@ -214,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_is_drawn_to_scale_with_what_is_not_sure_marked_and_foreign_names_as_text() {
+    fn a_spike_is_drawn_to_scale_with_ambiguous_segments_marked() {
         let segment = |at, length, cause, or, evidence, name: &str| Segment {
             at: Span(at),
             length: Span(length),
@@ -249,6 +299,8 @@ mod tests {
             "class=phase x=172.0 y=4 width=1548.0",
             "class=\"w1 open\" x=172.0 y=56 width=860.0",
             "<title>&lt;b&gt;&amp;: not preemptible or CPU stalled, 215 us [ambiguous]</title>",
+            "Short phases: expiry to interrupt 43 us.",
+            "<rect class=\"w2\" width=32 height=10 /></svg>softirq RCU: softirq, 1 ns [direct]",
             "class=\"w2\" x=1032.0 y=56 width=3.0",
             ">400 us</text>",
         ] {

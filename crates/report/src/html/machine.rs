@@ -1,33 +1,37 @@
-//! The machine: what it is, what changed on it, what it did meanwhile, and what was set for the cells.
+//! The machine: its facts, their changes, load and CPU use, and settings of the cells.
 
 use super::markup::{Markup, Text};
 use super::table::{numbers, table};
-use super::{Results, badge, letter, runs};
+use super::{Results, letter, runs};
 use crate::sections::intensity;
 use crate::sections::machine::{self, Fact, Machine};
 
-/// Runs with more cells have no table of what went on: it would say the same as the parts.
+/// Cells of the largest run with a table of load and CPU use.
 const ROWS: usize = 200;
 
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
-        // What the loads did, and how busy the machine was.
         let measured = run.summary.cells.iter().filter(|cell| cell.blocks > 0).count();
         if (1..=ROWS).contains(&measured) {
-            page.add(format_args!("<section class=later>\n<h2>Meanwhile{}</h2>\n", badge(runs, index)));
-            numbers(page, "What the loads did", "host", &intensity::table(run.summary));
+            page.section(&format!("load{index}"), "later", "Load and CPU", letter(runs, index));
+            numbers(page, "Load rates and CPU use", "host", &intensity::table(run.summary));
             page.raw("</section>\n");
         }
     }
-    page.raw("<section id=machine class=later>\n<h2>The machine</h2>\n");
+    page.section("machine", "later", "Machine", None);
+    if runs::own(runs).any(|(_, run)| run.header.is_virtual()) {
+        page.raw("<p>Guests in virtual time ran on this machine; their latencies do not depend on it.</p>\n");
+    }
     facts_of_all(page, runs);
     for (index, run) in runs::own(runs) {
         let settings = machine::settings(run.entries);
         if settings.is_empty() {
             continue;
         }
-        let badge = badge(runs, index);
-        page.add(format_args!("<h3>Set for each cell, and put back{badge}</h3>\n<table class=host><tbody>\n"));
+        let letter = letter(runs, index).map(|letter| format!(" {letter}")).unwrap_or_default();
+        page.add(format_args!(
+            "<h3>Settings during each cell, restored afterwards{letter}</h3>\n<table class=host><tbody>\n"
+        ));
         for (what, values) in settings {
             page.add(format_args!("<tr><th scope=row>{}<td>{}\n", Text(what), Text(values)));
         }
@@ -36,19 +40,19 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     page.raw("</section>\n");
 }
 
-/// One row for each fact; those that changed, or differ between the runs, come first.
+/// Writes one row for each fact; those that changed, or differ between the runs, come first.
 fn facts_of_all(page: &mut Markup, runs: &[Results<'_>]) {
     let machines: Vec<Machine> =
         runs.iter().enumerate().flat_map(|(index, run)| of_run(run, letter(runs, index))).collect();
     let changes: Vec<_> = runs::own(runs).map(|(_, run)| machine::changes(run.header, run.entries)).collect();
     if machines.is_empty() {
-        page.raw("<p>The files say nothing about it.</p>\n");
+        page.raw("<p>The files hold no facts about it.</p>\n");
         return;
     }
     let facts = machine::facts(&machines, &changes);
     let is_marked = facts.first().is_some_and(Fact::is_marked);
     if !changes.is_empty() && facts.iter().all(|fact| fact.became.is_empty()) {
-        page.raw("<p>Nothing of this changed while it was measured.</p>\n");
+        page.raw("<p>None of these facts changed during the run.</p>\n");
     }
     let heads = machines.iter().map(|machine| machine.head.as_str());
     let heads = std::iter::once("fact").chain(heads).chain(is_marked.then_some("changed"));
@@ -57,7 +61,7 @@ fn facts_of_all(page: &mut Markup, runs: &[Results<'_>]) {
     });
 }
 
-/// The machines of one run.
+/// Returns the machines of one run.
 fn of_run(run: &Results<'_>, letter: Option<char>) -> Vec<Machine> {
     let letter = letter.map(|letter| format!("{letter} ")).unwrap_or_default();
     match run {

@@ -1,30 +1,68 @@
-//! Text on its way into a page: what is foreign is escaped, and nothing else is.
+//! HTML output: escaped text, and sections with entries in the table of contents.
 
 use std::fmt::{self, Write};
 
-/// A page while it is written.
+/// A part of a page while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Markup(String);
+pub(super) struct Markup {
+    text: String,
+    contents: Vec<Entry>,
+}
+
+/// An entry of the table of contents.
+#[derive(Debug)]
+struct Entry {
+    /// Name of the section in links.
+    id: String,
+    title: String,
+    /// Letter of its run, on a page of several.
+    letter: Option<char>,
+}
 
 impl Markup {
-    /// Appends what was formatted; foreign text in it goes through [`Text`].
+    /// Appends formatted markup; foreign text in it goes through [`Text`].
     pub(super) fn add(&mut self, markup: fmt::Arguments<'_>) {
         // Writing to a String never fails.
-        let _ = self.0.write_fmt(markup);
+        let _ = self.text.write_fmt(markup);
     }
 
-    /// Appends markup as it stands.
+    /// Appends markup unchanged.
     pub(super) fn raw(&mut self, markup: &str) {
-        self.0.push_str(markup);
+        self.text.push_str(markup);
     }
 
-    /// The page.
+    /// Begins a section that the table of contents lists; `class` may be empty.
+    pub(super) fn section(&mut self, id: &str, class: &str, title: &str, letter: Option<char>) {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        let badge = letter.map(|letter| format!(" <b class=run>{letter}</b>")).unwrap_or_default();
+        self.add(format_args!("<section id={id}{class}>\n<h2>{}{badge}", Text(title)));
+        self.permalink(id, title);
+        self.raw("</h2>\n");
+        self.contents.push(Entry { id: id.to_owned(), title: title.to_owned(), letter });
+    }
+
+    /// Appends a link to a heading, for its address.
+    pub(super) fn permalink(&mut self, id: &str, title: &str) {
+        self.add(format_args!(" <a class=here href=#{id} aria-label=\"Link to {}\">#</a>", Text(title)));
+    }
+
+    /// Returns the table of contents: a link to each section.
+    pub(super) fn contents(&self) -> String {
+        let mut list = String::new();
+        for Entry { id, title, letter } in &self.contents {
+            let letter = letter.map(|letter| format!(" {letter}")).unwrap_or_default();
+            let _ = write!(list, "<a href=#{id}>{}{letter}</a>\n", Text(title));
+        }
+        list
+    }
+
+    /// Returns the markup.
     pub(super) fn into_string(self) -> String {
-        self.0
+        self.text
     }
 }
 
-/// Foreign text as HTML shows it, between tags and in quoted attributes.
+/// Foreign text, escaped for use between tags and in quoted attributes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<T>(pub(super) T);
 
@@ -34,7 +72,24 @@ impl<T: fmt::Display> fmt::Display for Text<T> {
     }
 }
 
-/// A sentence as HTML: foreign text in which no line ends within an option (`--unit`), where browsers would break it.
+/// Characters after which a narrow column may break a name.
+const BREAKS: [char; 3] = ['_', '/', '='];
+
+/// A name as HTML: escaped text with optional line breaks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name<'a>(pub(super) &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(BREAKS) {
+            let wbr = if part.ends_with(BREAKS) { "<wbr>" } else { "" };
+            write!(f, "{}{wbr}", Text(part))?;
+        }
+        Ok(())
+    }
+}
+
+/// A sentence as HTML: escaped text in which options (`--unit`) are not broken across lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prose<T>(pub(super) T);
 
@@ -52,7 +107,7 @@ impl<T: fmt::Display> fmt::Display for Prose<T> {
     }
 }
 
-/// Escapes whatever is written through it.
+/// A formatter that escapes HTML.
 struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Write for Escaping<'_, '_> {
@@ -89,6 +144,12 @@ mod tests {
         ] {
             assert_eq!(Text(text).to_string(), escaped);
         }
+    }
+
+    #[test]
+    fn names_may_break_between_their_parts() {
+        assert_eq!(Name("fifo:80").to_string(), "fifo:80");
+        assert_eq!(Name("/k/<a>_b x=y").to_string(), "/<wbr>k/<wbr>&lt;a&gt;_<wbr>b x=<wbr>y");
     }
 
     #[test]

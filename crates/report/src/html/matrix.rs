@@ -1,31 +1,29 @@
-//! The matrix as a table: one row for each cell, coloured by latency, sorted by the script when asked.
+//! The table of cells: one row each, coloured by latency, sorted by the script.
 
-use super::axes::Counted;
-use super::cells::{Member, counted};
-use super::markup::{Markup, Text};
+use super::cells::Member;
+use super::columns::Column;
+use super::markup::{Markup, Name, Text};
 use super::scale::Log;
 use super::table::framed;
+use super::words::Counted;
 use crate::sections::latencies::{dash, shown_levels};
 use analysis::wording::{count, duration};
 use analysis::{Level, Quantile, Refusal, Row, Told};
 use model::Span;
 
-/// Rows of one table. A browser lays out a table as a whole: with thousands of rows in one it would stand still, so there
-/// are several, and those out of sight are left for later.
+/// Rows of one table. A browser lays out a table as a whole, which takes seconds with thousands of rows: so there are several
+/// tables, and those out of sight are laid out later.
 const ROWS: usize = 100;
 
 /// Steps of the colour scale.
 const HEATS: f64 = 8.0;
 
-/// What stands behind the quantiles. What matters most stands first: on a phone the rest is reached by scrolling.
-const BEHIND: [&str; 5] = ["max", "missed", "wake-ups", "min", "mean"];
-
-/// Colours by latency: the same scale for the whole page.
+/// A scale of colours by latency, the same for the whole page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heat(Log);
 
 impl Heat {
-    /// The scale from the smallest to the largest of these latencies, ns; `None` without any.
+    /// Returns the scale from the smallest to the largest of these latencies, ns; `None` without a positive one.
     pub(super) fn over(latencies_ns: impl Iterator<Item = i64> + Clone) -> Option<Heat> {
         let positive = latencies_ns.filter(|ns| *ns > 0);
         Some(Heat(Log::around(positive.clone().min()? as f64, positive.max()? as f64)))
@@ -37,45 +35,57 @@ impl Heat {
     }
 }
 
-/// What a cell is coloured by: high quantiles and maxima.
+/// Returns the scale of all quantiles and maxima.
 pub(super) fn heat(members: &[Member<'_>]) -> Option<Heat> {
-    Heat::over(members.iter().flat_map(|member| high(&member.row)))
+    Heat::over(members.iter().flat_map(|member| {
+        let quantiles = Level::USUAL.map(|level| quantile(member.row.quantiles.at(level)).1);
+        quantiles.into_iter().chain([member.row.max_ns]).flatten()
+    }))
 }
 
-fn high(row: &Row<'_>) -> impl Iterator<Item = i64> + Clone + use<> {
-    let max = row.max_ns;
-    [row.quantiles.at(Level::P999).value_ns().or(row.quantiles.at(Level::P99).value_ns()).or(max), max]
-        .into_iter()
-        .flatten()
-}
-
-pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
-    page.raw("<section id=cells>\n<h2>Cells</h2>\n");
+/// Writes the table. Costs of operations have one of their own: a run of nothing else has none here.
+pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], heat: Option<Heat>, is_empty: bool) {
+    if members.is_empty() && !is_empty {
+        return;
+    }
+    page.section("cells", "", "Cells", None);
     if members.is_empty() {
         page.raw("<p>There is no cell in this run.</p></section>\n");
         return;
     }
-    let heat = heat(members);
     let levels = shown_levels(members.iter().map(|member| member.row.quantiles));
+    let counted = Counted::of(members);
+    let figures: Vec<String> = ["max".to_owned()]
+        .into_iter()
+        .chain(levels.iter().rev().map(Level::to_string))
+        .chain([counted.missed(), counted.name(), "min", "mean"].map(str::to_owned))
+        .collect();
+    let are_many = members.len() > ROWS;
+    let (class, table) = if are_many { ("scroll later", "\"matrix pieces\"") } else { ("scroll", "matrix") };
     for (index, rows) in members.chunks(ROWS).enumerate() {
-        let class = if members.len() > ROWS { "scroll later" } else { "scroll" };
-        let from = if members.len() > ROWS { format!(", rows from {}", index * ROWS + 1) } else { String::new() };
+        let first = index * ROWS;
+        let from = if are_many { format!(", rows from {}", first + 1) } else { String::new() };
         framed(page, class, &format!("Table of cells{from}"), |page| {
-            page.raw("<table class=matrix><thead><tr>");
-            let counted = counted(members);
-            let word = |head: &&'static str| if *head == Counted::WakeUps.name() { counted.name() } else { *head };
-            page.raw("<th scope=col>cell");
-            levels.iter().for_each(|level| page.add(format_args!("<th scope=col>{level}")));
-            BEHIND.iter().map(word).for_each(|head| page.add(format_args!("<th scope=col>{head}")));
+            page.add(format_args!("<table class={table}><thead><tr>"));
+            axes.iter().for_each(|axis| page.add(format_args!("<th scope=col>{}", Text(axis.head))));
+            figures.iter().for_each(|head| page.add(format_args!("<th scope=col class=n>{}", Text(head))));
             page.raw("</thead><tbody>\n");
-            rows.iter().for_each(|member| row(page, member, &levels, heat));
+            for (index, member) in (first..).zip(rows) {
+                row_head(page, member, axes, index);
+                row(page, member, &levels, heat);
+            }
             page.raw("</tbody></table>");
         });
     }
+    caption(page, members);
+    page.raw("</section>\n");
+}
+
+fn caption(page: &mut Markup, members: &[Member<'_>]) {
     page.raw(
-        "<p class=quiet>Below a quantile stands its 95 % interval, of the state in which the machine was measured. The stronger the orange, the later, on a logarithmic scale. \
-         Where fewer than 10 independent samples lie above a quantile, or above a lower one, it is an estimate (~) or a lower \
-         limit (\u{2265}); how much longer to measure stands below.",
+        "<p class=quiet>Below a quantile: its 95 % interval. Colour: the darker, the later, on one logarithmic scale for maxima \
+         and quantiles. ~ is an estimate and \u{2265} a lower limit, where fewer than 10 independent samples lie above the \
+         quantile or a lower one; below it, the time still to be measured.",
     );
     if members.iter().filter(|member| member.is_measured()).any(|member| member.curves.is_none()) {
         page.add(format_args!(
@@ -89,58 +99,77 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>]) {
             if members.iter().all(|member| member.row.is_virtual()) { "" } else { " in cells of lab kernels" }
         ));
     }
-    page.raw("</p>\n</section>\n");
+    page.raw("</p>\n");
+}
+
+/// Writes the axes of a row; the first links to the details of the cell.
+fn row_head(page: &mut Markup, member: &Member<'_>, axes: &[Column], index: usize) {
+    page.raw("<tr>");
+    for (column, axis) in axes.iter().enumerate() {
+        let value = axis.values.get(index).map_or("", String::as_str);
+        match &member.curves {
+            Some(_) if column == 0 => page.add(format_args!(
+                "<th scope=row><a href=#c{} aria-label=\"{}\">{}</a>",
+                member.id,
+                Text(member.name()),
+                Name(value)
+            )),
+            _ => page.add(format_args!("<th scope=row>{}", Name(value))),
+        }
+    }
 }
 
 fn row(page: &mut Markup, member: &Member<'_>, levels: &[Level], heat: Option<Heat>) {
     let row = &member.row;
-    match &member.curves {
-        Some(_) => page.add(format_args!("<tr><th scope=row><a href=#c{}>{}</a>", member.id, Text(member.name()))),
-        None => page.add(format_args!("<tr><th scope=row>{}", Text(member.name()))),
-    }
-    for level in levels {
-        quantile(page, row.quantiles.at(*level), row.measured, heat.filter(|_| *level == Level::P999));
-    }
-    match row.max_ns {
-        None => page.raw("<td>-"),
-        Some(max_ns) => {
+    match (max(row), row.max_ns) {
+        (Some(text), Some(max_ns)) => {
             let class = heat.map(|heat| format!(" class=t{}", heat.of(max_ns))).unwrap_or_default();
-            let more_than = if row.max().is_some_and(|max| max.at_least) { "&gt; " } else { "" };
-            page.add(format_args!("<td{class}>{more_than}{}", ns(max_ns)));
             let on = row.max_cpu.map(|cpu| format!("{} {cpu}", member.of_number()));
             let block = row.max().map(|max| format!("block {}", max.block + 1));
-            page.add(format_args!("<small>{}</small>", Vec::from_iter(on.into_iter().chain(block)).join(", ")));
+            let place = Vec::from_iter(on.into_iter().chain(block)).join(", ");
+            page.add(format_args!("<td{class}>{}<small>{place}</small>", Text(text)));
         }
+        _ => page.raw("<td>-"),
     }
+    levels.iter().rev().for_each(|level| quantile_field(page, row.quantiles.at(*level), row.measured, heat));
     let class = if row.missed > Some(0) { " class=bad" } else { "" };
     page.add(format_args!("<td{class}>{}", row.missed.map_or_else(dash, count)));
     page.add(format_args!("<td>{}", row.samples.map_or_else(dash, count)));
     page.add(format_args!("<td>{}", row.min_ns.map_or_else(dash, ns)));
-    page.add(format_args!("<td>{}", row.mean_ns.map_or_else(dash, duration)));
-    page.raw("\n");
+    page.add(format_args!("<td>{}\n", row.mean_ns.map_or_else(dash, duration)));
 }
 
-fn quantile(page: &mut Markup, quantile: &Quantile, measured: Option<Span>, heat: Option<Heat>) {
+/// Returns the largest latency: `> 1.2 s` of a wait that had not ended; `None` without a sample.
+pub(super) fn max(row: &Row<'_>) -> Option<String> {
+    let more_than = if row.max().is_some_and(|max| max.at_least) { "> " } else { "" };
+    row.max_ns.map(|max_ns| format!("{more_than}{}", ns(max_ns)))
+}
+
+/// Returns a quantile with its mark, and its value, ns.
+pub(super) fn quantile(quantile: &Quantile) -> (String, Option<i64>) {
     match quantile.told() {
-        Told::Known(value_ns) => {
-            let class = heat.map(|heat| format!(" class=t{}", heat.of(value_ns))).unwrap_or_default();
-            page.add(format_args!("<td{class}>{}", ns(value_ns)));
-            if let Some((lower, upper)) = quantile.interval_ns() {
-                page.add(format_args!("<small>{}</small>", between(lower, upper)));
-            }
-        }
-        Told::About(value_ns) => page.add(format_args!("<td>~{}", ns(value_ns))),
-        Told::AtLeast(value_ns) => page.add(format_args!("<td>\u{2265} {}", ns(value_ns))),
-        Told::Nothing => page.raw("<td>-"),
+        Told::Known(value_ns) => (ns(value_ns), Some(value_ns)),
+        Told::About(value_ns) => (format!("~{}", ns(value_ns)), Some(value_ns)),
+        Told::AtLeast(value_ns) => (format!("\u{2265} {}", ns(value_ns)), Some(value_ns)),
+        Told::Nothing => (dash(), None),
     }
-    match quantile {
+}
+
+fn quantile_field(page: &mut Markup, level: &Quantile, measured: Option<Span>, heat: Option<Heat>) {
+    let (text, value_ns) = quantile(level);
+    let class = value_ns.zip(heat).map(|(ns, heat)| format!(" class=t{}", heat.of(ns))).unwrap_or_default();
+    page.add(format_args!("<td{class}>{text}"));
+    if let Some((lower, upper)) = level.interval_ns() {
+        page.add(format_args!("<small>{}</small>", between(lower, upper)));
+    }
+    match level {
         Quantile::Refused(Refusal::NoDistribution) => page.raw("<small>no distribution</small>"),
         Quantile::Refused(Refusal::Beyond { .. }) => page.raw("<small>beyond the histogram</small>"),
         Quantile::Refused(Refusal::LowerRefused { .. }) => page.raw("<small>few samples</small>"),
         Quantile::Refused(Refusal::FewExceedances { times_as_long, .. }) => {
             let more = measured.map(|measured| duration(measured.ns() as f64 * (times_as_long - 1.0)));
             match more {
-                Some(more) => page.add(format_args!("<small>few samples; {more} more</small>")),
+                Some(more) => page.add(format_args!("<small>needs {more} more</small>")),
                 None => page.raw("<small>few samples</small>"),
             }
         }
@@ -148,7 +177,7 @@ fn quantile(page: &mut Markup, quantile: &Quantile, measured: Option<Span>, heat
     }
 }
 
-/// An interval, its unit once where both ends have the same.
+/// Returns an interval, with one unit where both ends have the same.
 pub(super) fn between(lower_ns: i64, upper_ns: i64) -> String {
     let (lower, upper) = (ns(lower_ns), ns(upper_ns));
     let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_owned());

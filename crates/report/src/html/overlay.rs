@@ -1,35 +1,38 @@
-//! Overlaid charts: cells that differ in load and policy, drawn over each other.
+//! Overlay: cells of one period and method in one picture of each kind.
 
 use super::axes::{Axes, Kind};
 use super::cells::Member;
 use super::curves;
 use super::markup::{Markup, Text};
+use super::words::capital;
 use analysis::wording::duration;
 use analysis::{Curves, Origin};
 use model::{ImportedLoad, LabClock};
 use std::collections::{BTreeSet, HashSet};
 
-/// Lines in one picture. There are as many colours that people with any kind of colour vision tell apart, each with dashes
-/// of its own.
+/// Lines in one picture: as many as there are colours that all kinds of colour vision tell apart, each with its own dashes.
 pub(super) const LINES: usize = 8;
 
-/// CPUs that have a histogram each; of more, all are counted together.
+/// The most CPUs with a histogram each; of more, one histogram counts all.
 const CPUS: usize = 4;
 
-/// Cells that are drawn over each other, and what they have in common.
+/// The note of a histogram.
+const BINS: &str = "8 bins per doubling of latency; both axes are logarithmic.";
+
+/// Cells in one picture, and the conditions that they share.
 struct Group<'a, 'b> {
     title: String,
     members: Vec<&'b Member<'a>>,
 }
 
-/// Draws all groups; returns the numbers of the cells whose CPUs were drawn one by one, by the name `h{cell}.{cpu}`.
+/// Draws all groups. Returns the numbers of the cells with a histogram for each CPU, which is named `h{cell}.{cpu}`.
 pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> HashSet<usize> {
     let groups = groups(members);
     let mut by_cpu = HashSet::new();
     if groups.is_empty() {
         return by_cpu;
     }
-    page.raw("<section id=pictures>\n<h2>Beside each other</h2>\n");
+    page.section("overlay", "", "Overlay", None);
     for group in &groups {
         page.raw("<section class=\"set later\">\n");
         if groups.len() > 1 {
@@ -40,7 +43,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
         if histograms(page, group, axes) {
             by_cpu.extend(group.members.iter().map(|member| member.id));
         }
-        nines(page, group, axes);
+        percentiles(page, group, axes);
         staircases(page, group, axes);
         exceedances(page, group, axes);
         page.raw("</div></section>\n");
@@ -49,8 +52,8 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
     by_cpu
 }
 
-/// Cells with the same period, method and kind of time; those of several kernels, or more than fit, are divided by load, so
-/// that kernels are drawn over each other; then by number.
+/// Returns groups of cells with the same period, method and kind of time. Those of several kernels, or more than fit, are
+/// divided by load, so that kernels share a picture; then by number.
 fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     let has_lines = |curves: &Curves| curves.histogram.n > 0 || !curves.new_maxima.is_empty();
     let drawn: Vec<_> = members.iter().filter(|member| member.curves.as_ref().is_some_and(has_lines)).collect();
@@ -94,7 +97,7 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     groups
 }
 
-/// Divides a list by what each is, in the order of first appearance.
+/// Divides a list by a key, in the order of first appearance.
 fn by<'a, 'b>(members: &[&'b Member<'a>], of: impl Fn(&Member<'a>) -> String) -> Vec<(String, Vec<&'b Member<'a>>)> {
     let mut divided: Vec<(String, Vec<&'b Member<'a>>)> = Vec::new();
     for member in members {
@@ -107,7 +110,7 @@ fn by<'a, 'b>(members: &[&'b Member<'a>], of: impl Fn(&Member<'a>) -> String) ->
     divided
 }
 
-/// The names of the lines, in their order; one of a cell leads to its part.
+/// Writes the names of the lines, in their order; a cell's links to its details.
 pub(super) fn keys(page: &mut Markup, names: impl Iterator<Item = (String, Option<usize>)>) {
     page.raw("<ul class=key>");
     for (index, (name, id)) in names.enumerate() {
@@ -122,23 +125,28 @@ pub(super) fn keys(page: &mut Markup, names: impl Iterator<Item = (String, Optio
     page.raw("</ul>\n");
 }
 
-/// Begins a picture; `words` is what a screen reader says of it.
-pub(super) fn begin(page: &mut Markup, kind: Kind, words: &str) {
+/// Begins a picture below its title; `words` is its name for screen readers.
+pub(super) fn begin(page: &mut Markup, kind: Kind, title: &str, words: &str) {
     let letter = kind.letter();
     page.add(format_args!(
-        "<figure><svg class=plot data-kind={letter} viewBox=\"0 0 1760 1048\" role=img tabindex=0 aria-label=\"{}\">\
-         <use href=#a{letter} />",
+        "<figure><figcaption>{}</figcaption><svg class=plot data-kind={letter} viewBox=\"0 0 1760 1048\" role=img tabindex=0 \
+         aria-label=\"{}\"><use href=#a{letter} />",
+        Text(title),
         Text(words)
     ));
 }
 
-/// Ends a picture with what it shows.
-pub(super) fn end(page: &mut Markup, title: &str, words: &str) {
-    page.add(format_args!("</svg><figcaption><b>{}</b> {}</figcaption></figure>\n", Text(title), Text(words)));
+/// Ends a picture with a note on how to read it, which may be empty.
+pub(super) fn end(page: &mut Markup, note: &str) {
+    page.raw("</svg>");
+    if !note.is_empty() {
+        page.add(format_args!("<p class=note>{}</p>", Text(note)));
+    }
+    page.raw("</figure>\n");
 }
 
 impl<'a, 'b> Group<'a, 'b> {
-    /// The number of each line, its cell, and what it is drawn from.
+    /// Returns the number of each line, its cell, and its data.
     fn lines(&self) -> impl Iterator<Item = (usize, &'b Member<'a>, &'b Curves)> {
         let lines = self.members.iter().enumerate();
         lines.filter_map(|(line, &member)| Some((line, member, member.curves.as_ref()?)))
@@ -149,41 +157,41 @@ impl<'a, 'b> Group<'a, 'b> {
     }
 }
 
-/// One picture for each CPU, or, where there are many, one for all; returns which.
+/// Draws a histogram for each CPU, or one of all where there are many. Returns whether each CPU has one.
 fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
     let seen = group.lines().flat_map(|(.., curves)| &curves.by_cpu).filter(|(_, histogram)| histogram.n > 0);
     let cpus: BTreeSet<u32> = seen.map(|(cpu, _)| *cpu).collect();
-    let caption = axes.counted.in_steps();
-    // A thread of one file need not have been where that of the same number was in another.
+    let title = format!("{} histogram", capital(axes.counted.latency()));
+    // Threads of two files with one number need not have been on one CPU.
     let by_thread = group.members.iter().any(|member| member.is_by_thread());
     if cpus.len() > CPUS || by_thread {
-        let on = if by_thread { "of all threads" } else { "on all CPUs" };
-        begin(page, Kind::Histogram, &format!("Histogram of latencies {on}: {}", group.names()));
+        let on = if by_thread { "all threads".to_owned() } else { format!("all {} CPUs", cpus.len()) };
+        let title = format!("{title}, {on}");
+        begin(page, Kind::Histogram, &title, &format!("{title}: {}", group.names()));
         for (line, _, curves) in group.lines() {
             page.add(format_args!("<path class=s{line} d={} />", curves::histogram(&curves.histogram, axes)));
         }
-        let title =
-            if by_thread { "All threads together.".to_owned() } else { format!("{} CPUs together", cpus.len()) };
-        end(page, &title, caption);
+        end(page, BINS);
         return false;
     }
     for cpu in cpus {
-        begin(page, Kind::Histogram, &format!("Histogram of latencies on CPU {cpu}: {}", group.names()));
+        let title = format!("{title}, CPU {cpu}");
+        begin(page, Kind::Histogram, &title, &format!("{title}: {}", group.names()));
         for (line, member, curves) in group.lines() {
             let Some(histogram) = curves.by_cpu.get(&cpu).filter(|histogram| histogram.n > 0) else { continue };
             let steps = curves::histogram(histogram, axes);
             page.add(format_args!("<g class=s{line}><path id=h{}.{cpu} d={steps} /></g>", member.id));
         }
-        end(page, &format!("CPU {cpu}"), caption);
+        end(page, BINS);
     }
     true
 }
 
-fn nines(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+fn percentiles(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     if group.lines().all(|(.., curves)| curves.rungs.is_empty()) {
         return;
     }
-    begin(page, Kind::Nines, &format!("Latency by nines: {}", group.names()));
+    begin(page, Kind::Nines, "Percentiles", &format!("Percentiles: {}", group.names()));
     let mut has_band = false;
     for (line, _, curves) in group.lines() {
         let (data, band) = curves::nines(curves, axes);
@@ -198,45 +206,42 @@ fn nines(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
             page.add(format_args!("<path class=\"end s{line}\" d=M{x:.0},{y:.0}h0 />"));
         }
     }
-    let band = if has_band { " The bands are 95 % intervals." } else { "" };
+    let band = if has_band { " Bands: 95 % intervals." } else { "" };
     let is_beyond = group.lines().any(|(.., curves)| curves.beyond > 0);
-    let beyond = if is_beyond { ", or where the tool's histogram does" } else { "" };
-    end(
-        page,
-        "By nines.",
-        &format!(
-            "A line ends before the first quantile with fewer than 10 independent samples above it{beyond}.{band}"
-        ),
-    );
+    let beyond = if is_beyond { ", or at the end of the tool's histogram" } else { "" };
+    let ends = "A line ends before the first percentile with fewer than 10 independent samples above it";
+    end(page, &format!("{ends}{beyond}.{band}"));
 }
 
 fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     if group.lines().all(|(.., curves)| curves.new_maxima.is_empty()) {
         return;
     }
-    begin(page, Kind::Staircase, &format!("Largest latency so far: {}", group.names()));
+    begin(page, Kind::Staircase, "Worst so far", &format!("Worst so far: {}", group.names()));
     for (line, _, curves) in group.lines() {
         let data = curves::staircase(curves, axes);
         if !data.is_empty() {
             page.add(format_args!("<path class=s{line} d={data} />"));
         }
     }
-    // Measured again in virtual time, everything is the same to the bit.
+    // A repetition in virtual time is identical to the bit.
     let is_virtual = group.members.iter().all(|member| member.row.is_virtual());
-    let chance = if is_virtual { "" } else { " After twice the time a new one has a chance of one half." };
-    end(page, "Maximum so far.", &format!("Still climbing at the right: measure longer.{chance}"));
+    let chance =
+        if is_virtual { "" } else { " If you measure as long again, expect a new maximum with 50 % probability." };
+    end(page, &format!("A line that still climbs at the right needs a longer measurement.{chance}"));
 }
 
 fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     if group.lines().all(|(.., curves)| curves.is_cut) {
         return;
     }
-    begin(page, Kind::Ccdf, &format!("Share of {} later than a latency: {}", axes.counted.name(), group.names()));
+    let title = format!("Share of {} later than a {} (CCDF)", axes.counted.name(), axes.counted.latency());
+    begin(page, Kind::Ccdf, &title, &format!("{title}: {}", group.names()));
     for (line, _, curves) in group.lines() {
         let data = curves::exceedances(curves, axes);
         if !data.is_empty() {
             page.add(format_args!("<path class=s{line} d={data} />"));
         }
     }
-    end(page, "How often later.", "Straight: a heavy tail. A cliff: bounded. A shelf: a second cause.");
+    end(page, "Tail: a straight line is a heavy tail, a cliff is bounded, a shelf is a second cause.");
 }

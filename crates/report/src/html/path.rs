@@ -1,8 +1,8 @@
-//! Lines of a picture as SVG path data with as few characters as it takes: whole numbers, each from the one before.
+//! Lines of a picture as short SVG path data: whole numbers, each relative to the one before.
 
 use std::fmt::Write;
 
-/// A line, from left to right. A unit is a quarter of a pixel at the natural size, so whole numbers are fine enough.
+/// A line, from left to right. The unit is a quarter of a pixel at the natural size, so whole numbers are fine enough.
 #[derive(Debug, Default)]
 pub(super) struct Path {
     data: String,
@@ -10,14 +10,14 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Lifts the pen and begins anew.
+    /// Begins a new line at a point.
     pub(super) fn move_to(&mut self, x: f64, y: f64) {
         let (x, y) = (whole(x), whole(y));
         self.command('M', &[x, y]);
         self.at = Some((x, y));
     }
 
-    /// Goes straight to a point; the first one is where the line begins.
+    /// Goes straight to a point; the first one begins the line.
     pub(super) fn line_to(&mut self, x: f64, y: f64) {
         let Some((from_x, from_y)) = self.at else { return self.move_to(x, y) };
         let (x, y) = (whole(x), whole(y));
@@ -30,7 +30,7 @@ impl Path {
         self.at = Some((x, y));
     }
 
-    /// Goes to the right, on the level where the pen is.
+    /// Goes to the right on the same level.
     pub(super) fn line_to_level(&mut self, x: f64) {
         if let Some((_, y)) = self.at {
             self.line_to(x, y as f64);
@@ -45,7 +45,7 @@ impl Path {
         self.line_to(x, y);
     }
 
-    /// Goes back to where the pen was set down.
+    /// Goes back to the beginning.
     pub(super) fn close(&mut self) {
         self.data.push('z');
     }
@@ -62,7 +62,7 @@ impl Path {
     fn command(&mut self, command: char, numbers: &[i64]) {
         self.data.push(command);
         for (index, number) in numbers.iter().enumerate() {
-            // A minus parts numbers as well as a comma.
+            // A minus separates numbers as well as a comma.
             if index > 0 && *number >= 0 {
                 self.data.push(',');
             }

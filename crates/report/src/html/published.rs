@@ -1,4 +1,4 @@
-//! The published rows of the study that a run repeats, next to the run's own: facts side by side, no ranking.
+//! Published rows of the study that a run repeats, next to the run's own, without a ranking.
 
 use super::OwnRun;
 use super::markup::{Markup, Text};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
 
-/// What is compared: cells with the same period and a load of the same kind.
+/// A group of rows: cells with the same period and a load of the same kind.
 #[derive(PartialEq)]
 struct Topic<'a> {
     load: &'a str,
@@ -21,10 +21,11 @@ struct Topic<'a> {
     period_us: Option<&'a str>,
 }
 
-pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, badge: &str) {
+pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, index: usize, letter: Option<char>) {
     let (about, rows) = (published::about(study), published::rows(study));
+    page.section(&format!("published{index}"), "later", "Published results", letter);
     page.add(format_args!(
-        "<section class=later>\n<h2>Beside what was published{badge}</h2>\n<p><b>{}.</b> {}. {}.</p>\n",
+        "<p><b>{}.</b> {}. {}.</p>\n",
         Text(about.text("title")),
         Text(about.text("source")),
         Text(about.text("note"))
@@ -41,13 +42,15 @@ pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, badge: &s
     let (both, theirs): (Vec<_>, Vec<_>) = topics.into_iter().partition(measured);
     table(page, &both, &rows, run);
     if !theirs.is_empty() {
-        page.add(format_args!("<details><summary>{} more published, without a cell here</summary>\n", theirs.len()));
+        page.add(format_args!(
+            "<details><summary>{} more published groups without a cell here</summary>\n",
+            theirs.len()
+        ));
         table(page, &theirs, &rows, run);
         page.raw("</details>\n");
     }
     page.raw(
-        "<p class=quiet>Other machines, kernels, loads and lengths of measurement: the rows show what was seen where, not \
-         which is better.</p>\n</section>\n",
+        "<p class=quiet>Machines, kernels, loads and lengths of measurement differ: the rows are no ranking.</p>\n</section>\n",
     );
 }
 
@@ -65,12 +68,12 @@ fn table(page: &mut Markup, topics: &[Topic<'_>], rows: &[Row], run: &OwnRun<'_>
 
 fn is_of(cell: &CellSummary, topic: &Topic<'_>) -> bool {
     let period = topic.period_us.and_then(|us| us.parse::<u64>().ok()).and_then(|us| us.checked_mul(1_000));
-    // A plan may call a load what it likes.
+    // Names of loads in a plan are free.
     let load = topic.our_load.and_then(|load| load.parse::<Load>().ok());
     period.is_none_or(|ns| cell.cell.period.ns() == ns) && load.is_some_and(|load| stands_for(&cell.cell.load, &load))
 }
 
-/// What differs, before any number.
+/// Writes the conditions that differ, before any number.
 fn conditions(page: &mut Markup, about: &Row, rows: &[Row], run: &OwnRun<'_>) {
     let host = run.summary.cells.iter().find_map(target).unwrap_or(&run.header.host);
     let started = crate::rfc3339(run.header.started_unix_ms);
@@ -95,7 +98,7 @@ fn conditions(page: &mut Markup, about: &Row, rows: &[Row], run: &OwnRun<'_>) {
         ("kernel", kernels, kernels_here.into_iter().collect::<Vec<_>>().join(", ")),
         ("time", "real".to_owned(), times.join(", ")),
     ] {
-        // Where nothing runs in a guest, time is nothing that differs.
+        // Time differs only where cells ran in guests.
         if what == "time" && published == here {
             continue;
         }
@@ -108,7 +111,7 @@ fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummar
     let period = topic.period_us.and_then(|us| us.parse::<f64>().ok()).map(|us| duration(us * 1e3));
     let period = period.map(|period| format!("{period}, ")).unwrap_or_default();
     let stand_in = match (topic.our_load, ours.first()) {
-        // As the study's table calls it, unless it is another one.
+        // The study's own name, unless the load is another.
         (Some(load), Some(first)) if load.parse::<Load>().is_ok_and(|load| load.parts() == first.cell.load.parts()) => {
             format!(" (here: {load})")
         }
@@ -153,19 +156,19 @@ fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummar
     page.raw("</tbody>\n");
 }
 
-/// A row without a head.
+/// Writes a row without a head.
 pub(super) fn fields(page: &mut Markup, class: &str, values: &[String]) {
     page.add(format_args!("<tr{class}>"));
     values.iter().for_each(|value| page.add(format_args!("<td>{}", Text(value))));
     page.raw("\n");
 }
 
-/// The machine that answered, where one was started for that.
+/// Returns the machine that answered, where one was started for that.
 fn target(cell: &CellSummary) -> Option<&Host> {
     cell.response.as_ref()?.target.as_ref()?.host.as_deref()
 }
 
-/// The kernel of a cell: that of the machine, or of its guest.
+/// Returns the kernel of a cell: that of the machine, or of its guest.
 fn kernel(cell: &CellSummary, run: &OwnRun<'_>) -> String {
     match &cell.cell.kernel {
         Kernel::Running => {
@@ -175,7 +178,7 @@ fn kernel(cell: &CellSummary, run: &OwnRun<'_>) -> String {
     }
 }
 
-/// What the times of cells are.
+/// Returns the kind of time of cells.
 fn time(clock: Option<LabClock>) -> &'static str {
     match clock {
         None => "real",

@@ -1,11 +1,11 @@
 //! Logarithmic axes: the range that holds the values, ticks at 1 to 9 of every decade, labels where there is room.
 
-use analysis::wording::duration;
+use analysis::wording::{duration, number};
 
-/// From where to where a picture's plane reaches, in quarters of a pixel at its natural size; y grows downwards.
-pub(super) const LEFT: f64 = 208.0;
+/// Edges of a picture's plane, in quarters of a pixel at its natural size; y grows downwards.
+pub(super) const LEFT: f64 = 240.0;
 pub(super) const RIGHT: f64 = 1660.0;
-pub(super) const TOP: f64 = 36.0;
+pub(super) const TOP: f64 = 96.0;
 pub(super) const BOTTOM: f64 = 912.0;
 
 /// A logarithmic axis between two values above 0.
@@ -18,14 +18,14 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The axis whose ends are 1, 2 or 5 times a power of ten and hold both values; never shorter than half a decade.
+    /// Returns the axis around both values; its ends are 1, 2 or 5 times a power of ten, and at least half a decade apart.
     pub(super) fn around(low: f64, high: f64) -> Log {
         let low = low.max(f64::MIN_POSITIVE);
         let (from, to) = (nice_below(low).log10(), nice_above(high.max(low * 3.0)).log10());
         Log { from, to }
     }
 
-    /// Where a value is, 0 to 1; one outside is at the nearer end.
+    /// Returns the position of a value, 0 to 1; of one outside, the nearer end.
     pub(super) fn share(self, value: f64) -> f64 {
         if value <= 0.0 {
             return 0.0;
@@ -41,7 +41,7 @@ impl Log {
         BOTTOM - self.share(value) * (BOTTOM - TOP)
     }
 
-    /// Every 1 to 9 of every decade within the axis: its value, and whether it is a power of ten.
+    /// Returns 1 to 9 of every decade within the axis: the value, and whether it is a power of ten.
     pub(super) fn ticks(self) -> Vec<(f64, bool)> {
         let mut ticks = Vec::new();
         let mut power = self.from.floor();
@@ -57,8 +57,8 @@ impl Log {
         ticks
     }
 
-    /// The ticks that get a label: powers of ten, every second or third of them on a long axis; on a short one 2 and 5
-    /// as well.
+    /// Returns the ticks with a label: powers of ten, every second or third of them on a long axis; on a short one also 2
+    /// and 5.
     pub(super) fn labelled(self) -> Vec<f64> {
         let decades = self.to - self.from;
         let every = if decades > 14.0 {
@@ -88,37 +88,32 @@ fn nice_above(value: f64) -> f64 {
     nice.unwrap_or(power * 10.0)
 }
 
-/// A length of time on an axis; ns.
+/// Returns a length of time, ns, as on an axis.
 pub(super) fn time_label(ns: f64) -> String {
     duration(ns)
 }
 
-/// A count on an axis, short: 1, 10, 100, 1000, 10⁴.
-pub(super) fn count_label(n: f64) -> String {
-    if n < 9_999.0 { format!("{n:.0}") } else { format!("10{}", raised(&format!("{:.0}", n.log10()))) }
+/// Returns a number as on an axis, powers of ten as such: 1, 5, 10, 10², 10⁴; 0.5, 10⁻¹, 10⁻³.
+pub(super) fn power_label(n: f64) -> String {
+    let power = n.log10();
+    let is_power = (power - power.round()).abs() < 1e-6;
+    if is_power && !(-0.5..1.5).contains(&power) { format!("10{}", raised(&format!("{power:.0}"))) } else { number(n) }
 }
 
-/// A share of the wake-ups on an axis, given as one in `n`: all, 1/10, 1/100, 1/1000, 10⁻⁴.
-pub(super) fn share_label(n: f64) -> String {
-    match n {
-        n if n < 1.5 => "all".to_owned(),
-        n if n < 9_999.0 => format!("1/{n:.0}"),
-        n => format!("10{}", raised(&format!("-{:.0}", n.log10()))),
-    }
+/// Returns the reciprocal of a number as on an axis: 1, 10⁻¹, 10⁻².
+pub(super) fn reciprocal_label(n: f64) -> String {
+    power_label(1.0 / n)
 }
 
-/// A whole number as an exponent.
+/// Returns a whole number as an exponent.
 fn raised(number: &str) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let digit = |c: char| c.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
     number.chars().map(|c| digit(c).and_then(|digit| DIGITS.get(digit).copied()).unwrap_or('⁻')).collect()
 }
 
-/// A quantile on an axis of exceedances: 0.001 is 99.9 %.
-pub(super) fn nines_label(exceedance: f64) -> String {
-    if exceedance >= 0.999 {
-        return "0 %".to_owned();
-    }
+/// Returns the percentile with this share above it: 99.9 % of 0.001.
+pub(super) fn percentile_label(exceedance: f64) -> String {
     // 0.1 and 0.01 need no decimals, every further nine needs one.
     let decimals = (0..9).find(|decimals| 10_f64.powi(-decimals - 2) <= exceedance * 1.01).unwrap_or(9);
     let width = usize::try_from(decimals).unwrap_or(0);
@@ -130,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_hold_their_values_and_end_where_people_expect() {
+    fn axes_hold_their_values_and_end_at_round_ones() {
         for (low, high, from, to) in [
             (3_100.0, 44e6, 2_000.0, 50e6),
             (1_000.0, 1_000.0, 1_000.0, 5_000.0),
@@ -159,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn labels_say_what_experts_say() {
-        assert_eq!([1.0, 0.1, 0.01, 0.001, 0.0001].map(nines_label), ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
-        assert_eq!(nines_label(1e-5), "99.999 %");
-        assert_eq!([1.0, 10.0, 1e4, 1e12].map(share_label), ["all", "1/10", "10⁻⁴", "10⁻¹²"]);
-        assert_eq!([1.0, 1e3, 1e4, 1e7].map(count_label), ["1", "1000", "10⁴", "10⁷"]);
+    fn labels_are_those_of_the_field() {
+        let percentiles = [0.5, 0.1, 0.01, 0.001, 0.0001, 1e-5].map(percentile_label);
+        assert_eq!(percentiles, ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]);
+        assert_eq!([1.0, 10.0, 1e4, 1e12].map(reciprocal_label), ["1", "10⁻¹", "10⁻⁴", "10⁻¹²"]);
+        assert_eq!([0.2, 1.0, 5.0, 10.0, 1e3, 1e7].map(power_label), ["0.2", "1", "5", "10", "10³", "10⁷"]);
     }
 }

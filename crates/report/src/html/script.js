@@ -7,16 +7,18 @@ const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9, d: 86400e
 // ---- sorting: all tables of cells are parts of one
 const tables = $('table.matrix');
 const value = (row, column) => {
-  const cell = row.cells[column];
-  if (!column) return cell.textContent;
-  const [, number, unit] = /(-?[\d .]*\d(?:e-?\d+)?) ?([a-z]*)/.exec(cell.firstChild ? cell.firstChild.textContent : '') || [];
+  const cell = row.cells[column], isAxis = cell.tagName === 'TH';
+  const [whole, number, unit] = /(-?[\d .]*\d(?:e-?\d+)?) ?([a-z]*)/.exec(cell.firstChild ? cell.firstChild.textContent : '') || [];
+  // An axis is text, unless it is a time.
+  if (isAxis && (whole !== cell.textContent || !UNITS[unit])) return cell.textContent;
   return number === undefined ? -Infinity : Number(number.replaceAll(' ', '')) * (UNITS[unit] || 1);
 };
 let sorting = 0;
 const sort = (column, descending) => {
   const turn = ++sorting;
   const keyed = $('table.matrix > tbody > tr').map((row) => [value(row, column), row]);
-  const order = column ? (a, b) => a[0] - b[0] || 0 : (a, b) => a[0].localeCompare(b[0], 'en', { numeric: true });
+  const numeric = keyed.every((pair) => typeof pair[0] === 'number');
+  const order = numeric ? (a, b) => a[0] - b[0] || 0 : (a, b) => String(a[0]).localeCompare(String(b[0]), 'en', { numeric: true });
   keyed.sort((a, b) => (descending ? order(b, a) : order(a, b)));
   const sizes = tables.map((table) => table.tBodies[0].rows.length);
   for (const table of tables) {
@@ -44,10 +46,13 @@ for (const table of tables) {
     head.append(button);
     button.addEventListener('click', () => {
       const now = head.getAttribute('aria-sort');
-      sort(column, now ? now === 'ascending' : column > 0);
+      sort(column, now ? now === 'ascending' : table.tBodies[0].rows[0].cells[column].tagName === 'TD');
     });
   });
 }
+
+// ---- dates in the time of the reader
+for (const date of $('time')) date.title = new Date(date.dateTime).toLocaleString();
 
 // ---- values under the pointer
 const tip = document.getElementById('tip');
@@ -182,7 +187,7 @@ const showStrip = (svg, x, y, where) => {
   const column = Math.min(columns - 1, Math.max(0, Math.floor((x - left) / (right - left) * columns)));
   const rows = $('text[data-us]', svg).map((text) => {
     const us = parseInt(text.dataset.us.split(',')[column], 36);
-    return [undefined, text.textContent, Number.isNaN(us) ? 'no wake-up' : time(us * 100)];
+    return [undefined, text.textContent, Number.isNaN(us) ? svg.dataset.empty : time(us * 100)];
   });
   const first = column * seconds;
   fill(seconds > 1 ? `largest in seconds ${first} to ${first + seconds}` : `largest in second ${first + 1}`, rows);

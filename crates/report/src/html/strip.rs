@@ -1,26 +1,26 @@
-//! The heat strip: the largest latency of every second, one row for each CPU, the blocks from left to right.
+//! Heat strip: the largest latency of every second, one row for each CPU, the blocks from left to right.
 
 use super::markup::Markup;
 use super::matrix::Heat;
+use super::words::Counted;
 use analysis::Strip;
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-/// Boxes of one strip; more seconds share one, more CPUs are left out. What is read from a strip are patterns, and 500 boxes
-/// show them.
-const BOXES: usize = 480;
+/// The most boxes of one strip; more seconds share one. A strip shows patterns, for which 800 boxes are enough.
+const BOXES: usize = 800;
 
-/// Rows of one strip: the CPUs with the largest maxima.
-const ROWS: usize = 8;
+/// The most rows of one strip: the CPUs with the largest maxima.
+const ROWS: usize = 16;
 
-/// Width of a strip and height of a row, in the units of its picture.
-const WIDTH: usize = 1452;
-const LEFT: usize = 208;
+/// Plane of a strip and height of a row, in the units of its picture.
+const WIDTH: usize = 1420;
+const LEFT: usize = 240;
 const ROW: usize = 64;
 
 /// A strip ready to draw.
 struct Drawn {
-    /// CPU and the largest latency of each box, ns.
+    /// CPU, and the largest latency of each box, ns.
     rows: Vec<(u32, Vec<Option<i64>>)>,
     /// Seconds in a box.
     seconds: usize,
@@ -44,15 +44,21 @@ fn fitted(strip: &Strip) -> Option<Drawn> {
 }
 
 /// Draws the strip of a cell; nothing where the record has no seconds.
-pub(super) fn write(page: &mut Markup, strip: &Strip, heat: Heat) {
+pub(super) fn write(page: &mut Markup, strip: &Strip, heat: Heat, counted: Counted) {
     let Some(drawn) = fitted(strip) else { return };
     let Drawn { rows, seconds, columns, left_out } = &drawn;
     let height = rows.len() * ROW;
+    let of = match seconds {
+        1 => "each second".to_owned(),
+        n => format!("each {n} seconds"),
+    };
     page.add(format_args!(
-        "<figure class=strip><svg class=heat viewBox=\"0 0 1760 {}\" role=img tabindex=0 data-seconds={seconds} data-columns={columns} \
-         aria-label=\"Largest latency of every second on each CPU\"><g transform=\"translate({LEFT})\">\
+        "<figure class=strip><figcaption>Maximum of {of}</figcaption><svg class=heat viewBox=\"0 0 1760 {}\" role=img \
+         tabindex=0 data-seconds={seconds} data-columns={columns} data-empty=\"no {}\" aria-label=\"Largest {} of {of} on each CPU\"><g transform=\"translate({LEFT})\">\
          <svg width={WIDTH} height={height} viewBox=\"0 0 {columns} {height}\" preserveAspectRatio=none>",
-        height + 60
+        height + 60,
+        counted.one(),
+        counted.latency()
     ));
     for step in 0..8 {
         let data = boxes(rows, heat, step);
@@ -61,7 +67,7 @@ pub(super) fn write(page: &mut Markup, strip: &Strip, heat: Heat) {
         }
     }
     page.raw("</svg>");
-    // Between two blocks the machine did something else: a line.
+    // Between two blocks the machine measured other cells.
     let mut between = String::new();
     for (_, second) in strip.blocks.iter().skip(1) {
         let _ = write!(between, "M{},0v{height}", second / seconds * WIDTH / columns);
@@ -73,26 +79,25 @@ pub(super) fn write(page: &mut Markup, strip: &Strip, heat: Heat) {
     for (index, (cpu, row)) in rows.iter().enumerate() {
         let values: Vec<_> = row.iter().map(|ns| ns.map(tenths).unwrap_or_default()).collect();
         page.add(format_args!(
-            "<text x=192 y={} data-us={}>CPU {cpu}</text>",
+            "<text x={} y={} data-us={}>CPU {cpu}</text>",
+            LEFT - 16,
             index * ROW + 48,
             quoted(&values.join(","))
         ));
     }
     page.add(format_args!("</g><g class=tx><text class=first x={LEFT} y={}>0 s</text>", height + 52));
     page.add(format_args!("<text class=last x={} y={}>{} s</text>", LEFT + WIDTH, height + 52, strip.seconds));
-    page.raw("</g></svg><figcaption><b>Second by second.</b> The largest latency of ");
-    match seconds {
-        1 => page.raw("every second"),
-        n => page.add(format_args!("every {n} seconds")),
+    page.raw("</g></svg>");
+    if strip.blocks.len() > 1 {
+        page.raw("<p class=note>Lines separate the blocks.</p>");
     }
-    page.raw("; lines part the blocks.");
     if *left_out > 0 {
-        page.add(format_args!(" {left_out} CPUs with smaller maxima are left out."));
+        page.add(format_args!("<p class=note>{left_out} CPUs with smaller maxima are left out.</p>"));
     }
-    page.raw("</figcaption></figure>\n");
+    page.raw("</figure>\n");
 }
 
-/// All boxes of one colour as one path: neighbours are one line as wide as a row is high.
+/// Returns all boxes of one colour as one path; neighbours are one box.
 fn boxes(rows: &[(u32, Vec<Option<i64>>)], heat: Heat, step: i64) -> String {
     let mut data = String::new();
     for (index, (_, row)) in rows.iter().enumerate() {
@@ -108,7 +113,7 @@ fn boxes(rows: &[(u32, Vec<Option<i64>>)], heat: Heat, step: i64) -> String {
     data
 }
 
-/// A latency in tenths of a microsecond to base 36: what the script shows. Negative ones are 0.
+/// Returns a latency in tenths of a microsecond to base 36, for the script. Negative ones are 0.
 fn tenths(ns: i64) -> String {
     let mut left = u64::try_from(ns).unwrap_or(0) / 100;
     let mut digits = Vec::new();
@@ -121,7 +126,7 @@ fn tenths(ns: i64) -> String {
     }
 }
 
-/// An attribute's value; an empty one needs its quotes.
+/// Returns a quoted value of an attribute: an empty one needs its quotes.
 fn quoted(value: &str) -> String {
     format!("\"{value}\"")
 }
@@ -149,9 +154,9 @@ mod tests {
             strip.by_cpu.insert(cpu, row);
         }
         let drawn = fitted(&strip).unwrap();
-        assert_eq!((drawn.rows.len(), drawn.left_out, drawn.rows[0].0), (8, 12, 12));
+        assert_eq!((drawn.rows.len(), drawn.left_out, drawn.rows[0].0), (16, 4, 4));
         assert!(drawn.columns * drawn.rows.len() <= BOXES);
-        assert_eq!(drawn.rows[7].1.iter().flatten().max(), Some(&1_000_019));
+        assert_eq!(drawn.rows[15].1.iter().flatten().max(), Some(&1_000_019));
         assert!(fitted(&Strip::default()).is_none());
     }
 }

@@ -1,18 +1,18 @@
-//! Sections of the page, and its tables, each in a frame that scrolls where the window is too narrow for it.
+//! Sections of the page, and its tables, each in a frame that scrolls in a narrow window.
 
 use super::markup::{Markup, Text};
 use crate::sections::Section;
-use crate::table::Table;
+use crate::table::{Column, Table};
 use std::fmt::Display;
 
-/// Writes `content` in a frame that scrolls; `label` says to a screen reader what is in it, `class` is of the frame.
+/// Writes `content` in a frame that scrolls: `label` is its name for screen readers, `class` its class.
 pub(super) fn framed(page: &mut Markup, class: &str, label: &str, content: impl FnOnce(&mut Markup)) {
     page.add(format_args!("<div class=\"{class}\" tabindex=0 role=region aria-label=\"{}\">", Text(label)));
     content(page);
     page.raw("</div>\n");
 }
 
-/// Writes a table of this class (none: empty) in a frame; `rows` writes its body.
+/// Writes a table in a frame; `class` may be empty, `rows` writes the body.
 pub(super) fn table<H: Display>(
     page: &mut Markup,
     label: &str,
@@ -30,24 +30,38 @@ pub(super) fn table<H: Display>(
     });
 }
 
-/// Writes a table that text has, too.
+/// Writes a table of the terminal: columns of numbers end at the right.
 pub(super) fn numbers(page: &mut Markup, label: &str, class: &str, numbers: &Table) {
-    table(page, label, class, numbers.heads(), |page| numbers.rows.iter().for_each(|fields| row(page, fields)));
+    framed(page, "scroll", label, |page| {
+        let class = if class.is_empty() { String::new() } else { format!(" class={class}") };
+        page.add(format_args!("<table{class}><thead><tr>"));
+        let side = |is_text: bool| if is_text { "" } else { " class=n" };
+        for Column { head, is_text, .. } in &numbers.columns {
+            page.add(format_args!("<th scope=col{}>{}", side(*is_text), Text(head)));
+        }
+        page.raw("</thead><tbody>\n");
+        for fields in &numbers.rows {
+            page.raw("<tr>");
+            for (index, (field, column)) in fields.iter().zip(&numbers.columns).enumerate() {
+                let kind = if index == 0 { "th scope=row" } else { "td" };
+                page.add(format_args!("<{kind}{}>{}", side(column.is_text), Text(field)));
+            }
+            page.raw("\n");
+        }
+        page.raw("</tbody></table>");
+    });
 }
 
-/// Writes a row whose first field is its head.
-pub(super) fn row<F: Display>(page: &mut Markup, fields: impl IntoIterator<Item = F>) {
-    page.raw("<tr>");
-    for (field, kind) in fields.into_iter().zip(std::iter::once("<th scope=row>").chain(std::iter::repeat("<td>"))) {
-        page.add(format_args!("{kind}{}", Text(field)));
-    }
-    page.raw("\n");
-}
-
-/// Writes a section that text and Markdown have, too; `badge` tells the runs of the page apart, `more` writes what only the page has.
-pub(super) fn section(page: &mut Markup, section: &Section, badge: &str, more: impl FnOnce(&mut Markup)) {
+/// Writes a section that text and Markdown have, too; `more` writes the content that only the page has.
+pub(super) fn section(
+    page: &mut Markup,
+    section: &Section,
+    id: &str,
+    letter: Option<char>,
+    more: impl FnOnce(&mut Markup),
+) {
     let Section { title, table, sentences, notes } = section;
-    page.add(format_args!("<section class=later>\n<h2>{}{badge}</h2>\n", Text(title)));
+    page.section(id, "later", title, letter);
     if let Some(table) = table {
         numbers(page, title, "", table);
     }

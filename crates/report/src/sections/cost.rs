@@ -31,7 +31,7 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     if cells.iter().any(|(cell, _)| cell.cell.kernel.is_virtual()) {
         notes.push("Of lab kernels, a ns is one instruction: so much work, not so much time.".to_owned());
     }
-    Some(Section { title: "What operations cost", table: Some(table), sentences: Vec::new(), notes })
+    Some(Section { title: "Cost of operations", table: Some(table), sentences: Vec::new(), notes })
 }
 
 /// Table of one cell: the distribution of each operation over its batches.

@@ -1,91 +1,138 @@
-//! Sentences on links: answers, late and missing ones, the logger's own part, and the record of a responder.
+//! Answers over links: a row for each cell, the measured machines, and the record of a responder.
 
 use super::Section;
-use super::latencies::latency;
+use super::latencies::{dash, latency};
 use super::machine::known_facts;
+use crate::table::{Column, Field, Table};
 use analysis::wording::count;
-use analysis::{Part, Response, RunSummary, Target};
+use analysis::{CellSummary, Part, Response, RunSummary, Target};
 use model::{Link, Roles, TargetRecord};
 use std::io;
 
-/// Sentences on each cell that measured answers over a link, after those on the answering machines.
+/// A cell that measured answers.
+type Answered<'a> = (&'a CellSummary, &'a Response);
+
+/// A row for each cell that measured answers over a link, and sentences on the answering machines.
 pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
-    let sentences = sentences(summary);
-    let section = Section { title: "Triggers and answers", table: None, sentences, notes: Vec::new() };
-    Some(section).filter(|section| !section.sentences.is_empty())
+    let cells: Vec<Answered<'_>> =
+        summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?))).collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let table = Some(table(&cells).without_unknown());
+    Some(Section { title: "Triggers and answers", table, sentences: machines(&cells), notes: notes(&cells) })
 }
 
-fn sentences(summary: &RunSummary) -> Vec<String> {
-    let answered = || summary.cells.iter().filter_map(|cell| Some((cell, cell.response.as_ref()?)));
-    let mut said: Vec<String> = Vec::new();
-    for (cell, response) in answered() {
-        if let Some(machines) = response.target.as_ref().map(|target| machines(&cell.cell.conditions.roles, target))
-            && !said.contains(&machines)
-        {
-            said.push(machines);
+fn table(cells: &[Answered<'_>]) -> Table {
+    let fields: [Field<Answered<'_>>; 13] = [
+        (Column::text("cell"), |(cell, _)| cell.name.clone()),
+        (Column::figure("triggers"), |(_, response)| count(response.triggers)),
+        (Column::figure("late"), |(_, response)| count(response.late)),
+        (Column::figure("never"), |(_, response)| count(response.lost)),
+        (Column::figure("not sent").spare(5), |(_, response)| some(response.unsent)),
+        (Column::figure("duplicate").spare(0), |(_, response)| some(response.duplicate)),
+        (Column::figure("foreign").spare(0), |(_, response)| some(response.foreign)),
+        (Column::figure("damaged").spare(0), |(_, response)| some(response.line_errors.unwrap_or(0))),
+        (Column::figure("sending").spare(1), |(_, response)| part(response, 0)),
+        (Column::figure("away").spare(1), |(_, response)| part(response, 1)),
+        (Column::figure("waking").spare(2), |(_, response)| part(response, 2)),
+        (Column::figure("logger").spare(4), |(_, response)| {
+            response.own.map_or_else(dash, |own| p50_and_max(Some(own.p50_ns as f64), Some(own.max_ns as f64)))
+        }),
+        (Column::figure("target").spare(3), |(_, response)| {
+            let target = response.target.as_ref();
+            target.map_or_else(dash, |target| of_known(target.own_p50_ns, target.own_max_ns))
+        }),
+    ];
+    Table::of(&fields, cells)
+}
+
+/// A count; `-` for none, so that a column without any is left out.
+fn some(n: u64) -> String {
+    if n > 0 { count(n) } else { dash() }
+}
+
+/// Median and maximum of a part of the answers.
+fn part(response: &Response, index: usize) -> String {
+    let part = response.parts.as_ref().and_then(|parts| parts.get(index)).filter(|part| part.n > 0);
+    part.map_or_else(dash, |Part { p50_ns, max_ns, .. }| of_known(*p50_ns, *max_ns))
+}
+
+/// Median and maximum where they are known.
+fn of_known(p50_ns: Option<i64>, max_ns: Option<i64>) -> String {
+    p50_and_max(p50_ns.map(|ns| ns as f64), max_ns.map(|ns| ns as f64))
+}
+
+/// `5.0 / 33`; `-` where neither is known.
+fn p50_and_max(p50_ns: Option<f64>, max_ns: Option<f64>) -> String {
+    if p50_ns.is_none() && max_ns.is_none() {
+        return dash();
+    }
+    let [p50, max] = [p50_ns, max_ns].map(|ns| ns.map_or_else(dash, latency));
+    format!("{p50} / {max}")
+}
+
+/// The meaning of the columns.
+fn notes(cells: &[Answered<'_>]) -> Vec<String> {
+    let any = |is: fn(&Response) -> bool| cells.iter().any(|(_, response)| is(response));
+    let mut parts = Vec::new();
+    if any(|response| response.parts.is_some()) {
+        parts.push("sending, away and waking: by the kernel's time stamps");
+    }
+    if any(|response| response.own.is_some()) {
+        parts.push("logger: its own part, included in every answer");
+    }
+    if any(|response| response.target.as_ref().is_some_and(|target| target.own_p50_ns.is_some())) {
+        parts.push("target: from waking to the answer sent");
+    }
+    let mut notes = Vec::new();
+    if !parts.is_empty() {
+        notes.push(format!("p50 / max in microseconds; {}.", parts.join("; ")));
+    }
+    let is_loop =
+        |(cell, _): &Answered<'_>| matches!(cell.cell.task.link(), Some(Link::SerialLoop(_) | Link::GpioLoop(_)));
+    if cells.iter().any(is_loop) {
+        notes.push("One thread sends and answers: every answer includes all that it does.".to_owned());
+    }
+    if any(|response| response.left_out > 0) {
+        notes.push("Records of an older version hold no latency of late answers.".to_owned());
+    }
+    notes
+}
+
+/// The measured machines, each once with all its policies; they are not the one in the first line.
+fn machines(cells: &[Answered<'_>]) -> Vec<String> {
+    let mut machines: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (cell, response) in cells {
+        let Some(target) = &response.target else { continue };
+        let (measured, place) = machine(&cell.cell.conditions.roles, target);
+        let policy = target.policy.to_string();
+        match machines.iter_mut().find(|(known, at, _)| (known, at) == (&measured, &place)) {
+            Some((.., policies)) if policies.contains(&policy) => {}
+            Some((.., policies)) => policies.push(policy),
+            None => machines.push((measured, place, vec![policy])),
         }
     }
-    said.extend(answered().map(|(cell, response)| sentence(&cell.name, cell.cell.task.link(), response)));
-    said
+    let sentence = |(measured, place, policies): (String, String, Vec<String>)| {
+        format!("{measured}. It answers as {}{place}.", policies.join(" or "))
+    };
+    machines.into_iter().map(sentence).collect()
 }
 
-/// The measured machine, which is not the one in the first line.
-fn machines(roles: &Roles, target: &Target) -> String {
-    let Target { policy, cpus, host, .. } = target;
+/// A measured machine, and the places of the threads.
+fn machine(roles: &Roles, target: &Target) -> (String, String) {
+    let Target { cpus, host, .. } = target;
     let site = roles.target.as_ref().map(|site| format!(" ({site})")).unwrap_or_default();
     let facts = host.as_ref().map(|host| known_facts(host).join(", ")).filter(|facts| !facts.is_empty());
     let facts = facts.unwrap_or_else(|| "a machine that is not known".to_owned());
-    let mut said = format!("Measured is the target{site}: {facts}. It answers as {policy} on CPU {cpus}");
+    let mut place = format!(" on CPU {cpus}");
     if let Some(site) = &roles.host {
-        said.push_str(&format!("; ping comes from the host ({site})"));
+        place.push_str(&format!("; ping comes from the host ({site})"));
     }
     if let Some(site) = roles.logger.as_ref().filter(|_| roles.is_logged_elsewhere()) {
-        said.push_str(&format!("; the logger is {site}, not the machine above"));
+        place.push_str(&format!("; the logger is {site}, not the machine above"));
     }
-    said + "."
-}
-
-fn sentence(cell: &str, link: Option<Link>, response: &Response) -> String {
-    let Response {
-        triggers, late, lost, unsent, left_out, duplicate, foreign, line_errors, own, parts, target, ..
-    } = response;
-    let [sent, late, never] = [*triggers, *late, *lost].map(count);
-    let mut said = format!("{cell}: {sent} triggers; {late} answered late, {never} never");
-    if *unsent > 0 {
-        said.push_str(&format!("; {} more not sent in time", count(*unsent)));
-    }
-    if *left_out > 0 {
-        said.push_str("; answers that came late are in no latency of this record, which is of an older version");
-    }
-    for (number, what) in [(Some(*duplicate), "duplicate"), (Some(*foreign), "foreign"), (*line_errors, "damaged")] {
-        if let Some(number) = number.filter(|number| *number > 0) {
-            said.push_str(&format!("; {} {what}", count(number)));
-        }
-    }
-    if let Some(parts) = parts {
-        let us = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
-        let part = |part: &Part| format!("{} p50 {}, max {}", part.name, us(part.p50_ns), us(part.max_ns));
-        let known: Vec<_> = parts.iter().filter(|part| part.n > 0).map(part).collect();
-        said.push_str(&format!(". By the kernel's time stamps: {}", known.join("; ")));
-    }
-    match own {
-        Some(own) => {
-            let [p50, max] = [own.p50_ns, own.max_ns].map(|ns| latency(ns as f64));
-            said.push_str(&format!(". The logger's own part, which is in every answer: p50 {p50}, max {max}."));
-        }
-        None if matches!(link, Some(Link::SerialLoop(_) | Link::GpioLoop(_))) => {
-            said.push_str(". One thread sends and answers: all that it does is in every answer.");
-        }
-        None => said.push_str(". The logger's own part, which is in every answer, is not known."),
-    }
-    if let Some(Target { answered, own_p50_ns: Some(p50), own_max_ns: Some(max), .. }) = target {
-        let [p50, max] = [*p50, *max].map(|ns| latency(ns as f64));
-        let answered = count(*answered);
-        said.push_str(&format!(
-            " The target answered {answered}, the warm-up's, too; from waking to the answer sent: p50 {p50}, max {max}."
-        ));
-    }
-    said
+    (format!("Measured is the target{site}: {facts}"), place)
 }
 
 /// Writes the record of a responder.
@@ -128,44 +175,11 @@ pub fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::testing::RunBuilder;
     use model::{Host, OwnExchange};
 
-    #[test]
-    fn whose_latency_it_is_stands_before_the_numbers() {
-        let host = Host {
-            hostname: Some("board".to_owned()),
-            cpu_model: Some("Cortex-A53".to_owned()),
-            kernel_release: Some("6.1.0-rt".to_owned()),
-            ..Host::default()
-        };
-        let target = Target {
-            policy: "fifo:80".parse().unwrap(),
-            cpus: "3".parse().unwrap(),
-            triggers: 9,
-            answered: 9,
-            missed: 0,
-            own_p50_ns: Some(4_000),
-            own_max_ns: Some(9_000),
-            host: Some(host.into()),
-        };
-        let mut roles = Roles { target: "ssh:board".parse().ok(), ..Roles::default() };
-        let measured =
-            "Measured is the target (ssh:board): board, Cortex-A53, Linux 6.1.0-rt. It answers as fifo:80 on CPU 3";
-        assert_eq!(machines(&roles, &target), format!("{measured}."));
-        (roles.host, roles.logger) = ("here".parse().ok(), "ssh:pc".parse().ok());
-        assert_eq!(
-            machines(&roles, &target),
-            format!("{measured}; ping comes from the host (here); the logger is ssh:pc, not the machine above.")
-        );
-        assert_eq!(
-            machines(&Roles::default(), &Target { host: None, ..target }),
-            "Measured is the target: a machine that is not known. It answers as fifo:80 on CPU 3."
-        );
-    }
-
-    #[test]
-    fn what_came_and_what_did_not_is_said_in_words() {
-        let quiet = Response {
+    fn quiet() -> Response {
+        Response {
             triggers: 1000,
             late: 0,
             lost: 0,
@@ -178,17 +192,65 @@ mod tests {
             parts: None,
             own: None,
             target: None,
+        }
+    }
+
+    fn target(policy: &str, host: Option<Host>) -> Target {
+        Target {
+            policy: policy.parse().unwrap(),
+            cpus: "3".parse().unwrap(),
+            triggers: 9,
+            answered: 9,
+            missed: 0,
+            own_p50_ns: Some(4_000),
+            own_max_ns: Some(9_000),
+            host: host.map(Into::into),
+        }
+    }
+
+    /// The section of cells with these links and responses.
+    fn section(responses: Vec<(&str, Response)>, roles: &Roles) -> Section {
+        let mut run = RunBuilder::new();
+        for (link, _) in &responses {
+            run.cell("none", "fifo:80");
+            let cell = run.header.cells.last_mut().unwrap();
+            cell.task = format!("response:{link}").parse().unwrap();
+            cell.conditions.roles = roles.clone();
+        }
+        let mut summary = analysis::summarise(&run.header, &[]);
+        for (cell, (_, response)) in summary.cells.iter_mut().zip(responses) {
+            cell.response = Some(response);
+        }
+        of(&summary).unwrap()
+    }
+
+    #[test]
+    fn the_measured_machine_is_named_once_with_its_policies() {
+        let host = Host {
+            hostname: Some("board".to_owned()),
+            cpu_model: Some("Cortex-A53".to_owned()),
+            kernel_release: Some("6.1.0-rt".to_owned()),
+            ..Host::default()
         };
-        let said = |link: &str, response| sentence("none/fifo:80", link.parse().ok(), &response);
+        let by = |policy: &str| Response { target: Some(target(policy, Some(host.clone()))), ..quiet() };
+        let mut roles = Roles { target: "ssh:board".parse().ok(), ..Roles::default() };
+        let cells = || vec![("uio", by("fifo:80")), ("uio", by("other")), ("uio", by("fifo:80"))];
+        let measured = "Measured is the target (ssh:board): board, Cortex-A53, Linux 6.1.0-rt. It answers as fifo:80 or other on CPU 3";
+        assert_eq!(section(cells(), &roles).sentences, [format!("{measured}.")]);
+        (roles.host, roles.logger) = ("here".parse().ok(), "ssh:pc".parse().ok());
         assert_eq!(
-            said("serial:/dev/ttyS0", quiet.clone()),
-            "none/fifo:80: 1 000 triggers; 0 answered late, 0 never. The logger's own part, which is in every answer, is not \
-             known."
+            section(cells(), &roles).sentences,
+            [format!("{measured}; ping comes from the host (here); the logger is ssh:pc, not the machine above.")]
         );
-        assert!(
-            said("serial-loop", quiet.clone())
-                .ends_with("One thread sends and answers: all that it does is in every answer.")
+        let unknown = vec![("uio", Response { target: Some(target("rr:1", None)), ..quiet() })];
+        assert_eq!(
+            section(unknown, &Roles::default()).sentences,
+            ["Measured is the target: a machine that is not known. It answers as rr:1 on CPU 3."]
         );
+    }
+
+    #[test]
+    fn troubles_and_parts_have_columns_where_there_are_any() {
         let part = |name| Part { name, n: 9, min_ns: Some(1), p50_ns: Some(2_000), max_ns: None };
         let noisy = Response {
             late: 2,
@@ -199,13 +261,23 @@ mod tests {
             line_errors: Some(7),
             parts: Some(["sending", "away", "waking"].map(part)),
             own: Some(OwnExchange { exchanges: 201, min_ns: 1, p50_ns: 4_000, max_ns: 12_000 }),
-            ..quiet
+            ..quiet()
         };
+        let lines = |section: &Section| section.table.as_ref().unwrap().lines();
+        let quiet = section(vec![("serial-loop", quiet())], &Roles::default());
+        assert_eq!(lines(&quiet), ["  cell          triggers  late  never", "  none/fifo:80     1 000     0      0"]);
+        assert_eq!(quiet.notes, ["One thread sends and answers: every answer includes all that it does."]);
+        let noisy = section(vec![("udp:h:1", noisy)], &Roles::default());
         assert_eq!(
-            said("udp:h:1", noisy),
-            "none/fifo:80: 1 000 triggers; 2 answered late, 3 never; 4 more not sent in time; 5 duplicate; 6 foreign; 7 \
-             damaged. By the kernel's time stamps: sending p50 2.0, max -; away p50 \
-             2.0, max -; waking p50 2.0, max -. The logger's own part, which is in every answer: p50 4.0, max 12."
+            lines(&noisy)[1].split_whitespace().collect::<Vec<_>>().join(" "),
+            "none/fifo:80 1 000 2 3 4 5 6 7 2.0 / - 2.0 / - 2.0 / - 4.0 / 12"
+        );
+        assert_eq!(
+            noisy.notes,
+            [
+                "p50 / max in microseconds; sending, away and waking: by the kernel's time stamps; logger: its own part, included in \
+              every answer."
+            ]
         );
     }
 }

@@ -60,40 +60,40 @@ fn what_a_file_has_is_drawn_and_the_rest_refused_in_words() {
     let bare = ImportedThread { samples: Some(9), max_ns: Some(5_000), ..ImportedThread::default() };
     let page = page("", &[imported("cut.txt", "wake-up", vec![cut]), imported("bare.txt", "wake-up", vec![bare])]);
     for part in [
-        "<h1>What other tools have measured</h1>",
+        "<h1>Measurements of other tools</h1>",
         "<p class=\"verdict open\"><strong>INCONCLUSIVE</strong>",
         "\u{2265} 100 us<small>beyond the histogram</small>",
         "<td>-<small>no distribution</small>",
         "900 us<small>thread 0</small>",
-        "<b>All threads together.</b>",
-        "or where the tool&#39;s histogram does",
+        "<figcaption>Latency histogram, all threads</figcaption>",
+        "or at the end of the tool&#39;s histogram",
         "Share of samples later",
         "The file has no distribution that could be drawn.",
         "<td>?:80<td>-<td>-<td>-<td>1 us<td>-<td><td>cyclictest -q",
-        "The files say nothing about it.",
+        "The files hold no facts about it.",
     ] {
         assert!(page.contains(part), "{part}");
     }
     for absent in [
         "wake-ups",
         "Wake-ups",
-        "Largest latency so far",
-        "Second by second.",
-        "Nothing of this changed",
+        "Worst so far",
+        "Maximum of each second",
+        "None of these facts changed",
         "id=compared",
-        "Again",
+        "Reproduce",
     ] {
-        assert!(!page.contains(absent), "{absent}: nobody knows");
+        assert!(!page.contains(absent), "{absent}: unknown");
     }
 }
 
 #[test]
-fn no_share_is_drawn_where_nobody_knows_how_many_are_missing() {
+fn no_share_is_drawn_where_the_number_of_missing_samples_is_unknown() {
     let mut cut = thread(&latencies());
     cut.beyond = Some(Beyond { samples: None, at_least_ns: 100_000 });
     let page = page("rteval", &[imported("cut.xml", "wake-up", vec![cut])]);
-    assert!(page.contains("Histogram of latencies") && page.contains("an unknown number at"));
-    assert!(!page.contains("Share of samples later") && !page.contains("Latency by nines"));
+    assert!(page.contains("Latency histogram, all threads") && page.contains("an unknown number at"));
+    assert!(!page.contains("Share of samples later") && !page.contains("<figcaption>Percentiles"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_course_of_time_is_a_staircase() {
     let mut imported = imported("samples.raw", "wake-up", vec![timed]);
     imported.measured = Some(Span::SECOND);
     let page = page("timed", &[imported]);
-    assert!(page.contains("Largest latency so far") && page.contains("<b>CPU 3</b>"));
+    assert!(page.contains("<figcaption>Worst so far") && page.contains("<figcaption>Latency histogram, CPU 3"));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn old_data_stand_beside_a_run_of_ours() {
     check(&page);
     assert_eq!((page.matches("<script").count(), page.matches("<img").count()), (1, 0));
     for part in [
-        ">A none/fifo:80</a>",
+        ">A none/<wbr>fifo:80</a>",
         ">B &lt;img x&gt;.txt</a>",
         "<h3>period not known, imported</h3>",
         "<tr class=changed><th scope=row>kernel<td>6.1.0-21-rt-arm64<td>4.4.0 &lt;b&gt;<td><b>differs between the runs</b>",
