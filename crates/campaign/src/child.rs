@@ -26,7 +26,7 @@ impl Executor for Child {
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
         if cell.kernel != Kernel::Running {
-            return Err(Failure::Mistake(format!("{} is not the kernel that runs here", cell.kernel)));
+            return Err(Failure::Mistake(format!("kernel {} is not the running kernel", cell.kernel)));
         }
         let mut child = CellProcess::start(samples)?;
         // The child has its CPUs now. The threads that read its output and draw its progress stay off the measured

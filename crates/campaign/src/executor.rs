@@ -42,10 +42,10 @@ pub enum Failure {
     #[error("{0}")]
     Said(String),
     /// The process ended without an error message.
-    #[error("the measuring process ended early ({0}); nothing of this cell is recorded")]
+    #[error("the measuring process exited early ({0}); this cell is not recorded")]
     Ended(std::process::ExitStatus),
     /// The output is not a record.
-    #[error("the measuring process gave no readable record: {0}")]
+    #[error("invalid record from the measuring process: {0}")]
     NoRecord(serde_json::Error),
 }
 

@@ -97,7 +97,7 @@ impl KernelLimits {
             executor.expect(&mut (phase..phases).map(|phase| (cell, phase)), stop);
             let record = match executor.execute(cell, phase, None, stop, &mut |_| ()) {
                 Ok(record) => record,
-                Err(_) if stop.is_asked() => return Err("interrupted; nothing is said of this kernel"),
+                Err(_) if stop.is_asked() => return Err("interrupted; no verdict on this kernel"),
                 Err(failure) => return Ok(TestOutcome::Failed(failure)),
             };
             if let Some(why) = measured.add(&record) {

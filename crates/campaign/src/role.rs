@@ -86,7 +86,7 @@ impl Held {
         let (mut command, greets) = way::to(asked).map_err(|err| failed(&err))?;
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child = command.spawn().map_err(|err| failed(&format!("cannot start {program}: {err}")))?;
-        let missing = || failed(&"a pipe is missing");
+        let missing = || failed(&"no pipe to it");
         let mut stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
@@ -169,7 +169,7 @@ impl Held {
                 return Err(format!("{}: interrupted before it was ready", self.name));
             }
             if Instant::now() >= until {
-                return Err(format!("{}: was not ready within {} s", self.name, READY_TIMEOUT.as_secs()));
+                return Err(format!("{}: timeout: not ready after {} s", self.name, READY_TIMEOUT.as_secs()));
             }
         }
     }
@@ -234,7 +234,7 @@ impl Held {
         }
         let last = said.len().saturating_sub(MAX_ERROR_LINES);
         let reason = child::reason(said.get(last..).unwrap_or_default()).unwrap_or_else(|| match status {
-            Ok(status) => format!("ended ({status}) without a word"),
+            Ok(status) => format!("exited ({status}) without a message"),
             Err(err) => err.to_string(),
         });
         format!("{}: {reason}", self.name)

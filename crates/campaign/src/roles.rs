@@ -153,7 +153,7 @@ fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&
 }
 
 fn target_of(text: &[u8]) -> Result<TargetRecord, String> {
-    serde_json::from_slice(text).map_err(|err| format!("the target did not say what it answered: {err}"))
+    serde_json::from_slice(text).map_err(|err| format!("invalid record from the target: {err}"))
 }
 
 /// The load records in the output of `punctual load`.
@@ -163,7 +163,7 @@ fn loads_of(text: &[u8]) -> Result<Vec<LoadRecord>, String> {
         loads: Vec<LoadRecord>,
     }
     let document: Result<Document, _> = serde_json::from_slice(text);
-    document.map(|document| document.loads).map_err(|err| format!("the host did not say what it did: {err}"))
+    document.map(|document| document.loads).map_err(|err| format!("invalid record from the host: {err}"))
 }
 
 /// Adds the records of the roles to that of the logger, which then describes the whole `cell`.

@@ -52,7 +52,7 @@ impl OnSpike {
         self.record.runs += 1;
         match self.start(spike) {
             Ok(running) => self.running = Some(running),
-            Err(err) => self.failed(format!("cannot be started: {err}")),
+            Err(err) => self.failed(format!("cannot start it: {err}")),
         }
     }
 
@@ -99,7 +99,7 @@ impl OnSpike {
             self.look();
         }
         if self.running.is_some() {
-            self.failed(format!("still ran {} s after the cell", END_TIMEOUT.as_secs()));
+            self.failed(format!("timeout: still running {} s after the cell", END_TIMEOUT.as_secs()));
         }
         std::mem::take(&mut self.record)
     }
@@ -121,7 +121,7 @@ fn first_line(said: &mut File) -> String {
     let _ = said.rewind();
     let _ = said.take(length).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message on stderr");
     line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect()
 }
 
@@ -164,7 +164,7 @@ mod tests {
             file.write_all(text.as_bytes()).unwrap();
             first_line(&mut file)
         };
-        assert_eq!(said(""), "it said nothing");
+        assert_eq!(said(""), "no message on stderr");
         assert_eq!(said("\n  sh: 1: \tx: not found \nmore"), "sh: 1: x: not found");
     }
 }

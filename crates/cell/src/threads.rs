@@ -89,8 +89,7 @@ impl Threads {
 
         let memory_locked_bytes = host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
         if cell.lock_memory && memory_locked_bytes == 0 {
-            let found =
-                "memory was locked, but the kernel reports none locked (VmLck); measuring would not be what was asked";
+            let found = "cannot lock memory: the kernel reports none locked (VmLck)";
             return Err(CellError::Setting(found.to_owned()));
         }
         Ok(Threads {

@@ -162,7 +162,7 @@ impl Engine<'_> {
                 console.say(&text::snapshot(&self.shown, self.options.nanoseconds));
             }
             if self.asked.for_shared_memory() {
-                console.say("SIGUSR2 is not carried out; SIGUSR1 prints the status\n");
+                console.say("SIGUSR2 is not supported; SIGUSR1 prints the status\n");
             }
             self.check_waits()?;
             if self.is_over() {

@@ -25,7 +25,7 @@ pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
         sys::memory::lock_all()
             .map_err(|err| format!("-m: cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
         if host::memory_locked_bytes_of(std::process::id()) == Some(0) {
-            return Err("-m: memory was locked, but the kernel reports none locked (VmLck)".into());
+            return Err("-m: cannot lock memory: the kernel reports none locked (VmLck)".into());
         }
     }
     Ok(())
@@ -36,7 +36,7 @@ pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
 pub(super) fn hold_dma_latency(options: &Options, notes: &mut Vec<String>) -> Result<Option<DmaLatency>, String> {
     let Some(us) = options.cpu_dma_latency_us else { return Ok(None) };
     if !DmaLatency::is_permitted() {
-        notes.push("WARN: cannot write to /dev/cpu_dma_latency: idle states stay as the system has them".to_owned());
+        notes.push("WARN: cannot write to /dev/cpu_dma_latency: idle states are not limited".to_owned());
         return Ok(None);
     }
     DmaLatency::hold(us).map(|(held, _)| Some(held))
@@ -93,7 +93,7 @@ pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, 
         return Ok(Vec::new());
     }
     let counter = |thread: &ThreadOptions| {
-        let cpu = thread.cpu.ok_or("--smi counts for each CPU: pin the threads with -a")?;
+        let cpu = thread.cpu.ok_or("--smi counts per CPU; pin the threads with -a")?;
         let counter = SmiCounter::open(cpu).map_err(|err| format!("--smi: {err}"))?;
         let count = counter.count().map_err(|err| format!("--smi: CPU {cpu}: {err}"))?;
         Ok((counter, count))

@@ -68,7 +68,7 @@ fn intact_in(dir: &Path, monitor: Monitor<'_>) -> Result<Option<PathBuf>, LabErr
         return Ok(Some(kernel));
     }
     if dir.exists() {
-        (monitor.say)(&format!("{} is damaged, or was kept without a checksum; it is made again", dir.display()));
+        (monitor.say)(&format!("{} is damaged or has no checksum; building it again", dir.display()));
         fs::remove_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
     }
     Ok(None)
@@ -92,7 +92,7 @@ pub(super) fn from_package(
     let archive = entry_that(place.path(), |name| name.ends_with(".deb"))?;
     let found = sha256(&archive)?;
     if let Some(promised) = about.sha256.as_ref().filter(|promised| **promised != found) {
-        let reason = format!("what was fetched has the checksum {found}, and {promised} was promised; try again");
+        let reason = format!("checksum mismatch: expected {promised}, got {found}; try again");
         return Err(LabError::program("apt-get", format!("{package}: {reason}")));
     }
     keep(&about, &archive, found, &dir, monitor)
@@ -189,7 +189,7 @@ fn download(
         }
         if (monitor.is_stopped)() {
             child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            return Err(LabError::program(PROGRAM, "was stopped"));
+            return Err(LabError::program(PROGRAM, "interrupted"));
         }
         std::thread::sleep(POLL_INTERVAL);
     };
@@ -213,5 +213,5 @@ fn sha256(path: &Path) -> Result<String, LabError> {
 fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {
     let entries = fs::read_dir(dir).map_err(|err| LabError::file(dir, err))?;
     let found = entries.flatten().find(|entry| entry.file_name().to_str().is_some_and(&is_it));
-    found.map(|entry| entry.path()).ok_or_else(|| LabError::file(dir, "holds no such file"))
+    found.map(|entry| entry.path()).ok_or_else(|| LabError::file(dir, "missing file"))
 }

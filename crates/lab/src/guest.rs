@@ -36,7 +36,7 @@ pub fn run() -> ExitCode {
     });
     match outcome {
         Ok(Ok(job)) => finish(&measured(&job)),
-        Ok(Err(reason)) => finish(&format!("{REFUSED}is not what is asked for: {reason}")),
+        Ok(Err(reason)) => finish(&format!("{REFUSED}differs from the plan: {reason}")),
         Err(err) => finish(&format!("{FAILED}{err}")),
     }
 }
@@ -61,10 +61,10 @@ fn measured(job: &Job) -> String {
     let limit = Duration::from_nanos(job.limit_ns);
     let limited = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(limit);
-        finish(&format!("{FAILED}gave no record within {} s of its own time", limit.as_secs()))
+        finish(&format!("{FAILED}timeout: no record after {} s of guest time", limit.as_secs()))
     });
     if let Err(err) = limited {
-        return format!("{FAILED}no thread: {err}");
+        return format!("{FAILED}cannot create a thread: {err}");
     }
     std::thread::sleep(Duration::from_nanos(job.wait_ns));
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
@@ -109,7 +109,7 @@ fn target(job: &Job) -> io::Result<String> {
         let document: serde_json::Value = serde_json::from_slice(&respond.stdout)?;
         format!("{TARGET}{document}")
     } else {
-        format!("{FAILED}says: {first}{}", String::from_utf8_lossy(&respond.stderr)).trim_end().replace('\n', "; ")
+        format!("{FAILED}reports: {first}{}", String::from_utf8_lossy(&respond.stderr)).trim_end().replace('\n', "; ")
     })
 }
 
@@ -128,7 +128,7 @@ fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     let said = String::from_utf8_lossy(&cell.stderr);
     let said = said.trim_end().replace('\n', "; ");
     let said = said.strip_prefix("punctual: ").unwrap_or(&said);
-    Ok(Err(format!("says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
+    Ok(Err(format!("reports: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
 }
 
 /// Reports the result and ends the guest.

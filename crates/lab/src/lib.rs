@@ -72,7 +72,7 @@ pub enum LabError {
         reason: String,
     },
     /// The kernel cannot be measured as requested: it does not boot, or its arguments have no effect.
-    #[error("the guest on {kernel} {reason}")]
+    #[error("guest on {kernel}: {reason}")]
     Kernel {
         /// The kernel as named in the plan.
         kernel: String,
@@ -80,7 +80,7 @@ pub enum LabError {
         reason: String,
     },
     /// The guest gave no record.
-    #[error("the guest on {kernel} {reason}")]
+    #[error("guest on {kernel}: {reason}")]
     Guest {
         /// The kernel as named in the plan.
         kernel: String,
@@ -104,7 +104,7 @@ fn last_words(stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines.clone().find_map(|line| line.strip_prefix("E: "));
-    error.or_else(|| lines.next_back()).unwrap_or("failed without a word").to_owned()
+    error.or_else(|| lines.next_back()).unwrap_or("failed without a message").to_owned()
 }
 
 /// Hash of content: 16 hexadecimal digits (XXH3). It detects accidental changes, not malicious ones.

@@ -178,16 +178,16 @@ impl Setup {
     /// The record of a responder guest, written at its end.
     pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
         let record = files.said(TARGET).and_then(|json| serde_json::from_str(&json).ok());
-        record.ok_or_else(|| self.said_nothing(files, "ended without saying what it answered"))
+        record.ok_or_else(|| self.said_nothing(files, "exited without a record of its answers"))
     }
 
     /// The record written by the guest.
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
         let record = files.said(RECORD).and_then(|json| serde_json::from_str::<Record>(&json).ok());
-        let mut record = record.ok_or_else(|| self.said_nothing(files, "ended without a record"))?;
+        let mut record = record.ok_or_else(|| self.said_nothing(files, "exited without a record"))?;
         if job.cell.conditions.tracers {
             let seen = files.said(TRACERS).and_then(|json| serde_json::from_str(&json).ok());
-            let missing = || self.error(format!("ended before its tracers said anything; {}", files.last_words()));
+            let missing = || self.error(format!("exited before the results of its tracers; {}", files.last_words()));
             record.tracers = Some(seen.ok_or_else(missing)?);
         }
         record.lab = Some(LabRecord {
@@ -260,7 +260,7 @@ impl Files {
         let console = String::from_utf8_lossy(&console).into_owned();
         let lines: Vec<_> = console.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         match lines.len() {
-            0 => "its console (ttyS0) stayed empty".to_owned(),
+            0 => "its console (ttyS0) is empty".to_owned(),
             n => format!("its console ends with: {}", lines.get(n.saturating_sub(3)..).unwrap_or_default().join(" | ")),
         }
     }

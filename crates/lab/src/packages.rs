@@ -122,9 +122,9 @@ pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<S
             "apt-get update, add the release that has it (6.12 for Debian 12 is in bookworm-backports), or name a \
              kernel's file"
         } else {
-            "this system has no apt, and none was fetched before; name a kernel's file, /path/of/vmlinuz"
+            "this system has no apt, and none is cached; name a kernel's file, /path/of/vmlinuz"
         };
-        LabError::program(APT, format!("knows no package of debian:{series}{flavour}; {reason}"))
+        LabError::program(APT, format!("found no package of debian:{series}{flavour}; {reason}"))
     };
     newest.or(cached).ok_or_else(none)
 }

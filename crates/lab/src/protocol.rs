@@ -67,7 +67,7 @@ pub(super) fn given_job() -> io::Result<Job> {
             return serde_json::from_slice(&json).map_err(io::Error::other);
         }
     }
-    Err(io::Error::other(format!("QEMU gives no file {JOB_NAME}")))
+    Err(io::Error::other(format!("no file {JOB_NAME} from QEMU")))
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -72,7 +72,7 @@ impl Progress {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QemuError {
     /// QEMU exited.
-    #[error("ended with {QEMU} ({status}), which said: {said}")]
+    #[error("{QEMU} exited ({status}): {said}")]
     Ended {
         /// Exit status.
         status: ExitStatus,
@@ -80,16 +80,16 @@ pub(super) enum QemuError {
         said: String,
     },
     /// The result is no longer wanted.
-    #[error("was ended by a signal")]
+    #[error("interrupted")]
     Stopped,
     /// A limit was exceeded.
-    #[error("gave no record within {0}; ended")]
+    #[error("timeout: no record after {0}; killed")]
     TooLong(String),
     /// QEMU rejected a command.
-    #[error("cannot go on: {QEMU} says: {0}")]
+    #[error("{QEMU} reports: {0}")]
     Refused(String),
     /// QEMU cannot be started, or its state cannot be read.
-    #[error("cannot be talked to: {0}")]
+    #[error("cannot control {QEMU}: {0}")]
     Process(#[from] std::io::Error),
 }
 
@@ -226,7 +226,7 @@ impl Qemu {
             Ok(status) => status,
             Err(err) => return QemuError::Process(err),
         };
-        let by_signal = status.signal().map(|_| "nothing; it was killed").unwrap_or("nothing");
+        let by_signal = status.signal().map(|_| "killed").unwrap_or("no message");
         QemuError::Ended { status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
     }
 }
@@ -265,7 +265,7 @@ fn try_kvm() -> Result<(), String> {
     let mut lines =
         said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
     // The first line is the reason, the following ones are its consequences.
-    Err(lines.next().map_or_else(|| format!("no machine within {KVM_TIMEOUT} s"), str::to_owned))
+    Err(lines.next().map_or_else(|| format!("timeout: no virtual machine after {KVM_TIMEOUT} s"), str::to_owned))
 }
 
 #[cfg(test)]
@@ -290,11 +290,11 @@ mod tests {
         assert_eq!(said(progress.too_long(cpu, last + seconds(300), limits)), None);
         assert_eq!(
             said(progress.too_long(cpu, last + seconds(301), limits)).as_deref(),
-            Some("gave no record within 300 s without using CPU time; ended")
+            Some("timeout: no record after 300 s without using CPU time; killed")
         );
         assert_eq!(
             said(progress.too_long(seconds(61), last, limits)).as_deref(),
-            Some("gave no record within 60 s of CPU time; ended")
+            Some("timeout: no record after 60 s of CPU time; killed")
         );
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn add(
         // These mount points would hide files of the archive.
         let taken = host::mount_points().chain(OURS).find(|place| Path::new(&file.to).starts_with(place));
         if let Some(place) = taken {
-            let reason = format!("{place} of a guest is not a plan's; put it elsewhere, like {}:/opt/it", file.from);
+            let reason = format!("reserved path {place} of a guest; choose another path, like {}:/opt/it", file.from);
             return Err(LabError::file(Path::new(&file.to), reason));
         }
         shipped.tree(Path::new(&file.from), &file.to, true)?;
@@ -102,7 +102,7 @@ impl Shipped {
         }
         let about = fs::metadata(from).map_err(|err| LabError::file(from, err))?;
         if !about.is_file() {
-            return Err(LabError::file(from, "is neither a file nor a directory; leave it out of `files`"));
+            return Err(LabError::file(from, "expected a file or a directory; leave it out of `files`"));
         }
         let more = usize::try_from(about.len()).unwrap_or(usize::MAX);
         if self.bytes.saturating_add(more) > AT_MOST_BYTES {
@@ -127,7 +127,7 @@ impl Shipped {
     /// Adds the loader and the libraries of a program or a library.
     fn libraries(&mut self, elf: &Elf, from: &Path, to: &str) -> Result<(), LabError> {
         if elf.machine != elf::X86_64 {
-            return Err(LabError::file(from, "is a program for another processor; guests are x86-64"));
+            return Err(LabError::file(from, "unsupported: program for another processor; guests are x86-64"));
         }
         if let Some(loader) = &elf.interpreter {
             self.file(Path::new(loader), loader, true)?;
@@ -148,7 +148,8 @@ impl Shipped {
             }
             let found = places.iter().find(|(here, _)| Path::new(here).join(name).is_file());
             let Some((here, there)) = found else {
-                let reason = format!("needs {name}, which is in no usual place; add it to `files` beside it");
+                let reason =
+                    format!("requires {name}, which is not in a standard directory; add it to `files` as well");
                 let is_listed = self.entries.keys().any(|path| path.ends_with(&format!("/{name}")));
                 if is_listed {
                     continue;
@@ -185,12 +186,9 @@ impl Shipped {
         sizes.sort_unstable();
         let shown = |(bytes, path): &(usize, &str)| format!("{path} ({} MiB)", bytes >> 20);
         let largest: Vec<_> = sizes.iter().rev().take(NAMED).map(shown).collect();
-        let beside = if largest.is_empty() { String::new() } else { format!(" beside {}", largest.join(", ")) };
+        let beside = if largest.is_empty() { String::new() } else { format!(" after {}", largest.join(", ")) };
         let (more, most) = (more >> 20, AT_MOST_BYTES >> 20);
-        LabError::file(
-            from,
-            format!("{more} MiB{beside} are more than a guest has room for, {most} MiB in all; name less"),
-        )
+        LabError::file(from, format!("too large for a guest: {more} MiB{beside}; the limit is {most} MiB in all"))
     }
 
     /// Writes the entries, each after its parent directories.
@@ -309,8 +307,7 @@ mod tests {
         let (large, endless) = (scratch.file("large", vec![0; 2 << 20]), scratch.path("endless"));
         fs::File::create(&endless).unwrap().set_len(1 << 40).unwrap();
         let said = shipped(&format!("file={}:/opt/a file={}:/opt/b", large.display(), endless.display())).unwrap_err();
-        let expected =
-            "1048576 MiB beside /opt/a (2 MiB) are more than a guest has room for, 160 MiB in all; name less";
+        let expected = "too large for a guest: 1048576 MiB after /opt/a (2 MiB); the limit is 160 MiB in all";
         assert_eq!(said, format!("{}: {expected}", endless.display()));
     }
 
@@ -318,11 +315,11 @@ mod tests {
     fn what_cannot_be_in_a_guest_is_one_line() {
         for (words, expected) in [
             ("file=/nowhere/x", "/nowhere/x: No such file or directory"),
-            ("file=/bin/sh:/tmp/sh", "/tmp of a guest is not a plan's"),
-            ("file=/bin/sh:/init", "/init of a guest is not a plan's"),
-            ("file=/dev/null:/opt/null", "is neither a file nor a directory"),
+            ("file=/bin/sh:/tmp/sh", "reserved path /tmp of a guest"),
+            ("file=/bin/sh:/init", "reserved path /init of a guest"),
+            ("file=/dev/null:/opt/null", "expected a file or a directory"),
             ("modules=/nowhere", "/nowhere: No such file or directory"),
-            ("modules=/etc/hostname", "is no module"),
+            ("modules=/etc/hostname", "expected a module"),
         ] {
             let said = shipped(words).unwrap_err();
             assert!(said.contains(expected), "{words}: {said}");

@@ -74,12 +74,12 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
 }
 
 fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<(), LabError> {
-    (limits.monitor.say)(&format!("booting {} and saving it at rest", setup.name()));
+    (limits.monitor.say)(&format!("booting {} and saving a snapshot", setup.name()));
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), None)?;
     let unfinished = directories::in_cache(dir, &setup.key())?;
     let new = Saved(unfinished.path().to_owned());
-    let failed = |err: io::Error| LabError::file(&saved.0, format!("the guest at rest cannot be saved: {err}"));
+    let failed = |err: io::Error| LabError::file(&saved.0, format!("cannot save the snapshot: {err}"));
     let memory = Memory::new().map_err(failed)?;
     let paused = memory.arguments().into_iter().chain(["-S".into()]);
     let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(paused).collect())?;
@@ -105,11 +105,8 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
         match told["status"].as_str() {
             Some("completed") => return Ok(()),
             Some("failed") => {
-                let reason = told["error-desc"].as_str().unwrap_or("no reason");
-                return Err(QemuError::Refused(format!(
-                    "the guest at rest cannot be saved to {}: {reason}",
-                    file.display()
-                )));
+                let reason = told["error-desc"].as_str().unwrap_or("unknown error");
+                return Err(QemuError::Refused(format!("cannot save the snapshot to {}: {reason}", file.display())));
             }
             _ => std::thread::sleep(Duration::from_millis(2)),
         }

@@ -59,7 +59,7 @@ const STACK_BYTES: u64 = 1 << 20;
 /// Runs the command of this process. The only place that decides an exit status.
 pub(crate) fn main() -> ExitCode {
     if let Err(err) = process::have_stack(STACK_BYTES) {
-        note(format_args!("punctual: the stack may not grow to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
+        note(format_args!("punctual: cannot grow the stack to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
         return ExitCode::from(ERROR);
     }
     // The parent may ignore SIGCHLD, but children have to be reaped.
@@ -136,7 +136,7 @@ fn shown(line: &str) -> String {
         return line.into_owned();
     }
     let part = |from: usize| line.chars().skip(from).take(LEFT).collect::<String>();
-    format!("{} ... ({} characters left out) ... {}", part(0), n - 2 * LEFT, part(n - LEFT))
+    format!("{} ... ({} characters omitted) ... {}", part(0), n - 2 * LEFT, part(n - LEFT))
 }
 
 /// The text of an error on one line.
@@ -161,6 +161,6 @@ mod tests {
         assert_eq!(shown(&long(9_976)), long(9_976));
         let cut = shown(&long(1_000_000));
         assert!(cut.len() < 2_100 && cut.starts_with("unknown `xxx") && cut.ends_with("xxx`; see --help"), "{cut}");
-        assert!(cut.contains("x ... (998022 characters left out) ... x"), "{cut}");
+        assert!(cut.contains("x ... (998022 characters omitted) ... x"), "{cut}");
     }
 }

@@ -42,7 +42,7 @@ pub enum TeamError {
         source: std::io::Error,
     },
     /// A thread did not get the CPU time to set itself up.
-    #[error("the thread for CPU {0} got no CPU time to set itself up in 10 s; end what keeps the CPUs busy")]
+    #[error("timeout: the thread for CPU {0} got no CPU time in 10 s; stop what keeps the CPUs busy")]
     Starved(u32),
 }
 

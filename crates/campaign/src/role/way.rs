@@ -88,10 +88,10 @@ pub(super) fn can_send(lacks: &str) -> Result<(), String> {
     match version.trim() {
         _ if architecture == ARCH => Ok(()),
         "" => Err(format!(
-            "there is no punctual in its PATH, and this one is for {ARCH}, not {architecture}; install {TOOL} there"
+            "no punctual in its PATH, and this binary is for {ARCH}, not {architecture}; install {TOOL} there"
         )),
         version => Err(format!(
-            "{version} is in its PATH, this is {TOOL}, and for {ARCH}, not {architecture}; install the same version there"
+            "{version} is in its PATH, this is {TOOL} for {ARCH}, not {architecture}; install the same version there"
         )),
     }
 }
@@ -119,12 +119,12 @@ mod tests {
         assert_eq!(can_send(&format!("{ARCH} punctual 0.0.1")), Ok(()));
         assert_eq!(
             can_send("s390x").unwrap_err(),
-            format!("there is no punctual in its PATH, and this one is for {ARCH}, not s390x; install {TOOL} there")
+            format!("no punctual in its PATH, and this binary is for {ARCH}, not s390x; install {TOOL} there")
         );
         assert_eq!(
             can_send("s390x punctual 0.0.1").unwrap_err(),
             format!(
-                "punctual 0.0.1 is in its PATH, this is {TOOL}, and for {ARCH}, not s390x; install the same version there"
+                "punctual 0.0.1 is in its PATH, this is {TOOL} for {ARCH}, not s390x; install the same version there"
             )
         );
     }

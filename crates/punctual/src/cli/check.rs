@@ -24,7 +24,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
 /// Imported measurements against limits.
 fn of_imported(mut run: ImportedRun, arguments: &CheckArguments) -> Result<Read, Box<dyn Error>> {
     if arguments.baseline.is_some() {
-        return Err("imported measurements have no blocks to compare; leave --baseline out".into());
+        return Err("unsupported: --baseline with imported measurements, which have no blocks; leave it out".into());
     }
     run.header.require = arguments.require.unwrap_or(run.header.require);
     asks_something(&run.header.require, false)?;
@@ -77,7 +77,7 @@ fn write(results: &Results<'_>, shown: Shown) -> Result<(), Box<dyn Error>> {
             report::cases(&mut text, results, output::style(false))?;
             text
         }
-        RunFormat::Hgrm => return Err("a verdict is no distribution; ask for another --format".into()),
+        RunFormat::Hgrm => return Err("unsupported: --format hgrm for a verdict; use another format".into()),
         _ => output::document(results, shown)?,
     };
     output::write(&text)

@@ -79,7 +79,7 @@ fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnc
 
 fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
     if arguments.metric.is_some() || arguments.margin.is_some() {
-        return Err("--metric and --margin are of latencies; costs are compared operation by operation".into());
+        return Err("--metric and --margin apply to latencies; costs are compared by operation".into());
     }
     if let Some(why) = comparison.why_not() {
         return Err(why.into());

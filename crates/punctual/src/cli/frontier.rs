@@ -28,7 +28,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let cell = session.cell();
     let (label, Cell { cpus, duration, .. }) = (cell.label(), cell);
     note(format_args!(
-        "{label}, {task}, on CPU {cpus}: about {trials} trials of {duration}, more when stalls come by chance"
+        "{label}, {task}, on CPU {cpus}: about {trials} trials of {duration}, more if stalls are random"
     ));
     let mut search = Search::new(asked);
     let frontier = carry_out(&mut search, &session)?;
@@ -54,14 +54,12 @@ fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Erro
     asked.check()?;
     if task.is_relative() || !task.has_latencies() {
         return Err(format!(
-            "{task} has no due times that could be missed; ask for one that waits until an instant, like timerfd"
+            "unsupported: {task} has no due times that can be missed; use a method with absolute times, like timerfd"
         )
         .into());
     }
     if task == Task::Cyclic(Method::Deadline) {
-        return Err(
-            "method deadline has the period of its policy, which cannot be searched; ask for another method".into()
-        );
+        return Err("unsupported: method deadline, whose period is that of its policy; use another method".into());
     }
     Ok(asked)
 }

@@ -50,7 +50,9 @@ impl Asked {
     /// If the kernel does not belong to the lab, the lab cannot run it here, or the machine is not available.
     fn begin(self, title: &str, wait: bool) -> Result<Session, Box<dyn Error>> {
         if self.kernel == Kernel::Running {
-            return Err("`running` is this machine's own kernel, which no guest boots; name one like debian:6.1".into());
+            return Err("invalid kernel `running`: it is the host's kernel, which guests do not boot; expected \
+                one like debian:6.1"
+                .into());
         }
         let plan = Plan {
             title: title.to_owned(),

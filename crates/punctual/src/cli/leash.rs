@@ -27,7 +27,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
         .spawn()
         .map_err(|err| format!("cannot start {name}: {err}"))?;
     if let Some((mut stdin, input)) = child.stdin.take().zip(input) {
-        stdin.write_all(input.as_bytes()).map_err(|err| format!("{name} does not take its input: {err}"))?;
+        stdin.write_all(input.as_bytes()).map_err(|err| format!("cannot write the input of {name}: {err}"))?;
     }
     let pid = child.id();
     let has_timed_out = Arc::new(AtomicBool::new(false));
@@ -54,7 +54,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
         // A killed command has not restored its settings.
         host::recover(&host::HostFs::here());
         return Err(if has_timed_out.load(SeqCst) {
-            format!("{name} did not end within {} s of SIGTERM; killed", STOP_TIMEOUT.as_secs())
+            format!("timeout: {name} still running {} s after SIGTERM; killed", STOP_TIMEOUT.as_secs())
         } else {
             format!("{name} was killed by signal {signal}")
         }

@@ -32,7 +32,8 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
     let is_one_of_many = format == RunFormat::Hgrm && header.cells.len() > 1;
     if is_one_of_many {
         return Err(
-            "hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME".into(),
+            "hgrm holds one cell; measure first, then show each cell: punctual show RUN --format hgrm --cell NAME"
+                .into(),
         );
     }
     Ok(())

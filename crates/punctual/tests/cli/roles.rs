@@ -110,7 +110,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
     let asked = format!("run {} --wait --out {}", plan.display(), out.display());
     // The machine is only a namespace away, but the user has to confirm it.
     run(&mut network.on(LOGGER, PROGRAM, &asked)).expect_error(
-        "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+        "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; use ping:127.0.0.1, or add --yes if you are permitted to",
     );
     let said = run(&mut network.on(LOGGER, PROGRAM, &format!("{asked} --yes"))).expect_success();
     let site = format!("exec:ip netns exec {}", network.names[TARGET]);
@@ -154,15 +154,13 @@ fn root_a_killed_role_ends_its_cell_and_is_named() {
     let [host, target, _] = network.names.each_ref().map(|name| format!("exec:ip netns exec {name}"));
     for (number, (what, word, expected)) in [
         ("respond", ANSWERS, Some(format!("target {target}: respond was killed by signal 9"))),
-        ("leash", ANSWERS, Some(format!("target {target}: ended (signal: 9 (SIGKILL)) without a word"))),
+        ("leash", ANSWERS, Some(format!("target {target}: exited (signal: 9 (SIGKILL)) without a message"))),
         ("load", "ping", Some(format!("host {host}: load was killed by signal 9"))),
-        ("leash", "ping", Some(format!("host {host}: ended (signal: 9 (SIGKILL)) without a word"))),
+        ("leash", "ping", Some(format!("host {host}: exited (signal: 9 (SIGKILL)) without a message"))),
         (
             "cell",
             "--progress",
-            Some(
-                "the measuring process ended early (signal: 9 (SIGKILL)); nothing of this cell is recorded".to_owned(),
-            ),
+            Some("the measuring process exited early (signal: 9 (SIGKILL)); this cell is not recorded".to_owned()),
         ),
         ("run", "plan.toml", None),
     ]
@@ -254,7 +252,7 @@ fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
     let [held] = doing("respond", &free)[..] else { panic!("{:?}", doing("respond", &free)) };
     process::signal(held, libc::SIGSTOP).unwrap();
     drop(leash.stdin.take());
-    assert_eq!(last_line(&finish(leash)), "punctual: respond did not end within 15 s of SIGTERM; killed");
+    assert_eq!(last_line(&finish(leash)), "punctual: timeout: respond still running 15 s after SIGTERM; killed");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
@@ -319,12 +317,12 @@ fn roles_that_cannot_be_had_are_one_line() {
             "none/other: target exec:no-such-program: cannot start no-such-program: No such file or directory (os error 2) KEPT"
                 .to_owned(),
         ),
-        ("target = \"exec:false\"", &udp, "none/other: target exec:false: ended (exit status: 1) without a word KEPT".to_owned()),
+        ("target = \"exec:false\"", &udp, "none/other: target exec:false: exited (exit status: 1) without a message KEPT".to_owned()),
         (
             &format!("target = \"{other}\""),
             &udp,
             format!(
-                "none/other: target {other}: there is no punctual in its PATH, and this one is for {arch}, not s390x; install \
+                "none/other: target {other}: no punctual in its PATH, and this binary is for {arch}, not s390x; install \
                  {tool} there KEPT"
             ),
         ),
@@ -332,7 +330,7 @@ fn roles_that_cannot_be_had_are_one_line() {
             &format!("target = \"{old}\""),
             &udp,
             format!(
-                "none/other: target {old}: punctual 0.0.1 is in its PATH, this is {tool}, and for {arch}, not s390x; install \
+                "none/other: target {old}: punctual 0.0.1 is in its PATH, this is {tool} for {arch}, not s390x; install \
                  the same version there KEPT"
             ),
         ),
@@ -340,7 +338,7 @@ fn roles_that_cannot_be_had_are_one_line() {
             "target = \"here\"\ntarget_cpu = 4095",
             &udp,
             format!(
-                "none/other: target here: CPU 4095 cannot be used here; this process may use {} (--cpu) KEPT",
+                "none/other: target here: cannot use CPU 4095: this process may use {} (--cpu) KEPT",
                 sys::sched::affinity(0).unwrap()
             ),
         ),
@@ -379,7 +377,7 @@ fn a_plan_writable_by_others_reaches_no_machine_without_yes() {
     let user =
         if process::effective_user_id() == 0 { "root".to_owned() } else { format!("user {}", process::user_id()) };
     run("").expect_error(&format!(
-        "{} would reach its target by `exec:env` as {user}, and others may write it (chmod go-w); read it, then add --yes",
+        "{} would reach its target by `exec:env` as {user}, and is writable by other users (chmod go-w); read it, then add --yes",
         plan.display()
     ));
     assert!(!out.exists());
@@ -485,7 +483,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         }
         let said = match who {
             "campaign" => None,
-            "ssh" => Some("ended (signal: 9 (SIGKILL)) without a word"),
+            "ssh" => Some("exited (signal: 9 (SIGKILL)) without a message"),
             // The message of ssh(1).
             "session" => Some(""),
             _ => Some("respond was killed by signal 9"),

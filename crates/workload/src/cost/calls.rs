@@ -77,5 +77,5 @@ fn poll(n: usize) -> io::Result<ReadyOperation> {
 
 /// Checks that no pipe is ready: empty pipes are not readable.
 fn none_of(_: &[(PipeReader, PipeWriter)], ready: usize) -> io::Result<()> {
-    if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was said to be readable")) }
+    if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was reported readable")) }
 }

@@ -65,7 +65,9 @@ pub(super) fn keep(
         None => None,
         Some(parent) => match OwnDirectory::make(parent, &name) {
             Ok(directory) => Some(directory),
-            Err(err) => return failed(format!("cannot make a directory in {}: {err}; name another", parent.display())),
+            Err(err) => {
+                return failed(format!("cannot create a directory in {}: {err}; name another", parent.display()));
+            }
         },
     };
     let cgroup = Cgroup::make(&HostFs::here(), &name);

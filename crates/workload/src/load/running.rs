@@ -58,9 +58,10 @@ impl Running {
         let failed = |reason: String| LoadError { load: part.to_string(), reason };
         let job = Job::of(part, place.cpus.len()).map_err(failed)?;
         let began = Instant::now();
-        let memory = |len| SharedCounters::new(len).map_err(|err| failed(format!("no shared memory: {err}")));
+        let memory =
+            |len| SharedCounters::new(len).map_err(|err| failed(format!("cannot allocate shared memory: {err}")));
         let (counters, pids) = (memory(job.counters)?, memory(job.workers)?);
-        let (report, report_rx) = Report::pair().map_err(|err| failed(format!("no socket: {err}")))?;
+        let (report, report_rx) = Report::pair().map_err(|err| failed(format!("cannot create a socket: {err}")))?;
         let keep = || keeper::keep(&job, place, (&counters, &pids), &report).unwrap_or(1);
         let keeper = process::fork_tied(None, libc::SIGTERM, keep)
             .map_err(|err| failed(format!("cannot start a process: {err}; raise `ulimit -u`")))?;
@@ -84,7 +85,10 @@ impl Running {
     }
 
     fn wait_until_it_works(&mut self, began: Instant) -> Result<(), LoadError> {
-        let lost = |err: io::Error| LoadError { load: self.part.clone(), reason: format!("cannot hear of it: {err}") };
+        let lost = |err: io::Error| LoadError {
+            load: self.part.clone(),
+            reason: format!("cannot read from its supervisor: {err}"),
+        };
         self.report_rx.set_read_timeout(Some(POLL_INTERVAL)).map_err(lost)?;
         while began.elapsed() < READY_TIMEOUT {
             match self.receive() {
@@ -94,11 +98,11 @@ impl Running {
                     return self.report_rx.set_nonblocking(true).map_err(lost);
                 }
                 Some(LoadMessage::Failed { reason }) => return Err(self.error(reason)),
-                None if self.has_lost_its_keeper() => return Err(self.error("its keeper ended".to_owned())),
+                None if self.has_lost_its_keeper() => return Err(self.error("its supervisor exited".to_owned())),
                 None => {}
             }
         }
-        Err(self.error(format!("did not start within {} s", READY_TIMEOUT.as_secs())))
+        Err(self.error(format!("timeout: not started after {} s", READY_TIMEOUT.as_secs())))
     }
 
     /// The next message, if there is one.
@@ -120,7 +124,7 @@ impl Running {
     pub fn failure(&self) -> Option<String> {
         match self.receive() {
             Some(LoadMessage::Failed { reason }) => Some(reason),
-            _ => self.has_lost_its_keeper().then(|| format!("process {}, its keeper, ended", self.keeper)),
+            _ => self.has_lost_its_keeper().then(|| format!("its supervisor (process {}) exited", self.keeper)),
         }
     }
 
@@ -170,7 +174,7 @@ impl Drop for Running {
         while !self.has_lost_its_keeper() {
             if Instant::now() > until {
                 let _ = process::signal(self.keeper, libc::SIGKILL);
-                let advice = format_args!("did not stop within {} s and was killed", STOP_TIMEOUT.as_secs());
+                let advice = format_args!("timeout: not stopped after {} s; killed", STOP_TIMEOUT.as_secs());
                 let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", plain(&self.part.to_string()));
                 break;
             }

@@ -133,7 +133,7 @@ impl<'a> Workers<'a> {
             std::thread::sleep(POLL_INTERVAL);
         }
         let me = std::process::id();
-        let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
+        let _ = writeln!(io::stderr(), "punctual: cannot stop a load; list its processes with: ps --ppid {me}");
     }
 
     /// Runs `start` in the control group, if there is one, so that its processes are born there.
@@ -148,7 +148,7 @@ impl<'a> Workers<'a> {
     /// The error for a worker that could not be prepared or forked.
     pub(super) fn start_error(&self, source: &io::Error) -> String {
         format!(
-            "cannot start process {} of {}: {source}; raise `ulimit -u` or `ulimit -n`, or ask for less, like \
+            "cannot start process {} of {}: {source}; raise `ulimit -u` or `ulimit -n`, or reduce the load, like \
              messaging:groups=1",
             self.started + 1,
             self.planned
@@ -171,7 +171,7 @@ impl<'a> Workers<'a> {
             if Instant::now() > until {
                 let workers = self.counters.iter().count();
                 return Err(format!(
-                    "{idle} of {workers} workers had done nothing after 10 s; ask for less, like messaging:groups=1"
+                    "timeout: {idle} of {workers} workers idle after 10 s; reduce the load, like messaging:groups=1"
                 ));
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -226,7 +226,7 @@ const PARTNER_GONE: [io::ErrorKind; 3] =
 
 /// The error for a worker that ended by itself.
 pub(super) fn ended(pid: u32, status: ExitStatus) -> String {
-    format!("process {pid} ended ({status})")
+    format!("process {pid} exited ({status})")
 }
 
 /// Whether the reason of this worker's end is reported already.

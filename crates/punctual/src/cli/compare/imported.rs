@@ -66,7 +66,7 @@ fn read(dir: &Path) -> Result<Option<Vec<ImportedCell>>, store::StoreError> {
 }
 
 fn mixed() -> String {
-    "one is a run and one is imported: there are no blocks that hold both; see them side by side with `punctual report`"
+    "unsupported: comparison of a run with imported measurements, which have no blocks; show both with `punctual report`"
         .to_owned()
 }
 

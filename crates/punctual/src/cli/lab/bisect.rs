@@ -38,7 +38,7 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let asked = match arguments.cost {
         None => format!("{load}, {policy} every {}", arguments.period),
         Some(cost) if cost.operations().count() > 1 => {
-            return Err(format!("{cost} is several operations; name one, like syscall/read").into());
+            return Err(format!("invalid operation `{cost}`: expected one operation, like syscall/read").into());
         }
         Some(cost) => format!("{cost}, {load}, {policy}"),
     };
@@ -58,9 +58,9 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
         TestOutcome::Good(line) => (GOOD, "good", line),
         TestOutcome::Bad(line) => (BAD, "bad", line),
         TestOutcome::Failed(failure) => {
-            return Ok((CANNOT_BE_TESTED, format!("cannot be tested: {}", one_line(&failure))));
+            return Ok((CANNOT_BE_TESTED, format!("cannot test: {}", one_line(&failure))));
         }
-        TestOutcome::Unusable(why) => return Ok((CANNOT_BE_TESTED, format!("cannot be tested: {kernel}: {why}"))),
+        TestOutcome::Unusable(why) => return Ok((CANNOT_BE_TESTED, format!("cannot test {kernel}: {why}"))),
     };
     let time = if arguments.cost.is_some() { "instructions, not time" } else { "virtual time" };
     Ok((status, format!("{word}: {line} ({kernel}; {asked}; {time})")))

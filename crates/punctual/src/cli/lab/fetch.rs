@@ -12,7 +12,10 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
     let monitor = Monitor { is_stopped: &|| stop.is_asked(), say: &|line| note(line) };
     for kernel in &arguments.kernels {
         let Kernel::Lab(of_lab) = kernel else {
-            return Err("`running` is this machine's own kernel, which is not fetched; name one like debian:6.1".into());
+            return Err(
+                "invalid kernel `running`: it is the host's kernel, which is not fetched; expected one like debian:6.1"
+                    .into(),
+            );
         };
         let mut terminal = Redrawn::on_terminal();
         let mut is_said = false;
@@ -28,7 +31,7 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
             terminal.erase();
         }
         if stop.is_asked() {
-            return Err("interrupted; what was fetched so far is removed".into());
+            return Err("interrupted; the partial download is removed".into());
         }
         let ready = ready?;
         output::write(format!("{kernel}: {}, {}\n", ready.name, ready.file.display()).as_bytes())?;
