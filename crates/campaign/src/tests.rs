@@ -16,7 +16,7 @@ struct Fake {
     calls: usize,
     /// Numbers of the calls that fail.
     fail: Vec<usize>,
-    /// The call that fails with [`Failure::Mistake`].
+    /// The call that fails with [`Failure::Unsupported`].
     mistake_at: Option<usize>,
     interrupt_at: Option<usize>,
 }
@@ -38,14 +38,14 @@ impl Executor for Fake {
         let call = self.calls;
         self.calls += 1;
         if self.fail.contains(&call) {
-            return Err(Failure::Said("the load died".to_owned()));
+            return Err(Failure::Reported("the load died".to_owned()));
         }
         if self.mistake_at == Some(call) {
-            return Err(Failure::Mistake("no such load".to_owned()));
+            return Err(Failure::Unsupported("no such load".to_owned()));
         }
         if self.interrupt_at == Some(n) {
-            stop.ask();
-            return Err(Failure::Said("interrupted before the first measured cycle".to_owned()));
+            stop.request();
+            return Err(Failure::Reported("interrupted before the first measured cycle".to_owned()));
         }
         self.executed.push(cell.label());
         Ok(record(cell))

@@ -15,7 +15,6 @@ mod import;
 mod kept;
 mod lab;
 mod launch;
-mod leash;
 mod list;
 mod live;
 mod load;
@@ -34,6 +33,7 @@ mod response;
 mod run;
 mod show;
 mod sleep;
+mod supervise;
 mod usage;
 
 use arguments::{Arguments, Command};
@@ -114,7 +114,7 @@ fn execute(command: Command) -> Outcome {
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
-        Command::Leash(arguments) => leash::leash(arguments),
+        Command::Supervise(arguments) => supervise::supervise(arguments),
     }
 }
 

@@ -88,14 +88,14 @@ fn carry_out(search: &mut Search, session: &Session) -> Result<Option<Frontier>,
 
 /// Measures one period; `None` if interrupted, because the remaining misses are unknown.
 fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Outcome>, Box<dyn Error>> {
-    if stop.is_asked() {
+    if stop.is_requested() {
         return Ok(None);
     }
     match Child.execute(&Cell { period, ..cell.clone() }, 0, None, stop, &mut |_| ()) {
         Ok(Record { ended: Ended::Interrupted, .. }) => Ok(None),
         Ok(record) => Ok(Some(frontier::Outcome::of(&record))),
         // The error of an interrupted cell is not a failure.
-        Err(_) if stop.is_asked() => Ok(None),
+        Err(_) if stop.is_requested() => Ok(None),
         Err(err) => Err(format!("a trial of {period}: {err}").into()),
     }
 }

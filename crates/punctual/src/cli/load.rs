@@ -49,7 +49,7 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         if let Err(err) = work.read(&running) {
             break Err(err);
         }
-        if !shown.second(&work)? || stop.is_asked() || ends.is_some_and(|ends| tick >= ends) {
+        if !shown.second(&work)? || stop.is_requested() || ends.is_some_and(|ends| tick >= ends) {
             break Ok(());
         }
     };

@@ -149,7 +149,7 @@ fn answer(
             heard = (own.n, Instant::now());
         }
         let is_silent = silence.is_some_and(|silence| own.n > 0 && heard.1.elapsed() >= silence);
-        if has_ended || is_silent || stop.is_asked() || ends.is_some_and(|ends| Instant::now() >= ends) {
+        if has_ended || is_silent || stop.is_requested() || ends.is_some_and(|ends| Instant::now() >= ends) {
             return Ok(());
         }
     }

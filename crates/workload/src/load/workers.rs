@@ -66,7 +66,7 @@ impl<'a> Workers<'a> {
         let count = counter.and_then(|index| self.counters.get(index));
         let (place, report, own_pid) = (self.place, self.report, self.pids.get(self.started));
         let forked = process::fork_tied(self.group, libc::SIGKILL, || {
-            // The worker stores its PID as well: its keeper may be killed before it has done so.
+            // The worker stores its PID as well: its supervisor may be killed before it has done so.
             own_pid.iter().for_each(|pid| pid.store(std::process::id().into(), Relaxed));
             let settled = sys::sched::set_inherited_policy(0, place.policy);
             if place.policy.is_realtime() {
@@ -80,7 +80,7 @@ impl<'a> Workers<'a> {
                 io::Error::other(format!("cannot run as {}: {err}{advice}", place.policy))
             });
             match settled.and_then(|()| work(count)) {
-                // The partner has ended, which the keeper notices.
+                // The partner has ended, which the supervisor notices.
                 Err(err) if PARTNER_GONE.contains(&err.kind()) => {}
                 Err(err) => report.send(&LoadMessage::Failed { reason: err.to_string() }),
                 Ok(()) => return 0,
@@ -217,7 +217,7 @@ fn kill_descendants() {
     }
 }
 
-/// The exit status of a worker whose end is reported, by itself or by the keeper.
+/// The exit status of a worker whose end is reported, by itself or by the supervisor.
 const REPORTED: i32 = 3;
 
 /// Errors by which a worker notices that its partner has ended.

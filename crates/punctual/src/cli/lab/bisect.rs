@@ -3,7 +3,7 @@
 use super::super::arguments::LabBisectArguments;
 use super::super::{Outcome, note, one_line, output};
 use super::Asked;
-use campaign::{HereOrLab, KernelLimits, TestOutcome};
+use campaign::{KernelLimits, LocalOrLab, TestOutcome};
 use model::{Load, Policy, Task};
 use std::error::Error;
 use std::str::FromStr;
@@ -53,7 +53,7 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
         blocks: arguments.phases,
     };
     let session = asked_cell.begin("lab bisect-step", true)?;
-    let mut lab = HereOrLab::new(Arc::new(|line| note(line)));
+    let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
     let (status, word, line) = match limits.test(&session, &mut lab, arguments.cost.is_some())? {
         TestOutcome::Good(line) => (GOOD, "good", line),
         TestOutcome::Bad(line) => (BAD, "bad", line),

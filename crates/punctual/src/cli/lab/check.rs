@@ -3,7 +3,7 @@
 use super::super::arguments::{Format, LabCheckArguments};
 use super::super::{ERROR, Outcome, note, output};
 use super::Asked;
-use campaign::{Executor, HereOrLab};
+use campaign::{Executor, LocalOrLab};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
 use report::json::{LabCheckDocument, RecordDifference};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let session = asked.begin("lab check", arguments.wait)?;
     session.announce(2);
     let (cell, stop) = (session.cell(), session.stop());
-    let mut lab = HereOrLab::new(Arc::new(|line| note(line)));
+    let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
     let mut measure = || lab.execute(cell, 0, None, stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
     note(format_args!("1 of 2: a cell of {} under load exec on {kernel}", cell.duration));
     let alone = measure()?;

@@ -9,7 +9,7 @@ use model::Kernel;
 
 pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
     let stop = Stop::on_signals()?;
-    let monitor = Monitor { is_stopped: &|| stop.is_asked(), say: &|line| note(line) };
+    let monitor = Monitor { is_stopped: &|| stop.is_requested(), say: &|line| note(line) };
     for kernel in &arguments.kernels {
         let Kernel::Lab(of_lab) = kernel else {
             return Err(
@@ -30,7 +30,7 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
         if let Some(terminal) = &mut terminal {
             terminal.erase();
         }
-        if stop.is_asked() {
+        if stop.is_requested() {
             return Err("interrupted; the partial download is removed".into());
         }
         let ready = ready?;

@@ -1,9 +1,9 @@
-//! `punctual leash`: supervises another command of this program until stdin is closed. Runs the roles of a plan.
+//! `punctual supervise`: supervises another command of this program until stdin is closed. Runs the roles of a plan.
 //!
 //! It is a separate process, so that the measuring process needs no thread for the command; the supervisor only sleeps.
 
 use super::Outcome;
-use super::arguments::LeashArguments;
+use super::arguments::SuperviseArguments;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -16,8 +16,8 @@ use sys::process;
 /// Time for the command to exit after SIGTERM. It first stops its load, which takes up to 10 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
-pub(super) fn leash(arguments: LeashArguments) -> Outcome {
-    let LeashArguments { at_most, input, command } = arguments;
+pub(super) fn supervise(arguments: SuperviseArguments) -> Outcome {
+    let SuperviseArguments { at_most, input, command } = arguments;
     let name = command.first().cloned().unwrap_or_default();
     let mut child = Command::new(host::THIS_PROGRAM)
         .args(command)
