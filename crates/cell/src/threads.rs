@@ -82,7 +82,7 @@ impl Threads {
         }
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
-        let team = Team::muster(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
+        let team = Team::spawn(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }

@@ -17,7 +17,7 @@ mod rate;
 
 pub use decode::Decoder;
 pub use export::Export;
-pub use instance::{Instance, Watched};
+pub use instance::{Instance, TraceRequest};
 
 use std::io;
 use std::path::PathBuf;

@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
         console.say(&format!("INFO: debugfs mountpoint: {}/\n", trace.dir.display()));
     }
     let requests = Requests::accept()?;
-    let team = machine::muster(options, usable)?;
+    let team = machine::spawn_threads(options, usable)?;
     let asked = requests.forward(team.waker())?;
     machine::place_main(options, usable)?;
 

@@ -133,7 +133,7 @@ pub(super) fn start_time(options: &Options) -> ClockTime {
 
 /// Creates the threads, verifies their settings, and leaves them at the barrier. The first cycle of a thread is due one
 /// interval and its phase after the barrier opens.
-pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn Error>> {
+pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn Error>> {
     let mut tasks = Vec::new();
     for (thread, phase) in options.threads.iter().zip(phases(options)) {
         let period = period(thread)?;
@@ -159,7 +159,7 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(LEAST_ROOM, MOST_ROOM);
     // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(LEAST_ROOM)));
-    Ok(Team::muster(tasks, limits, usize::try_from(room)?, None)?)
+    Ok(Team::spawn(tasks, limits, usize::try_from(room)?, None)?)
 }
 
 /// Due time of a thread's first cycle, relative to the start.

@@ -5,7 +5,7 @@ mod gpio;
 
 use host::HostFs;
 use model::{AnswerParts, Histogram, Link, OwnExchange, Period, Pins, ResponseRecord, Span};
-use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Sample, Target};
+use rt::{Line, LineEvent, LinkCounts, LogReader, Logger, Message, Sample, Target};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -294,14 +294,14 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
                 break;
             }
             let left = Span(u64::try_from(left.as_nanos()).unwrap_or(0));
-            match line.wait(left).and_then(|is_there| if is_there { line.hear().map(Some) } else { Ok(None) }) {
-                Ok(Some(Heard::Message(message, ..))) if message.is_answer && message.session == session => {
+            match line.wait(left).and_then(|is_there| if is_there { line.receive().map(Some) } else { Ok(None) }) {
+                Ok(Some(LineEvent::Message(message, ..))) if message.is_answer && message.session == session => {
                     return drain(line).map(|()| number).map_err(failed);
                 }
-                Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => {
+                Ok(Some(LineEvent::Byte(byte))) if u64::from(byte) == number => {
                     return drain(line).map(|()| number).map_err(failed);
                 }
-                Ok(Some(Heard::Interrupt(came))) if came.level.is_none_or(|level| level == trigger.level()) => {
+                Ok(Some(LineEvent::Interrupt(came))) if came.level.is_none_or(|level| level == trigger.level()) => {
                     return drain(line).map(|()| number).map_err(failed);
                 }
                 Ok(_) | Err(libc::EINTR) => {}
@@ -329,7 +329,7 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
 fn drain(line: &Line) -> Result<(), i32> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) && line.wait(Span(20_000_000))? {
-        line.hear()?;
+        line.receive()?;
     }
     Ok(())
 }

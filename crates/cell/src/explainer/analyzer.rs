@@ -8,7 +8,7 @@ use crate::trace::{Decoder, Export};
 use analysis::explain::{self, Facts, Subject, WaitsFor, What};
 use host::KernelSymbols;
 use model::{ExplainRecord, Explanation, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span};
-use rt::{Late, SpikeWatch};
+use rt::{LateWakeup, SpikeWatch};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Analyzer {
     }
 
     /// Records the late wake-ups of each thread that no trace covers.
-    pub(super) fn not_covered(&mut self, late: &[Vec<Late>], ahead_ns: i64) {
+    pub(super) fn not_covered(&mut self, late: &[Vec<LateWakeup>], ahead_ns: i64) {
         for (thread, samples) in self.measured.iter().zip(late) {
             for sample in samples {
                 self.results.not_covered(one_not_covered(thread.cpu, self.started, *sample, ahead_ns));
@@ -84,7 +84,7 @@ impl Analyzer {
         for (thread, samples) in self.measured.iter().zip(late) {
             let pid = kernel_pid(thread, &trace);
             for sample in samples {
-                let Late { due, latency } = sample;
+                let LateWakeup { due, latency } = sample;
                 let cycle = thread.schedule.containing(due).index;
                 let due_ns = due.0.wrapping_add_signed(-ahead_ns);
                 let subject = pid.map(|pid| Subject {
@@ -127,7 +127,7 @@ impl Analyzer {
 }
 
 /// A late wake-up that no trace covers.
-fn one_not_covered(cpu: u32, started: MonoTime, Late { due, latency }: Late, ahead_ns: i64) -> NotCovered {
+fn one_not_covered(cpu: u32, started: MonoTime, LateWakeup { due, latency }: LateWakeup, ahead_ns: i64) -> NotCovered {
     let due_ns = due.0.wrapping_add_signed(-ahead_ns).cast_signed().wrapping_sub_unsigned(started.0);
     NotCovered { cpu, due_ns, latency: Span(u64::try_from(latency.0).unwrap_or(0)) }
 }

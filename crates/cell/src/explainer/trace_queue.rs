@@ -1,6 +1,6 @@
 //! Queue of traces that were taken and are not explained yet, from the taking to the explaining thread.
 
-use rt::Late;
+use rt::LateWakeup;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Largest size of waiting traces, bytes; from half of that on they are explained even where that disturbs the
@@ -17,7 +17,7 @@ pub(super) struct TakenTrace {
     /// Whether older pages were dropped.
     pub(super) is_cut: bool,
     /// The late wake-ups of each measured thread.
-    pub(super) late: Vec<Vec<Late>>,
+    pub(super) late: Vec<Vec<LateWakeup>>,
     /// Start of the complete part of the trace, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
     /// Offset of the method's clock from `CLOCK_MONOTONIC`, ns; positive when ahead.
@@ -36,7 +36,7 @@ impl TakenTrace {
 }
 
 /// Late wake-ups of each measured thread in a trace dropped for lack of room, and the offset of the method's clock, ns.
-pub(super) type DroppedTrace = (Vec<Vec<Late>>, i64);
+pub(super) type DroppedTrace = (Vec<Vec<LateWakeup>>, i64);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -132,7 +132,7 @@ mod tests {
     use model::{ClockTime, Nanos};
 
     fn taken(latency: i64, bytes: usize) -> TakenTrace {
-        let late = vec![vec![Late { due: ClockTime(5), latency: Nanos(latency) }], Vec::new()];
+        let late = vec![vec![LateWakeup { due: ClockTime(5), latency: Nanos(latency) }], Vec::new()];
         TakenTrace { pages: vec![vec![0; bytes]], is_cut: false, late, armed_ns: 0, ahead_ns: 0 }
     }
 

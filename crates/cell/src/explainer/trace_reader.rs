@@ -7,7 +7,7 @@ use super::trace_queue::{Pages, TakenTrace, TraceQueue};
 use crate::trace::{Decoder, Instance};
 use analysis::explain::{Answers, Stages, WaitsFor};
 use model::{ClockId, Nice, Policy, RtPriority, Span};
-use rt::{Late, LateReader, SpikeWatch};
+use rt::{LateReader, LateWakeup, SpikeWatch};
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(super) struct TraceStatistics {
     /// CPU time of the thread, us.
     pub(super) used_us: Option<u64>,
     /// Late wake-ups after the last trace, of each measured thread.
-    pub(super) rest: Vec<Vec<Late>>,
+    pub(super) rest: Vec<Vec<LateWakeup>>,
     /// Offset of the clock of their due times from `CLOCK_MONOTONIC`, ns; positive when ahead.
     pub(super) ahead_ns: i64,
     /// Late wake-ups that found no room in the logs.
@@ -161,7 +161,7 @@ impl TraceReader {
     }
 }
 
-fn taken(log: &mut LateReader) -> Vec<Late> {
+fn taken(log: &mut LateReader) -> Vec<LateWakeup> {
     let mut late = Vec::new();
     log.drain(|one| late.push(one));
     late

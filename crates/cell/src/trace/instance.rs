@@ -22,7 +22,7 @@ const WHOLE: usize = 1 << 16;
 
 /// The threads and events to trace.
 #[derive(Debug, Clone, Copy)]
-pub struct Watched<'a> {
+pub struct TraceRequest<'a> {
     /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
     /// Whether the kernel's stack is recorded where a measured thread is woken and switched in.
@@ -138,7 +138,7 @@ impl Instance {
     ///
     /// # Errors
     /// When an essential event does not exist, or a filter is not kept.
-    pub(crate) fn enable(&mut self, watched: Watched<'_>) -> Result<Decoder, TraceError> {
+    pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
         for wanted in EVENTS.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
             match self.format(wanted.path)? {

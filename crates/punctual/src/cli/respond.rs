@@ -43,7 +43,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpus: CpuSet = [cpu].into_iter().collect();
     let spec = ThreadSpec { cpu, cpus: cpus.clone(), settings, phase: Span(0), link: Some(LinkEnd::Target(target)) };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(u64::MAX), stop_above_ns: AtomicI64::new(i64::MAX) };
-    let mut team = Team::muster(vec![spec], limits, LOG_CAPACITY, None)?;
+    let mut team = Team::spawn(vec![spec], limits, LOG_CAPACITY, None)?;
     let others = allowed.minus(&cpus);
     if !others.is_empty() {
         sys::sched::set_affinity(0, &others)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 use sys::sched;
-use sys::signal::Awaited;
+use sys::signal::SignalSet;
 use sys::thread;
 
 /// Minimum uptime of a program before it counts as started: wrong options end it earlier.
@@ -48,7 +48,7 @@ pub(super) fn supervise(
     counters: (&SharedCounters, &SharedCounters),
     report: &Report,
 ) -> io::Result<i32> {
-    let signals = Awaited::any(&[libc::SIGTERM, libc::SIGCHLD]);
+    let signals = SignalSet::any(&[libc::SIGTERM, libc::SIGCHLD]);
     signals.block()?;
     process::adopt_orphans()?;
     host::drop_rights_of_file()?;
