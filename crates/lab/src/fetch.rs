@@ -2,7 +2,7 @@
 
 use super::packages::{self, Package};
 use super::unpack::unpack;
-use super::{LabError, Monitor, directories, hash, last_words, preemption_models, regular_file};
+use super::{LabError, Monitor, directories, error_line, hash, preemption_models, regular_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -194,7 +194,7 @@ fn download(
         std::thread::sleep(POLL_INTERVAL);
     };
     let said = fs::read(&said).unwrap_or_default();
-    if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, last_words(&said))) }
+    if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, error_line(&said))) }
 }
 
 /// Size limit of packages, bytes. Debian's packages with debug information have 1 GB.
@@ -207,7 +207,7 @@ fn sha256(path: &Path) -> Result<String, LabError> {
     let output = Command::new(PROGRAM).stdin(file).output().map_err(|err| LabError::program(PROGRAM, err))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let sum = text.get(..64).filter(|sum| sum.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    sum.map(str::to_owned).ok_or_else(|| LabError::file(path, last_words(&output.stderr)))
+    sum.map(str::to_owned).ok_or_else(|| LabError::file(path, error_line(&output.stderr)))
 }
 
 fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {

@@ -10,6 +10,7 @@ mod directories;
 mod elf;
 mod fetch;
 mod guest;
+mod guest_files;
 mod guests;
 mod image;
 mod initramfs;
@@ -26,7 +27,6 @@ mod protocol;
 mod qemu;
 mod refusal;
 mod regular_file;
-mod shipped;
 mod snapshot;
 mod tar;
 mod two_guests;
@@ -100,7 +100,7 @@ impl LabError {
 }
 
 /// The error message of a failed program: its last line, but apt's first error line, because warnings may follow.
-fn last_words(stderr: &[u8]) -> String {
+fn error_line(stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines.clone().find_map(|line| line.strip_prefix("E: "));

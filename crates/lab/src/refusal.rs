@@ -1,6 +1,6 @@
 //! Checks of cells that the lab cannot carry out, made before anything is started.
 
-use super::{kernels, qemu, shipped};
+use super::{guest_files, kernels, qemu};
 use model::{Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
@@ -18,7 +18,7 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         LoadPart::Program(program) => Some(program.tool.command()),
         _ => None,
     });
-    if let Some(missing) = programs.into_iter().find(|name| !shipped::has_program(kernel, name)) {
+    if let Some(missing) = programs.into_iter().find(|name| !guest_files::has_program(kernel, name)) {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
         return Some(format!("guests do not contain {missing}; add it, like files = [\"{example}\"]"));
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Content of a package. Packages are untrusted and may be read as root, so nothing is unpacked on disk.
 #[derive(Debug)]
-pub(super) struct Unpacked {
+pub(super) struct PackageContents {
     pub(super) kernel: Vec<u8>,
     pub(super) config: Option<String>,
     /// Uncompressed modules, by name.
@@ -38,7 +38,7 @@ fn at_most(name: &str) -> Option<u64> {
 ///
 /// # Errors
 /// If the package is incomplete, holds no kernel, or has special files in place of regular ones.
-pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, LabError> {
+pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageContents, LabError> {
     const PROGRAM: &str = "dpkg-deb";
     let failed = |err: io::Error| match err.kind() {
         io::ErrorKind::NotFound => {
@@ -62,7 +62,7 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, L
             return Err(in_package(&name, format!("larger than {} MiB", most >> 20)));
         }
         _ if !output.status.success() => {
-            let said = super::last_words(&output.stderr);
+            let said = super::error_line(&output.stderr);
             let said = said.trim_start_matches("dpkg-deb: error: ").trim_start_matches("dpkg-deb (subprocess): ");
             return Err(LabError::file(archive, format!("damaged package ({PROGRAM}: {said}); fetch it again")));
         }
@@ -81,7 +81,7 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, L
         }
     }
     let none = || LabError::file(archive, "no kernel in the package; name another, like linux-image-*.deb");
-    Ok(Unpacked { kernel: kernel.ok_or_else(none)?, config, modules: found })
+    Ok(PackageContents { kernel: kernel.ok_or_else(none)?, config, modules: found })
 }
 
 /// A stream that fails after a stop request.

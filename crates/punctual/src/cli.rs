@@ -26,7 +26,7 @@ mod plan;
 mod progress;
 mod read;
 mod recover;
-mod redrawn;
+mod redraw;
 mod report;
 mod respond;
 mod response;
@@ -72,7 +72,7 @@ pub(crate) fn main() -> ExitCode {
         Some(arguments) => Command::Cyclictest(arguments),
         None => match Arguments::try_parse_from(&words) {
             Ok(arguments) => arguments.command,
-            Err(err) => return usage::report(&err, lab::status_of_mistake(&words)),
+            Err(err) => return usage::report(&err, lab::usage_error_status(&words)),
         },
     };
     let outcome = leave_deadline().and_then(|()| execute(command));

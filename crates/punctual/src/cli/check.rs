@@ -1,7 +1,7 @@
 //! `punctual check`: checks an existing run against limits or an older run.
 
 use super::arguments::{CheckArguments, RunFormat};
-use super::output::{self, Shown};
+use super::output::{self, OutputOptions};
 use super::read::Read;
 use super::{Outcome, kept};
 use analysis::comparison::Question;
@@ -70,15 +70,15 @@ fn deadlines(header: &Header) -> Result<(), String> {
     }
 }
 
-fn write(results: &Results<'_>, shown: Shown) -> Result<(), Box<dyn Error>> {
-    let text = match shown.format {
+fn write(results: &Results<'_>, options: OutputOptions) -> Result<(), Box<dyn Error>> {
+    let text = match options.format {
         RunFormat::Text => {
             let mut text = Vec::new();
             report::cases(&mut text, results, output::style(false))?;
             text
         }
         RunFormat::Hgrm => return Err("unsupported: --format hgrm for a verdict; use another format".into()),
-        _ => output::document(results, shown)?,
+        _ => output::document(results, options)?,
     };
     output::write(&text)
 }

@@ -25,7 +25,8 @@ impl Origin {
     pub(super) fn of(path: &Path, opened: &File) -> io::Result<Origin> {
         let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
         let file = opened.metadata()?;
-        let found = Found { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
+        let found =
+            FileOwnership { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
         let users = users();
         let foreign =
             found.why_foreign(&users).or_else(|| why_place_is_foreign(path, &users).filter(|_| file.is_file()));
@@ -147,7 +148,7 @@ fn loads(header: &Header) -> impl Iterator<Item = &Load> {
 
 /// Ownership of a file, from which its possible authors follow.
 #[derive(Debug)]
-struct Found {
+struct FileOwnership {
     /// Whether it lies in a file system; the origin of a pipe's content is unknown.
     is_file: bool,
     owner: u32,
@@ -156,16 +157,18 @@ struct Found {
     link: Option<u32>,
 }
 
-impl Found {
+impl FileOwnership {
     /// Reason for which the file does not belong to one of `users`.
     fn why_foreign(&self, users: &[u32]) -> Option<String> {
         let is_foreign = |owner: &u32| !users.contains(owner);
         match self {
-            Found { is_file: false, .. } => Some("is not a file, so its owner is unknown".to_owned()),
-            Found { owner, .. } if is_foreign(owner) => Some(format!("is owned by user {owner}")),
-            Found { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
+            FileOwnership { is_file: false, .. } => Some("is not a file, so its owner is unknown".to_owned()),
+            FileOwnership { owner, .. } if is_foreign(owner) => Some(format!("is owned by user {owner}")),
+            FileOwnership { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
             // Write permission of group and others (inode(7)).
-            Found { mode, .. } if mode & 0o022 != 0 => Some("is writable by other users (chmod go-w)".to_owned()),
+            FileOwnership { mode, .. } if mode & 0o022 != 0 => {
+                Some("is writable by other users (chmod go-w)".to_owned())
+            }
             _ => None,
         }
     }
@@ -292,7 +295,7 @@ mod tests {
             (false, 0, 0o010_600, None, root, no_file),
             (false, 0, 0o010_600, Some(0), root, no_file),
         ] {
-            let found = Found { is_file, owner, mode, link };
+            let found = FileOwnership { is_file, owner, mode, link };
             assert_eq!(found.why_foreign(users).as_deref(), why, "{found:?} of {users:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! `punctual load`: runs one load alone and shows its rate each second; or lists all loads.
 
-mod shown;
+mod view;
 
 use super::arguments::{Format, LoadCommandArguments};
 use super::{Outcome, consent, note, output};
@@ -8,9 +8,9 @@ use analysis::LoadRate;
 use campaign::Stop;
 use host::{ActivityLog, HostFs};
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
-use shown::Shown;
 use std::time::{Duration, Instant};
 use sys::{clock, process, sched};
+use view::LoadView;
 use workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 
 /// Interval between readings.
@@ -34,8 +34,8 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
     let running = load::start(load, &place)?;
     let mut work = Work::begin(&running, arguments.format == Format::Json);
-    let mut shown = Shown::begin(arguments.format, online, arguments.duration);
-    shown.started(&work.records(), place.cpus)?;
+    let mut view = LoadView::begin(arguments.format, online, arguments.duration);
+    view.started(&work.records(), place.cpus)?;
     if arguments.format == Format::Json {
         // The JSON document follows at the end.
         note(format_args!("load {load} works; Ctrl-C ends it"));
@@ -49,17 +49,17 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         if let Err(err) = work.read(&running) {
             break Err(err);
         }
-        if !shown.second(&work)? || stop.is_requested() || ends.is_some_and(|ends| tick >= ends) {
+        if !view.second(&work)? || stop.is_requested() || ends.is_some_and(|ends| tick >= ends) {
             break Ok(());
         }
     };
     let stopping = Instant::now();
     drop(running);
     let stopped = stopping.elapsed();
-    shown.finish();
+    view.finish();
     outcome?;
     if arguments.format == Format::Text {
-        shown::sum(&work, stopped)?;
+        view::sum(&work, stopped)?;
         return Ok(0);
     }
     let summary: Vec<LoadRate> = work.records().iter().map(rate).collect();

@@ -1,7 +1,7 @@
 //! Imported measurements side by side: two of one import, or one of each of two.
 
 use super::super::{cells, note};
-use super::Named;
+use super::NamedRuns;
 use analysis::ImportedCell;
 use analysis::comparison::{Comparison, Question, compare_imported};
 use std::error::Error;
@@ -12,7 +12,7 @@ use store::ImportedRun;
 ///
 /// # Errors
 /// If only one of two runs is imported, or the words do not name two measurements.
-pub(super) fn compare(named: &Named<'_>, question: &Question<'_>) -> Result<Option<Comparison>, Box<dyn Error>> {
+pub(super) fn compare(named: &NamedRuns<'_>, question: &Question<'_>) -> Result<Option<Comparison>, Box<dyn Error>> {
     let second = named.second.as_deref().map(read).transpose()?;
     let (first, second) = match (read(&named.first)?, second) {
         (None, None | Some(None)) => return Ok(None),

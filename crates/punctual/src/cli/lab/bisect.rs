@@ -2,7 +2,7 @@
 
 use super::super::arguments::LabBisectArguments;
 use super::super::{Outcome, note, one_line, output};
-use super::Asked;
+use super::TestCell;
 use campaign::{KernelLimits, LocalOrLab, TestOutcome};
 use model::{Load, Policy, Task};
 use std::error::Error;
@@ -43,7 +43,7 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
         Some(cost) => format!("{cost}, {load}, {policy}"),
     };
     let kernel = arguments.kernel.to_string();
-    let asked_cell = Asked {
+    let test_cell = TestCell {
         kernel: arguments.kernel,
         load,
         policy,
@@ -52,7 +52,7 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
         duration: arguments.duration,
         blocks: arguments.phases,
     };
-    let session = asked_cell.begin("lab bisect-step", true)?;
+    let session = test_cell.begin("lab bisect-step", true)?;
     let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
     let (status, word, line) = match limits.test(&session, &mut lab, arguments.cost.is_some())? {
         TestOutcome::Good(line) => (GOOD, "good", line),

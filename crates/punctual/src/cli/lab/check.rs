@@ -2,7 +2,7 @@
 
 use super::super::arguments::{Format, LabCheckArguments};
 use super::super::{ERROR, Outcome, note, output};
-use super::Asked;
+use super::TestCell;
 use campaign::{Executor, LocalOrLab};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
 use report::json::{LabCheckDocument, RecordDifference};
@@ -21,7 +21,7 @@ type Difference = RecordDifference<Value>;
 
 pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let kernel = arguments.kernel.to_string();
-    let asked = Asked {
+    let asked = TestCell {
         kernel: arguments.kernel,
         load: "exec".parse()?,
         policy: "fifo:90".parse()?,

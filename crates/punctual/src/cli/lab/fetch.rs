@@ -1,7 +1,7 @@
 //! `punctual lab fetch`: downloads kernels into the cache, with a progress line.
 
 use super::super::arguments::LabFetchArguments;
-use super::super::redrawn::Redrawn;
+use super::super::redraw::RedrawnLines;
 use super::super::{Outcome, note, output};
 use campaign::Stop;
 use lab::{Fetching, Monitor};
@@ -17,10 +17,10 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
                     .into(),
             );
         };
-        let mut terminal = Redrawn::on_terminal();
+        let mut terminal = RedrawnLines::on_terminal();
         let mut is_said = false;
         let ready = lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
-            Some(terminal) => terminal.draw(&[line(fetching)], Redrawn::size().columns),
+            Some(terminal) => terminal.draw(&[line(fetching)], RedrawnLines::size().columns),
             None if !is_said => {
                 is_said = true;
                 note(format_args!("fetching {}{}", fetching.package, size_of(fetching)));
